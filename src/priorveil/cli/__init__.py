@@ -33,7 +33,7 @@ COMMANDS = {
     "serve": "Collect reports and estimate while they come in.",
     "recount": "Count all stored reports again and compare with the tallies.",
     "simulate": "Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.",
-    "reproduce": "Make the figures of the paper again, as printed and with the guarantee kept.",
+    "reproduce": "Reproduce the figures of the paper, as printed and with the guarantee kept.",
     "bench": "Measure the claims of speed and accuracy.",
 }
 

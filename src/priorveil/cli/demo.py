@@ -43,18 +43,23 @@ _EPSILON = 1.0
 
 @click.command(epilog=options.epilog(__doc__))
 @options.PLOT
-@click.option("--devices", type=click.IntRange(100, 200_000), default=5000, help="How many answer over HTTP.")
+@click.option(
+    "--devices",
+    type=click.IntRange(100, 200_000),
+    default=5000,
+    help="Number of simulated devices that answer over HTTP.",
+)
 @click.option(
     "--browser/--no-browser",
     default=None,
-    help="Leave the dashboard open until ctrl-C, or end when all is counted; default: open on a desktop.",
+    help="Keep the dashboard open until ctrl-C, or exit after counting. Default: keep it open on a desktop.",
 )
 def demo(plot: Path | None, devices: int, browser: bool | None) -> None:
     """Go from prior to estimate in a minute.
 
     A survey asks 219,721 people for whom they work. Nobody sends the true answer; the collector still
     learns the totals. The people are real (a census of 2018), and so is what was known about them (a census
-    of 1994). Then the same as a service: a curator on this machine, and devices that answer it over HTTP.
+    of 1994). Then the same survey runs as a service: a curator on this machine, and devices that answer it over HTTP.
     """
     import numpy as np
 

@@ -18,9 +18,9 @@ Queries
   mean          the mean of a number (--numbers)
   quantiles     the quantiles of a number, and cumulative shares (--numbers)
   linear        any weighted sums of the counts: the rows of --matrix
-  cumulative    how many people have each value or one before it, in the order
+  cumulative    how many people have this value or an earlier one, in the order
                 of PRIOR (of --column: sorted, or as --values lists them)
-  ranges        how many people have a value from one to another, all pairs
+  ranges        how many people have a value in each range
   margins       how many people have each combination of levels of some
                 attributes (--margin), in one plan for some thousand cells;
                 for more, ask each person about one table, drawn at random:
@@ -68,7 +68,7 @@ A prior from data
   A plan is public, and it holds the values of --column and their shares. So
   more than 100 distinct values are refused, and values of fewer than 10
   people too, unless you declare them public, merge them or allow them.
-  Shares are rounded to two significant digits. This is no guarantee;
+  Shares are rounded to two significant digits. Rounding guarantees nothing;
   --prior-epsilon gives one. People without a value are left out.
 
 Look at the result with: priorveil inspect plan.json. Ctrl-C keeps the best certified plan so far.
@@ -115,7 +115,11 @@ _RULES = ("merge_rare", "allow_rare", "prior_epsilon")  # what a prior from data
 )
 @click.option("--merge-rare", metavar="LABEL", help="Merge values of fewer than 10 people into this one.")
 @click.option("--allow-rare", is_flag=True, help="Publish values of fewer than 10 people.")
-@click.option("--prior-epsilon", type=options.POSITIVE, help="Add noise: differential privacy at this level.")
+@click.option(
+    "--prior-epsilon",
+    type=options.POSITIVE,
+    help="Add noise to the prior: differentially private at this level.",
+)
 @options.NUMBERS
 @click.option(
     "--outside",
@@ -136,7 +140,7 @@ _RULES = ("merge_rare", "allow_rare", "prior_epsilon")  # what a prior from data
     "--gap",
     type=click.FloatRange(0, 1),
     show_default="1e-10 up to 20 values, 1e-4 beyond",
-    help="Stop when the error is proven to be this near to the best possible, as a share of its gain over no reports.",
+    help="Stop at this proven gap to the best error, as a share of the gain over no reports.",
 )
 @click.option("-o", "--output", type=options.OutputFile(stdout=True), help="Save the plan here, or -.")
 @click.option("--force", is_flag=True, help="Replace the plan if it exists.")
@@ -163,7 +167,7 @@ def design(
     """Find the best mechanism for a PRIOR, and certify it.
 
     Prints what the plan guarantees and how near it is to the best possible one, and saves it for devices and
-    curators with -o. A plan that breaks its budget is never made.
+    curators with -o. It never returns a plan that breaks its budget.
     """
     if budget is None:
         raise click.UsageError("say how much may leak: --epsilon, or --lower and --upper")

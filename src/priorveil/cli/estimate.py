@@ -17,7 +17,7 @@ column and you know that PLAN made all of them, use --assume-plan.
 Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number; exit
 status 1 if they are most of the rows. The first row of data is row 1, also in JSON and in the file of --refused; row
 numbers continue from one file to the next. A file is counted as it is: a report that is in it twice counts twice,
-whatever its id (a curator counts an id once). Remove copies first.
+whatever its id (a curator counts an id once). Remove duplicates first.
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
     "such as distribution, mmse for others.",
 )
 @click.option("--level", type=options.SHARE, default=0.95, help="Confidence level of the intervals.")
-@click.option("--assume-plan", is_flag=True, help="All are reports of PLAN: there is no column `plan`.")
+@click.option(
+    "--assume-plan",
+    is_flag=True,
+    help="Assume that PLAN made all reports: for tables without a column `plan`.",
+)
 @options.JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV; warnings and notes go to standard error.")
 @options.PLOT

@@ -30,7 +30,7 @@ _PROVEN = 0.999  # efficiency from which a plan is called the best
 def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
     """Show what a PLAN guarantees, and how good it is.
 
-    Its expected error, compared with no report at all, with the best of local differential privacy and with the
+    Shows its expected error, compared with no report at all, with the best of local differential privacy and with the
     proven bound; its level under every notion; and whether reports alone determine the distribution.
     """
     from priorveil.studies.compare import best_ldp

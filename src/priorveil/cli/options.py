@@ -69,7 +69,9 @@ PLOT = click.option("--plot", type=PictureFile(), help="Save a plot to this file
 JSON = click.option("--json", "as_json", is_flag=True, help='Print JSON; infinity is the text "inf".')
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random generator.")
 SECRET = click.option("--secret", type=INPUT_FILE, help="Protect a secret: a file with Pr(value | secret).")
-MIX = click.option("--mix", is_flag=True, help="Use the nearest mixture of the secret's rows as prior.")
+MIX = click.option(
+    "--mix", is_flag=True, help="Replace the prior by the nearest mixture of the secret's rows."
+)
 COHORT = click.option("--cohort", metavar="COLUMN", help="The public column that chooses the plan.")
 REFUSED = click.option("--refused", "refused_file", type=OutputFile(), help="List refused rows in this CSV.")
 
@@ -122,10 +124,12 @@ def epilog(module_doc: str | None, *paragraphs: str) -> str:
 def prior_format_options(command: Command) -> Command:
     """Add the options that say what the numbers of a prior are; the command gets them as one `prior_format`."""
 
-    @click.option("--counts", is_flag=True, help="PRIOR holds whole counts.")
+    @click.option("--counts", is_flag=True, help="PRIOR contains counts, not probabilities.")
     @click.option("--smoothing", type=float, help="Add this to every count (1: Laplace, 0.5: Jeffreys).")
     @click.option("--normalise", is_flag=True, help="Scale rounded figures so that they add up to one.")
-    @click.option("--leave-out", is_flag=True, help="Cells of probability zero are impossible, not values.")
+    @click.option(
+        "--leave-out", is_flag=True, help="Leave out cells of probability zero: they cannot happen."
+    )
     @functools.wraps(command)
     def wrapper(
         counts: bool, smoothing: float | None, normalise: bool, leave_out: bool, **others: Any
@@ -207,7 +211,9 @@ def query_options(command: Command) -> Command:
     """Add the options of the query; the command gets a `QueryChoice`."""
 
     @click.option("--query", type=click.Choice(QUERY_NAMES), default="histogram", metavar="NAME", help=_NAMES)
-    @click.option("--unbiased", is_flag=True, help="The prior never biases the answer: the reports decide.")
+    @click.option(
+        "--unbiased", is_flag=True, help="Estimate from the reports alone; the prior only shapes the noise."
+    )
     @click.option(
         "--amounts", metavar="0,1,2", help="For sum: a number for each value of PRIOR.  [default: its label]"
     )
@@ -215,7 +221,7 @@ def query_options(command: Command) -> Command:
         "--margin",
         multiple=True,
         metavar="NAMES",
-        help="For margins: the attributes of one, such as age,smokes; repeatable.  [default: each alone]",
+        help="For margins: the attributes of one table, such as age,smokes; repeatable.  [default: each alone]",
     )
     @click.option(
         "--matrix",
@@ -234,8 +240,8 @@ def budget_options(command: Command) -> Command:
     """Add --epsilon, --lower and --upper; the command gets them as one `budget`, None if none is given."""
 
     @click.option("--epsilon", "--eps", type=float, help="A belief moves by at most a factor e^epsilon.")
-    @click.option("--lower", type=float, help="How far downwards (LIP only).")
-    @click.option("--upper", type=float, help="How far upwards (LIP only).")
+    @click.option("--lower", type=float, help="Budget for a belief that decreases (LIP only).")
+    @click.option("--upper", type=float, help="Budget for a belief that increases (LIP only).")
     @functools.wraps(command)
     def wrapper(epsilon: float | None, lower: float | None, upper: float | None, **others: Any) -> Any:
         return command(budget=_budget(epsilon, lower, upper, others["notion"]), **others)

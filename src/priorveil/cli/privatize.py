@@ -17,7 +17,7 @@ Examples
 A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number and reason.
 One reason is another spelling of a value: other capitals, spaces or punctuation. Exit status 1 if most rows are
 refused; nothing is written if all are, or with --strict if any is. The first row of data is row 1, also in JSON and
-in the file of --refused; row numbers continue from one file to the next. OUT is written whole or not at all. Every
+in the file of --refused; row numbers continue from one file to the next. OUT is written completely or not at all. Every
 run makes new reports and spends the budget again: run it once, and keep the reports.
 """
 
@@ -49,13 +49,13 @@ from priorveil.errors import plural
 @click.option(
     "--format",
     type=click.Choice(["parquet", "csv", "arrow"]),
-    help="Output format; default: by the name of OUT.",
+    help="Output format; default: from the file extension of OUT.",
 )
 @click.option("--no-ids", is_flag=True, help="Leave the report ids out.")
 @options.REFUSED
 @click.option("--strict", is_flag=True, help="Write nothing if any row is refused.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
-@click.option("--json", "as_json", is_flag=True, help="A summary as JSON (on stderr if OUT is -).")
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON (on stderr if OUT is -).")
 def privatize(
     plan: Path,
     data: str,

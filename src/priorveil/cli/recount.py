@@ -12,7 +12,7 @@ from priorveil.errors import plural
 
 @click.command()
 @STORE
-@click.option("--repair", is_flag=True, help="Put the recounted tallies in place of the stored ones.")
+@click.option("--repair", is_flag=True, help="Replace the stored tallies by the recounted ones.")
 def recount(store: str, repair: bool) -> int:
     """Count all stored reports again and compare with the tallies. Stop the service first.
 

@@ -44,7 +44,7 @@ from priorveil.errors import plural
 )
 @options.SEED
 def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int) -> int:
-    """Make the figures of the paper again, as printed and with the guarantee kept.
+    """Reproduce the figures of the paper, as printed and with the guarantee kept.
 
     FIGURE is a number or a name; all of them if none is given. For each, a PNG, an SVG and the numbers as
     CSV; and report.html, one page with all of them, with captions and the claims that survive.

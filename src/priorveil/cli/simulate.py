@@ -75,11 +75,16 @@ _EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
     multiple=True,
     help="The column of --data that has them; repeat it for several attributes.",
 )
-@click.option("--people", type=click.IntRange(min=1), default=5_000, help="How many to draw, without --data.")
-@click.option("--runs", default=100, help="Simulated surveys of each, at least 2; 0: theory only.")
+@click.option(
+    "--people",
+    type=click.IntRange(min=1),
+    default=5_000,
+    help="Number of people to draw if there is no --data.",
+)
+@click.option("--runs", default=100, help="Simulated surveys for each method: 0 (theory only), or 2 or more.")
 @options.SEED
 @options.prior_format_options
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV on a terminal too.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV even on a terminal.")
 @options.PLOT
 def simulate(
     prior: Path | None,

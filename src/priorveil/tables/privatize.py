@@ -121,7 +121,7 @@ def private_columns(column: str | Sequence[str], plans: Mapping[Any, Plan]) -> l
     attributes = {plan.reference.names for plan in plans.values()}
     names = attributes.pop()
     if attributes:
-        advice = "the plans have other attributes, or have them in another order: use the same for all"
+        advice = "the plans differ in their attributes or in the order of them: use the same for all"
         raise InvalidInput("plan", NOT_SHOWN, advice)
     if len(given) != (1 if names is None else len(names)):
         wanted = "one attribute" if names is None else ", ".join(names)
