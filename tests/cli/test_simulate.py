@@ -107,7 +107,7 @@ def test_a_sum_of_other_numbers() -> None:
     plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Sum([0, 1, 4]))
     assert float(row["expected"]) == pytest.approx(plan.expected_mse, rel=1e-6)
     assert "such as 0,1,2" in refused("simulate", "prior.csv", "--query", "sum", "--amounts", "0,x,4")
-    assert "3 numbers" in refused("simulate", "prior.csv", "--query", "sum", "--amounts", "0,1")
+    assert "2 numbers; give 3" in refused("simulate", "prior.csv", "--query", "sum", "--amounts", "0,1")
     assert "--query sum" in refused("simulate", "prior.csv", "--amounts", "0,1,4")
 
 

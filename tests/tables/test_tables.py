@@ -305,7 +305,7 @@ def test_columns_of_attributes_go_by_name_or_by_order() -> None:
     )
     total = pv.Sum([1, 2, 3])
     plans = {1: pv.design(TWO.reference, 1.0, total), 2: pv.design(swapped, 1.0, total)}
-    with pytest.raises(InvalidInput, match="another order"):
+    with pytest.raises(InvalidInput, match="in the order of them"):
         privatize_table(table, plans, ["a", "b"], cohort="b")
 
 
