@@ -17,7 +17,7 @@ from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.errors import InvalidInput, InvalidPrior, TooLarge
 from priorveil.notions import LIP
-from priorveil.priors import Budget, Prior
+from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.queries import (
     Convex,
     Distribution,
@@ -322,6 +322,27 @@ def test_cumulative_counts_and_ranges_are_named_after_their_ends():
     assert Linear.cumulative(Prior.cells([-1, 0.5, 10], [0.5, 0.5])).names == ("below 0.5", "up to 10")
 
 
+def test_structured_queries_take_sets_of_priors_and_probabilities():
+    cells, joint = (
+        Prior.cells([0, 1, 2], [0.5, 0.5]),
+        Prior.joint({("a", 1): 0.5, ("b", 1): 0.5}, names=("x", "y")),
+    )
+    for ask in (Linear.cumulative, Linear.ranges):
+        for known in (PriorSet([cells]), PriorSet.ball(cells, 0.1)):
+            assert ask(known) == ask(cells)
+        assert ask([0.5, 0.5]) == ask(Prior([0.5, 0.5])) and ask({"a": 0.5, "b": 0.5}) == ask(
+            Prior.uniform("ab")
+        )
+        for wrong in (3, None, ["a"]):
+            with pytest.raises(InvalidInput, match="give"):
+                ask(wrong)
+    assert Linear.margins(PriorSet([joint]), ["x"]) == Linear.margins(joint, ["x"])
+    with pytest.raises(InvalidInput, match="no names of attributes"):
+        Linear.margins([0.5, 0.5], ["x"])
+    plan = design(PriorSet([cells]), 1.0, Linear.cumulative(PriorSet([cells]), unbiased=True))
+    assert plan.query.names == ("below 1", "up to 2")
+
+
 @pytest.mark.parametrize("ask", [Linear.cumulative, Linear.ranges])
 def test_shares_up_to_a_number_are_not_asked_of_rounded_numbers(ask):
     """Up to 0 would hold the numbers up to 1 that were rounded down."""
@@ -369,9 +390,9 @@ def test_a_written_identity_fits_priors_of_its_size_only(unbiased):
         query = Linear(np.eye(3), names=names, unbiased=unbiased)
         query.require_fits(Prior.uniform(3))
         for ask in (query.require_fits, query.ceiling, lambda prior, query=query: design(prior, 1.0, query)):
-            with pytest.raises(InvalidInput, match="3 numbers; give 4 numbers"):
+            with pytest.raises(InvalidInput, match="3 columns; give 4"):
                 ask(Prior.uniform(4))
-    with pytest.raises(InvalidInput, match="3 numbers; give 4 numbers"):
+    with pytest.raises(InvalidInput, match="3 columns; give 4"):
         read_query(query.document()).require_fits(Prior.uniform(4))
 
 
@@ -422,8 +443,13 @@ def test_bad_matrices_are_refused(matrix):
 def test_names_and_matrices_that_do_not_fit_are_refused():
     with pytest.raises(InvalidInput, match="names"):
         Linear([[1, 2], [3, 4]], names=["one"])
-    with pytest.raises(InvalidInput, match="give 3 numbers"):
-        Linear([[1, 2], [3, 4]]).no_report(Prior.uniform(3))
+    for matrix in ([[1, 2]], [[1, 2], [3, 4]], np.eye(2)):
+        with pytest.raises(
+            InvalidInput, match=r"^matrix: 2 columns; give 3, one for each value of the prior$"
+        ):
+            Linear(matrix).require_fits(Prior.uniform(3))
+    with pytest.raises(InvalidInput, match=r"^matrix\[1, 0\] = nan: give finite numbers$"):
+        Linear([[1, 2], [math.nan, 4]])
 
 
 # Bad input
@@ -436,9 +462,9 @@ def test_bad_values_are_refused(values):
 
 
 def test_values_that_do_not_fit_are_refused():
-    with pytest.raises(InvalidInput, match="give 2 numbers"):
+    with pytest.raises(InvalidInput, match=r"^values: 3 numbers; give 2, one for each value of the prior$"):
         Sum([1, 2, 3]).no_report(Prior([0.5, 0.5]))
-    with pytest.raises(InvalidInput, match="finite"):
+    with pytest.raises(InvalidInput, match=r"^values\[1\] = inf: give finite numbers$"):
         Sum([1, math.inf])
 
 
@@ -467,7 +493,7 @@ def test_numbers_whose_squares_do_not_fit_into_floats_are_refused(size, unbiased
     with pytest.raises(InvalidInput, match=r"^values"):
         Sum([0, size], unbiased=unbiased)
     if isinstance(size, float):
-        with pytest.raises(InvalidInput, match=r"^matrix: .* between 1e-50 and 1e50 in size"):
+        with pytest.raises(InvalidInput, match=r"^matrix: .* between 1e-50 and 1e50 in size|finite numbers"):
             Linear([[size, 0.0], [size, size]], unbiased=unbiased)
     assert Linear([[1e-160, 1.0]], unbiased=unbiased).matrix is not None  # only the largest matters
     assert Linear([[0.0, 0.0]], unbiased=unbiased).no_report(Prior([0.5, 0.5])) == 0

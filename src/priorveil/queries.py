@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge, plural, short_repr
-from priorveil.priors import Array, AttributeLabels, Budget, Label, Prior
+from priorveil.priors import Array, AttributeLabels, Budget, Label, Prior, PriorSet
 from priorveil.priors.budget import window_mass
 from priorveil.priors.labels import as_label, label_from_json, label_text, label_to_json, named_levels
 from priorveil.priors.number_labels import number_text
-from priorveil.priors.prior import as_matrix
+from priorveil.priors.prior import Probabilities, as_matrix
 
 _MOST_ENTRIES = 1 << 26  # of a matrix that is written out
 _MOST_AT_ONCE = 1 << 21  # of columns whose utility is computed
@@ -193,6 +193,8 @@ class Linear(Query):
     """
 
     linear = True
+    # What errors call the numbers, and what belongs to one value.
+    _argument, _column = "matrix", "column"
 
     def __init__(
         self,
@@ -220,7 +222,7 @@ class Linear(Query):
         return None if rows is None else np.asarray(rows, dtype=np.float64)
 
     @classmethod
-    def cumulative(cls, prior: Prior, unbiased: bool = False) -> Linear:
+    def cumulative(cls, prior: Prior | PriorSet | Probabilities, unbiased: bool = False) -> Linear:
         """How many people have each value or one before it, in the order of the prior's labels.
 
         >>> Linear.cumulative(Prior.uniform(["a", "b"])).names
@@ -228,6 +230,7 @@ class Linear(Query):
         >>> Linear.cumulative(Prior.cells([0, 18, 65], [0.2, 0.8])).names
         ('below 18', 'up to 65')
         """
+        prior = _one_prior(prior)
         names, edges = [f"up to {label_text(label)}" for label in prior.labels], prior.edges
         if edges is not None:  # only the last cell holds its upper edge
             texts = list(map(number_text, edges[1:].tolist()))
@@ -237,12 +240,13 @@ class Linear(Query):
         return query
 
     @classmethod
-    def ranges(cls, prior: Prior, unbiased: bool = False) -> Linear:
+    def ranges(cls, prior: Prior | PriorSet | Probabilities, unbiased: bool = False) -> Linear:
         """How many people have a value from one to another, for all pairs, in the order of the prior's labels.
 
         >>> Linear.ranges(Prior.uniform(["a", "b"])).names
         ('a', 'a to b', 'b')
         """
+        prior = _one_prior(prior)
         texts = [label_text(label) for label in prior.labels]
         pairs = zip(*np.triu_indices(len(prior)), strict=True)
         names = [texts[a] if a == b else f"{texts[a]} to {texts[b]}" for a, b in pairs]
@@ -252,7 +256,10 @@ class Linear(Query):
 
     @classmethod
     def margins(
-        cls, prior: Prior, attributes: Iterable[str | Sequence[str]], unbiased: bool = False
+        cls,
+        prior: Prior | PriorSet | Probabilities,
+        attributes: Iterable[str | Sequence[str]],
+        unbiased: bool = False,
     ) -> Linear:
         """Margins of several attributes: how many people have each combination of the levels of some of them.
 
@@ -262,6 +269,7 @@ class Linear(Query):
         >>> Linear.margins(prior, ["letter", ("letter", "digit")]).names[1:4]
         ('letter=b', 'letter=a, digit=1', 'letter=a, digit=2')
         """
+        prior = _one_prior(prior)
         if not isinstance(prior.labels, AttributeLabels):
             hint = Hint("Prior.joint", purpose="for several attributes")
             raise InvalidInput("prior", prior, "it has no names of attributes", hint)
@@ -340,9 +348,8 @@ class Linear(Query):
             raise InvalidInput("prior", prior, advice, hint)
         size = self._size if self.matrix is None else self.matrix.shape[1]
         if size not in (0, len(prior)):
-            argument = "values" if self.kind == "sum" else "matrix"
-            advice = f"{size} numbers; give {len(prior)} numbers, one for each value of the prior"
-            raise InvalidInput(argument, NOT_SHOWN, advice)
+            advice = f"{plural(size, self._column)}; give {len(prior)}, one for each value of the prior"
+            raise InvalidInput(self._argument, NOT_SHOWN, advice)
 
     def document(self) -> dict[str, Any]:
         """The query as JSON."""
@@ -466,6 +473,8 @@ class Sum(Linear):
     0.16
     """
 
+    _argument, _column = "values", "number"
+
     def __init__(self, values: Iterable[float], unbiased: bool = False) -> None:
         try:
             row = np.array([float(v) for v in values])
@@ -573,6 +582,11 @@ def read_query(document: Mapping[str, Any]) -> Query:
 QUERIES: dict[str, type[Any]] = {q.__name__: q for q in (Histogram, Sum, Guess, Distribution, Linear)}
 
 
+def _one_prior(known: Prior | PriorSet | Probabilities) -> Prior:
+    """The prior itself, the middle of a set of priors, or the prior of these probabilities."""
+    return Prior.of(known.centre if isinstance(known, PriorSet) else known)
+
+
 def _structure(matrix: npt.ArrayLike) -> dict[str, Any]:
     """A matrix of numbers by its kind: the identity, or its rows as the shortest texts that read back to them.
 
@@ -592,6 +606,11 @@ def _dense_rows(rows: npt.ArrayLike) -> Array:
 
 def _require_size(argument: str, numbers: Array) -> Array:
     """The numbers, if errors can be computed from them: fourth powers of larger ones may not fit into floats."""
+    if (bad := np.argwhere(~np.isfinite(numbers))).size:
+        at = tuple(bad[0])
+        raise InvalidInput(
+            f"{argument}[{', '.join(map(str, at))}]", float(numbers[at]), "give finite numbers"
+        )
     largest = np.abs(numbers).max(initial=0.0)
     if not numbers.size or not (largest == 0 or 1e-50 <= largest <= 1e50):
         advice = "give finite numbers, one for each value, the largest between 1e-50 and 1e50 in size: use another unit"
