@@ -7,7 +7,7 @@ import pytest
 
 import priorveil as pv
 from priorveil.designs import design_mean
-from priorveil.errors import InvalidPrior
+from priorveil.errors import InvalidInput, InvalidPrior
 
 RNG = np.random.default_rng(6)
 
@@ -38,6 +38,23 @@ def test_a_sample_with_gaps_gets_a_grid_without_empty_points() -> None:
     assert far[-1] == 1_000 and len(far) > 3  # the upper end stays, though no number is near it
     with pytest.raises(InvalidPrior, match="no mass at 0: "):
         design_mean(0, 8, 1.0, sample=[8.0, 8.0], unbiased=False)
+
+
+def test_what_is_no_density_and_no_sample_is_refused() -> None:
+    for rules in (
+        {},
+        {"density": lambda x: 1.0, "sample": [1.0]},
+        {"density": [0.5]},
+        {"density": 3, "sample": [1.0]},
+    ):
+        with pytest.raises(InvalidInput, match=r"^density: give a function of a number, or a sample"):
+            design_mean(0, 8, 1.0, **rules)
+    with pytest.raises(InvalidPrior, match=r"^density = -1.0: the density at"):
+        design_mean(0, 8, 1.0, lambda x: -1.0)
+    with pytest.raises(InvalidInput, match=r"^sample: .*give a list of numbers only"):
+        design_mean(0, 8, 1.0, sample=["a"])
+    with pytest.raises(InvalidInput, match=r"^points = .*increasing"):
+        design_mean(8, 0, 1.0, lambda x: 1.0)
 
 
 @pytest.mark.parametrize(

@@ -170,9 +170,16 @@ def test_what_makes_no_prior_of_numbers_is_refused() -> None:
         pv.Prior.grid([0, 1])
     with pytest.raises(InvalidInput, match="choose 'refuse' or 'ends'"):
         pv.Prior.cells([0, 1, 2], [0.5, 0.5], outside="drop")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match=r"sample\[1\]: missing, or outside") as caught:
+    with pytest.raises(InvalidInput, match=r"sample\[1\]: outside the range .*outside='ends'") as caught:
         pv.Prior.grid([0, 1], sample=[0.5, 77.0])
     assert "77" not in str(caught.value)
+    for outside in ("refuse", "ends"):
+        with pytest.raises(InvalidInput, match=r"^sample\[1\]: the number is missing: leave it out$"):
+            pv.Prior.grid([0, 1], sample=[0.5, np.nan, 7.0], outside=outside)  # type: ignore[arg-type]
+    for wrong in (["secret"], [[0.1, 0.2]], 3, "secret", [10**400]):
+        with pytest.raises(InvalidInput, match=r"^sample: .*give a list of numbers only$") as caught:
+            pv.Prior.cells([0, 1, 2], sample=wrong)  # type: ignore[arg-type]
+        assert caught.value.__cause__ is None
     with pytest.raises(InvalidPrior, match=r"^probabilities: no mass at \[1, 2\]: .*smoothing=1"):
         pv.Prior.cells([0, 1, 2], sample=[0.5])
     with pytest.raises(InvalidPrior, match=r"^probabilities: no mass at 2, 3: .* or fewer points; "):

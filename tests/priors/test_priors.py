@@ -157,13 +157,14 @@ def test_cells_of_a_joint_prior_are_all_combinations_of_levels():
 @pytest.mark.parametrize("zero", [{}, {("b", 1): 0.0}])
 def test_a_cell_of_probability_zero_needs_a_decision(zero):
     cells = {("a", 1): 0.25, ("b", 2): 0.5, ("a", 2): 0.25, **zero}
-    with pytest.raises(InvalidPrior, match=r"1 of 4 cells .* smoothing=.* impossible='leave out'"):
+    message = r"1 of 4 cells has probability zero, .*: b, 1; .* smoothing=.* impossible='leave out'"
+    with pytest.raises(InvalidPrior, match=message):
         Prior.joint(cells, ("letter", "digit"))
     left = Prior.joint(cells, ("letter", "digit"), impossible="leave out")
     assert left.labels == (("a", 1), ("b", 2), ("a", 2))
     assert left.levels == {"letter": ("a", "b"), "digit": (1, 2)}
-    smoothed = Prior.joint(cells, ("letter", "digit"), smoothing=0.25, impossible="leave out")
-    assert smoothed.fractions == (Fraction(2, 7), Fraction(3, 7), Fraction(2, 7))
+    with pytest.raises(InvalidInput, match=r"smoothing = 0.25: .* not both"):
+        Prior.joint(cells, ("letter", "digit"), smoothing=0.25, impossible="leave out")
     with pytest.raises(InvalidInput, match="choose 'refuse' or 'leave out'"):
         Prior.joint(cells, ("letter", "digit"), impossible="drop")
 
@@ -183,6 +184,14 @@ def test_what_holds_for_the_tuple_holds_for_every_attribute(rng):
             1 + 1e-9
         )
         assert part.pufferfish <= whole.ldp * (1 + 1e-9)
+
+
+def test_a_prior_of_several_attributes_is_a_mapping():
+    for wrong in ([0.5, 0.5], None, 3):
+        with pytest.raises(InvalidInput, match="give a mapping from tuples of levels"):
+            Prior.joint(wrong, names=("a", "b"))
+        with pytest.raises(InvalidInput, match="give a mapping from tuples of levels"):
+            Prior.from_counts(wrong, names=("a", "b"))
 
 
 @pytest.mark.parametrize("names", [("age",), ("age", "age"), "ab", ("age", 3)])
@@ -537,6 +546,9 @@ def test_what_is_known_cannot_be_assigned_again(thing, name) -> None:
         ({"a": ["x", "y"] * 30}, ["a", "a"], "each only once"),
         ({"a": ["x", "y"] * 30}, [], "give at least one column"),
         ({"a": ["x", "y"] * 30, "b": ["x"]}, ["a", "b"], "table: its columns have different lengths"),
+        ({"a": ["x", "y"] * 30}, 3, "columns = 3: the table has a"),
+        (np.zeros((3, 2)), ["a", "b"], "table: type ndarray; give a data frame"),
+        ([{"a": "x"}], "a", "table: type list; give a data frame"),
     ],
 )
 def test_tables_that_have_no_joint_prior_are_refused(table, columns, message) -> None:

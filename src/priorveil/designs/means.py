@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from priorveil.designs.methods import design
-from priorveil.errors import TooLarge
+from priorveil.errors import NOT_SHOWN, InvalidInput, TooLarge
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
-from priorveil.priors.number_labels import Array, NumberLabels, Outside
+from priorveil.priors.number_labels import Array, NumberLabels, Outside, number_column
 from priorveil.queries import Sum
 
 _SIZES = (2, 3, 5, 9, 17, 33)  # numbers of points
@@ -41,12 +41,17 @@ def design_mean(
     >>> design_mean(0, 100, 1.0, lambda age: 1.0).labels
     (0.0, 50.0, 100.0)
     """
-    numbers = None if sample is None else np.array(list(sample), dtype=np.float64)
+    NumberLabels.of("grid", [low, high], outside)  # refuses what is no range
+    if (sample is None) == (density is None) or not (density is None or callable(density)):
+        raise InvalidInput(
+            "density", NOT_SHOWN, "give a function of a number, or a sample, and only one of them"
+        )
+    numbers = None if sample is None else number_column("sample", sample)
+    if density is not None:
+        known = NumberLabels.of("cells", np.linspace(low, high, _CELLS + 1)).density_nodes(density, "density")
     Prior.grid([low, high], density, sample=numbers, outside=outside)  # refuses what makes no prior
     if numbers is not None:
         known = np.clip(numbers, low, high), np.full(len(numbers), 1 / len(numbers))
-    elif density is not None:
-        known = NumberLabels.of("cells", np.linspace(low, high, _CELLS + 1)).density_nodes(density)
     errors: list[float] = []
     plans: list[Plan] = []
     points = np.array([low, high], dtype=np.float64)

@@ -22,7 +22,10 @@ Impossible = Literal["refuse", "leave out"]
 _MOST_CELLS = 1_000_000  # combinations of levels
 _FIRST = 10  # labels that are shown
 _LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
-_SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every cell")
+SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every cell")
+SMOOTH_RARE = Hint(
+    "smoothing=1 and allow_rare=True", purpose="to add one to every cell, and publish rare ones"
+)
 
 
 def as_label(label: Hashable) -> Label:
@@ -204,25 +207,43 @@ def all_cells(cells: Sequence[Label]) -> list[Any]:
 
 
 def joint_cells(
-    cells: Mapping[Any, Any], names: Iterable[str], impossible: Impossible, smoothing: float | None
+    cells: Any, names: Iterable[str], impossible: Impossible, smoothing: float | None
 ) -> tuple[AttributeLabels, list[Any]]:
     """All combinations of levels, or those of mass above zero if the others are left out; and their masses."""
+    if not isinstance(cells, Mapping):
+        advice = f"type {type(cells).__name__}; for several attributes give a mapping from tuples of levels to numbers"
+        raise InvalidPrior("probabilities", NOT_SHOWN, advice)
     given = AttributeLabels.of(cells, names)
     listed = given if impossible == "leave out" else all_cells(given)
     possible = possible_cells({cell: cells.get(cell, 0) for cell in listed}, impossible, smoothing)
     return AttributeLabels.of(possible, given.names), list(possible.values())
 
 
-def possible_cells(cells: dict[Label, Any], impossible: str, smoothing: float | None) -> dict[Label, Any]:
-    """The cells without those of mass zero, if `impossible` leaves them out; an error otherwise, unless smoothed."""
+def possible_cells(
+    cells: dict[Label, Any],
+    impossible: str,
+    smoothing: float | None,
+    smooth: Hint = SMOOTH,
+    show: bool = True,
+) -> dict[Label, Any]:
+    """The cells without those of mass zero, if `impossible` leaves them out; an error otherwise, unless smoothed.
+
+    The error recommends to `smooth`, and shows the first cells of mass zero if these are public.
+    """
     if impossible not in ("refuse", "leave out"):
         raise InvalidInput("impossible", impossible, "choose 'refuse' or 'leave out'")
     if impossible == "leave out":
+        if smoothing is not None:
+            raise InvalidInput(
+                "smoothing", smoothing, "add to every cell, or leave out those of zero: not both"
+            )
         return {cell: mass for cell, mass in cells.items() if mass}
-    zeros = sum(not mass for mass in cells.values())
+    zeros = [cell for cell, mass in cells.items() if not mass]
     if zeros and smoothing is None:
-        advice = f"{zeros:,} of {plural(len(cells), 'cell')} have probability zero, which cannot be protected"
-        raise InvalidPrior("probabilities", NOT_SHOWN, advice, _SMOOTH, _LEAVE_OUT)
+        has = "has" if len(zeros) == 1 else "have"
+        advice = f"{len(zeros):,} of {plural(len(cells), 'cell')} {has} probability zero, which cannot be protected"
+        shown = f": {first_labels(zeros)}" if show else ""
+        raise InvalidPrior("probabilities", NOT_SHOWN, f"{advice}{shown}", smooth, _LEAVE_OUT)
     return cells
 
 

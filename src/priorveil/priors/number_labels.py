@@ -7,7 +7,7 @@ carries the labels (sets of priors, plans, cohorts) accepts numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
@@ -89,7 +89,7 @@ class NumberLabels(tuple[Any, ...]):
         down = np.bincount(lower, weights * (1 - up), minlength=len(bounds))
         return np.asarray((down + np.bincount(lower + 1, weights * up, minlength=len(bounds)))[: len(self)])
 
-    def density_nodes(self, density: Density) -> tuple[Array, Array]:
+    def density_nodes(self, density: Density, argument: str = "probabilities") -> tuple[Array, Array]:
         """Numbers and their weights that stand for a density, by a Gauss-Legendre rule in each cell."""
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         half = np.diff(self.bounds)[:, None] / 2
@@ -98,17 +98,21 @@ class NumberLabels(tuple[Any, ...]):
         bad = np.flatnonzero(~(np.isfinite(heights) & (heights >= 0)))
         if bad.size:
             advice = f"the density at {number_text(x[bad[0]])}: it has to be a finite number, zero or more"
-            raise InvalidPrior("probabilities", float(heights[bad[0]]), advice)
+            raise InvalidPrior(argument, float(heights[bad[0]]), advice)
         return x, heights * (half * weights).ravel()
 
     def require_inside(self, argument: str, numbers: Array) -> None:
         """Raise `InvalidInput` if one of the numbers is missing or refused; it is never shown."""
-        bad = np.isnan(numbers) | (self.outside == "refuse") & (self._within(numbers) != numbers)
-        if bad.any():
+        missing = np.isnan(numbers)
+        if missing.any():
+            advice = "the number is missing: leave it out"
+            raise InvalidInput(f"{argument}[{int(np.argmax(missing))}]", NOT_SHOWN, advice)
+        outside = self._within(numbers) != numbers
+        if self.outside == "refuse" and outside.any():
             low, high = map(readable_number, (self.bounds[0], self.bounds[-1]))
-            advice = f"missing, or outside the range from {low} to {high}"
+            advice = f"outside the range from {low} to {high}"
             hint = Hint("outside", "ends", purpose="to count it at the nearest end")
-            raise InvalidInput(f"{argument}[{int(np.argmax(bad))}]", NOT_SHOWN, advice, hint)
+            raise InvalidInput(f"{argument}[{int(np.argmax(outside))}]", NOT_SHOWN, advice, hint)
 
     def document(self) -> dict[str, Any]:
         """The labels as JSON."""
@@ -136,6 +140,19 @@ class NumberLabels(tuple[Any, ...]):
     def _cells_of(self, numbers: Array) -> npt.NDArray[np.intp]:
         """The cell of each number; a number on an edge belongs to the cell above it, the last to the last."""
         return np.clip(np.searchsorted(self.bounds, numbers, side="right") - 1, 0, len(self.bounds) - 2)
+
+
+def number_column(argument: str, numbers: Iterable[float]) -> Array:
+    """A column of numbers as floats, NaN where one is missing; an error never shows them."""
+    try:
+        column = np.asarray(numbers if hasattr(numbers, "__len__") else list(numbers), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        column = np.zeros((0, 0))
+    if column.ndim != 1:
+        raise InvalidInput(
+            argument, NOT_SHOWN, "this is not a column of numbers: give a list of numbers only"
+        )
+    return column
 
 
 def number_text(number: float) -> str:

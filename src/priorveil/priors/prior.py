@@ -17,7 +17,15 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 from priorveil.priors import disclosure
 from priorveil.priors import labels as domains
 from priorveil.priors.labels import AttributeLabels, Impossible, Label, Level, as_label, as_labels
-from priorveil.priors.number_labels import Array, Density, Ints, NumberLabels, Numbers, Outside
+from priorveil.priors.number_labels import (
+    Array,
+    Density,
+    Ints,
+    NumberLabels,
+    Numbers,
+    Outside,
+    number_column,
+)
 
 Mask = npt.NDArray[np.bool_]
 Probabilities = Mapping[Label, float] | Numbers
@@ -121,8 +129,8 @@ for counts, use Prior.from_counts
         >>> len(prior), prior.levels
         (3, {'age': ('young', 'old'), 'smokes': ('yes', 'no')})
         """
-        as_distribution("probabilities", list(probabilities.values()), zero=True)
         labels, mass = domains.joint_cells(probabilities, names, impossible, smoothing)
+        as_distribution("probabilities", list(probabilities.values()), zero=True)
         return cls(mass, labels) if smoothing is None else cls._smooth(mass, labels, smoothing)
 
     @property
@@ -166,7 +174,7 @@ for counts, use Prior.from_counts
         >>> Prior.from_counts({"a": 3, "b": 0}, smoothing=1)
         Prior({'a': 0.8, 'b': 0.2})
         """
-        if isinstance(counts, Mapping) and names is not None:
+        if names is not None:
             labels, counts = domains.joint_cells(counts, names, impossible, smoothing)
         elif isinstance(counts, Mapping):
             labels, counts = list(counts), list(counts.values())
@@ -223,7 +231,8 @@ for counts, use Prior.from_counts
             noisy = disclosure.noisy_counts(counts, prior_epsilon)
             counts = {label: max(n, least) for label, n in noisy.items()}
         if names is not None:
-            counts = domains.possible_cells(counts, impossible, smoothing)
+            hint = domains.SMOOTH if public or allow_rare else domains.SMOOTH_RARE
+            counts = domains.possible_cells(counts, impossible, smoothing, hint, show=False)
         if merge_rare is not None:
             counts = disclosure.merge_rare_values(counts, as_label(merge_rare))
         disclosure.require_two_values(len(counts), merged=len(counts) < len(labels))
@@ -245,8 +254,12 @@ for counts, use Prior.from_counts
         >>> Prior.from_table({"home": ["rent"] * 30 + ["own"] * 50}, "home")
         Prior({'own': 0.62, 'rent': 0.38})
         """
-        names = [columns] if isinstance(columns, str) else list(columns)
-        present = list(getattr(table, "column_names", getattr(table, "columns", table)))
+        names = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
+        found = table if isinstance(table, Mapping) else getattr(table, "columns", None)
+        present = getattr(table, "column_names", found)  # Arrow
+        if present is None:
+            advice = f"type {type(table).__name__}; give a data frame, an Arrow table or a mapping of columns"
+            raise InvalidInput("table", NOT_SHOWN, advice)
         if not 0 < len(names) == len(set(names) & set(present)):
             advice = f"the table has {', '.join(map(str, present))}; give at least one column, each only once"
             raise InvalidInput("columns", columns, advice)
@@ -309,7 +322,7 @@ for counts, use Prior.from_counts
             advice = "give the probabilities, a density or a sample, and only one of them"
             raise InvalidInput("probabilities", NOT_SHOWN, advice)
         if sample is not None:
-            numbers = np.asarray(sample if hasattr(sample, "__len__") else list(sample), dtype=np.float64)
+            numbers = number_column("sample", sample)
             labels.require_inside("sample", numbers)
             mass = labels.masses(numbers, np.ones(len(numbers)))
             if smoothing is not None:
