@@ -191,8 +191,17 @@ def test_what_is_refused() -> None:
     assert unary.accepts(beyond).tolist() == [True, False]
     with pytest.raises(ForeignReport):
         unary.accumulate(beyond)
-    with pytest.raises(ForeignReport):
+    with pytest.raises(ForeignReport, match=r"give rows of 2 64-bit words$"):
         unary.accumulate(np.zeros((2, 3), dtype=np.uint64))
+    reports = [
+        row.tobytes().hex() for row in unary.sample(np.arange(5), SystemSource())
+    ]  # as JavaScript writes them
+    with pytest.raises(
+        ForeignReport, match=r"hexadecimal reports become such rows by np\.frombuffer"
+    ) as caught:
+        unary.accumulate(reports)
+    words = eval(caught.value.advice.rpartition("rows by ")[2])
+    assert unary.accumulate(words)[0] == 5
     with pytest.raises(InvalidInput):
         Unary(np.array([1, 1]), noise=4, noise_bits=2, drop=1)
     with pytest.raises(InvalidInput):

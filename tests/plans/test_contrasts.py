@@ -548,7 +548,9 @@ def test_cells_have_quantiles_and_grids_have_means() -> None:
     assert any("after numbers were rounded at random" in note for note in estimate.notes)
     assert not any("rounded" in note for note in in_cells.estimate(in_cells.tally([0])).notes)
     for ask in (Estimate.mean, Estimate.variance):
-        with pytest.raises(InvalidInput, match=r"are cells.*Prior\.grid.*prior\.edges"):
+        with pytest.raises(
+            InvalidInput, match=r"are cells.*prior\.edges.*means, and for variances, use Prior\.grid"
+        ):
             ask(in_cells.estimate(in_cells.tally([0])))
     spread = estimate.variance()
     assert spread.rounding_bias == 9 / 4 and "rounding_bias=2.25" in repr(spread)

@@ -164,8 +164,7 @@ def test_tables_of_attributes_name_the_column_that_is_wrong() -> None:
     plan = pv.design(pv.Prior.joint(cells, names=("p", "q")), 1.0, pv.Histogram())
     with pytest.raises(InvalidInput, match=r"^values: column q is missing; give p, q$"):
         plan.privatize({"p": ["y", "n"]})
-    for table in ({"p": ["y", "n"], "q": ["y"]}, {"p": "y", "q": ["y"]}):
-        with pytest.raises(
-            InvalidInput, match=r"^values: give a column for each attribute, all of the same length$"
-        ):
+    advice = r"give columns of the same length; for one person a tuple \(p, q\)"
+    for table in ({"p": ["y", "n"], "q": ["y"]}, {"p": "y", "q": ["y"]}, {"p": "y", "q": "y"}):
+        with pytest.raises(InvalidInput, match=rf"^values: {advice}$"):
             plan.privatize(table)

@@ -212,6 +212,14 @@ def test_a_tuple_is_one_value_of_several_attributes() -> None:
     assert masked.mask.tolist() == [False, True, True, True]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.int8])
+def test_numbers_of_numpy_are_numbers(kind: Any) -> None:
+    cells = pv.Prior.cells([0, 1, 2, 3], [0.2, 0.5, 0.3]).labels
+    for column in ([kind(2.5)], np.array([2.5], dtype=kind)):
+        assert codes_of(column, cells)[0].tolist() == [2]
+
+
 def test_numbers_that_are_labels_are_not_codes() -> None:
     assert codes_of([1.5, 1, 0.0], [0.0, 1.0, 1.5])[0].tolist() == [2, 1, 0]
     with pytest.raises(OutsideDomain):

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certificate, Lifts
-from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge, plural
 from priorveil.mechanisms import bit_estimators, estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, set_chances
 from priorveil.mechanisms.estimators import Counts, LinearAnswer, Moments, PriorCheck, Rows
@@ -321,7 +321,11 @@ class BitReports(Mechanism):
         array = np.asarray(reports)
         if array.ndim != 2 or array.shape[1] != self.width or array.dtype.kind != "u" or array.itemsize != 8:
             shape = f"{array.dtype} array of shape {array.shape}"
-            raise ForeignReport("reports", shape, f"give rows of {self.width} 64-bit words")
+            advice = f"give rows of {plural(self.width, '64-bit word')}"
+            if array.dtype.kind == "U":  # as in JSON
+                words = f"np.frombuffer(bytes.fromhex(''.join(reports)), '<u8').reshape(-1, {self.width})"
+                advice += f"; hexadecimal reports become such rows by {words}"
+            raise ForeignReport("reports", shape, advice)
         return np.ascontiguousarray(array, dtype=WORD)
 
     @property

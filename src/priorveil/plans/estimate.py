@@ -223,8 +223,8 @@ class Estimate:
     changes it does not notice, however large; None if there are none. `unbiased_difference` says how far an mmse answer
     is from the unbiased one: the largest difference over the statistics, in standard errors of the unbiased one.
     It is None for other methods, where reports alone do not determine the answer, and beyond 512 values.
-    `mle_gain` is how many times smaller the squared error of an mle histogram, or of mle margins, is expected to be than
-    that of unbiased ones, if the prior is about right: it is large where there are many values and few people.
+    `mle_gain` is how many times smaller the squared error of a histogram or of margins by mle is expected to be than
+    by unbiased, if the prior is about right: it is large where there are many values and few people.
     `warning` and `notes` put all this into words; `notes` end with the `remarks` of the plan.
     """
 
@@ -461,10 +461,12 @@ class Estimate:
         if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
             if self._own_readings[0].prior.edges is None:
                 raise InvalidInput("numbers", numbers, "the values are not numbers: give one for each value")
-            advice = "the values are cells, and nothing is known about where in its cell a number is"
-            grid = Hint("Prior.grid", purpose="for an unbiased mean")
-            middle = Hint("mean((prior.edges[1:] + prior.edges[:-1]) / 2)", purpose="for a biased one")
-            raise InvalidInput("numbers", numbers, advice, grid, middle)
+            advice = (
+                "the values are cells, and nothing is known about where in its cell a number is: give one number for "
+                "each, such as (prior.edges[1:] + prior.edges[:-1]) / 2, which makes the answer biased"
+            )
+            grid = Hint("Prior.grid", purpose="for unbiased means, and for variances")
+            raise InvalidInput("numbers", numbers, advice, grid)
         given: Weights = self._domain if numbers is None else numbers
         points = _weights_of("numbers", given, self._domain, complete=True)
         return points, float(self._own_readings[0].prior.probabilities @ points)

@@ -93,7 +93,8 @@ def _attribute_rows(values: Any, names: Sequence[str]) -> Any:
         raise InvalidInput("values", NOT_SHOWN, f"column {absent[0]} is missing; give {', '.join(names)}")
     columns = [c.to_pylist() if hasattr(c, "to_pylist") else c for c in (values[name] for name in names)]
     if any(map(is_single, columns)) or len(set(map(len, columns))) > 1:
-        raise InvalidInput("values", NOT_SHOWN, "give a column for each attribute, all of the same length")
+        advice = f"give columns of the same length; for one person a tuple ({', '.join(names)})"
+        raise InvalidInput("values", NOT_SHOWN, advice)
     return list(zip(*columns, strict=True))
 
 
@@ -133,7 +134,10 @@ def _as_floats(values: list[Any]) -> Array:
         number = isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
         if not number and not is_missing(value):
             raise InvalidInput(f"values[{row}]", NOT_SHOWN, f"type {type(value).__name__}; give a number")
-    return np.array([np.nan if is_missing(v) else float(min(max(v, -_HUGE), _HUGE)) for v in values])
+    plain = [
+        value.item() if isinstance(value, np.generic) else value for value in values
+    ]  # 1e300 is no float32
+    return np.array([np.nan if is_missing(v) else float(min(max(v, -_HUGE), _HUGE)) for v in plain])
 
 
 def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
