@@ -1081,3 +1081,15 @@ def test_a_distribution_is_learnt_by_the_better_of_arcs_and_a_table(size: int) -
     arcs = pv.design(prior, 1.0, pv.Distribution(), method="arc")
     assert plan.expected_mse <= arcs.expected_mse and arcs.lower_bound <= plan.lower_bound
     assert (plan.method == "arc" or size == 60) and plan.efficiency > 0.94
+
+
+@pytest.mark.parametrize("seed", [24, 42])
+def test_values_that_a_solver_loses_to_rounding_do_not_prevent_a_plan(seed: int) -> None:
+    """One common value and dozens of mass 1e-9 or so: then a simple mechanism does, with what is proven of it."""
+    rng = np.random.default_rng(seed)
+    count, mass = int(rng.integers(12, 60)), 10.0 ** -rng.uniform(7, 12)
+    P = np.append(1.0, mass * rng.uniform(0.5, 2, count))
+    prior = pv.Prior((P / P.sum()).tolist())
+    for query in (pv.Histogram(), pv.Sum(rng.normal(size=len(P))), pv.Linear(rng.normal(size=(3, len(P))))):
+        plan = pv.design(prior, 1.0, query, time_limit=0.3)
+        assert plan.certificate.lip <= 1.0 and plan.lower_bound <= plan.expected_mse <= plan.no_report

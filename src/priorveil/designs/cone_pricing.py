@@ -23,7 +23,7 @@ import numpy.typing as npt
 from priorveil.designs import engine
 from priorveil.designs.box_pricing import ColumnSpace
 from priorveil.designs.engine import Priced, Stop, Utility, never
-from priorveil.errors import Infeasible, PriorveilError, TooLarge
+from priorveil.errors import Infeasible, TooLarge
 from priorveil.priors import Array, Mask
 
 Index = npt.NDArray[np.intp]
@@ -190,7 +190,7 @@ class Program:
         if status == highspy.HighsModelStatus.kInfeasible:
             return None
         if status != highspy.HighsModelStatus.kOptimal:
-            raise PriorveilError(f"the linear programme of the pricing did not finish: {status}")
+            raise Infeasible(f"the linear programme of the pricing did not finish: {status}")
         w = np.maximum(np.asarray(solution.col_value), 0.0)
         y = scale * np.maximum(-np.asarray(solution.row_dual)[1:], 0.0)
         return w / w.sum() / self.P, float(np.max(cost + y @ rows))

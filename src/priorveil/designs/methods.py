@@ -31,7 +31,15 @@ from priorveil.designs.relaxation import (
     ldp_bound,
     ldp_variance_bound,
 )
-from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import (
+    CertificateError,
+    Hint,
+    Infeasible,
+    InvalidInput,
+    NotIdentifiable,
+    PriorveilError,
+    TooLarge,
+)
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Cone, Known, Secrets
 from priorveil.plans import Plan
@@ -41,6 +49,7 @@ from priorveil.queries import Query, gain_share, variance
 
 Method = Literal["auto"] | DesignMethod
 
+_WITHOUT_SOLVER = ("arc", "unary", "subset", "closed")  # methods that `auto` falls back on
 _SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to 20 values, and for more
 _MAX_VALUES_TO_LIST = 6  # values up to which all extreme columns of a box are listed, whatever the query
 _LISTED_GENERAL = 14  # the same for queries without an exact solver of their own
@@ -116,21 +125,25 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
         return columns_plan(problem, limits)
     if len(problem.prior) <= 2 or problem.all_heavy:
         return closed_plan(problem)
-    candidates = _candidates(problem)
-    if len(candidates) == 1:
-        return METHODS[min(candidates)](problem, limits)
-    plans, refusals = [], []
-    for name, enough in candidates.items():
+    candidates, plans, refusals = _candidates(problem), list[Plan](), dict[str, PriorveilError]()
+    # A solver may lose very rare values to rounding. Simple mechanisms need no solver.
+    spare = [name for name in _WITHOUT_SOLVER if name not in candidates]
+    for name in [*candidates, *spare]:
+        if plans and name in spare:
+            break
         try:
             plans.append(METHODS[name](problem, limits))
-            if plans[-1].efficiency >= enough:
+            if plans[-1].efficiency >= candidates.get(name, 0.0):
                 break
-        except (Infeasible, TooLarge) as error:
-            refusals.append(f"{name}: {error}")
+        except (Infeasible, TooLarge, CertificateError, NotIdentifiable) as error:
+            refusals[name] = error
+    if not plans and len(candidates) == 1:
+        raise refusals[min(candidates)]
     if not plans:
-        raise Infeasible("no method can do this at this size. " + " | ".join(refusals))
+        reasons = " | ".join(f"{name}: {refusals[name]}" for name in candidates)
+        raise Infeasible(f"no method can do this at this size. {reasons}")
     best = min(plans, key=lambda plan: plan.expected_mse)
-    if problem.query.kind == "linear" and refusals and best.efficiency < _ABOVE_SIMPLE:
+    if isinstance(refusals.get("columns"), TooLarge) and best.efficiency < _ABOVE_SIMPLE:
         fewer = f"far from the bound: merge neighbouring values into at most {_MAX_VALUES_TO_LEARN:,} cells"
         best = replace(best, why=f"{best.why}; {fewer}")
     if len(plans) == 1:
