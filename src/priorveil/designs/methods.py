@@ -133,7 +133,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
             break
         try:
             plans.append(METHODS[name](problem, limits))
-            if plans[-1].efficiency >= candidates.get(name, 0.0):
+            if len(candidates) == 1 or plans[-1].efficiency >= candidates.get(name, 0.0):
                 break
         except (Infeasible, TooLarge, CertificateError, NotIdentifiable) as error:
             refusals[name] = error
