@@ -33,6 +33,16 @@ def test_errors_are_drawn_as_they_are() -> None:
         assert np.allclose(ends, np.sqrt([(row.low, row.high) for row in study.of(method)]))
 
 
+@pytest.mark.parametrize(
+    ("high", "ticks"), [(100.0, [1, 2, 5, 10, 20, 50, 100]), (1e4, [1, 10, 100, 1000, 1e4])]
+)
+def test_ticks_of_many_decades_are_powers_of_ten(high: float, ticks: list[float]) -> None:
+    axes: curves.Axes = curves.canvas()[1][0, 0]
+    axes.plot([1.0, high], [0, 1])
+    curves.log_scale(axes, "x")
+    assert [tick for tick in axes.get_xticks() if 1 <= tick <= high] == pytest.approx(ticks)
+
+
 def test_levels_shade_what_breaks_the_budget() -> None:
     study = simulate([0.1, 0.9], [0.5, 1.0], None, ["best", "published-rr"], runs=0)
     axes = plots.study_plot(study).axes[1]

@@ -163,6 +163,8 @@ def test_a_plan_is_drawn_with_its_values_and_its_error(d: int, names: int) -> No
     assert len(beliefs.get_yticklabels()) == names
     assert errors.get_lines()[0].get_ydata().tolist() == [plan.expected_mse] * 2
     assert "10,000 people" in precision.get_title()
+    legend = [text.get_text() for text in precision.get_legend().get_texts()]
+    assert legend == ["what the prior expects", "95 % interval"]
     ends = np.array([line[:, 0] for line in precision.containers[0].lines[2][0].get_segments()])
     assert np.ptp(ends, axis=1) == pytest.approx(2 * 1.959964 * 100 * plan.std_error(10_000), rel=1e-6)
 
@@ -263,6 +265,18 @@ def test_a_cell_that_cannot_happen_is_empty() -> None:
     )
     axes = drawn(estimated(prior, pv.Distribution(), np.arange(999) % 3)).axes[0]
     assert sorted(text.get_text() == "" for text in axes.texts) == [False, False, False, True]
+    assert axes.patch.get_hatch() and "hatched: combinations that the plan leaves out" in axes.get_xlabel()
+
+
+@pytest.mark.parametrize(("columns", "named", "angle"), [(3, 3, 0), (15, 15, 30), (16, 16, 90), (42, 21, 90)])
+def test_as_many_columns_of_a_map_as_fit_have_names(columns: int, named: int, angle: int) -> None:
+    cells = list(itertools.product("ab", [f"column {i}" for i in range(columns)]))
+    prior = pv.Prior.joint(dict.fromkeys(cells, 1 / len(cells)), names=("a", "b"))
+    plan = pv.design(prior, 2.0, pv.Distribution(), method="arc")
+    axes = drawn(estimate_table({"report": plan.privatize(cells)}, plan, assume_plan=True)).axes[0]
+    names = axes.get_xticklabels()
+    assert len(names) == named and {name.get_rotation() for name in names} == {angle}
+    assert not axes.patch.get_hatch() and "hatched" not in axes.get_xlabel()
 
 
 def test_margins_are_rows_with_a_line_between_them() -> None:
@@ -307,6 +321,15 @@ def test_the_mean_of_a_number_is_a_point_with_its_interval() -> None:
     (segment,) = axes.containers[0].lines[2][0].get_segments()
     low, high = found.everybody.interval()
     assert segment[:, 0] == pytest.approx([low[0] / 1_000, high[0] / 1_000])
+
+
+def test_the_best_design_for_numbers_is_the_best_for_their_points() -> None:
+    row = {"epsilon": 1.0, "mse": 3.0, "bound": 2.0, "ldp": 4.0}
+    grid, cells = pv.Prior.grid([0, 1], [0.5, 0.5]), pv.Prior.cells([0, 1, 2], [0.5, 0.5])
+    for prior, best in ((grid, "best design for these points"), (cells, "best design for these cells")):
+        plan = pv.design(prior, 1.0, pv.Sum([0, 1], unbiased=True))
+        errors = plots.plan_plot(plan, [row, {**row, "epsilon": 2.0}]).axes[1]
+        assert errors.get_legend_handles_labels()[1][0] == f"{best}, its bound shaded"
 
 
 def test_statistics_that_determine_no_quantiles_are_drawn_without_them() -> None:

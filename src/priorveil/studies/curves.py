@@ -33,6 +33,7 @@ WRONG_SHARE = "share of wrong guesses"
 BUDGET = "privacy budget ε (nats)"
 LEVEL = "real LIP level (nats)"
 _FILE = tomllib.loads(Path(__file__).with_name("styles.toml").read_text(encoding="utf-8"))
+_MANY_DECADES = 3_000.0  # the ratio of both ends of an axis from which only powers of ten have room
 MOST_TEXTS = 64  # cells of a map that hold their texts
 COLOURS: dict[str, str] = _FILE["colours"]
 STYLES: dict[str, dict[str, Any]] = _FILE["lines"]
@@ -142,7 +143,9 @@ def log_scale(axes: Axes, name: Literal["x", "y"] = "y") -> None:
 
     axes.set(**{f"{name}scale": "log"})
     axis = axes.yaxis if name == "y" else axes.xaxis
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = axis.get_view_interval()
+    subs = (1.0, 2.0, 5.0) if high < _MANY_DECADES * low else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 

@@ -22,7 +22,7 @@ from priorveil.files import atomic_write
 from priorveil.mechanisms.estimators import apply_rows, normal_width
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate
-from priorveil.priors import Array, Label
+from priorveil.priors import Array, Label, NumberLabels
 from priorveil.priors.labels import label_parts, label_positions, label_text
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS
@@ -38,6 +38,7 @@ _MOST_NAMES_EACH = 30  # the same where there are several panels
 _MOST_ACROSS = 4  # panels in a row
 _NAMED_GROUPS = 3  # that contradict the prior
 _MOST_TICKS = 12  # names below a curve
+_MOST_SLANTED = 15  # names below a map; more are upright
 _LONGEST_NAME = 30  # letters
 _LONGEST_LINE = 50  # letters of all names below a map
 _MOST_ROWS = 40  # names of values in a map
@@ -146,14 +147,19 @@ def _precision_panel(axes: Axes, plan: Plan) -> None:
     panel = Panel("", plan.query.statistic_labels(plan.labels), numbers, _PEOPLE)
     (panel,) = _in_units([panel], plan, per_person=True)
     draw_function(plan)(axes, panel, plan, "95 % interval")
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.5, ncols=2)
     axes.set_title(f"to expect from {_PEOPLE:,} people,\nwith 95 % intervals")
 
 
 def _error_panel(axes: Axes, curve: curves.Rows, plan: Plan) -> None:
     """Error against epsilon: the best design with its bound, LDP, and no report."""
     none, keys = plan.no_report, ("epsilon", "mse", "bound", "ldp")
+    best = "best design"
+    if isinstance(plan.labels, NumberLabels):
+        best += f" for these {'points' if plan.labels.rounds else 'cells'}"
     epsilons, errors, bounds, ldp = (curves.column(curve, key) for key in keys)
-    curves.line(axes, ("best", "blue", "best design, its bound shaded"), epsilons, errors, bounds, "o")
+    curves.line(axes, ("best", "blue", f"{best}, its bound shaded"), epsilons, errors, bounds, "o")
     if not np.isnan(ldp).all():
         curves.line(axes, ("ldp", "red", "LDP at the same epsilon"), epsilons, ldp, marker="s")
     least = float(bounds.min())
@@ -165,7 +171,9 @@ def _error_panel(axes: Axes, curve: curves.Rows, plan: Plan) -> None:
         low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
         axes.set_ylim(low, none + 0.05 * (none - low))
     axes.axvline(min(plan.budget.lower, plan.budget.upper), color="black", linewidth=0.8, alpha=0.5)
-    axes.set(xlabel="epsilon (the line: this plan)", ylabel=plan.query.error_unit)
+    axes.set(
+        xlabel="epsilon (the line: this plan)", ylabel=textwrap.fill(plan.query.error_unit, _LONGEST_NAME)
+    )
     axes.set_title("error against epsilon")
     axes.legend()
 
@@ -335,9 +343,10 @@ def statistics_figure(panels: Sequence[Panel], plan: Plan, words: str) -> Figure
         place.set_ylabel("")
     names = [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
     lines = 10 if draw is draw_curve else len(names)
-    turned = [len(tick.get_text()) for tick in axes[0, 0].get_xticklabels() if tick.get_rotation()]
+    below = axes[0, 0].get_xticklabels()
+    depth = max(len(tick.get_text()) * math.sin(math.radians(tick.get_rotation())) for tick in below)
     each, width = 0.2 if lines <= _MOST_NAMES_EACH else 0.15, 5.4 if wide else 2.6
-    height = 0.75 + each * lines + 0.04 * max(turned, default=0)
+    height = 0.75 + each * lines + 0.08 * depth
     figure.set_size_inches(width * across + 0.06 * max(map(len, names)), height * down + 0.8)
     return figure
 
@@ -444,7 +453,7 @@ def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
 
     Without room for intervals there is a colour bar, and the caption says how far a typical one reaches to its longer
     side. A cross then marks each cell whose interval includes what the prior expects: most of them, where the
-    differences are noise.
+    differences are noise. Cells that the plan leaves out are hatched.
     """
     *vertical, horizontal = plan.reference.names or ()
     parts = [label_parts(label) for label in panel.labels]
@@ -466,7 +475,10 @@ def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
             axes.plot(x, y, "x", color="grey", markersize=3)
             caption += "\n(crosses: the interval includes what the prior expects; a few miss it by chance)"
     axes.set_yticks(*_ticks(down, _MOST_NAMES))
-    places, names = _ticks(across, _MOST_TICKS)
-    turned = sum(map(len, names)) > _LONGEST_LINE
-    axes.set_xticks(places, names, rotation=30 * turned, ha="right" if turned else "center")
+    if np.isnan(shares).any():
+        axes.patch.set(hatch="/////", edgecolor="silver")
+        caption += "\n(hatched: combinations that the plan leaves out)"
+    places, names = _ticks(across, _MOST_NAMES_EACH)
+    angle = 90 if len(names) > _MOST_SLANTED else 30 if sum(map(len, names)) > _LONGEST_LINE else 0
+    axes.set_xticks(places, names, rotation=angle, ha="right" if angle == 30 else "center")
     axes.set(ylabel=", ".join(vertical), xlabel=caption)
