@@ -166,7 +166,7 @@ def prove(plan: Plan, document: Mapping[str, Json]) -> None:
     if not within(lifts, plan.budget, plan.notion):
         raise PlanError("certificate", "the mechanism leaks more than its budget: do not run it")
     if certificate(lifts, plan.notion) != plan.certificate:
-        raise PlanError("certificate", "it does not state the levels that the mechanism has")
+        raise PlanError("certificate", "the stated levels are not those of the mechanism")
     if not plan.lower_bound <= plan.expected_mse * (1 + 1e-9) + 1e-12:
         raise PlanError("lower_bound", "it lies above the expected error")
     if not content_id(document) == plan.id == document.get("id"):

@@ -183,7 +183,9 @@ class Reading:
         """
         mine = self.prior.labels if of_values else self.labels
         if set(mine) != set(labels):
-            raise InvalidInput("estimates", NOT_SHOWN, "they are about different values: ask each of them")
+            raise InvalidInput(
+                "estimates", NOT_SHOWN, "they have different values: read each estimate separately"
+            )
         own = weights if mine == labels else np.take(weights, label_positions(labels, mine), axis=1)
         return own if of_values or self.rows is None else own @ self.rows
 
@@ -483,7 +485,7 @@ class Estimate:
             if cells is None or np.array_equal(own @ cells, rows):
                 return self._sums(own, of_values=False)
             if "projected" in self.method:
-                advice = "its projected counts do not tell single values: ask the estimate of all values"
+                advice = "projected counts of a margin do not contain single values: use the estimate of all values"
                 raise InvalidInput("estimate", NOT_SHOWN, advice)
         try:
             sums = _add_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])
@@ -539,7 +541,8 @@ class Estimate:
             advice = "only a histogram can be projected; for statistics of possible shares use method mle"
             raise InvalidInput("estimate", NOT_SHOWN, advice)
         if any(r.tally.weighted and r.tally.weighted.least < 0 for r in self.readings):
-            raise InvalidInput("weights", NOT_SHOWN, "some are below zero: counts may be so too")
+            advice = "some weights are negative, so counts may be negative: they cannot be projected"
+            raise InvalidInput("weights", NOT_SHOWN, advice)
         everybody, ones = self.reports if self.total is None else self.total, np.ones_like(self.values)
         values = everybody * nearest_shares(self.values / (everybody or 1.0), ones)
         limits, method = np.outer([0.0, everybody], ones), f"{self.method}, projected"

@@ -130,7 +130,7 @@ class Orders(ArcMechanism):
         if not 1 <= count <= _MOST_ORDERS or count & (count - 1) or count << m.bits > 1 << 53:
             raise InvalidInput("count", count, "give a power of two, with count * 2**bits at most 2**53")
         if m.heavy == m.size or m.start != m.edges[m.heavy] or np.any(np.diff(self._light) < 0):
-            raise InvalidInput("owners", m.owners, "leave some values for the circle, which lends nothing")
+            raise InvalidInput("owners", m.owners, "some values must remain on the circle")
 
     @classmethod
     def fit(cls, weights: Weights, owners: npt.ArrayLike, count: int, lo: Fraction, hi: Fraction) -> Orders:
