@@ -18,7 +18,7 @@ import tarfile
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from pathlib import Path
 
 import numpy as np
@@ -694,6 +694,18 @@ def test_a_long_design_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
         update(1, 0.9, 0.5)
         update(2, 0.6, 0.5)
     assert "gap 0.2, round 2" in shown.getvalue()
+
+
+@pytest.mark.parametrize(("time_limit", "share"), [(1e6, 0.5), (1e-6, 1.0)])
+def test_the_bar_of_a_design_advances_with_its_gap_and_its_time(
+    time_limit: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares: list[float] = []
+    bar = nullcontext(lambda done, words: shares.append(done))
+    monkeypatch.setattr(screen, "progress_bar", lambda words: bar)
+    with screen.design_bar(1.0, 1e-4, time_limit) as (update, _):
+        update(1, 0.505, 0.5)  # a gap of 0.01 is half the way to 0.0001
+    assert shares == pytest.approx([share])
 
 
 def page_commands(page: str) -> list[list[str]]:

@@ -188,7 +188,7 @@ def design(
         screen.open_console(stderr=piped).print(notice, style="yellow")
     best_plan = pv.design  # loads the solvers: while they load, ctrl-C ends the command
     search: dict[str, Any] = {"method": method, "time_limit": time_limit, "gap": gap}
-    with screen.design_bar(asked.no_report(known), gap or _FULL_BAR) as (progress, interrupted):
+    with screen.design_bar(asked.no_report(known), gap or _FULL_BAR, time_limit) as (progress, interrupted):
         search |= {"progress": progress, "should_stop": interrupted.is_set}
         priors = known if radius is None else pv.PriorSet.ball(known, radius)
         plan = best_plan(priors, budget, asked, latent, _NOTIONS[notion], **search)

@@ -221,15 +221,16 @@ def rows_bar(words: str) -> Iterator[Callable[[int, int | None, float | None], N
 
 @contextmanager
 def design_bar(
-    no_report: float, target: float
+    no_report: float, target: float, time_limit: float = math.inf
 ) -> Iterator[tuple[Callable[[int, float, float], None], Event]]:
-    """Show a progress bar with the gap of a design, which is full at `target`; ctrl-C keeps the best plan so far.
+    """Show a progress bar with the gap of a design; ctrl-C keeps the best plan so far.
 
+    The bar is full when the gap is at `target` or the seconds of `time_limit` are over, whichever is first.
     Gives what `design` takes as `progress`, and an event that the first ctrl-C sets. The second ctrl-C gives up.
     """
     from priorveil.queries import gain_share
 
-    target, gap = min(max(target, 1e-12), 0.5), 1.0
+    target, gap, begin = min(max(target, 1e-12), 0.5), 1.0, time.monotonic()
 
     def announce() -> None:
         click.echo("stopping at the best plan so far; ctrl-C again to give up", err=True)
@@ -240,6 +241,7 @@ def design_bar(
             nonlocal gap
             gap = min(gap, 1 - gain_share(error, bound, no_report))
             done = math.log(max(gap, target)) / math.log(target)
-            advance(done, f"gap {max(gap, 0.0):.2g}, round {rounds}")
+            passed = (time.monotonic() - begin) / max(time_limit, 1e-9)
+            advance(min(max(done, passed), 1.0), f"gap {max(gap, 0.0):.2g}, round {rounds}")
 
         yield update, interrupted
