@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _WIDTH = 100  # of tables that are not shown on a terminal
+_REFRESH = 0.5  # seconds between two states of the progress bar of a design
 Advance = Callable[[float | None, str], None]  # takes the share that is done and a few words
 
 # -- errors ------------------------------------------------------------------------------------------------
@@ -230,18 +231,32 @@ def design_bar(
     """
     from priorveil.queries import gain_share
 
-    target, gap, begin = min(max(target, 1e-12), 0.5), 1.0, time.monotonic()
+    target, begin, state, done = min(max(target, 1e-12), 0.5), time.monotonic(), (1.0, 0), Event()
 
     def announce() -> None:
         click.echo("stopping at the best plan so far; ctrl-C again to give up", err=True)
 
     with end_on_interrupt(announce) as interrupted, progress_bar("designing") as advance:
 
-        def update(rounds: int, error: float, bound: float) -> None:
-            nonlocal gap
-            gap = min(gap, 1 - gain_share(error, bound, no_report))
-            done = math.log(max(gap, target)) / math.log(target)
+        def show() -> None:
+            gap, rounds = state
             passed = (time.monotonic() - begin) / max(time_limit, 1e-9)
-            advance(min(max(done, passed), 1.0), f"gap {max(gap, 0.0):.2g}, round {rounds}")
+            share = max(passed, math.log(max(gap, target)) / math.log(target))
+            advance(min(share, 1.0), f"gap {max(gap, 0.0):.2g}, round {rounds}")
 
-        yield update, interrupted
+        def update(rounds: int, error: float, bound: float) -> None:
+            nonlocal state
+            state = min(state[0], 1 - gain_share(error, bound, no_report)), rounds
+            show()
+
+        def refresh() -> None:
+            while not done.wait(_REFRESH):
+                show()
+
+        clock = Thread(target=refresh, daemon=True)  # some steps of a search take long and report nothing
+        clock.start()
+        try:
+            yield update, interrupted
+        finally:
+            done.set()
+            clock.join()
