@@ -43,9 +43,8 @@ def design_mean(
     """
     NumberLabels.of("grid", [low, high], outside)  # refuses what is no range
     if (sample is None) == (density is None) or not (density is None or callable(density)):
-        raise InvalidInput(
-            "density", NOT_SHOWN, "give a function of a number, or a sample, and only one of them"
-        )
+        advice = "give a function of a number, or a sample, and only one of them"
+        raise InvalidInput("density", NOT_SHOWN, advice)
     numbers = None if sample is None else number_column("sample", sample)
     if density is not None:
         known = NumberLabels.of("cells", np.linspace(low, high, _CELLS + 1)).density_nodes(density, "density")

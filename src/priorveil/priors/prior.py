@@ -14,18 +14,10 @@ import numpy.typing as npt
 from flint import fmpz_mat
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
-from priorveil.priors import disclosure
+from priorveil.priors import disclosure, number_labels
 from priorveil.priors import labels as domains
 from priorveil.priors.labels import AttributeLabels, Impossible, Label, Level, as_label, as_labels
-from priorveil.priors.number_labels import (
-    Array,
-    Density,
-    Ints,
-    NumberLabels,
-    Numbers,
-    Outside,
-    number_column,
-)
+from priorveil.priors.number_labels import Array, Density, Ints, NumberLabels, Numbers, Outside
 
 Mask = npt.NDArray[np.bool_]
 Probabilities = Mapping[Label, float] | Numbers
@@ -322,7 +314,7 @@ for counts, use Prior.from_counts
             advice = "give the probabilities, a density or a sample, and only one of them"
             raise InvalidInput("probabilities", NOT_SHOWN, advice)
         if sample is not None:
-            numbers = number_column("sample", sample)
+            numbers = number_labels.number_column("sample", sample)
             labels.require_inside("sample", numbers)
             mass = labels.masses(numbers, np.ones(len(numbers)))
             if smoothing is not None:
