@@ -772,6 +772,8 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     if not estimates:
         raise InvalidInput("estimates", estimates, "give at least one")
     first = estimates[0]
+    if len(estimates) == 1:
+        return first
     if any(estimate.histogram != first.histogram for estimate in estimates):
         raise InvalidInput("estimates", NOT_SHOWN, "some are histograms and some are not; use one query")
     named = [(f"estimates[{index}]", e) for index, e in enumerate(estimates)]

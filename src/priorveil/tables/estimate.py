@@ -77,7 +77,7 @@ class Tallies:
             own = [tally for (key, _), tally in wanted.items() if key == cohort]
             tally = sum(own[1:], own[0]) if own else plan.tally([])
             estimates.append(plan.estimate(tally, method, known))
-        return combine_estimates(estimates) if len(estimates) > 1 else estimates[0]
+        return combine_estimates(estimates)
 
 
 @dataclass(frozen=True, eq=False)
