@@ -193,6 +193,8 @@ def sums(quick: bool) -> Iterator[Line]:
         yield efficient(case, 0.995, 30.0, SHAPES[name](100), eps, query)
     for d in () if quick else (200, 1_000, 100_000):
         yield efficient(f"d = {d:,}, Zipf, eps = 1", 0.0, 60.0, pv.Prior.zipf(d), 1.0, pv.Sum(np.arange(d)))
+        case = f"d = {d:,}, Zipf, eps = 1, LDP"
+        yield efficient(case, 0.95, 60.0, pv.Prior.zipf(d), 1.0, pv.Sum(np.arange(d)), notion=pv.LDP())
     for d, notion in () if quick else itertools.product((200, 1_200), (pv.LIP(), pv.LDP())):
         case, query = (
             f"d = {d:,}, Zipf, eps = 1, unbiased, {notion.name}",
@@ -278,6 +280,9 @@ def leaning(quick: bool) -> Iterator[Line]:
         query = pv.Linear.margins(prior, [(name,) for name in names])
         case = f"margins of {' x '.join(map(str, sizes))}, Dirichlet, eps = 1"
         yield efficient(case, 0.75, 60.0, prior, 1.0, query)
+    prior = pv.Prior.uniform(400)
+    query = pv.Linear.cumulative(prior)
+    yield efficient("d = 400, uniform, LDP, eps = 1", 0.75, 60.0, prior, 1.0, query, notion=pv.LDP())
 
 
 def ldp(quick: bool) -> Iterator[Line]:
@@ -594,10 +599,10 @@ def linear(quick: bool) -> Iterator[Line]:
                 yield Line(f"{name}, LDP, eps = {eps:g}", figures, seconds, f"{known}, 120 s", met)
     if not quick:
         yield largest_variance(128, 1.0, 1910.87)
-        for d in (200, 400):
+        for d, least in ((200, 0.75), (400, 0.75), (1_000, 0.0)):
             prior = pv.Prior.zipf(d)
             query = pv.Linear.cumulative(prior, unbiased=True)
-            yield efficient(f"cumulative, Zipf, d = {d}, LIP, eps = 1", 0.75, 60.0, prior, 1.0, query)
+            yield efficient(f"cumulative, Zipf, d = {d:,}, LIP, eps = 1", least, 60.0, prior, 1.0, query)
 
 
 def largest_variance(d: int, eps: float, known: float) -> Line:
