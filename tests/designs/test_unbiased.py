@@ -262,7 +262,7 @@ class TestStatistics:
         assert found.bound <= found.value < most
 
     def test_columns_on_one_side_are_no_channel(self) -> None:
-        with pytest.raises(Infeasible, match="surround"):
+        with pytest.raises(Infeasible, match="no mixture of these columns"):
             unbiased._good_weights(np.random.default_rng(0).random((40, 3)), None, never)
 
     @pytest.mark.parametrize("shape", ["margins", "cumulative"])
@@ -460,7 +460,7 @@ def test_values_that_count_the_same_are_merged() -> None:
 
 def test_statistics_that_tell_too_many_values_apart_are_refused() -> None:
     W, P = np.random.default_rng(1).normal(size=(3, 1200)), np.full(1200, 1 / 1200)
-    with pytest.raises(TooLarge, match="put values in cells"):
+    with pytest.raises(TooLarge, match="merge values into cells"):
         best_learning(Box(P, *box(1.0)), rows=W)
 
 

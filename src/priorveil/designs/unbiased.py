@@ -68,6 +68,7 @@ _EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
 _HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
 _SHRUNK, _SHRUNK_SUM = 1e-3, 1e-9  # what is added to `S`, relative to its mean, to look for columns
 _GRID = 32  # points of a grid that the numbers of a sum are rounded to
+_OFF = 1e-9  # how far the mean of the lifts may be from one
 _RANK = 1e-12  # singular values below this, relative to the largest, are zero
 _EXACT = 20_000  # vertices of the box that are still listed
 _POOL, _SUM_POOL = 20, 200  # columns per value that column generation may hold, and columns for a sum
@@ -150,6 +151,11 @@ def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, rows: Arr
     late = state.value - state.bound > target * state.value
     again = state if late else _reduce(directions, state, target, targets)
     spread = lift_variance(lifts[again.used], again.weights, rows)
+    off = float(np.abs(again.weights @ lifts[again.used] - 1).max())
+    if off > _OFF or spread > state.value * (
+        1 + 2 * target
+    ):  # lost to rounding in a direction with hardly any spread
+        again, spread = state, lift_variance(lifts[state.used], state.weights, rows)
     bound = min(state.bound, spread)
     with suppress(KeyboardInterrupt):  # it is done anyway
         limits.report(state.iterations, spread, bound)
