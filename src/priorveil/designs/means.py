@@ -41,14 +41,14 @@ def design_mean(
     >>> design_mean(0, 100, 1.0, lambda age: 1.0).labels
     (0.0, 50.0, 100.0)
     """
-    NumberLabels.of("grid", [low, high], outside)  # refuses what is no range
+    NumberLabels.of("grid", [low, high], outside)  # refuses anything but a range
     if (sample is None) == (density is None) or not (density is None or callable(density)):
         advice = "give a function of a number, or a sample, and only one of them"
         raise InvalidInput("density", NOT_SHOWN, advice)
     numbers = None if sample is None else number_column("sample", sample)
     if density is not None:
         known = NumberLabels.of("cells", np.linspace(low, high, _CELLS + 1)).density_nodes(density, "density")
-    Prior.grid([low, high], density, sample=numbers, outside=outside)  # refuses what makes no prior
+    Prior.grid([low, high], density, sample=numbers, outside=outside)  # refuses what cannot be a prior
     if numbers is not None:
         known = np.clip(numbers, low, high), np.full(len(numbers), 1 / len(numbers))
     errors: list[float] = []

@@ -54,11 +54,10 @@ _SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to 20 value
 _MAX_VALUES_TO_LIST = 6  # values up to which all extreme columns of a box are listed, whatever the query
 _LISTED_GENERAL = 14  # the same for queries without an exact solver of their own
 _MAX_TABLE_VALUES = 300  # beyond, `auto` prefers arcs, and values that are treated alike share a row
+_TRUSTED = 0.5  # efficiency of a solver's plan from which simple mechanisms are not tried as well
 _OPTIMAL = 1 - 1e-9  # efficiency of a plan that nothing can improve on
 _NEAR_OPTIMAL = 0.99  # efficiency of a quick plan from which no search is worth its time
-_MAX_TABLE_DISTRIBUTION = (
-    120  # values beyond which arcs in many orders learn a distribution better than a table
-)
+_MAX_TABLE_DISTRIBUTION = 120  # values beyond which arcs learn a distribution better than a table
 _LDP_ENGINE = 30  # values up to which `auto` tries the engine under LDP
 _LDP_LEARNING = 12  # the same for learning a distribution
 _LDP_BRANCHED = 20  # values up to which branch and bound proves more of several statistics under LDP
@@ -126,21 +125,20 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
     if len(problem.prior) <= 2 or problem.all_heavy:
         return closed_plan(problem)
     candidates, plans, refusals = _candidates(problem), list[Plan](), dict[str, PriorveilError]()
-    # A solver may lose very rare values to rounding. Simple mechanisms need no solver.
-    spare = [name for name in _WITHOUT_SOLVER if name not in candidates]
-    for name in [*candidates, *spare]:
-        if plans and name in spare:
-            break
+    first, *others = candidates
+    if not others:  # a solver may lose very rare values to rounding; simple mechanisms need none
+        candidates = {first: _TRUSTED} | dict.fromkeys(_WITHOUT_SOLVER, _OPTIMAL)
+    for name, enough in candidates.items():
         try:
             plans.append(METHODS[name](problem, limits))
-            if len(candidates) == 1 or plans[-1].efficiency >= candidates.get(name, 0.0):
+            if gain_share(plans[-1].expected_mse, plans[-1].lower_bound, plans[-1].no_report) >= enough:
                 break
         except (Infeasible, TooLarge, CertificateError, NotIdentifiable) as error:
             refusals[name] = error
-    if not plans and len(candidates) == 1:
-        raise refusals[min(candidates)]
+    if not plans and not others:
+        raise refusals[first]
     if not plans:
-        reasons = " | ".join(f"{name}: {refusals[name]}" for name in candidates)
+        reasons = " | ".join(f"{name}: {error}" for name, error in refusals.items())
         raise Infeasible(f"no method can do this at this size. {reasons}")
     best = min(plans, key=lambda plan: plan.expected_mse)
     if isinstance(refusals.get("columns"), TooLarge) and best.efficiency < _ABOVE_SIMPLE:
