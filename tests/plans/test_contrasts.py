@@ -124,11 +124,14 @@ def test_a_list_that_can_be_labels_and_weights_is_refused_by_a_ratio() -> None:
         ([1], np.array([1, 1])),
         ([False, True], [1, 1]),
         ([1], [1, 1.0]),
+        ({1}, {0, 1}),
+        ([1], {0: 2, 1: 2}.keys()),
     ):
         assert found.ratio(top, bottom).value == pytest.approx(share)
     assert found.ratio([1], np.array([0, 1])).value == 1  # an array has weights
     for top, bottom, argument in (
         ([1], [0, 1], "bottom"), ([1], prior.labels, "bottom"), ([1], [1.0, 0.0], "bottom"), ([1, 0], [0], "top"),
+        ([1], range(2), "bottom"),
     ):  # fmt: skip
         with pytest.raises(
             InvalidInput, match=rf"^{argument} = .*give a mapping {{label: weight}}, or a numpy"

@@ -19,16 +19,17 @@ def test_designs_and_estimates_use_one_thread_and_leave_the_rest_alone(
 ) -> None:
     seen, answer = [], Table.answer
 
-    def watched(*arguments: object) -> object:
+    def progress(*_: float) -> None:
+        seen.append(thread_counts())
+
+    def answer_and_count(*arguments: object) -> object:
         seen.append(thread_counts())
         return answer(*arguments)
 
-    monkeypatch.setattr(Table, "answer", watched)
+    monkeypatch.setattr(Table, "answer", answer_and_count)
     with ThreadpoolController().limit(limits=2):
         prior = pv.Prior.zipf(30)
-        plan = pv.design(
-            prior, 1.0, pv.Distribution(), progress=lambda *_: seen.append(thread_counts()), time_limit=1
-        )
+        plan = pv.design(prior, 1.0, pv.Distribution(), method="columns", progress=progress, time_limit=1)
         estimate = plan.estimate(plan.tally(plan.privatize(np.arange(30), np.random.default_rng(0))))
         before = len(seen)
         estimate.contrast([0])

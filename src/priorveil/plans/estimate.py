@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
@@ -444,7 +444,7 @@ class Estimate:
         """A weight for each value; the label of a statistic stands for the row of that statistic."""
         rows, domain, values = self._own_readings[0].rows, self._domain, set(self._domain)
         own = [] if rows is None else [i for i, label in enumerate(self.labels) if label not in values]
-        if isinstance(given, list | tuple) and len(given) == len(domain):
+        if np.iterable(given) and not isinstance(given, Mapping | Set | np.ndarray):
             numbers = {x for x in given if isinstance(x, Real) and not isinstance(x, bool)}
             if len(numbers & values.union(self.labels)) == len(domain):
                 advice = "these can be labels or weights: give a mapping {label: weight}, or a numpy array of weights"
@@ -499,7 +499,7 @@ class Estimate:
         if limits is None and self.limits is not None:  # projected
             limits = self.limits.max() * np.stack([rows.min(axis=1), rows.max(axis=1)])
         if limits is not None:
-            limits = limits + np.where(np.isclose(center, sums.linear), 0.0, center - sums.linear)
+            limits = limits + np.where(np.isclose(center, sums.linear, rtol=1e-12), 0.0, center - sums.linear)
         return replace(sums, mean=rows @ self.values, center=center, limits=limits)
 
     def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
@@ -646,10 +646,10 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
 def _weights_of(
     argument: str, given: Weights, labels: Sequence[Label], more: Sequence[Label] = (), complete: bool = False
 ) -> Array:
-    """A weight for each label: as given, or one for each label of a list, or those of a mapping.
+    """A weight for each label: as given, or one for each label of a list or a set, or those of a mapping.
 
-    A list or a mapping may name `more` labels, whose weights come last. With `complete` every label needs a number, and
-    a list has numbers only.
+    They may name `more` labels, whose weights come last. With `complete` every label needs a number, and a list has
+    numbers only.
 
     >>> _weights_of("weights", ["b"], ("a", "b")), _weights_of("weights", [2, 3], ("a", "b"))
     (array([0., 1.]), array([2., 3.]))
@@ -659,7 +659,7 @@ def _weights_of(
         labelled = "" if complete else "a list of labels, also for a single one, or "
         raise InvalidInput(argument, given, f"give {labelled}{each}")
     entries = list(given.values() if isinstance(given, Mapping) else given)
-    numbers = all(isinstance(entry, Real | np.bool_) for entry in entries)
+    numbers = all(isinstance(entry, Real | np.bool_) for entry in entries) and not isinstance(given, Set)
     if isinstance(given, Mapping):
         weights: Mapping[Any, Any] = given
     elif numbers and len(entries) == len(labels):

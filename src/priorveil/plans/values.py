@@ -134,9 +134,8 @@ def _as_floats(values: list[Any]) -> Array:
         number = isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
         if not number and not is_missing(value):
             raise InvalidInput(f"values[{row}]", NOT_SHOWN, f"type {type(value).__name__}; give a number")
-    plain = [
-        value.item() if isinstance(value, np.generic) else value for value in values
-    ]  # 1e300 is no float32
+    # as numbers of Python: 1e300 is too large for a float32
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     return np.array([np.nan if is_missing(v) else float(min(max(v, -_HUGE), _HUGE)) for v in plain])
 
 
