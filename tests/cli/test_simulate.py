@@ -82,7 +82,9 @@ def test_a_range_of_numbers_is_a_prior_and_people_have_numbers(folder: Path) -> 
         (found,) = rows("three.csv", "--numbers", "0:10", "--query", query, *QUICK, *people)
         assert found["people"] == "3"
     task = ("simulate", "--numbers", "0:10", "--query", "mean", *QUICK, "--data", "people.csv", "--column")
-    assert "row 1: town is no number of the range: correct it, or change --numbers" in refused(*task, "town")
+    assert "row 1: town is not a number in the range: correct it, or change --numbers" in refused(
+        *task, "town"
+    )
     assert "give PRIOR" in refused("simulate") and "--numbers" in refused("simulate")
 
 

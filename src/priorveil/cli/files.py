@@ -70,7 +70,7 @@ def read_numbers(path: Path, column: str, low: float, high: float, advice: str) 
     rows = read_people(path, column)
     for row, (word,) in rows:
         if not (is_number(word) and low <= float(word) <= high):
-            raise click.ClickException(f"{path}: row {row}: {column} is no number of the range: {advice}")
+            raise click.ClickException(f"{path}: row {row}: {column} is not a number in the range: {advice}")
     return [float(word) for _, (word,) in rows]
 
 
@@ -162,8 +162,9 @@ def read_matrix(path: Path | None, prior: pv.Prior) -> tuple[list[list[float]], 
         named = len(head) > len(texts) and not is_number(head[0])
         numbers = [is_number(cell) for cell in head[named:]]
         is_header = not any(numbers) or set(head[named:]) == set(texts)
-        if named and head[0] and is_header and all(numbers):
-            raise ValueError(f"line {line} may be a header or not: leave the first cell of a header empty")
+        if (head[0] if named else len(rows) > 1) and is_header and all(numbers):
+            advice = "give a column of names first, and leave its cell in the header empty"
+            raise ValueError(f"line {line} may be a header or not: {advice}")
         if named and head[0] and not is_header:
             rows = [(line, ["", *texts]), *rows]
         elif is_header and not named and not all(numbers):

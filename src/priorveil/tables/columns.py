@@ -266,6 +266,8 @@ def outside_reasons(parts: Sequence[Column], labels: Sequence[Label]) -> npt.NDA
     >>> outside_reasons([["YES!", ">50K"]], ["yes", "<=50K"]).tolist()
     ['another spelling of a value', 'outside the domain']
     """
+    if not len(parts[0]):
+        return np.array([], object)
     entries = [distinct(part) for part in parts]
     if isinstance(labels, NumberLabels):
         ((words, rows),) = entries

@@ -411,9 +411,8 @@ class Orders(ArcMechanism):
         shares = self._distribution(mean, N)
         known = known_form(shares, population)
         if rows is None:
-            ones = (
-                root * self._inverse_times(root[None])[0] - shares
-            )  # the covariance with the sum of all counts
+            # the covariance of each count with the sum of all
+            ones = root * self._inverse_times(root[None])[0] - shares
             variance = root**2 * self.inverse_diagonal + known.variances(None)
             variance = variance - 2 * self.shares * ones + self.shares**2 * ones.sum()
         else:
