@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -26,7 +27,7 @@ NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
 
 
-class ReadOnly:
+class ReadOnly(ABC):
     """An object whose attributes are set once. It equals another one of its type with the same content."""
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -34,13 +35,12 @@ class ReadOnly:
             raise AttributeError(f"{type(self).__name__}.{name} is read-only")
         super().__setattr__(name, value)
 
+    @abstractmethod
     def _content(self) -> Hashable:
-        raise NotImplementedError
+        """What makes two objects of this type equal."""
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ReadOnly) and type(self) is type(other) and self._content() == other._content()
-        )
+        return isinstance(other, type(self)) and self._content() == other._content()
 
     def __hash__(self) -> int:
         return hash(self._content())
