@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from priorveil.arrays import Ints
 from priorveil.certify import TOTAL
 from priorveil.mechanisms import Table, kernels
 from priorveil.mechanisms.kernels import STEP, splitmix64, with_twin
 from priorveil.mechanisms.randomness import Source, Words, word_blocks
-from priorveil.priors import Ints
 
 
 def randomized_response(bins: int, ratio: Fraction) -> Table:

@@ -16,19 +16,10 @@ from priorveil.certify import exp_above, exp_below
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.errors import InvalidInput, InvalidPrior, TooLarge
+from priorveil.information import identifiable, variance
 from priorveil.notions import LIP
 from priorveil.priors import Budget, Prior, PriorSet
-from priorveil.queries import (
-    Convex,
-    Distribution,
-    Guess,
-    Histogram,
-    Linear,
-    Sum,
-    identifiable,
-    read_query,
-    variance,
-)
+from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Sum, read_query
 from strategies import budgets, channels, generators, levels, priors, sizes
 
 CONVEX = [query for query in QUERIES if not make_query(query, 2).unbiased]

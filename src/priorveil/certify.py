@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx, fmpq
 
+from priorveil.arrays import exact_product
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel
 from priorveil.notions import LIP, Cone, Exact, Known, LipSides, Secrets, as_known, secret_means
 from priorveil.priors import Budget, Prior
-from priorveil.priors.prior import exact_product
 
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
 

@@ -9,10 +9,11 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, as_matrix
 from priorveil.errors import Hint, InvalidChannel, TooLarge, plural
-from priorveil.priors import Array, Label, Prior
+from priorveil.priors import Label, Prior
 from priorveil.priors.labels import as_labels, label_positions
-from priorveil.priors.prior import ReadOnly, as_matrix
+from priorveil.priors.prior import ReadOnly
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
 _JOINT_ENTRIES = 50_000_000  # a joint channel larger than this is refused

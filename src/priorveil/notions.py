@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput, TooLarge, level_text
-from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
+from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.priors.budget import window_mass
 
 Known = Prior | PriorSet

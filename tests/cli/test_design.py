@@ -29,9 +29,9 @@ import priorveil as pv
 from priorveil.cli import screen
 from priorveil.cli.design import design
 from priorveil.designs import METHODS
+from priorveil.information import gain_share
 from priorveil.plans.document import DESIGN_METHODS
 from priorveil.plans.estimate import percent
-from priorveil.queries import gain_share
 from priorveil.studies.compare import best_ldp
 from terminal import refused, run
 

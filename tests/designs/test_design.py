@@ -20,7 +20,8 @@ from priorveil.designs import METHODS, box_solvers, cone_pricing, methods
 from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import Solution
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
-from priorveil.queries import Query, variance
+from priorveil.information import variance
+from priorveil.queries import Query
 from priorveil.studies import datasets
 from sample_plans import PRIOR, named_plan
 

@@ -14,8 +14,8 @@ from priorveil.designs.box_pricing import LdpCone
 from priorveil.designs.engine import Limits, best_mixture
 from priorveil.designs.relaxation import identity_bound, ldp_histogram_bound, ldp_variance_bound
 from priorveil.designs.unbiased import best_weights
+from priorveil.information import lift_variance
 from priorveil.mechanisms.bit_estimators import ones_variance, subset_law
-from priorveil.queries import lift_variance
 
 LDP = pv.LDP()
 

@@ -18,8 +18,8 @@ from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import Limits, never
 from priorveil.designs.unbiased import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
+from priorveil.information import lift_variance, variance, variance_bound
 from priorveil.priors import Prior
-from priorveil.queries import lift_variance, variance, variance_bound
 from references import subset_selection_matrix
 
 SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])

@@ -14,6 +14,7 @@ import priorveil as pv
 from byte_source import BytesSource
 from priorveil.certify import exp_above, exp_below
 from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
+from priorveil.information import variance, variance_bound
 from priorveil.mechanisms import Arc, Orders, kernels
 from priorveil.mechanisms.arc import orders
 from priorveil.mechanisms.arc.certificate import arc_lifts
@@ -21,7 +22,6 @@ from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.arc.orders import order_names, prime_above
 from priorveil.mechanisms.estimators import score_check
 from priorveil.mechanisms.randomness import GeneratorSource
-from priorveil.queries import variance, variance_bound
 from references import count_cells, likelihood
 
 

@@ -15,11 +15,11 @@ from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil.certify import TOTAL
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
+from priorveil.information import variance
 from priorveil.mechanisms import Subset, kernels
 from priorveil.mechanisms.bit_estimators import scored_form, subset_information, subset_law
 from priorveil.mechanisms.estimators import reports_moments
 from priorveil.mechanisms.randomness import GeneratorSource
-from priorveil.queries import variance
 from references import subset_selection_matrix
 
 SIZES = [(2, 1), (3, 1), (3, 2), (4, 2), (5, 3), (6, 5)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.queries import variance
+from priorveil.information import variance
 from sample_plans import PAIRS, PRIOR, pair_plan
 
 LINEAR = [(kind, query) for kind, query in PAIRS if query != "Guess"]

@@ -15,9 +15,9 @@ from scipy.optimize import linprog
 
 from checks import close
 from priorveil import DI, LIP, Channel, Histogram, Plan, design, leakage
+from priorveil.arrays import integer_weights
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
 from priorveil.priors import Budget, Prior, PriorSet, Secret, sets
-from priorveil.priors.prior import integer_weights
 from priorveil.priors.sets import PriorBall, PriorInterval
 from strategies import budgets, generators, levels, prior_sets, priors, secrets, sizes
 

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from rich.console import Console
 
+    from priorveil.arrays import Array
     from priorveil.curator.demo import RunningCurator
-    from priorveil.priors import Array, Label
+    from priorveil.priors import Label
 
 # People by kind of work in two public surveys: the prior, and the people who are asked.
 _KNOWN: dict[Label, int] = {"Private": 33_906, "Self-employed": 5_557, "Government": 6_549, "No pay": 31}

@@ -55,9 +55,9 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
 
 
 def _print(plan: pv.Plan, rival: pv.Plan | None) -> None:
+    from priorveil.information import gain_share
     from priorveil.plans.estimate import percent
     from priorveil.priors.number_labels import readable_number
-    from priorveil.queries import gain_share
 
     facts = plan.summary()
     if rival is not None:

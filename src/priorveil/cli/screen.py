@@ -229,7 +229,7 @@ def design_bar(
     The bar is full when the gap is at `target` or the seconds of `time_limit` are over, whichever is first.
     Gives what `design` takes as `progress`, and an event that the first ctrl-C sets. The second ctrl-C gives up.
     """
-    from priorveil.queries import gain_share
+    from priorveil.information import gain_share
 
     target, begin, state, done = min(max(target, 1e-12), 0.5), time.monotonic(), (1.0, 0), Event()
 

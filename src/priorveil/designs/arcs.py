@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints
 from priorveil.certify import exp_above
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, TooLarge
@@ -39,7 +40,7 @@ from priorveil.mechanisms.arc.batch import PLACES, ArcBatch, fit_batch, row_wind
 from priorveil.mechanisms.arc.certificate import fit_line
 from priorveil.mechanisms.arc.counting import squared_overlap
 from priorveil.plans import Plan
-from priorveil.priors import Array, Budget, Ints
+from priorveil.priors import Budget
 from priorveil.priors.budget import window_mass
 
 ARC_KINDS = ("histogram", "sum")  # the queries that arcs in one order are for

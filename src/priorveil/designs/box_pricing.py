@@ -31,9 +31,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from priorveil.arrays import Array, Mask
 from priorveil.designs.engine import Labels, Priced, distinct_rows
 from priorveil.errors import Hint, TooLarge
-from priorveil.priors import Array, Mask
 from priorveil.priors.budget import window_mass
 
 _PUSHED, _NOISY = 256, 48  # starts that push one value in, and starts with noise

@@ -16,10 +16,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from priorveil.arrays import Array, Mask
 from priorveil.designs import box_pricing
 from priorveil.designs.box_pricing import Space
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
-from priorveil.priors import Array, Mask
 
 _ROWS = 160  # rows the master is merged down to
 _SPREAD = 2000  # domains up to this size are spread over their symmetry

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.plans import Plan
-from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
 
 _KRR = 3_000  # k-ary randomised response on more values than this is not written out

@@ -16,9 +16,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints, as_matrix
 from priorveil.designs import arcs
 from priorveil.designs.problem import Problem
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
+from priorveil.information import histogram_bound
 from priorveil.mechanisms.arc.batch import posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
 from priorveil.mechanisms.estimators import PriorCheck, mean_check
@@ -29,9 +31,8 @@ from priorveil.plans import Plan
 from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate, Method, combine_estimates
 from priorveil.plans.tally import numbers_per_report
 from priorveil.plans.values import Column, codes_of
-from priorveil.priors import Array, Budget, Ints, Label, Prior
-from priorveil.priors.prior import as_matrix
-from priorveil.queries import Histogram, Query, histogram_bound
+from priorveil.priors import Budget, Label, Prior
+from priorveil.queries import Histogram, Query
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
 _UNSEEN = (

@@ -20,11 +20,11 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Mask
 from priorveil.designs import engine
 from priorveil.designs.box_pricing import ColumnSpace
 from priorveil.designs.engine import Priced, Stop, Utility, never
 from priorveil.errors import Infeasible, TooLarge
-from priorveil.priors import Array, Mask
 
 Index = npt.NDArray[np.intp]
 Node = Any  # a part of the polytope; each pricing has its own

@@ -26,10 +26,12 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
+from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL, exp_above, exp_below
 from priorveil.designs.engine import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible
+from priorveil.information import gain_share
 from priorveil.mechanisms.bit_estimators import ones_noise, subset_law
 from priorveil.mechanisms.bit_reports import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
@@ -37,8 +39,8 @@ from priorveil.mechanisms.randomness import Words
 from priorveil.mechanisms.subset import Subset
 from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.plans import Plan
-from priorveil.priors import Array, Budget, Ints, Prior
-from priorveil.queries import Query, gain_share
+from priorveil.priors import Budget, Prior
+from priorveil.queries import Query
 
 _MOST_ODDS = Fraction(1 << 40)  # with larger odds a report is practically the value itself
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.

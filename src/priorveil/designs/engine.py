@@ -33,9 +33,9 @@ import numpy.typing as npt
 import scipy.optimize
 import scipy.sparse
 
+from priorveil.arrays import Array
 from priorveil.errors import Infeasible
-from priorveil.priors import Array
-from priorveil.queries import gain_share
+from priorveil.information import gain_share
 
 Labels = npt.NDArray[np.intp]
 Utility = Callable[[Array], Array]

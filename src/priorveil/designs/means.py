@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from priorveil.arrays import Array
 from priorveil.designs.methods import design
 from priorveil.errors import NOT_SHOWN, InvalidInput, TooLarge
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
-from priorveil.priors.number_labels import Array, NumberLabels, Outside, number_column
+from priorveil.priors.number_labels import NumberLabels, Outside, number_column
 from priorveil.queries import Sum
 
 _SIZES = (2, 3, 5, 9, 17, 33)  # numbers of points

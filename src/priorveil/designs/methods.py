@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from priorveil.arrays import Array, Ints
 from priorveil.certify import certified_table
 from priorveil.designs import box_solvers, cone_pricing, robust, unbiased
 from priorveil.designs.arcs import arc_plan
@@ -40,12 +41,13 @@ from priorveil.errors import (
     PriorveilError,
     TooLarge,
 )
+from priorveil.information import gain_share, variance
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Cone, Known, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
-from priorveil.priors import Array, Budget, Ints, Prior
-from priorveil.queries import Query, gain_share, variance
+from priorveil.priors import Budget, Prior
+from priorveil.queries import Query
 
 Method = Literal["auto"] | DesignMethod
 

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from priorveil import certify
+from priorveil.arrays import Array
 from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.designs import robust
@@ -19,7 +20,7 @@ from priorveil.errors import CertificateError, Hint, Infeasible, InvalidInput, T
 from priorveil.mechanisms import Mechanism, Table
 from priorveil.notions import CONES, LIP, Cone, Known, Secrets, as_known, scenarios
 from priorveil.plans import Plan
-from priorveil.priors import Array, Budget, Prior, PriorSet
+from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.queries import QUERIES, Query
 
 # How far a float computation of a bound may be off, relatively: bounds are lowered by this.

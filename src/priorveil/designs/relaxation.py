@@ -38,12 +38,12 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
+from priorveil.arrays import Array
 from priorveil.certify import exp_above
 from priorveil.designs.box_pricing import Box, LdpCone, Space, SquaresPricing
 from priorveil.designs.box_solvers import seeds, similar_groups, simple_gain, weighted_histogram, widen
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, Stop, never, solve
 from priorveil.errors import Infeasible
-from priorveil.priors import Array
 
 _ROUNDS = 600  # of the search for a dual
 _EVERY = 20  # rounds after which a bound is computed

@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from priorveil.arrays import Array
 from priorveil.designs import cone_pricing, engine
 from priorveil.designs.engine import Limits, Pricing, Stop, Utility
 from priorveil.errors import TooLarge
-from priorveil.priors import Array
 
 Oracle = Callable[[Array], Array]
 

@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
+from priorveil.arrays import Array
 from priorveil.designs.box_pricing import Box, LdpCone, SumPricing
 from priorveil.designs.engine import (
     Labels,
@@ -44,9 +45,8 @@ from priorveil.designs.engine import (
 )
 from priorveil.designs.relaxation import MOST_VALUES, SecondMoments, diagonal_bound, unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
-from priorveil.priors import Array
+from priorveil.information import gain_share, lift_variance, tangent, variance_bound
 from priorveil.priors.budget import window_mass
-from priorveil.queries import gain_share, lift_variance, tangent, variance_bound
 
 _LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
 _ESTIMABLE = 1e-6  # how far outside the span of the columns a statistic may lie by rounding

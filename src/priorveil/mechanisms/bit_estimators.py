@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorveil.arrays import Array
 from priorveil.mechanisms.estimators import LinearAnswer, Numbers, QuadraticForm, known_form, shrink
 from priorveil.mechanisms.simplex import Minimum, nearest_shares
-from priorveil.priors import Array
 
 _NEGLIGIBLE = 80.0  # minus the logarithm of a weight that is small enough to be left out
 _BITWISE = (

@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints, own_integers
 from priorveil.certify import TOTAL, Certificate, Lifts
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge, plural
 from priorveil.mechanisms import bit_estimators, estimators, kernels
@@ -28,8 +29,7 @@ from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Cone, Known, Leakage, Secrets
-from priorveil.priors import Array, Ints, Prior
-from priorveil.priors.prior import own_integers
+from priorveil.priors import Prior
 from priorveil.queries import Query
 
 Number = TypeVar("Number", np.int64, np.float64)

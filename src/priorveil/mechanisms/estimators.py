@@ -33,11 +33,13 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from priorveil.arrays import Array, Ints
 from priorveil.errors import Hint, InvalidInput, NotIdentifiable
+from priorveil.information import rounding_noise
 from priorveil.mechanisms.simplex import Minimum, most_likely
-from priorveil.priors import Array, Ints, Label
+from priorveil.priors import Label
 from priorveil.priors.labels import first_labels
-from priorveil.queries import Distribution, rounding_noise
+from priorveil.queries import Distribution
 
 Counts = npt.NDArray[Any]  # of reports: integers from `accumulate`, or floats from `weigh`
 Numbers = npt.NDArray[Any]  # real or complex

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints, own_integers
 from priorveil.certify import TOTAL, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import interface, kernels
@@ -31,8 +32,7 @@ from priorveil.mechanisms.interface import MOST_ENTRIES, MOST_MEASURED, Numbered
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Cone, Known, Secrets
-from priorveil.priors import Array, Ints, Prior
-from priorveil.priors.prior import own_integers
+from priorveil.priors import Prior
 
 # Entries of the channel that are written out at a time.
 _BLOCK = 1 << 20

@@ -12,15 +12,17 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints, Mask
 from priorveil.certify import Certificate, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
+from priorveil.information import identifiable
 from priorveil.mechanisms import estimators, kernels
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows
 from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
 from priorveil.notions import Cone, Known, Leakage, Secrets, leakage, leakage_bounds
-from priorveil.priors import Array, Ints, Mask, Prior
-from priorveil.queries import Query, identifiable
+from priorveil.priors import Prior
+from priorveil.queries import Query
 
 MOST_ENTRIES = 1 << 24  # of an implicit channel that is written out
 MOST_MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory

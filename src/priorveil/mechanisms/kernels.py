@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints
 from priorveil.mechanisms.randomness import Words
-from priorveil.priors import Array, Ints
 
 Loop = Callable[..., None]
 Word = np.uint64

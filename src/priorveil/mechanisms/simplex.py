@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorveil.priors import Array
+from priorveil.arrays import Array
 
 _TOLERANCE = 1e-9  # the gap that ends the search
 _ROUNDS = 200

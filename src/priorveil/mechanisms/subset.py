@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL
 from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import bit_estimators, kernels
@@ -35,7 +36,6 @@ from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.estimators import LinearAnswer
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Known
-from priorveil.priors import Array, Ints
 
 MOST_SCORED = 1_000  # values up to which reports are read by their scores; the information is a dense matrix
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from priorveil.arrays import Array, Ints, own_integers
 from priorveil.certify import TOTAL, Certificate, Lifts, lifts
 from priorveil.errors import InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
@@ -29,8 +30,7 @@ from priorveil.mechanisms.interface import NumberedReports, require_writable, si
 from priorveil.mechanisms.kernels import Guide
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import LIP, Cone, Known, Leakage, Secrets
-from priorveil.priors import Array, Ints, Prior
-from priorveil.priors.prior import own_integers
+from priorveil.priors import Prior
 
 TOTAL_BITS = 62
 

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import kernels
@@ -31,7 +32,7 @@ from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.estimators import LinearAnswer
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Known
-from priorveil.priors import Array, Ints, Prior
+from priorveil.priors import Prior
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,15 +24,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints, centre_rows
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import DOUBTFUL, Moments, Rows, normal_width, not_identifiable
 from priorveil.mechanisms.simplex import nearest_shares
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
-from priorveil.priors import Array, AttributeLabels, Ints, Label, Prior
+from priorveil.priors import AttributeLabels, Label, Prior
 from priorveil.priors.labels import aligned_texts, as_label, first_labels, label_positions, named_levels
-from priorveil.queries import LabelledRows, centre_rows, require_same_statistics
+from priorveil.queries import LabelledRows, require_same_statistics
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
 Weights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArray[Any]

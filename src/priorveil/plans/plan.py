@@ -18,10 +18,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array
 from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge, plural
 from priorveil.files import atomic_write
+from priorveil.information import gain_share
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import Moments, normal_width, not_identifiable
 from priorveil.mechanisms.randomness import Source, as_source
@@ -41,9 +43,9 @@ from priorveil.plans.estimate import (
 )
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
-from priorveil.priors import Array, Budget, Label, NumberLabels, Prior
+from priorveil.priors import Budget, Label, NumberLabels, Prior
 from priorveil.priors.number_labels import readable_number
-from priorveil.queries import Query, gain_share
+from priorveil.queries import Query
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9

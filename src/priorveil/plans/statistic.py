@@ -14,9 +14,9 @@ from functools import partial
 
 import numpy as np
 
+from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms.estimators import normal_width
-from priorveil.priors import Array
 
 Ends = tuple[float, float]
 

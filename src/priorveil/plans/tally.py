@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput, plural
 from priorveil.mechanisms import Mechanism
-from priorveil.priors import Array, Mask
 
 Counts = npt.NDArray[np.int64]
 

@@ -13,10 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain
 from priorveil.files import is_number
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.priors import Array, AttributeLabels, Ints, Label, Mask, NumberLabels
+from priorveil.priors import AttributeLabels, Label, NumberLabels
 from priorveil.priors.labels import first_labels
 from priorveil.priors.number_labels import MISSING, OUTSIDE, readable_number
 

@@ -6,10 +6,10 @@ certificate can be checked in integer arithmetic against exactly the prior that 
 
 from priorveil.priors.budget import Budget
 from priorveil.priors.labels import AttributeLabels, Label
-from priorveil.priors.number_labels import Array, Ints, NumberLabels
-from priorveil.priors.prior import Mask, Prior
+from priorveil.priors.number_labels import NumberLabels
+from priorveil.priors.prior import Prior
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet
 
 __all__ = ["Budget", "Prior", "PriorSet", "Secret"]
-__all__ += ["Array", "AttributeLabels", "Ints", "Label", "Mask", "NumberLabels"]
+__all__ += ["AttributeLabels", "Label", "NumberLabels"]

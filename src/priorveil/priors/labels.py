@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from priorveil.arrays import Array
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, TooLarge, plural
-from priorveil.priors.number_labels import Array, NumberLabels, number_text
+from priorveil.priors.number_labels import NumberLabels, number_text
 
 Level = str | int | float
 Label = Level | tuple[Level, ...]

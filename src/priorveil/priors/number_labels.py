@@ -15,12 +15,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints, Numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 
-Array = npt.NDArray[np.float64]
-Numbers = Sequence[float] | Array
 Density = Callable[[float], float]
-Ints = npt.NDArray[np.int64]
 Outside = Literal["refuse", "ends"]
 DrawWords = Callable[[int], npt.NDArray[np.uint64]]
 

@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints, as_matrix, exact_product, integer_weights
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
 from priorveil.priors.disclosure import require_few_values, require_no_rare, round_weights
 from priorveil.priors.labels import as_labels, complete_domain, labels_document, people_labels, read_labels
-from priorveil.priors.number_labels import Array, Ints
-from priorveil.priors.prior import Prior, ReadOnly, as_distribution, as_matrix, exact_product, integer_weights
+from priorveil.priors.prior import Prior, ReadOnly, as_distribution
 
 _SUM = 1e4  # the weight of the equation that a mixture adds up to one
 

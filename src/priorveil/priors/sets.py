@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from priorveil.arrays import Array, Numbers, whole_numbers
 from priorveil.errors import InvalidInput, TooLarge
 from priorveil.priors.labels import Label, as_labels
-from priorveil.priors.number_labels import Array, Numbers
-from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Prior, Probabilities, ReadOnly, whole_numbers
+from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Prior, Probabilities, ReadOnly
 
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
 

@@ -15,6 +15,7 @@ from typing import Literal, cast
 
 import numpy as np
 
+from priorveil.arrays import Array
 from priorveil.certify import Certificate, certified_table
 from priorveil.channels import Channel
 from priorveil.designs import design
@@ -26,7 +27,7 @@ from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
 from priorveil.plans import Plan
 from priorveil.plans.tally import Counts
-from priorveil.priors import Array, Budget, Prior, Secret
+from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Histogram, Query
 from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding

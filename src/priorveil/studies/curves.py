@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array
 from priorveil.errors import needs_extra
-from priorveil.priors import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes

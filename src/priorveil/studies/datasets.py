@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import DataNotFound
-from priorveil.priors import Array, Ints, Mask
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import closed
 from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms.bit_estimators import BitLaw, bitwise_form, unary_law
 from priorveil.notions import Known, Leakage, as_known, leakage, leakage_bounds
-from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
+from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
 
 _MOST_BITS = 12  # a unary encoding of more values is not written out report by report

@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints
 from priorveil.certify import Certificate, Lifts
 from priorveil.errors import Hint, TooLarge
+from priorveil.information import identifiable
 from priorveil.mechanisms import estimators
 from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.arc.counting import ArcCells
@@ -25,8 +27,8 @@ from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, a
 from priorveil.mechanisms.interface import MOST_ENTRIES, Mechanism, single_prior
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Cone, Known, Leakage, Secrets
-from priorveil.priors import Array, Ints, Prior
-from priorveil.queries import Query, identifiable
+from priorveil.priors import Prior
+from priorveil.queries import Query
 
 _INVERTED = 1 << 20  # entries of the channel of one order, up to which it is inverted
 

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorveil.arrays import Array, Ints, Mask
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc.certificate import lay_circles, separate_edges
 from priorveil.mechanisms.arc.line import ArcLine, draw_places
 from priorveil.mechanisms.randomness import Words
-from priorveil.priors import Array, Ints, Mask
 from priorveil.priors.budget import window_mass
 
 BITS = 40

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Ints
 from priorveil.certify import Lifts
 from priorveil.mechanisms.arc.line import ArcLine
-from priorveil.priors import Ints
 
 BigInts = npt.NDArray[np.object_]
 Weights = Sequence[int] | npt.NDArray[Any]

@@ -20,13 +20,13 @@ from functools import cached_property
 
 import numpy as np
 
+from priorveil.arrays import Array, Ints
 from priorveil.errors import TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.estimators import Counts, Rows
 from priorveil.mechanisms.interface import MOST_MEASURED, require_writable
 from priorveil.mechanisms.kernels import LIMB, LOW
-from priorveil.priors import Array, Ints
 
 
 class ArcCells:

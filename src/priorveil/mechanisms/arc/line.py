@@ -32,10 +32,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Ints, own_integers
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms.randomness import Words
-from priorveil.priors import Ints
-from priorveil.priors.prior import own_integers
 
 DRAWS = 3
 MAX_BITS = 52

@@ -35,6 +35,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import Hint, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms import estimators, kernels
 from priorveil.mechanisms.arc import ArcMechanism
@@ -46,7 +47,7 @@ from priorveil.mechanisms.interface import in_range, require_writable
 from priorveil.mechanisms.kernels import STEP, splitmix64
 from priorveil.mechanisms.randomness import Words
 from priorveil.mechanisms.simplex import Minimum, conjugate_gradients, nearest_shares
-from priorveil.priors import Array, Ints, Mask, Prior
+from priorveil.priors import Prior
 from priorveil.queries import Query
 
 _IDENTIFIED = 1e-10  # eigenvalues of the information below this are not identified

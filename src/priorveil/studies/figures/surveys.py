@@ -10,11 +10,12 @@ from typing import Any, cast
 import numpy as np
 from scipy.stats.contingency import association
 
+from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.notions import LDP, LIP, Pufferfish, leakage
 from priorveil.plans.tally import Counts
-from priorveil.priors import Array, Prior, Secret
+from priorveil.priors import Prior, Secret
 from priorveil.queries import Distribution, Histogram
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan

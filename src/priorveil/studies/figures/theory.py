@@ -8,10 +8,11 @@ from itertools import product
 
 import numpy as np
 
+from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.notions import LDP, LIP, Known, Pufferfish, leakage
-from priorveil.priors import Array, Budget, Prior, PriorSet, Secret
+from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import Guess, Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
