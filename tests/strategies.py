@@ -41,6 +41,13 @@ def channels(draw: st.DrawFn, size: int, positive: bool = False) -> Channel:
     return Channel.from_weights(W)
 
 
+@st.composite
+def half_truths(draw: st.DrawFn, size: int) -> Channel:
+    """Channels that report the value itself with probability one half: such reports identify the distribution."""
+    Q = draw(channels(size)).matrix
+    return Channel(np.column_stack([Q, np.eye(size)]) / 2)
+
+
 def after(channel: Channel) -> st.SearchStrategy[Channel]:
     """Something that may be done with the reports of a channel."""
     return channels(channel.shape[1])

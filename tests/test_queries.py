@@ -142,7 +142,8 @@ def test_bounds_are_below_the_prior_alone_and_fall_with_the_budget(prior, budget
     wider = Budget(budget.lower + 0.5, budget.upper + 0.5)
     for query in QUERIES:
         asked = make_query(query, len(prior))
-        assert at_most(asked.closed_form_bound(prior, budget), asked.no_report(prior))
+        if not asked.unbiased:  # without a report an unbiased estimate does not exist
+            assert at_most(asked.closed_form_bound(prior, budget), asked.no_report(prior))
         assert at_most(asked.closed_form_bound(prior, wider), asked.closed_form_bound(prior, budget))
 
 

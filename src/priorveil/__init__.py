@@ -27,11 +27,36 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Budget", "Prior", "PriorSet", "Secret"]
-__all__ += ["Convex", "Distribution", "Guess", "Histogram", "Linear", "Sum"]
-__all__ += ["DI", "LDP", "LIP", "MIL", "MIP", "Channel", "Leakage", "Pufferfish", "leakage"]
-__all__ += ["Certificate", "Cohorts", "Ledger", "Plan", "certify_table", "design"]
-__all__ += ["PriorveilError", "errors", "published"]
+__all__ = [
+    "DI",
+    "LDP",
+    "LIP",
+    "MIL",
+    "MIP",
+    "Budget",
+    "Certificate",
+    "Channel",
+    "Cohorts",
+    "Convex",
+    "Distribution",
+    "Guess",
+    "Histogram",
+    "Leakage",
+    "Ledger",
+    "Linear",
+    "Plan",
+    "Prior",
+    "PriorSet",
+    "PriorveilError",
+    "Pufferfish",
+    "Secret",
+    "Sum",
+    "certify_table",
+    "design",
+    "errors",
+    "leakage",
+    "published",
+]
 
 # The module of each name. Names are loaded when first used: `import priorveil` is light, and the command line reacts
 # to ctrl-C while slow libraries are loading.
