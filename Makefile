@@ -15,10 +15,10 @@ export PYTHONDONTWRITEBYTECODE :=
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage check format-check lint types imports audit bench docs format clean
+.PHONY: help setup demo test test-busy house coverage check format-check lint types imports audit bench docs format clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with everything for development (done once)
 
@@ -44,6 +44,11 @@ test: $(READY) ## run all the tests, doctests and documentation examples include
 	@scripts/system-packages
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
+test-busy: $(READY) ## run all the tests beside six busy processes: no verdict may depend on the speed of the machine
+	@busy=; for i in 1 2 3 4 5 6; do yes > /dev/null & busy="$$busy $$!"; done; \
+	trap "kill $$busy" EXIT; trap 'exit 130' INT TERM; \
+	$(MAKE) test
+
 coverage: $(READY) ## run all the tests and say which lines they miss (takes half as long again)
 	@scripts/system-packages
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
@@ -64,6 +69,9 @@ imports: $(READY)
 
 audit: $(READY) ## look up known vulnerabilities of all dependencies (needs PyPI; not part of check)
 	$(BIN)/python scripts/audit.py
+
+house: $(READY) ## report the size of the source, and the modules that everyday jobs pass through
+	$(BIN)/python scripts/house.py
 
 bench: $(READY) ## measure the claims of speed and accuracy (one of them: make bench NAME=design)
 	$(BIN)/priorveil bench $(NAME)
