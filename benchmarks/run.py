@@ -134,7 +134,7 @@ def measure_cohorts(people: int, size: int) -> dict[str, float]:
     """Seconds for all people at once, and for a person where each has a plan of their own, in a loop."""
     import priorveil as pv
     from priorveil.designs.cohorts import Cohorts
-    from priorveil.plans.estimate import combine_estimates
+    from priorveil.reading.combination import combine_estimates
 
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(size), people) + 1e-6

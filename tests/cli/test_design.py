@@ -31,7 +31,7 @@ from priorveil.cli.design import design
 from priorveil.designs import METHODS
 from priorveil.information import gain_share
 from priorveil.plans.document import DESIGN_METHODS
-from priorveil.plans.estimate import percent
+from priorveil.reading.wording import percent
 from priorveil.studies.compare import best_ldp
 from terminal import refused, run
 

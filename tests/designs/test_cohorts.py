@@ -17,7 +17,7 @@ from priorveil.designs.cohorts import Cohorts
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
 from priorveil.mechanisms.arc.batch import posteriors
 from priorveil.mechanisms.arc.certificate import arc_lifts
-from priorveil.plans.estimate import combine_estimates
+from priorveil.reading.combination import combine_estimates
 from references import likelihood as likelihood_of
 from strategies import generators, levels, sizes
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, most_likely_ones, subset_law, unary_law
 from priorveil.mechanisms.simplex import expected_gain, most_likely
-from priorveil.plans.tally import Tally
+from priorveil.reading.tally import Tally
 from strategies import generators
 
 pytestmark = pytest.mark.filterwarnings("error")

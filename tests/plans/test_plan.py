@@ -23,8 +23,8 @@ from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 from priorveil.mechanisms import MECHANISMS, Table
 from priorveil.plans import document as documents
 from priorveil.plans import schema
-from priorveil.plans.tally import Tally
 from priorveil.queries import QUERIES
+from priorveil.reading.tally import Tally
 from sample_plans import PAIRS, pair_plan
 
 THREE = pv.Prior({"no": 0.5, "a little": 0.3, "ja, natürlich": 0.2})

@@ -23,8 +23,8 @@ from priorveil import queries
 from priorveil.errors import NotIdentifiable
 from priorveil.mechanisms import MECHANISMS
 from priorveil.mechanisms.bit_reports import BitReports
-from priorveil.plans.estimate import Estimate, Method
-from priorveil.plans.tally import Tally
+from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.tally import Tally
 from references import likelihood as likelihood_of
 from references import report_bits
 from sample_plans import MISSING, PAIRS, PRIOR, QUERIES, TRUTH, VALUES, pair_plan

@@ -12,7 +12,7 @@ import pytest
 import priorveil as pv
 from priorveil.designs.cohorts import Cohorts
 from priorveil.mechanisms.estimators import DOUBTFUL
-from priorveil.plans.estimate import Estimate
+from priorveil.reading.estimate import Estimate
 
 pytestmark = pytest.mark.statistical
 

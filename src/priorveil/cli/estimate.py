@@ -37,9 +37,9 @@ from priorveil.errors import InvalidInput, NotIdentifiable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from priorveil.plans.estimate import Estimate
-    from priorveil.plans.statistic import Statistic
     from priorveil.priors import Label
+    from priorveil.reading.estimate import Estimate
+    from priorveil.reading.statistics import Statistic
     from priorveil.tables import TableEstimate
 
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -190,10 +190,11 @@ def _print_warning(console: Console, estimate: Estimate, title: str) -> None:
 
 def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
     from priorveil.priors.number_labels import readable_number
+    from priorveil.reading.wording import most_relevant
 
     _print_warning(console, estimate, title)
     console.print(f"{title}reports: {estimate.reports:,}", style="italic")
-    names, shown, rows = estimate.readings[0].prior.names, estimate.largest(), _rows(estimate, level)
+    names, shown, rows = estimate.readings[0].prior.names, most_relevant(estimate), _rows(estimate, level)
     cells = [_cells(label, names) for label in estimate.labels]
     ends = ("estimate", f"{100 * level:.4g} % low", "high")
     margins = list(dict.fromkeys(map(tuple, cells)))

@@ -56,8 +56,8 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
 
 def _print(plan: pv.Plan, rival: pv.Plan | None) -> None:
     from priorveil.information import gain_share
-    from priorveil.plans.estimate import percent
     from priorveil.priors.number_labels import readable_number
+    from priorveil.reading.wording import percent
 
     facts = plan.summary()
     if rival is not None:

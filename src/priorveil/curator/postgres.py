@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import NUMBERS, SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
 from priorveil.errors import PriorveilError, needs_extra
-from priorveil.plans.tally import Tally
+from priorveil.reading.tally import Tally
 
 with needs_extra("postgres"):
     import asyncpg

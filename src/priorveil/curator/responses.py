@@ -28,8 +28,9 @@ from priorveil.curator.writer import QueueFull
 from priorveil.errors import MissingExtra
 from priorveil.mechanisms.estimators import apply_rows
 from priorveil.plans import schema as plan_schema
-from priorveil.plans.estimate import Method, combine_estimates
-from priorveil.plans.tally import Tally
+from priorveil.reading.combination import combine_estimates
+from priorveil.reading.estimate import Method
+from priorveil.reading.tally import Tally
 from priorveil.tables.columns import pyarrow
 from priorveil.tables.write import plan_field
 

@@ -5,7 +5,8 @@ of them in closed form, without a loop in Python; where every value is likely en
 Theorem 3 of the paper, which is optimal. A row may be one person, or a cohort of people who share a prior and
 a budget.
 
-Where a few cohorts each have a plan from `design`, `priorveil.plans.estimate.combine_estimates` adds their estimates.
+Where a few cohorts each have a plan from `design`, `priorveil.reading.combination.combine_estimates` adds their
+estimates.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ from priorveil.mechanisms.interface import integer_column
 from priorveil.mechanisms.randomness import Source, as_source, word_blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
-from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate, Method, combine_estimates
-from priorveil.plans.tally import numbers_per_report
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Budget, Label, Prior
 from priorveil.queries import Histogram, Query
+from priorveil.reading.combination import combine_estimates
+from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.tally import numbers_per_report
+from priorveil.reading.wording import ASSUMES, WEIGHTED
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
 _UNSEEN = (
@@ -159,7 +162,7 @@ class Cohorts:
         `weights` and `offsets`, one for each person, are the paper's `c_i` and `b_i`; with weights a histogram
         adds up the weights of the people who have each value. The variance is that of the posteriors. The prior
         check asks whether posteriors are, on average, the priors. Parts can be read one by one and put together
-        by `priorveil.plans.estimate.combine_estimates`.
+        by `priorveil.reading.combination.combine_estimates`.
 
         A `method` by name (mmse, unbiased or mle) reads the reports of each row by the plan of that row. This takes
         longer, and is meant for up to some thousand rows. The answer keeps its covariance, so contrasts, ratios and

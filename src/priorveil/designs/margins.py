@@ -32,10 +32,10 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, as_known
 from priorveil.plans import Plan
 from priorveil.plans.document import parse, read_field
-from priorveil.plans.estimate import Estimate
-from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Budget
 from priorveil.queries import Distribution
+from priorveil.reading.estimate import Estimate
+from priorveil.reading.tally import Tally, Weighted
 
 Names = tuple[str, ...]
 

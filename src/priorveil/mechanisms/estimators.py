@@ -87,6 +87,17 @@ class Moments:
         return replace(self, **{name: x + constant for name, x in moved.items() if x is not None})
 
 
+def sum_moments(parts: Sequence[Moments]) -> Moments:
+    """The sums of independent answers."""
+    mean, variance, linear = (
+        np.sum([getattr(part, name) for part in parts], axis=0) for name in ("mean", "variance", "linear")
+    )
+    limits = [part.limits for part in parts if part.limits is not None]
+    center = linear if any(part.center is not None for part in parts) else None
+    ends = np.sum(limits, axis=0) if len(limits) == len(parts) else None
+    return Moments(mean, np.maximum(variance, 0.0), center, ends)
+
+
 def apply_rows(rows: Rows, values: Array) -> Array:
     """`rows @ values`, where None stands for the identity.
 

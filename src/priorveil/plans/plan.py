@@ -30,22 +30,16 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.mechanisms.simplex import expected_gain
 from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
-from priorveil.plans.estimate import (
-    ASSUMES,
-    AVERAGE,
-    QUICK,
-    Estimate,
-    Method,
-    Precision,
-    Reading,
-    percent,
-    single_thread,
-)
-from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
 from priorveil.priors import Budget, Label, NumberLabels, Prior
 from priorveil.priors.number_labels import readable_number
 from priorveil.queries import Query
+from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.precision import Precision
+from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
+from priorveil.reading.tally_reading import QUICK, Reading
+from priorveil.reading.threads import single_thread
+from priorveil.reading.wording import ASSUMES, AVERAGE, percent
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9

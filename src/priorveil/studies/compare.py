@@ -26,9 +26,9 @@ from priorveil.mechanisms.estimators import apply_rows, unbiased_scores
 from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
 from priorveil.plans import Plan
-from priorveil.plans.tally import Counts
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Histogram, Query
+from priorveil.reading.tally import Counts
 from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding
 

@@ -22,9 +22,9 @@ from priorveil.errors import NotIdentifiable, TooLarge, plural
 from priorveil.files import atomic_write
 from priorveil.mechanisms.estimators import apply_rows, normal_width
 from priorveil.plans import Plan
-from priorveil.plans.estimate import Estimate
 from priorveil.priors import Label, NumberLabels
 from priorveil.priors.labels import label_parts, label_positions, label_text
+from priorveil.reading.estimate import Estimate
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS
 

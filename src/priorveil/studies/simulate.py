@@ -19,10 +19,10 @@ import numpy.typing as npt
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.estimators import normal_width
 from priorveil.mechanisms.randomness import as_source
-from priorveil.plans.tally import Counts
 from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Histogram, Query
+from priorveil.reading.tally import Counts
 from priorveil.studies.compare import COMPARED_METHODS, Scenario, Survey
 from priorveil.studies.curves import METHOD_STYLES
 

@@ -15,10 +15,11 @@ import numpy as np
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput, TooLarge
 from priorveil.mechanisms import Arc, Mechanism
 from priorveil.plans import Plan
-from priorveil.plans.estimate import Estimate, Method, combine_estimates
-from priorveil.plans.tally import Counts, Tally
 from priorveil.plans.values import Codes
 from priorveil.priors import Prior
+from priorveil.reading.combination import combine_estimates
+from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.tally import Counts, Tally
 from priorveil.tables import columns
 from priorveil.tables.columns import ABSENT, OUTSIDE_DOMAIN, PLAN, REPORT, Batch, Indices, Plans, RefusedRows
 from priorveil.tables.read import Progress, in_threads, only_text, open_table, thread_count

@@ -15,9 +15,9 @@ import numpy as np
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, needs_extra, plural
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.plans import Plan
-from priorveil.plans.estimate import Method
-from priorveil.plans.tally import Tally
 from priorveil.priors import Prior
+from priorveil.reading.estimate import Method
+from priorveil.reading.tally import Tally
 from priorveil.tables import columns
 from priorveil.tables.columns import FOREIGN, MISSING, NO_PLAN, OTHER_PLAN, PLAN, REPORT, REPORT_ID, Plans
 from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies, no_plan_column

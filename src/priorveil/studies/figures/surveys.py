@@ -14,9 +14,9 @@ from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.notions import LDP, LIP, Pufferfish, leakage
-from priorveil.plans.tally import Counts
 from priorveil.priors import Prior, Secret
 from priorveil.queries import Distribution, Histogram
+from priorveil.reading.tally import Counts
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
 from priorveil.studies.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Rows, below, column

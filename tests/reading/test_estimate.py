@@ -20,8 +20,9 @@ from priorveil.mechanisms.estimators import (
 )
 from priorveil.mechanisms.simplex import most_likely
 from priorveil.mechanisms.table import TOTAL, Table
-from priorveil.plans.estimate import Estimate, combine_estimates
-from priorveil.plans.statistic import Statistic
+from priorveil.reading.combination import combine_estimates
+from priorveil.reading.estimate import Estimate
+from priorveil.reading.statistics import Statistic
 from references import likelihood as likelihood_of
 from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan
 from strategies import channels, generators, priors

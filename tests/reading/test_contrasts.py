@@ -17,10 +17,12 @@ import priorveil as pv
 from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms.table import Grouped, Table
-from priorveil.plans import estimate as estimate_module
-from priorveil.plans.estimate import Estimate, Reading, combine_estimates
-from priorveil.plans.statistic import quantile_of, ratio_of
-from priorveil.plans.tally import Tally
+from priorveil.reading import estimate as estimate_module
+from priorveil.reading.combination import combine_estimates
+from priorveil.reading.estimate import Estimate
+from priorveil.reading.statistics import quantile_of, ratio_of
+from priorveil.reading.tally import Tally
+from priorveil.reading.tally_reading import Reading
 from priorveil.tables import privatize_table
 from sample_plans import LABELS, PAIRS, PRIOR, TRUTH, VALUES, pair_plan
 from strategies import generators

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.errors import ForeignReport, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.plans.tally import Tally
+from priorveil.reading.tally import Tally
 from sample_plans import NAMES, named_plan
 
 PLANS = {name: named_plan(name) for name in NAMES}

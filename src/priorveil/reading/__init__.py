@@ -1,0 +1,1 @@
+"""Reading: what a curator does with reports. Tallies, estimates and their statistics."""

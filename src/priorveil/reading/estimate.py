@@ -1,0 +1,430 @@
+"""Estimates: what a tally says, by which method, with which error, and under which assumption.
+
+* **mmse** adds up posteriors. It is best when the prior is right, and leans towards it when it is not.
+* **unbiased** inverts the channel: right on average whatever the truth is. Counts may come out negative; `project`
+  is a separate step that removes that.
+* **mle** finds the distribution under which the reports are most likely. Its intervals are those of unbiased, within
+  what shares can be: so they hold for every value, also for one that nobody has.
+* **auto** is `unbiased` for an unbiased query, and `mmse` for all others.
+
+`unbiased` and `mle` need a channel that determines the statistics asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from priorveil.arrays import Array, Ints
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.mechanisms.estimators import Moments, normal_width, not_identifiable, sum_moments
+from priorveil.mechanisms.simplex import nearest_shares
+from priorveil.priors import AttributeLabels, Label
+from priorveil.priors.labels import label_positions, named_levels
+from priorveil.reading import wording
+from priorveil.reading.label_weights import LabelWeights, weights_of
+from priorveil.reading.statistics import Statistic, quantile_of, ratio_of
+from priorveil.reading.tally_reading import Reading
+
+Method = Literal["auto", "mmse", "unbiased", "mle"]
+
+_PRIOR_FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")
+_MOST_PAIRED = 2_000  # statistics whose covariance is written out, and cells of a quantile
+_RECORDED = "reports method assumes converged prior_check noticeable_change unseen_changes unbiased_difference warning"
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An answer: `values` with their `std_error`, the method, and what the intervals assume.
+
+    A histogram or distribution has one value per label, in people; other queries have one for each statistic, and
+    `histogram` is False. A search (mle) reports its `rounds`, whether it `converged`, and its `shortfall`: a proven
+    bound on the mean log-likelihood that it may still lack. `std_error` and intervals are then those of the unbiased
+    answer, `center`, within the `limits` that hold for every distribution. Where people have weights, a histogram adds
+    these up, and `total` is their sum.
+
+    `prior_check` is the p-value of the reports under the prior. If the share `noticeable_change` of the people moved
+    from one value to another, it would be below 0.01 in 90 % of surveys. `unseen_changes` says in a sentence which
+    changes it does not notice, however large; None if there are none. `unbiased_difference` says how far an mmse answer
+    is from the unbiased one: the largest difference over the statistics, in standard errors of the unbiased one.
+    It is None for other methods, where reports alone do not determine the answer, and beyond 512 values.
+    `mle_gain` is how many times smaller the squared error of a histogram or of margins by mle is expected to be than
+    by unbiased, if the prior is about right: it is large where there are many values and few people.
+    `warning` and `notes` put all this into words; `notes` end with the `remarks` of the plan.
+    """
+
+    values: Array
+    std_error: Array
+    method: str
+    assumes: str
+    reports: int
+    labels: tuple[Label, ...]
+    prior_check: float | None = None
+    noticeable_change: float | None = None
+    unseen_changes: str | None = None
+    unbiased_difference: float | None = None
+    rounds: int | None = None
+    converged: bool = True
+    shortfall: float | None = None
+    total: float | None = None
+    histogram: bool = True
+    readings: tuple[Reading, ...] = field(default=(), repr=False)
+    center: Array | None = None
+    limits: Array | None = None
+    mle_gain: float | None = None
+    remarks: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def proportions(self) -> Array:
+        """The values as shares of all reports, or of the total weight."""
+        return self.values / self._whole
+
+    @property
+    def _whole(self) -> float:
+        """The number of reports, or the total weight; of nobody no share or mean is known."""
+        whole = self.reports if self.total is None else self.total
+        if whole <= 0:
+            argument = "reports" if self.total is None else "weights"
+            advice = f"they add up to {whole:g}; shares, means and quantiles need a positive sum"
+            raise InvalidInput(argument, NOT_SHOWN, advice)
+        return whole
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """The ends of normal intervals, each of which holds its true value with this probability.
+
+        Those of mle are around the possible answer nearest to the unbiased one, cut off at what is possible, and reach
+        to the value itself. So an unbiased answer far below zero does not leave an interval from zero to zero.
+        """
+        width = normal_width(level, "level") * self.std_error
+        least, most = (-math.inf, math.inf) if self.limits is None else self.limits
+        center = np.clip(self.interval_centre, least, most)
+        low, high = np.maximum(center - width, least), np.minimum(center + width, most)
+        return np.minimum(low, self.values), np.maximum(high, self.values)
+
+    @property
+    def leans_on_prior(self) -> bool:
+        """Whether the method uses the prior; combined estimates of different methods may."""
+        return self.method not in _PRIOR_FREE
+
+    @property
+    def interval_centre(self) -> Array:
+        """The middle of the intervals, before they are cut off."""
+        return self.values if self.center is None else self.center
+
+    def moments_in_order(self, labels: tuple[Label, ...]) -> Moments:
+        """The values and variances, in the order of these labels."""
+        order = list(label_positions(self.labels, labels))
+        center = None if self.center is None else self.center[order]
+        limits = None if self.limits is None else self.limits[:, order]
+        return Moments(self.values[order], self.std_error[order] ** 2, center, limits)
+
+    # -- further statistics ----------------------------------------------------------------------------------
+
+    @cached_property
+    def covariance(self) -> Array:
+        """The covariance of `values`; `TooLarge` beyond 2,000 of them, where `contrast` still works."""
+        size = len(self.values)
+        if size > _MOST_PAIRED:
+            message = f"the covariance of {size:,} statistics has too many entries to write out"
+            raise TooLarge(message, Hint("estimate.contrast(weights)", purpose="to compute single entries"))
+        found = np.zeros((size, size))
+        for reading in self._own_readings:
+            order = list(label_positions(reading.labels, self.labels))
+            found += reading.covariance()[np.ix_(order, order)]
+        return found
+
+    def contrast(self, weights: LabelWeights) -> Statistic:
+        """A weighted sum of `values`, such as a difference of two: `weights` has a number for each label.
+
+        A list of labels, or a mapping from labels to weights, does as well; what it leaves out has the weight zero.
+        A list of as many numbers as there are labels has weights, even if the numbers are labels too.
+        """
+        sums = self._sums(weights_of("weights", weights, self.labels)[None], of_values=False)
+        return self._with_method(_single(sums))
+
+    def margin(self, *attributes: str | list[str] | tuple[str, ...]) -> Estimate:
+        """The counts of the levels of an attribute, or of the combinations of several, summed over the others.
+
+        Several are given as `margin("age", "smokes")`, or in a list.
+        """
+        domain = self._domain
+        given = (names if isinstance(names, list | tuple) else [names] for names in attributes)
+        names = tuple(chain.from_iterable(given))
+        if not isinstance(domain, AttributeLabels):
+            advice = "the prior has no names of attributes; use Prior.joint"
+            raise InvalidInput("attributes", names, advice)
+        cells, rows = domain.margin(names)
+        try:
+            sums = self._sums(rows)
+        except NotIdentifiable as error:
+            own = dict.fromkeys(" x ".join(named_levels(str(name), domain.names)) for name in self.labels)
+            about = f"; those that can be read are {', '.join(own)}" if all(own) else ""
+            message = f"the plan was not designed to estimate the margin {' x '.join(names)}{about}"
+            raise NotIdentifiable(message, *error.hints) from None
+        labels = tuple(c[0] if len(c) == 1 else c for c in cells)
+        readings = tuple(
+            replace(r, rows=r.align(rows, domain), labels=labels, determined=r.determined and self.histogram)
+            for r in self._own_readings
+        )
+        parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.method == "mmse"]
+        found = replace(self, labels=labels, readings=readings, unbiased_difference=largest_known(parts))
+        return replace(with_moments(found, sums), histogram=True)
+
+    def ratio(self, top: LabelWeights, bottom: LabelWeights) -> Statistic:
+        """The people in `top` as a share of those in `bottom`: each a list of labels, or a weight for each value.
+
+        Labels are those of the values, or of the statistics of the query. A list of numbers that can be both labels and
+        weights is refused; a mapping `{label: weight}` or a numpy array of weights is clear. The interval is Fieller's.
+        It is unbounded where the reports do not tell the denominator from zero.
+        """
+        sums = self._pair(self._value_weights("top", top), self._value_weights("bottom", bottom))
+        return self._with_method(ratio_of(*sums))
+
+    def mean(self, numbers: Sequence[float] | None = None) -> Statistic:
+        """The mean per person of a number for each value: by default those of a `Sum`, or else labels that are numbers.
+
+        The mean of a `Sum` is its total without offsets, divided by the reports or the total weight. Where numbers were
+        rounded to a grid, the mean of the labels is that of the numbers themselves. The mean of other `numbers`, such
+        as squares, is that of the points after rounding.
+        """
+        points, centre = self._numbers(numbers)
+        sums = self._sums((points - centre)[None])
+        rounding = sum(reading.rounding(points - centre) for reading in self._own_readings)
+        total = replace(sums, variance=sums.variance + rounding)
+        return self._with_method(_single(total, centre, self._whole))
+
+    def variance(self, numbers: Sequence[float] | None = None) -> Statistic:
+        """The variance between people of a number for each value; its standard error by the delta method.
+
+        Rounding to a grid adds to it, at most a quarter of the squared step. This bound is the `rounding_bias` of the
+        answer. Its value is the variance of the rounded numbers, and its interval that of the numbers themselves.
+        """
+        points, centre = self._numbers(numbers)
+        sums, covariance = self._pair((points - centre) ** 2, points - centre)
+        (value, found), mean = (x[0] - x[1] ** 2 for x in sums / self._whole), sums[1, 1] / self._whole
+        slope = np.array([1.0, -2 * mean])
+        rounding = sum(reading.rounding((points - centre - mean) ** 2) for reading in self._own_readings)
+        error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
+        steps = np.diff(points) if self._own_readings[0].prior.points is not None else np.zeros(1)
+        bias = float((steps**2).max(initial=0.0)) / 4
+        return self._with_method(Statistic(float(value), error, bias, float(found)))
+
+    def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
+        """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
+
+        Its interval needs no model: it has the numbers, or the whole cells, whose cumulative share may be `q`. Values
+        with the same number are one; beyond 2,000 values a few neighbours that the prior takes for rare are one cell.
+        """
+        if self.has_grid:
+            advice = "numbers were rounded at random, which moves quantiles; use Prior.cells"
+            raise InvalidInput("estimate", NOT_SHOWN, advice)
+        curve = self._label_curve if numbers is None else self._cumulative_curve(numbers)
+        return self._with_method(quantile_of(q, *curve))
+
+    @cached_property
+    def _label_curve(self) -> tuple[Array, ...]:
+        return self._cumulative_curve(None)
+
+    def _cumulative_curve(self, numbers: Sequence[float] | None) -> tuple[Array, ...]:
+        """Cells from `low` to `high`, and the shares up to each: as they are, linear, and their standard errors."""
+        cells = self._own_readings[0].prior.edges if numbers is None else None
+        low, high = (self._numbers(numbers)[0],) * 2 if cells is None else (cells[:-1], cells[1:])
+        order = np.argsort(low, kind="stable")
+        low, high = low[order], high[order]
+        last = _last_values(self._own_readings[0].prior.probabilities[order], low)
+        low, high = low[np.append(0, last + 1)], high[np.append(last, -1)]
+        up_to = np.empty((len(last), len(order)))
+        up_to[:, order] = np.arange(len(order)) <= last[:, None]
+        sums = self._sums(up_to)
+        shares, linear = (np.append(x / self._whole, 1.0) for x in (sums.mean, sums.linear))
+        errors = np.append(sums.variance**0.5 / self._whole, 0.0)
+        return low, high, shares, linear, errors
+
+    def _with_method(self, statistic: Statistic) -> Statistic:
+        """The statistic with the method of this estimate and its warning, or a warning that it is biased."""
+        far = self.center is not None and statistic.is_extended
+        return replace(
+            statistic, method=self.method, warning=wording.OUTSIDE_UNBIASED if far else self.warning
+        )
+
+    @property
+    def _own_readings(self) -> tuple[Reading, ...]:
+        """The readings; an error if there are none."""
+        if not self.readings:
+            advice = "it was not read from the tally of a plan, so nothing else can be read from it"
+            raise InvalidInput("estimate", NOT_SHOWN, advice)
+        return self.readings
+
+    @property
+    def counts_people(self) -> bool:
+        """Whether all values are numbers of people."""
+        rows = [reading.rows for reading in self.readings if reading.rows is not None]
+        return self.histogram or (bool(rows) and all(np.isin(row, (0, 1)).all() for row in rows))
+
+    @property
+    def has_grid(self) -> bool:
+        """Whether some of the numbers were rounded at random to the points of a grid."""
+        return any(reading.prior.points is not None for reading in self.readings)
+
+    @property
+    def _domain(self) -> tuple[Label, ...]:
+        """The values that people have; for a histogram these are the labels."""
+        return self._own_readings[0].prior.labels
+
+    def _value_weights(self, argument: str, given: LabelWeights) -> Array:
+        """A weight for each value; the label of a statistic stands for the row of that statistic."""
+        rows, domain, values = self._own_readings[0].rows, self._domain, set(self._domain)
+        own = [] if rows is None else [i for i, label in enumerate(self.labels) if label not in values]
+        if np.iterable(given) and not isinstance(given, Mapping | Set | np.ndarray):
+            numbers = {x for x in given if isinstance(x, Real) and not isinstance(x, bool)}
+            if len(numbers & values.union(self.labels)) == len(domain):
+                advice = "these can be labels or weights: give a mapping {label: weight}, or a numpy array of weights"
+                raise InvalidInput(argument, given, advice)
+        weights = weights_of(argument, given, domain, [self.labels[i] for i in own])
+        return weights if rows is None else weights[: len(domain)] + weights[len(domain) :] @ rows[own]
+
+    def _numbers(self, numbers: Sequence[float] | None) -> tuple[Array, float]:
+        """A number for each value, and their mean under the prior; by default those that the query sums, or the labels.
+
+        Numbers are centred before they are added up: some estimates do not add up to the number of reports.
+        """
+        rows = self._own_readings[0].rows
+        if numbers is None and rows is not None and not self.histogram and self.labels == ("sum",):
+            numbers = rows[0].tolist()
+        if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
+            if self._own_readings[0].prior.edges is None:
+                raise InvalidInput("numbers", numbers, "the values are not numbers: give one for each value")
+            advice = (
+                "the values are cells, and nothing is known about where in its cell a number is: give one number for "
+                "each, such as (prior.edges[1:] + prior.edges[:-1]) / 2, which makes the answer biased"
+            )
+            grid = Hint("Prior.grid", purpose="for unbiased means, and for variances")
+            raise InvalidInput("numbers", numbers, advice, grid)
+        given: LabelWeights = self._domain if numbers is None else numbers
+        points = weights_of("numbers", given, self._domain, complete=True)
+        return points, float(self._own_readings[0].prior.probabilities @ points)
+
+    def _sums(self, rows: Array, of_values: bool = True) -> Moments:
+        """Weighted sums of the counts of all values, or of `values`: a row of weights for each.
+
+        The sums of a histogram, or of a margin, are those of its own counts. So they are projected if these are; what
+        the counts do not determine is read from the tally, but not once they are projected.
+        """
+        labels, cells = self._domain if of_values else self.labels, self._own_readings[0].rows
+        if of_values and self.histogram:
+            own = rows if cells is None else rows[:, cells.argmax(axis=1)]
+            if cells is None or np.array_equal(own @ cells, rows):
+                return self._sums(own, of_values=False)
+            if "projected" in self.method:
+                advice = "projected counts of a margin do not contain single values: use the estimate of all values"
+                raise InvalidInput("estimate", NOT_SHOWN, advice)
+        try:
+            sums = sum_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])
+        except NotIdentifiable as error:
+            used = rows[list(error.statistics) or slice(None)].any(axis=0)
+            named = [labels[at] for at in np.flatnonzero(used)]
+            raise not_identifiable(named, "statistics of") from None
+        if of_values:
+            return sums
+        center, limits = rows @ self.interval_centre, sums.limits  # with offsets
+        if limits is None and self.limits is not None:  # projected
+            limits = self.limits.max() * np.stack([rows.min(axis=1), rows.max(axis=1)])
+        if limits is not None:
+            limits = limits + np.where(np.isclose(center, sums.linear, rtol=1e-12), 0.0, center - sums.linear)
+        return replace(sums, mean=rows @ self.values, center=center, limits=limits)
+
+    def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
+        """Two weighted sums of the counts, and the linear ones; their covariance.
+
+        Variances are quadratic in the weights.
+        """
+        sums = self._sums(np.stack([first, second, first + second]))
+        one, two, both = sums.variance
+        shared = (both - one - two) / 2
+        return np.stack([sums.mean[:2], sums.linear[:2]]), np.array([[one, shared], [shared, two]])
+
+    # -- output ----------------------------------------------------------------------------------------------
+
+    def record(self, level: float = 0.95) -> dict[str, Any]:
+        """The estimate as JSON, with the ends of its intervals."""
+        low, high = self.interval(level)
+        columns = {"values": self.values, "std_error": self.std_error, "lower": low, "upper": high}
+        return {
+            **{name: getattr(self, name) for name in _RECORDED.split()},
+            "labels": list(self.labels),
+            "notes": list(self.notes),
+            **{name: column.tolist() for name, column in columns.items()},
+        }
+
+    def project(self) -> Estimate:
+        """The nearest histogram of everybody who reported, without negative counts (Euclidean projection).
+
+        It is biased, so it is a separate step. Where values are many or their errors differ, method mle is better.
+        Intervals follow the rule of mle: around the answer before the projection, or around zero if that is negative,
+        and cut off at zero and at all people. They reach to the new value, so they hold at least as often as before,
+        zeros included.
+
+        >>> e = Estimate(np.array([-1.0, 4.0]), np.ones(2), "unbiased", "", 3, ("a", "b"))
+        >>> e.project().values.tolist()
+        [0.0, 3.0]
+        """
+        if not self.histogram:
+            advice = "only a histogram can be projected; for statistics of possible shares use method mle"
+            raise InvalidInput("estimate", NOT_SHOWN, advice)
+        if any(r.tally.weighted and r.tally.weighted.least < 0 for r in self.readings):
+            advice = "some weights are negative, so counts may be negative: they cannot be projected"
+            raise InvalidInput("weights", NOT_SHOWN, advice)
+        everybody, ones = self.reports if self.total is None else self.total, np.ones_like(self.values)
+        values = everybody * nearest_shares(self.values / (everybody or 1.0), ones)
+        limits, method = np.outer([0.0, everybody], ones), f"{self.method}, projected"
+        return replace(self, values=values, method=method, center=self.interval_centre, limits=limits)
+
+    @property
+    def warning(self) -> str | None:
+        """What to do if the answer leans on a prior that the reports contradict; None if it does not."""
+        return wording.prior_warning(self)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The method, what it assumes, and the prior check with its limits, in a sentence or two each."""
+        return wording.estimate_notes(self)
+
+    def __str__(self) -> str:
+        return wording.estimate_text(self)
+
+
+def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
+    """The only sum as a statistic: divided by `whole`, and then moved by `shift`."""
+    value, center = (shift + float(x[0]) / whole for x in (sums.mean, sums.linear))
+    least, most = (-math.inf, math.inf) if sums.limits is None else shift + sums.limits[:, 0] / whole
+    error, limits = float(sums.variance[0]) ** 0.5 / whole, (float(least), float(most))
+    return Statistic(value, error, center=center, limits=limits)
+
+
+def _last_values(prior: Array, low: Array) -> Ints:
+    """The last value of every cell but the last: of each number, or if there are many of a few thousand cells.
+
+    No cell of several numbers has more than a thousandth of the values, or of the people that the prior expects.
+    """
+    ends = np.arange(len(prior)) / len(prior) + np.cumsum(prior)
+    cells = np.linspace(ends[0], ends[-1], _MOST_PAIRED) if len(prior) > _MOST_PAIRED else ends
+    return np.unique(np.searchsorted(low, low[np.searchsorted(ends, cells)], side="right") - 1)[:-1]
+
+
+def with_moments(estimate: Estimate, sums: Moments) -> Estimate:
+    """The estimate with other values, errors and intervals."""
+    mean, error, ends = sums.mean, np.sqrt(sums.variance), sums.limits
+    return replace(estimate, values=mean, std_error=error, center=sums.center, limits=ends, mle_gain=None)
+
+
+def largest_known(numbers: list[float | None]) -> float | None:
+    """The largest of the numbers; None where one is unknown, or there are none."""
+    known = [number for number in numbers if number is not None]
+    return max(known) if known and len(known) == len(numbers) else None

@@ -1,0 +1,61 @@
+"""Weights of labels: numbers for all of them, a list of labels, or a mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.arrays import Array
+from priorveil.errors import InvalidInput
+from priorveil.priors import Label
+from priorveil.priors.labels import as_label, first_labels
+
+LabelWeights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArray[Any]
+
+
+def weights_of(
+    argument: str,
+    given: LabelWeights,
+    labels: Sequence[Label],
+    more: Sequence[Label] = (),
+    complete: bool = False,
+) -> Array:
+    """A weight for each label: as given, or one for each label of a list or a set, or those of a mapping.
+
+    They may name `more` labels, whose weights come last. With `complete` every label needs a number, and a list has
+    numbers only.
+
+    >>> weights_of("weights", ["b"], ("a", "b")), weights_of("weights", [2, 3], ("a", "b"))
+    (array([0., 1.]), array([2., 3.]))
+    """
+    known, each = (*labels, *more), f"{len(labels)} numbers, one for each of {first_labels(labels)}"
+    if isinstance(given, str) or not np.iterable(given):
+        labelled = "" if complete else "a list of labels, also for a single one, or "
+        raise InvalidInput(argument, given, f"give {labelled}{each}")
+    entries = list(given.values() if isinstance(given, Mapping) else given)
+    numbers = all(isinstance(entry, Real | np.bool_) for entry in entries) and not isinstance(given, Set)
+    if isinstance(given, Mapping):
+        weights: Mapping[Any, Any] = given
+    elif numbers and len(entries) == len(labels):
+        weights = dict(zip(labels, entries, strict=True))
+    elif complete or (numbers and not set(entries) <= set(known)):
+        raise InvalidInput(argument, given, f"give {each}")
+    else:
+        weights = dict.fromkeys(map(as_label, entries), 1.0)
+    if unknown := set(weights) - set(known):
+        some, first = [*more[:3], *labels[:3]], next(x for x in weights if x in unknown)
+        advice = f"no label is {first!r}: give labels such as {str(some)[1:-1]}, or a number for each of {len(labels)}"
+        raise InvalidInput(argument, given, advice)
+    try:
+        row = np.array([weights.get(label, np.nan if complete else 0.0) for label in known], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(argument, given, "give finite numbers") from error
+    if not np.isfinite(row).all():
+        raise InvalidInput(
+            argument, given, f"give finite numbers{', one for each value' if complete else ''}"
+        )
+    return row

@@ -1,0 +1,152 @@
+"""How one tally is read: moments and covariances of statistics, with the weights of people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.arrays import Array, centre_rows
+from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.estimators import Moments, Rows
+from priorveil.priors import Label, Prior
+from priorveil.priors.labels import label_positions
+from priorveil.reading.tally import Tally, Weighted
+from priorveil.reading.threads import single_thread
+from priorveil.reading.wording import WEIGHTED
+
+QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A tally, and how it is read: the mechanism, the method, the prior, and whether people are a sample.
+
+    `rows` are the statistics of the query, or None for the histogram, and `labels` their names. The tally holds counts,
+    never single reports. With `knows_total` statistics are read from rows less their means under the prior, and the
+    number of people times the mean is added: a part that is the same for all values has no error, and does not take the
+    digits of the others. Only a histogram that does not add up to the reports, and its sums, are read without that.
+    `determined` is true if the reports are known to determine the statistics without the prior.
+    """
+
+    mechanism: Mechanism
+    method: str
+    tally: Tally
+    prior: Prior
+    population: bool
+    rows: Rows
+    labels: tuple[Label, ...]
+    knows_total: bool = True
+    determined: bool = False
+
+    def moments(self, rows: Rows) -> Moments:
+        """The statistics `rows @ histogram`, or the histogram for None, with their variances.
+
+        For people of weight `c_i` it is `sum_i c_i rows[:, x_i]`. What a report adds to an mmse or unbiased answer is
+        multiplied by its weight, and what it adds to the variance by the square: so the mean is that of the counts with
+        weights, the variance that of the counts with squares. For mle weights multiply the log-likelihood (a
+        pseudo-likelihood: it has the right mean even if weights go with values), and intervals are those of the
+        unbiased answer.
+        """
+        weighted, (centred, means) = self.tally.weighted, self._centre(rows)
+        if weighted is None:
+            return self._answer(self.tally.counts, centred).plus(self.tally.reports * means)
+        if self.method == "mle" and (weighted.least < 0 or weighted.total <= 0):
+            advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
+            raise InvalidInput("method", "mle", advice)
+        squares, scale = self._squares(weighted)
+        found, squared = self._answer(weighted.weights, centred), self._answer(squares, centred)
+        variance = squared.variance + self.tally.reports * self._shift(weighted, found, squared) ** 2
+        assumes = found.assumes or WEIGHTED.get(self.method)
+        return replace(found, variance=scale * variance, assumes=assumes).plus(weighted.total * means)
+
+    @single_thread()
+    def covariance(self) -> Array:
+        """The covariance of the statistics of the query; that of mle is that of the answer behind its intervals."""
+        if self.method == "mle":
+            return replace(self, method="balanced").covariance()
+        weighted, rows = self.tally.weighted, self._centre(self.rows)[0]
+        counts, scale = (self.tally.counts, 1.0) if weighted is None else self._squares(weighted)
+        P = self.prior.probabilities
+        found = self.mechanism.covariance(self.method, counts, P, rows, self.population)
+        if weighted is None:
+            return found
+        shift = self._shift(weighted, *(self._answer(n, rows) for n in (weighted.weights, counts)))
+        return scale * (found + self.tally.reports * np.outer(shift, shift))
+
+    def _centre(self, rows: Rows) -> tuple[Rows, Array]:
+        """The rows less their means under the prior, and the means; as they are if the total is not known."""
+        if rows is None or not self.knows_total:
+            return rows, np.zeros(1)
+        return centre_rows(rows, self.prior.probabilities)
+
+    @single_thread()
+    def _answer(self, counts: npt.NDArray[Any], rows: Rows) -> Moments:
+        return self.mechanism.answer(self.method, counts, self.prior.probabilities, rows, self.population)
+
+    def _squares(self, weighted: Weighted) -> tuple[Array, float]:
+        """The counts with squares of weights, divided by the mean square; and the mean square."""
+        scale = weighted.power / max(self.tally.reports, 1) or 1.0
+        return weighted.squares / scale, scale
+
+    def _shift(self, weighted: Weighted, found: Moments, squared: Moments) -> Array:
+        """How far the shares of the counts with squares are from those that are estimated.
+
+        If people are a sample, the variance is `sum_i c_i**2 (psi_i - m)**2` with `m` the estimated shares; counts with
+        squares give it around their own mean.
+        """
+        if not self.population or self.method == "mmse" or not weighted.least >= 0 < weighted.total:
+            return np.zeros_like(found.mean)
+        return np.asarray(squared.linear / self.tally.reports - found.linear / weighted.total)
+
+    def unbiased_difference(self, answer: Array) -> float | None:
+        """The largest difference of the unbiased answer from this mmse one, in standard errors of the unbiased one.
+
+        None for other methods, where reports do not determine the answer, and beyond 512 values.
+        """
+        if self.method != "mmse" or not self.tally.reports or len(self.prior) > QUICK:
+            return None
+        try:
+            unbiased = replace(self, method="unbiased").moments(self.rows)
+        except (NotIdentifiable, TooLarge):
+            return None
+        known = unbiased.variance > 0
+        differences = np.abs(unbiased.mean - answer)[known] / np.sqrt(unbiased.variance[known])
+        return float(differences.max(initial=0.0))
+
+    def align(self, weights: Array, labels: tuple[Label, ...], of_values: bool = True) -> Array:
+        """The weights, a row for each sum, with columns for the counts of this reading's values.
+
+        Their columns are in the order of `labels`: the values, perhaps of another cohort, or the query's statistics.
+        """
+        mine = self.prior.labels if of_values else self.labels
+        if set(mine) != set(labels):
+            raise InvalidInput(
+                "estimates", NOT_SHOWN, "they have different values: read each estimate separately"
+            )
+        own = weights if mine == labels else np.take(weights, label_positions(labels, mine), axis=1)
+        return own if of_values or self.rows is None else own @ self.rows
+
+    def rounding(self, row: Array) -> float:
+        """The most that rounding to a grid adds to the variance of a sum over these people of a number for each point.
+
+        The rounding error has a standard deviation of at most half a step. It does not depend on the noise of unbiased
+        reports, and those of a sample of people vary with it already. For posterior means `m` the error of the numbers
+        themselves is `E[v] - Var(e) + 2 Cov(m, e)`, with `v` the posterior variance and `e` the rounding error: at most
+        `E[v] + s (2 sd(m) - s)` with `s` the smaller of `sd(m)` and half a step, and `Var(m)` is the variance of the
+        prior less `E[v]`.
+        """
+        if self.population or self.prior.points is None or not self.tally.reports:
+            return 0.0
+        weighted, P = self.tally.weighted, self.prior.probabilities
+        people = weighted.power if weighted else self.tally.reports
+        step = float(np.abs(np.diff(row)).max()) / 2
+        if self.method != "mmse":
+            return people * step**2
+        explained = float(P @ (row - P @ row) ** 2 - self.moments(row[None]).variance[0] / (people or 1.0))
+        spread = math.sqrt(max(explained, 0.0))
+        return people * min(step, spread) * (2 * spread - min(step, spread))
