@@ -37,9 +37,11 @@ from priorveil.tables import (  # noqa: E402
 )
 from priorveil.tables import estimate as estimate_module  # noqa: E402
 from priorveil.tables import read as read_module  # noqa: E402
-from priorveil.tables.columns import Batch, NothingWritten, batch_rows, value_codes  # noqa: E402
+from priorveil.tables.batches import Batch, batch_rows  # noqa: E402
+from priorveil.tables.columns import value_codes  # noqa: E402
 from priorveil.tables.estimate import BatchCounter  # noqa: E402
 from priorveil.tables.read import open_table  # noqa: E402
+from priorveil.tables.refusals import NothingWritten  # noqa: E402
 from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]

@@ -102,7 +102,7 @@ def estimate(
 
 def _check_reports(found: TableEstimate, source: str) -> None:
     """Refuse an estimate from nothing, and warn where many reports are not this plan's."""
-    from priorveil.tables.columns import FOREIGN
+    from priorveil.tables.refusals import FOREIGN
 
     reports = found.everybody.reports
     share = found.refused.counts.get(FOREIGN, 0) / max(1, reports + found.refused.total)

@@ -70,7 +70,7 @@ def privatize(
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
     from priorveil.tables import privatize_table
-    from priorveil.tables.columns import LEFT_OUT, NOT_A_NUMBER, OUTSIDE, SPELLING
+    from priorveil.tables.refusals import LEFT_OUT, NOT_A_NUMBER, OUTSIDE, SPELLING
 
     piped = str(out) == "-"
     files.require_new(force, out, refused_file)

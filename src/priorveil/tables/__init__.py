@@ -6,9 +6,9 @@ need no further library; Parquet, Arrow and data frames need the extra `tables`.
 
 from __future__ import annotations
 
-from priorveil.tables.columns import NothingWritten, RefusedRows
 from priorveil.tables.estimate import TableEstimate, Tallies, estimate_table, tally_table
 from priorveil.tables.privatize import Privatized, privatize_table
+from priorveil.tables.refusals import NothingWritten, RefusedRows
 
 __all__ = ["NothingWritten", "Privatized", "RefusedRows", "TableEstimate", "Tallies"]
 __all__ += ["estimate_table", "privatize_table", "tally_table"]

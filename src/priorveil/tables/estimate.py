@@ -21,8 +21,12 @@ from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, Method
 from priorveil.reading.tally import Counts, Tally
 from priorveil.tables import columns
-from priorveil.tables.columns import ABSENT, OUTSIDE_DOMAIN, PLAN, REPORT, Batch, Indices, Plans, RefusedRows
+from priorveil.tables.batches import Batch, batch_rows
+from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
+from priorveil.tables.columns import ABSENT, OUTSIDE_DOMAIN, Indices
 from priorveil.tables.read import Progress, in_threads, only_text, open_table, thread_count
+from priorveil.tables.refusals import MISSING, NO_PLAN, OTHER_PLAN, OnRefused, RefusalLog, RefusedRows
+from priorveil.tables.reports import PLAN, REPORT, read_reports
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 # A batch, its tallies by cohort and group, and the indices of its refused rows by reason.
@@ -31,7 +35,7 @@ _BatchTallies = tuple[Batch, dict[tuple[int, int], Tally], dict[str, Indices]]
 _MOST_GROUPS = 100_000
 _OTHER = OUTSIDE_DOMAIN - 1
 # Why rows are in no tally, by the number in place of that of their plan.
-_REASONS = {ABSENT: columns.MISSING, OUTSIDE_DOMAIN: columns.NO_PLAN, _OTHER: columns.OTHER_PLAN}
+_REASONS = {ABSENT: MISSING, OUTSIDE_DOMAIN: NO_PLAN, _OTHER: OTHER_PLAN}
 _PLAN_ID = re.compile(r"[0-9a-f]{64}")
 _MANY_ROWS = 100_000_000  # from here on compiled loops save more time than it takes to load them
 
@@ -136,7 +140,7 @@ def tally_table(
     cohort: str | None = None,
     assume_plan: bool = False,
     progress: Progress | None = None,
-    on_refused: columns.OnRefused | None = None,
+    on_refused: OnRefused | None = None,
 ) -> Tallies:
     """Add up the reports in a `column` of a table by cohort and group; see `privatize_table` for the kinds of `data`.
 
@@ -144,18 +148,18 @@ def tally_table(
     row. The column `plan` names the plan of every report; a table with reports of another plan is an error.
     `assume_plan` is for reports without that column: all are taken for reports of this plan.
     """
-    plans = columns.plans_by_cohort(plan, cohort)
+    plans = plans_by_cohort(plan, cohort)
     ids = {plan.id for plan in plans.values()}
     # The plans of reports take as long to read as the reports, so the statistics of a Parquet file may do.
     made_by = None if assume_plan or ids == {only_text(data, PLAN)} else PLAN
     wanted = [name for name in (column, by, cohort, made_by) if name is not None]
     try:
-        table = open_table(data, wanted, columns.batch_rows(plans))
+        table = open_table(data, wanted, batch_rows(plans))
     except InvalidInput as error:
         if error.argument == "column" and error.value == made_by:
             raise no_plan_column(error.advice) from None
         raise
-    counter = BatchCounter(plans, column, by, cohort, columns.RefusalLog(on_refused), table.rows, made_by)
+    counter = BatchCounter(plans, column, by, cohort, RefusalLog(on_refused), table.rows, made_by)
     for rows in counter.count(table.batches, thread_count()):
         if counter.other_plans:
             raise _other_plan(min(counter.other_plans), plans)
@@ -191,7 +195,7 @@ class BatchCounter:
     column: str
     by: str | None = None
     cohort: str | None = None
-    log: columns.RefusalLog = field(default_factory=columns.RefusalLog)
+    log: RefusalLog = field(default_factory=RefusalLog)
     rows: int | None = None
     made_by: str | None = None
 
@@ -230,7 +234,7 @@ class BatchCounter:
         if self.cohort is None and self.by is None and names is None:
             yield 0, 0, None
             return
-        cohorts = columns.cohort_codes(batch, self.cohort, self.plans)
+        cohorts = cohort_codes(batch, self.cohort, self.plans)
         groups = np.zeros(batch.rows, dtype=np.int64)
         if names is not None:
             cohorts = self._check_plans(names, cohorts)
@@ -272,7 +276,7 @@ class BatchCounter:
                 continue
             column = batch.columns[self.column]
             own = column if indices is None else columns.take(column, indices)
-            reports, rejected = columns.read_reports(plans[cohort].mechanism, own)
+            reports, rejected = read_reports(plans[cohort].mechanism, own)
             for reason, rows in rejected.items():
                 refused[reason].append(rows if indices is None else indices[rows])
             counts = self._accumulate[cohort](reports)

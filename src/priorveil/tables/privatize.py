@@ -16,8 +16,12 @@ from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
 from priorveil.tables import columns, write
-from priorveil.tables.columns import PLAN, REPORT, REPORT_ID, Batch, Indices, Plans, take
+from priorveil.tables.batches import Batch, batch_rows
+from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
+from priorveil.tables.columns import Indices, take
 from priorveil.tables.read import Progress, in_threads, open_table
+from priorveil.tables.refusals import MISSING, NO_PLAN, NothingWritten, OnRefused, RefusalLog, RefusedRows
+from priorveil.tables.reports import ID_BYTES, PLAN, REPORT, REPORT_ID
 
 _FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
 
@@ -27,7 +31,7 @@ class Privatized:
     """The outcome of `privatize_table`: the number of reports, the refused rows, the table if it is in memory."""
 
     reports: int
-    refused: columns.RefusedRows
+    refused: RefusedRows
     table: Any | None = None
 
 
@@ -45,7 +49,7 @@ def privatize_table(
     replace: bool = False,
     strict: bool = False,
     progress: Progress | None = None,
-    on_refused: columns.OnRefused | None = None,
+    on_refused: OnRefused | None = None,
 ) -> Privatized:
     """Perturb a column of a table of any size: every row gets a report, with an id of its own and the plan's id.
 
@@ -68,13 +72,13 @@ def privatize_table(
     >>> done.table.column_names
     ['report_id', 'plan', 'report']
     """
-    plans = columns.plans_by_cohort(plan, cohort)
+    plans = plans_by_cohort(plan, cohort)
     private = private_columns(column, plans)
     kept = kept_columns(keep, private, cohort)
     target = Path(out) if isinstance(out, str | os.PathLike) else out
     kind = format or (write.format_of(target) if isinstance(target, Path) else "csv")
-    table = open_table(data, [*kept, *private], columns.batch_rows(plans))
-    source, log, count = as_source(rng), columns.RefusalLog(on_refused), 0
+    table = open_table(data, [*kept, *private], batch_rows(plans))
+    source, log, count = as_source(rng), RefusalLog(on_refused), 0
     as_text = target is not None and kind == "csv"
 
     def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
@@ -96,7 +100,7 @@ def privatize_table(
                 progress(batch.end, table.rows, table.share())
         refused = log.result()
         if refused.total and (strict or (not count and target is not None)):
-            raise columns.NothingWritten(refused)
+            raise NothingWritten(refused)
 
     types = {name: table.types[name] for name in kept}
     schema = None if as_text else write.report_schema(types, ids, plans.values())
@@ -154,7 +158,7 @@ def make_reports(
     batch: Batch, private: Sequence[str], cohort: str | None, plans: Mapping[Any, Plan], source: Source
 ) -> Reports:
     """The reports of the values in one or several columns. The column `cohort` chooses the plan of each row."""
-    values, plan_codes = [batch.columns[name] for name in private], columns.cohort_codes(batch, cohort, plans)
+    values, plan_codes = [batch.columns[name] for name in private], cohort_codes(batch, cohort, plans)
     reports = next(iter(plans.values())).mechanism.new_reports(batch.rows)
     codes, reasons = plan_codes.copy(), np.full(batch.rows, None, dtype=object)
     for number, plan in enumerate(plans.values()):
@@ -163,8 +167,8 @@ def make_reports(
         unknown, known = own[codes[own] == columns.OUTSIDE_DOMAIN], own[codes[own] >= 0]
         reasons[unknown] = columns.outside_reasons([take(column, unknown) for column in values], plan.labels)
         reports[known] = plan.mechanism.sample(codes[known], source)
-    reasons[plan_codes == columns.OUTSIDE_DOMAIN] = columns.NO_PLAN
-    reasons[codes == columns.ABSENT] = columns.MISSING
+    reasons[plan_codes == columns.OUTSIDE_DOMAIN] = NO_PLAN
+    reasons[codes == columns.ABSENT] = MISSING
     kept, refused = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
     indices = {reason: refused[reasons[refused] == reason] for reason in set(reasons[refused])}
     return Reports(reports[kept], kept, plan_codes[kept], indices)
@@ -173,4 +177,4 @@ def make_reports(
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:
     """Unpredictable ids from the operating system; from the generator in a simulation."""
     draw = source.rng.bytes if isinstance(source, GeneratorSource) else os.urandom
-    return np.frombuffer(draw(columns.ID_BYTES * count), dtype=np.uint8).reshape(count, columns.ID_BYTES)
+    return np.frombuffer(draw(ID_BYTES * count), dtype=np.uint8).reshape(count, ID_BYTES)

@@ -24,7 +24,8 @@ import numpy as np
 
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files import delimiter_advice
-from priorveil.tables.columns import Batch, pyarrow
+from priorveil.tables.batches import Batch
+from priorveil.tables.columns import pyarrow
 from priorveil.tables.csv_reader import Cells, read_rows
 
 Progress = Callable[[int, int | None, float | None], None]

@@ -18,13 +18,16 @@ from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.reading.estimate import Method
 from priorveil.reading.tally import Tally
-from priorveil.tables import columns
-from priorveil.tables.columns import FOREIGN, MISSING, NO_PLAN, OTHER_PLAN, PLAN, REPORT, REPORT_ID, Plans
+from priorveil.tables.batches import Batch
+from priorveil.tables.cohorts import Plans, plans_by_cohort
+from priorveil.tables.columns import pyarrow
 from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies, no_plan_column
 from priorveil.tables.privatize import kept_columns, make_reports, private_columns, random_ids
+from priorveil.tables.refusals import FOREIGN, MISSING, NO_PLAN, OTHER_PLAN, RefusedRows
+from priorveil.tables.reports import PLAN, REPORT, REPORT_ID
 from priorveil.tables.write import plan_column
 
-pa = columns.pyarrow()
+pa = pyarrow()
 with needs_extra("spark"):
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
@@ -58,7 +61,7 @@ def privatize(
     reason in the column `refused`. Spark is lazy: every action on the result makes *new* reports and spends the budget
     again, so write it to a table once and read that.
     """
-    plans = columns.plans_by_cohort(plan, cohort)
+    plans = plans_by_cohort(plan, cohort)
     private = private_columns(column, plans)
     kept = kept_columns(keep, private, cohort)
     width = next(iter(plans.values())).mechanism.width
@@ -86,8 +89,8 @@ def privatize(
     return df.select(*kept, *private).mapInArrow(run, T.StructType(fields))
 
 
-def _as_batch(batch: RecordBatch) -> columns.Batch:
-    return columns.Batch(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
+def _as_batch(batch: RecordBatch) -> Batch:
+    return Batch(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
 
 
 def _binary_or_long(column: Any) -> Any:
@@ -129,7 +132,7 @@ def tally(
     Refused reports are counted by reason. They have no row numbers, because the rows of a data frame have none;
     `refused` returns the rows themselves.
     """
-    plans = columns.plans_by_cohort(plan, cohort)
+    plans = plans_by_cohort(plan, cohort)
     made_by = _plan_column_name(df, assume_plan)
     numbers = [T.StructField(name, T.LongType()) for name in ("plan", "index", "amount")]
     group = T.StructField("group", T.StringType() if by is None else df.schema[by].dataType)
@@ -152,7 +155,7 @@ def refused(
     df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | None = None, assume_plan: bool = False
 ) -> DataFrame:
     """The rows that `tally` does not count, with the reason in the column `reason`."""
-    plans = columns.plans_by_cohort(plan, cohort)
+    plans = plans_by_cohort(plan, cohort)
     made_by = _plan_column_name(df, assume_plan)
     if REASON in df.columns:
         advice = f"its column {REASON!r} has the name of the reason: rename the column"
@@ -209,4 +212,4 @@ def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
     if foreign := refused_counts[OTHER_PLAN]:
         advice = f"{plural(foreign, 'report')} of another plan; read them with the plan that made them"
         raise ForeignReport("df", NOT_SHOWN, f"{advice} (`refused` returns these rows)")
-    return Tallies(dict(plans), tallies, columns.RefusedRows(dict(sorted((+refused_counts).items()))))
+    return Tallies(dict(plans), tallies, RefusedRows(dict(sorted((+refused_counts).items()))))

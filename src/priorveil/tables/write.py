@@ -17,7 +17,8 @@ from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files import atomic_write
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
-from priorveil.tables.columns import ID_BYTES, PLAN, REPORT, REPORT_ID, Column, distinct, pyarrow
+from priorveil.tables.columns import Column, distinct, pyarrow
+from priorveil.tables.reports import ID_BYTES, PLAN, REPORT, REPORT_ID
 
 Format = Literal["parquet", "csv", "arrow"]
 Columns = Mapping[str, Column | npt.NDArray[Any]]  # also integers, or rows of bytes

@@ -1,0 +1,90 @@
+"""Refused rows of a table: the reasons, and the list of the rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import InvalidInput, plural
+
+RowNumbers = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
+OnRefused = Callable[[int, str], object]
+
+# Why a row is refused.
+MISSING = "missing"
+FOREIGN = "foreign"
+OUTSIDE = "outside the domain"
+SPELLING = "another spelling of a value"
+LEFT_OUT = "a combination that the plan leaves out"
+NOT_A_NUMBER = "not a number"
+NO_PLAN = "no plan for the cohort"
+OTHER_PLAN = "another plan"
+BROKEN = "wrong number of columns"
+
+_MOST_LISTED = 1_000  # refused rows of each reason
+
+
+@dataclass(frozen=True)
+class RefusedRows:
+    """How many rows were refused for which reason, and the first thousand of each reason as `(row, reason)`.
+
+    Rows are counted from 0, over all the files of an input.
+
+    >>> RefusedRows({"missing": 2}, ((3, "missing"), (5, "missing"))).total
+    2
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    rows: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def total(self) -> int:
+        """How many rows were refused in all."""
+        return sum(self.counts.values())
+
+
+class NothingWritten(InvalidInput):
+    """Every row was refused, or some although `strict` allows none, so nothing is written. Rows are counted from 0."""
+
+    reports = 0
+
+    def __init__(self, refused: RefusedRows) -> None:
+        first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
+        advice = f"nothing is written, because rows are refused: {first}"
+        super().__init__("data", plural(refused.total, "row"), advice)
+        self.refused = refused
+
+
+class RefusalLog:
+    """Collects refused rows while a table is read; `on_refused(row, reason)` is called for each, in row order.
+
+    >>> log = RefusalLog()
+    >>> log.add({"missing": np.array([4, 2]), "foreign": np.array([3])})
+    >>> log.result()
+    RefusedRows(counts={'foreign': 1, 'missing': 2}, rows=((2, 'missing'), (3, 'foreign'), (4, 'missing')))
+    """
+
+    def __init__(self, on_refused: OnRefused | None = None) -> None:
+        self._on_refused = on_refused
+        self._counts: Counter[str] = Counter()
+        self._rows: list[tuple[int, str]] = []
+
+    def add(self, refused: Mapping[str, RowNumbers]) -> None:
+        """Add the refused rows of one batch; batches come in the order of their rows."""
+        listed = []
+        for reason, rows in refused.items():
+            room = max(0, _MOST_LISTED - self._counts[reason])
+            listed += [(row, reason) for row in np.sort(rows)[:room].tolist()]
+            self._counts[reason] += rows.size
+        self._rows += sorted(listed)
+        if self._on_refused is not None:
+            for row, reason in sorted((row, why) for why, rows in refused.items() for row in rows.tolist()):
+                self._on_refused(row, reason)
+
+    def result(self) -> RefusedRows:
+        """All refused rows so far."""
+        return RefusedRows(dict(sorted((+self._counts).items())), tuple(self._rows))

@@ -1,0 +1,106 @@
+"""Reports in a column of a table: integers, or rows of bits as bytes; in a CSV, their text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.randomness import WORD
+from priorveil.tables.columns import Column, Indices, distinct, present_rows, pyarrow
+from priorveil.tables.refusals import FOREIGN, MISSING
+
+# The columns of a table of reports.
+REPORT, REPORT_ID, PLAN = "report", "report_id", "plan"
+ID_BYTES = 16
+
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_HEX = re.compile(r"[0-9a-fA-F]*")
+_EXACT = 2.0**53  # up to here every whole number is a float
+
+Parsed = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+
+
+def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
+    """The reports of a column that the mechanism can have made, and the indices of the others by reason.
+
+    Reports are integers, or rows of bits as little-endian bytes; as text they are decimal digits, or two hexadecimal
+    digits for each byte.
+
+    >>> import priorveil as pv
+    >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+    >>> reports, refused = read_reports(plan.mechanism, ["0", None, "1", "7"])
+    >>> reports.tolist(), {reason: indices.tolist() for reason, indices in refused.items()}
+    ([0, 1], {'missing': [1], 'foreign': [3]})
+    """
+    found = _arrow_reports(column, mechanism.width)
+    reports, readable, present = _parse_reports(column, mechanism.width) if found is None else found
+    accepted = mechanism.accepts(reports)
+    if len(reports) == len(column) and accepted.all():
+        return reports, {}
+    own = np.zeros(len(column), dtype=bool)
+    own[readable] = accepted
+    refused = {MISSING: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~own)}
+    return reports[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
+
+
+def _arrow_reports(column: Column, width: int) -> Parsed | None:
+    """The reports of an Arrow column of the type that they are written with, without a copy.
+
+    With them, the rows that have a readable report and those that are not missing; None for other columns.
+    """
+    if isinstance(column, list):
+        return None
+    pa = pyarrow()
+    kind, present = column.type, present_rows(column)
+    whole = column.drop_null() if column.null_count else column
+    if not width and pa.types.is_integer(kind):
+        return _buffer(whole, kind.to_pandas_dtype(), 1)[:, 0].astype(np.int64, copy=False), present, present
+    if width and kind in (pa.binary(), pa.large_binary(), pa.binary(8 * width)):
+        try:
+            rows = whole.cast(pa.binary(8 * width))
+        except pa.ArrowInvalid:  # some entries have another length
+            return None
+        return _buffer(rows, WORD, width), present, present
+    return None
+
+
+def _buffer(column: Any, dtype: Any, width: int) -> npt.NDArray[Any]:
+    """The numbers of an Arrow column without gaps: `to_numpy` would load pandas if it is installed."""
+    if len(column) == 0:
+        return np.empty((0, width), dtype=dtype)
+    start = column.offset * width * np.dtype(dtype).itemsize
+    return np.frombuffer(column.buffers()[1], dtype, len(column) * width, start).reshape(-1, width)
+
+
+def _parse_reports(column: Column, width: int) -> Parsed:
+    """As `_arrow_reports`, for text and other types: each different entry is parsed once."""
+    words, indices = distinct(column)
+    kinds = {str, bytes} if width else {str, int, float}
+    if wrong := {type(word) for word in words} - kinds:
+        own = "bytes" if width else "whole numbers"
+        advice = f"a column of {wrong.pop().__name__}; this plan reports {own}"
+        raise InvalidInput("reports", NOT_SHOWN, advice)
+    parsed = [_parse_bits(word, width) if width else _parse_number(word) for word in words]
+    known: list[Any] = [report for report in parsed if report is not None]
+    reports = np.frombuffer(b"".join(known), WORD).reshape(-1, width) if width else np.array(known, np.int64)
+    is_known = np.array([report is not None for report in parsed] + [False])
+    position = np.cumsum(is_known) - 1
+    readable = is_known[indices]
+    return reports[position[indices[readable]]], readable, indices >= 0
+
+
+def _parse_number(word: str | float) -> int | None:
+    if isinstance(word, str):
+        return int(word) if _DIGITS.fullmatch(word) else None
+    return int(word) if abs(word) < _EXACT and word == int(word) else None
+
+
+def _parse_bits(word: str | bytes, width: int) -> bytes | None:
+    if isinstance(word, str):
+        return bytes.fromhex(word) if len(word) == 16 * width and _HEX.fullmatch(word) else None
+    return word if len(word) == 8 * width else None
