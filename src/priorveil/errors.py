@@ -24,7 +24,6 @@ Raw private values never appear in a message.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,15 +42,6 @@ def short_repr(value: object) -> str:
     """
     text = " ".join(repr(value).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 3]}...{text[-_LONGEST // 2 :]}"
-
-
-def level_text(level: float | None) -> str:
-    """A privacy level as people read it.
-
-    >>> level_text(1.0), level_text(float("inf")), level_text(None)
-    ('1.0000', 'infinite', '-')
-    """
-    return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"
 
 
 def plural(number: int, noun: str) -> str:

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array
 from priorveil.channels import Channel
-from priorveil.errors import Infeasible, InvalidInput, TooLarge, level_text
+from priorveil.errors import Infeasible, InvalidInput, TooLarge
+from priorveil.formatting import level_text
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.priors.budget import window_mass
 

@@ -24,10 +24,10 @@ import numpy.typing as npt
 from priorveil.arrays import Array, as_matrix, centre_rows
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge, plural, short_repr
+from priorveil.formatting import number_text
 from priorveil.information import hi_minus_one, histogram_bound, variance, variance_bound
 from priorveil.priors import AttributeLabels, Budget, Label, Prior, PriorSet
 from priorveil.priors.labels import as_label, label_from_json, label_text, label_to_json, named_levels
-from priorveil.priors.number_labels import number_text
 from priorveil.priors.prior import Probabilities
 
 _MOST_ENTRIES = 1 << 26  # of a matrix that is written out

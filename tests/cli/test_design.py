@@ -31,7 +31,6 @@ from priorveil.cli.design import design
 from priorveil.designs import METHODS
 from priorveil.information import gain_share
 from priorveil.plans.document import DESIGN_METHODS
-from priorveil.reading.wording import percent
 from priorveil.studies.compare import best_ldp
 from terminal import refused, run
 
@@ -400,12 +399,6 @@ def test_a_file_of_excel(files: Path) -> None:
 def test_a_column_that_is_not_there_because_of_the_separator(files: Path) -> None:
     (files / "pipes.csv").write_text("a;b,c\n1,2\n3,4\n")
     assert "use one delimiter" in refused("design", "pipes.csv", "--column", "b", "--epsilon", 1)
-
-
-def test_a_share_below_one_is_never_shown_as_all() -> None:
-    assert percent(1 - 1e-12) == "99.99 %"
-    assert percent(math.nextafter(1.0, 0.0)) == "99.99 %"
-    assert percent(1.0) == "100 %"
 
 
 def test_inspect_shows_everything(files: Path) -> None:

@@ -42,7 +42,8 @@ import click
 from priorveil import notions
 from priorveil.channels import Channel
 from priorveil.cli import files, options, screen
-from priorveil.errors import level_text, plural
+from priorveil.errors import plural
+from priorveil.formatting import level_text
 from priorveil.priors import Budget, Prior, Secret
 
 if TYPE_CHECKING:

@@ -189,7 +189,7 @@ def _print_warning(console: Console, estimate: Estimate, title: str) -> None:
 
 
 def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
-    from priorveil.priors.number_labels import readable_number
+    from priorveil.formatting import readable_number
     from priorveil.reading.wording import most_relevant
 
     _print_warning(console, estimate, title)

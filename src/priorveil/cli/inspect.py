@@ -19,8 +19,7 @@ import click
 
 import priorveil as pv
 from priorveil.cli import files, options, screen
-
-_PROVEN = 0.999  # efficiency from which a plan is called the best
+from priorveil.plans.wording import is_best, ldp_fact
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -47,7 +46,7 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
         record["ldp"] = rival and {
             "method": rival.method,
             "error": rival.expected_mse,
-            "best": _is_best(rival),
+            "best": is_best(rival),
         }
         screen.print_json(record)
     else:
@@ -55,18 +54,9 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
 
 
 def _print(plan: pv.Plan, rival: pv.Plan | None) -> None:
-    from priorveil.information import gain_share
-    from priorveil.priors.number_labels import readable_number
-    from priorveil.reading.wording import percent
-
     facts = plan.summary()
     if rival is not None:
-        smaller = min(plan.budget.lower, plan.budget.upper)
-        kind = "the best LDP" if _is_best(rival) else "LDP"
-        share = max(0.0, gain_share(rival.expected_mse, plan.lower_bound, plan.no_report))
-        gain = f"{percent(share)} of the possible gain ({rival.method})"
-        error = f"expected error {readable_number(rival.expected_mse)}"
-        facts.append((f"{kind} at epsilon {smaller:.4g}", f"{error}, {gain}"))
+        facts.append(ldp_fact(plan, rival))
     console = screen.open_console()
     console.print("This plan was proven again.", style="bold")
     screen.print_table(console, ("", ""), facts)
@@ -74,7 +64,3 @@ def _print(plan: pv.Plan, rival: pv.Plan | None) -> None:
     screen.print_levels(console, plan.levels)
     if plan.secret is not None:
         console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
-
-
-def _is_best(plan: pv.Plan) -> bool:
-    return plan.efficiency > _PROVEN

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import priorveil as pv
-from priorveil.errors import NOT_TEXT, Hint, PriorveilError, level_text
+from priorveil.errors import NOT_TEXT, Hint, PriorveilError
+from priorveil.formatting import level_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array
 from priorveil.certify import Certificate
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge, plural
+from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge
 from priorveil.files import atomic_write
 from priorveil.information import gain_share
 from priorveil.mechanisms import Mechanism
@@ -29,26 +29,20 @@ from priorveil.mechanisms.estimators import Moments, normal_width, not_identifia
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.mechanisms.simplex import expected_gain
 from priorveil.notions import Cone, Known, Leakage, Secrets
+from priorveil.plans import wording
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
 from priorveil.plans.values import Column, codes_of, is_single
-from priorveil.priors import Budget, Label, NumberLabels, Prior
-from priorveil.priors.number_labels import readable_number
+from priorveil.priors import Budget, Label, Prior
 from priorveil.queries import Query
 from priorveil.reading.estimate import Estimate, Method
 from priorveil.reading.precision import Precision
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.reading.threads import single_thread
-from priorveil.reading.wording import ASSUMES, AVERAGE, percent
+from priorveil.reading.wording import ASSUMES, AVERAGE, RARE_CHANGES, changes_among
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
-_IDENTIFIES = {  # by whether reports alone determine the distribution, and whether the query is unbiased
-    (True, True): "yes: reports alone determine it, even if the prior is wrong",
-    (True, False): "yes, by method unbiased; the usual estimate leans on the prior",
-    (False, True): "no, only the statistics asked for",
-    (False, False): "no, only the statistics asked for, by method unbiased; mmse leans on the prior",
-}
 _MOST_COMPARED = 10_000  # values up to which the errors of unbiased and mle are compared
 
 
@@ -254,7 +248,7 @@ class Plan:
             histogram=rows is None,
             mle_gain=_mle_gain(reading, moments),
             readings=(reading,),
-            remarks=self._number_remarks(),
+            remarks=wording.number_remarks(self),
             center=moments.center,
             limits=moments.limits,
         )
@@ -300,32 +294,11 @@ class Plan:
         statistic = AVERAGE if self.query.kind == "sum" else "share" if shares else "statistic"
         return Precision(people, confidence, population, leaning, statistic, determined)
 
-    def _number_remarks(self) -> tuple[str, ...]:
-        """What to know about numbers that were counted at the ends of the range, and about a flat prior of numbers."""
-        if not isinstance(self.labels, NumberLabels):
-            return ()
-        remarks, flat = [], self.labels.masses(*self.labels.density_nodes(lambda _: 1.0))
-        low, high = (f"{end:,.12g}" for end in (self.labels.bounds[0], self.labels.bounds[-1]))
-        if self.labels.outside == "ends":
-            remarks.append(f"Numbers below {low} were counted as {low}, numbers above {high} as {high}.")
-        if self.notion.bounds_lifts and np.allclose(self.reference.probabilities, flat / flat.sum()):
-            remarks.append(
-                f"The prior of the plan assumes that all numbers from {low} to {high} are equally common. Its LIP "
-                f"level holds for somebody who believes that, LDP at {self.certificate.ldp:.6g} for everybody. If the "
-                "prior check fails, design the next plan with a public sample of numbers, or for LDP."
-            )
-        return tuple(remarks)
-
     def _unseen_changes(self, directions: int) -> str | None:
         """Which changes a prior check in this many directions does not notice, in a sentence."""
         if self.identifiable and directions >= len(self.labels) - 1:
             return None
-        if self.identifiable:
-            unseen = "a change among rare or neighbouring ones can pass, however large"
-            return f"The prior check does not look at all values one by one: {unseen}."
-        example = "" if self._same_law is None else ", for instance {} and {}".format(*self._same_law)
-        unseen = "the prior check never notices a change among those, however large"
-        return f"The reports do not tell all values apart{example}: {unseen}."
+        return RARE_CHANGES if self.identifiable else changes_among(self._same_law)
 
     @cached_property
     def _same_law(self) -> tuple[Label, Label] | None:
@@ -380,44 +353,14 @@ class Plan:
         return plan
 
     def __repr__(self) -> str:
-        c = self.certificate
-        title, error = self.query.title(self.reference), readable_number(self.expected_mse, 4)
-        about = f"{title} on {len(self.labels)} values, {self.method}, LIP {c.lip:.4g}, LDP {c.ldp:.4g}"
-        return f"Plan({about}, error {error}, efficiency {self.efficiency:.2%})"
+        return wording.plan_title(self)
 
     def __str__(self) -> str:
-        facts = self.summary()
-        width = max(len(name) for name, _ in facts) + 2
-        return "\n".join(f"{name:<{width}}{text}" for name, text in facts)
+        return wording.plan_text(self)
 
     def summary(self) -> list[tuple[str, str]]:
         """The most important facts about the plan, as pairs of name and text."""
-        c, behind = self.certificate, "" if self.secret is None else ", for the secret behind the value"
-        title, words = self.query.title(self.reference), "no: estimates lean on the prior"
-        if self.precision.determined:
-            words = _IDENTIFIES[self.identifiable, self.query.unbiased]
-        domain, there = plural(len(self.labels), "value"), ""
-        if isinstance(self.labels, NumberLabels):
-            kind = "points" if self.labels.rounds else "cells"
-            domain, there = f"a number, {len(self.labels):,} {kind}", f" with these {kind}"
-        asked = f"{title} of {domain}, {c.notion} at {self.budget}"
-        facts = [("asked", asked), ("method", f"{self.method}: {self.why}")]
-        if not isinstance(self.prior, Prior):
-            facts.append(("holds for", f"every prior of {self.prior}"))
-        if c.notion not in ("LIP", "LDP"):
-            facts.append((f"{c.notion}, certified", f"{c.level:.6g}{behind}"))
-        return [
-            *facts,
-            ("LIP, certified", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g}){behind}"),
-            ("LDP, whatever is known", f"{c.ldp:.6g}"),
-            ("precision", str(self.precision)),
-            ("expected error", f"{readable_number(self.expected_mse)}, {self.query.error_unit}"),
-            ("error without reports", readable_number(self.no_report)),
-            ("proven lower bound", f"no plan{there} has an error below {readable_number(self.lower_bound)}"),
-            ("efficiency", f"at least {percent(self.efficiency)} of the possible gain"),
-            ("identifies the distribution", words),
-            ("id", "(cannot be saved)" if self.query.kind == "convex" else self.id),
-        ]
+        return wording.plan_facts(self)
 
 
 def _mle_gain(reading: Reading, moments: Moments) -> float | None:

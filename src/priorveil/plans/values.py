@@ -16,10 +16,11 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain
 from priorveil.files import is_number
+from priorveil.formatting import readable_number
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.priors import AttributeLabels, Label, NumberLabels
 from priorveil.priors.labels import first_labels
-from priorveil.priors.number_labels import MISSING, OUTSIDE, readable_number
+from priorveil.priors.number_labels import MISSING, OUTSIDE
 
 _HUGE = 1e300  # beyond every range of numbers; a larger whole number may not fit into a float
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, TooLarge, plural
-from priorveil.priors.number_labels import NumberLabels, number_text
+from priorveil.formatting import number_text
+from priorveil.priors.number_labels import NumberLabels
 
 Level = str | int | float
 Label = Level | tuple[Level, ...]

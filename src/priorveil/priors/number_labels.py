@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
+from priorveil.formatting import number_text, readable_number
 
 Density = Callable[[float], float]
 Outside = Literal["refuse", "ends"]
@@ -151,20 +152,6 @@ def number_column(argument: str, numbers: Iterable[float]) -> Array:
             argument, NOT_SHOWN, "this is not a column of numbers: give a list of numbers only"
         )
     return column
-
-
-def number_text(number: float) -> str:
-    """A number as people write it: 10 rather than 10.0, and 0.6 rather than 0.6000000000000001."""
-    return f"{number:.12g}"
-
-
-def readable_number(number: float, digits: int = 6) -> str:
-    """A number with at least so many significant digits, and commas between thousands.
-
-    >>> readable_number(123456.7), readable_number(1e5), readable_number(0.25)
-    ('123,457', '100,000', '0.25')
-    """
-    return f"{number:,.0f}" if 10 ** (digits - 1) <= abs(number) < 1e15 else f"{number:,.{digits}g}"
 
 
 def _intervals(edges: Sequence[float]) -> list[str]:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from priorveil.formatting import p_value_text, percent, round_up
 from priorveil.mechanisms.estimators import DOUBTFUL
-from priorveil.priors.labels import aligned_texts
+from priorveil.priors import Label
+from priorveil.priors.labels import aligned_texts, label_text
 
 if TYPE_CHECKING:
     from priorveil.reading.estimate import Estimate
@@ -33,6 +35,11 @@ WEIGHTED = {
     "unbiased, within what shares can be",
 }
 
+RARE_CHANGES = (
+    "The prior check does not look at all values one by one: a change among rare or neighbouring ones can pass, "
+    "however large."
+)
+
 
 # -- estimates -------------------------------------------------------------------------------------------
 
@@ -47,7 +54,7 @@ def prior_warning(estimate: Estimate) -> str | None:
     else:
         advice = "Give a better prior, or design a plan for the query distribution"
     return (
-        f"The reports contradict the prior ({_p_text(estimate.prior_check)}), and this estimate leans on it: the "
+        f"The reports contradict the prior ({p_value_text(estimate.prior_check)}), and this estimate leans on it: the "
         f"truth may be far outside the intervals. {advice}."
     )
 
@@ -98,7 +105,7 @@ def _check_note(estimate: Estimate) -> str:
     if estimate.prior_check is None:
         return "Prior check: none. There are too few reports, or they say too little."
     doubtful, unseen = estimate.prior_check < DOUBTFUL, estimate.unseen_changes
-    note = f"{unseen + ' ' if unseen else ''}Prior check: {_p_text(estimate.prior_check)}."
+    note = f"{unseen + ' ' if unseen else ''}Prior check: {p_value_text(estimate.prior_check)}."
     if doubtful:
         note += " The prior is wrong or somebody manipulates the reports."
     if doubtful and not estimate.leans_on_prior:
@@ -110,6 +117,15 @@ def _check_note(estimate: Estimate) -> str:
             f"{'' if doubtful else '; smaller changes can pass'}."
         )
     return note if doubtful else f"{note} There may be too few reports to notice even a large change."
+
+
+def changes_among(alike: tuple[Label, Label] | None) -> str:
+    """Which changes the prior check never notices, if reports do not tell some values apart, such as these two."""
+    example = "" if alike is None else f", for instance {label_text(alike[0])} and {label_text(alike[1])}"
+    return (
+        f"The reports do not tell all values apart{example}: the prior check never notices a change among those, "
+        "however large."
+    )
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -135,10 +151,6 @@ def most_relevant(estimate: Estimate) -> list[int]:
     return list(map(int, order[:_MOST_SHOWN]))
 
 
-def _p_text(p: float) -> str:
-    return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
-
-
 # -- precision -------------------------------------------------------------------------------------------
 
 
@@ -161,26 +173,5 @@ def _half_width_text(precision: Precision, among: str, half_width: float) -> str
     units = {"share": f"{round_up(100 * half_width)} points", AVERAGE: round_up(half_width)}
     width = units.get(precision.statistic, f"{round_up(half_width)} per person")
     return (
-        f"{each} {precision.statistic}{among} is known to ±{width}{better} ({100 * precision.confidence:g} %)"
+        f"{each} {precision.statistic}{among} is known to ±{width}{better} ({percent(precision.confidence)})"
     )
-
-
-def round_up(number: float) -> str:
-    """A positive number with two significant digits, rounded up: a half width is never stated too small.
-
-    >>> [round_up(x) for x in (1.8501, 0.012, 143.2, 0.0)]
-    ['1.9', '0.012', '150', '0']
-    """
-    if number <= 0:
-        return "0"
-    scale = 10.0 ** (np.floor(np.log10(number)) - 1)
-    return f"{np.ceil(number / scale * (1 - 1e-12)) * scale:,.12g}"
-
-
-def percent(share: float) -> str:
-    """A share in percent, rounded down: nothing below one becomes 100 %.
-
-    >>> percent(1 - 1e-12), percent(1.0), percent(0.5)
-    ('99.99 %', '100 %', '50.00 %')
-    """
-    return "100 %" if share >= 1 else f"{min(np.floor(share * 1e4 + 1e-6), 9999) / 100:.2f} %"

@@ -1,0 +1,113 @@
+"""Numbers as people read them: in messages, tables, plots and pages."""
+
+from __future__ import annotations
+
+import math
+
+
+def number_text(number: float) -> str:
+    """A number as people write it: 10 rather than 10.0, and 0.6 rather than 0.6000000000000001."""
+    return f"{number:.12g}"
+
+
+def readable_number(number: float, digits: int = 6) -> str:
+    """A number with at least so many significant digits, and commas between thousands.
+
+    >>> readable_number(123456.7), readable_number(1e5), readable_number(0.25)
+    ('123,457', '100,000', '0.25')
+    """
+    return f"{number:,.0f}" if 10 ** (digits - 1) <= abs(number) < 1e15 else f"{number:,.{digits}g}"
+
+
+def amount_texts(numbers: tuple[float, ...], half_width: float) -> tuple[str, ...]:
+    """Numbers to the second digit of the half width of their interval; five digits if that is zero or infinite.
+
+    >>> amount_texts((12345.678, 12000.2, 12691.4), 345.6), amount_texts((0.012345, 0.01, 0.0147), 0.0023)
+    (('12,346', '12,000', '12,691'), ('0.0123', '0.0100', '0.0147'))
+    >>> amount_texts((2.5, 2.5, 2.5), 0.0)
+    ('2.5', '2.5', '2.5')
+    """
+    if not 0 < half_width < math.inf:
+        return tuple(readable_number(number, 5) for number in numbers)
+    places = min(max(1 - math.floor(math.log10(half_width)), 0), 12)
+    return tuple(f"{number:,.{places}f}" for number in numbers)
+
+
+def round_up(number: float) -> str:
+    """A positive number with two significant digits, rounded up: a half width is never stated too small.
+
+    >>> [round_up(x) for x in (1.8501, 0.012, 143.2, 0.0)]
+    ['1.9', '0.012', '150', '0']
+    """
+    if number <= 0:
+        return "0"
+    scale = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return f"{math.ceil(number / scale * (1 - 1e-12)) * scale:,.12g}"
+
+
+def share_text(share: float) -> str:
+    """An estimated share in percent, with one decimal.
+
+    >>> share_text(0.59649), share_text(-0.001)
+    ('59.6 %', '-0.1 %')
+    """
+    return f"{100 * share:,.1f} %"
+
+
+def share_at_least(share: float) -> str:
+    """A proven share in percent, rounded down: nothing below one becomes 100 %.
+
+    >>> share_at_least(1 - 1e-12), share_at_least(1.0), share_at_least(0.5)
+    ('99.99 %', '100 %', '50.00 %')
+    """
+    return "100 %" if share >= 1 else f"{min(math.floor(share * 1e4 + 1e-6), 9999) / 100:.2f} %"
+
+
+def percent(level: float) -> str:
+    """A level of confidence in percent.
+
+    >>> percent(0.95), percent(0.999)
+    ('95 %', '99.9 %')
+    """
+    return f"{100 * level:.6g} %"
+
+
+def p_value_text(p: float) -> str:
+    """A p-value; very small ones only as a bound.
+
+    >>> p_value_text(0.04321), p_value_text(1e-9)
+    ('p = 0.0432', 'p < 0.0001')
+    """
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
+
+
+def level_text(level: float | None) -> str:
+    """A privacy level as people read it.
+
+    >>> level_text(1.0), level_text(math.inf), level_text(None)
+    ('1.0000', 'infinite', '-')
+    """
+    return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"
+
+
+def level_at_most(level: float) -> str:
+    """A certified privacy level with three decimals, rounded up.
+
+    >>> level_at_most(1.0), level_at_most(1.56781), level_at_most(math.inf)
+    ('1', '1.568', 'infinite')
+    """
+    return "infinite" if math.isinf(level) else f"{math.ceil(level * 1000 - 1e-6) / 1000:,.12g}"
+
+
+def factor_at_most(level: float) -> str:
+    """The factor `e^level`, rounded up: a promise must not look smaller than it is.
+
+    >>> factor_at_most(1.0), factor_at_most(8.0), factor_at_most(30.0)
+    ('2.72', '2,981', '1.1e+13')
+    """
+    factor = math.exp(level)
+    if factor >= 1e6:
+        scale = 10.0 ** (math.floor(math.log10(factor)) - 1)
+        return f"{math.ceil(factor / scale) * scale:.1e}"
+    scale = 100.0 if factor < 100 else 1.0
+    return f"{math.ceil(factor * scale) / scale:,.12g}"

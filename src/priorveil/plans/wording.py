@@ -1,0 +1,114 @@
+"""The words of plans: the facts that are printed, and remarks on how to read their reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from priorveil.errors import plural
+from priorveil.formatting import readable_number, share_at_least
+from priorveil.information import gain_share
+from priorveil.priors import NumberLabels, Prior
+
+if TYPE_CHECKING:
+    from priorveil.plans.plan import Plan
+
+_BEST = 0.999  # the efficiency from which a mechanism is called the best one
+_IDENTIFIES = {  # by whether reports alone determine the distribution, and whether the query is unbiased
+    (True, True): "yes: reports alone determine it, even if the prior is wrong",
+    (True, False): "yes, by method unbiased; the usual estimate leans on the prior",
+    (False, True): "no, only the statistics asked for",
+    (False, False): "no, only the statistics asked for, by method unbiased; mmse leans on the prior",
+}
+
+
+def plan_facts(plan: Plan) -> list[tuple[str, str]]:
+    """The most important facts about a plan, as pairs of name and text."""
+    certificate = plan.certificate
+    behind = "" if plan.secret is None else ", for the secret behind the value"
+    domain, there = plural(len(plan.labels), "value"), ""
+    if isinstance(plan.labels, NumberLabels):
+        parts = "points" if plan.labels.rounds else "cells"
+        domain, there = f"a number, {len(plan.labels):,} {parts}", f" with these {parts}"
+    facts = [
+        ("asked", f"{plan.query.title(plan.reference)} of {domain}, {budget_text(plan)}"),
+        ("method", f"{plan.method}: {plan.why}"),
+    ]
+    if not isinstance(plan.prior, Prior):
+        facts.append(("holds for", f"every prior of {plan.prior}"))
+    if certificate.notion not in ("LIP", "LDP"):
+        facts.append((f"{certificate.notion}, certified", f"{certificate.level:.6g}{behind}"))
+    sides = f"down {certificate.lip_lower:.6g}, up {certificate.lip_upper:.6g}"
+    lower_bound = readable_number(plan.lower_bound)
+    return [
+        *facts,
+        ("LIP, certified", f"{certificate.lip:.6g} ({sides}){behind}"),
+        ("LDP, whatever is known", f"{certificate.ldp:.6g}"),
+        ("precision", str(plan.precision)),
+        ("expected error", f"{readable_number(plan.expected_mse)}, {plan.query.error_unit}"),
+        ("error without reports", readable_number(plan.no_report)),
+        ("proven lower bound", f"no plan{there} has an error below {lower_bound}"),
+        ("efficiency", f"at least {share_at_least(plan.efficiency)} of the possible gain"),
+        ("identifies the distribution", _identifies(plan)),
+        ("id", "(cannot be saved)" if plan.query.kind == "convex" else plan.id),
+    ]
+
+
+def plan_text(plan: Plan) -> str:
+    """The facts, a line for each."""
+    facts = plan_facts(plan)
+    width = max(len(name) for name, _ in facts) + 2
+    return "\n".join(f"{name:<{width}}{text}" for name, text in facts)
+
+
+def plan_title(plan: Plan) -> str:
+    """A plan in one line."""
+    certificate = plan.certificate
+    asked = f"{plan.query.title(plan.reference)} on {len(plan.labels)} values, {plan.method}"
+    levels = f"LIP {certificate.lip:.4g}, LDP {certificate.ldp:.4g}"
+    error = readable_number(plan.expected_mse, 4)
+    return f"Plan({asked}, {levels}, error {error}, efficiency {plan.efficiency:.2%})"
+
+
+def budget_text(plan: Plan) -> str:
+    """The notion and the budget that a plan was designed for."""
+    return f"{plan.certificate.notion} at {plan.budget}"
+
+
+def is_best(plan: Plan) -> bool:
+    """Whether a plan is proven to be as good as the best one, up to rounding."""
+    return plan.efficiency > _BEST
+
+
+def ldp_fact(plan: Plan, rival: Plan) -> tuple[str, str]:
+    """How good an LDP mechanism would be in the place of a plan, as a pair of name and text."""
+    name = "the best LDP" if is_best(rival) else "LDP"
+    smaller = min(plan.budget.lower, plan.budget.upper)
+    share = max(0.0, gain_share(rival.expected_mse, plan.lower_bound, plan.no_report))
+    gain = f"{share_at_least(share)} of the possible gain ({rival.method})"
+    return f"{name} at epsilon {smaller:.4g}", f"expected error {readable_number(rival.expected_mse)}, {gain}"
+
+
+def number_remarks(plan: Plan) -> tuple[str, ...]:
+    """What to know about numbers that were counted at the ends of the range, and about a flat prior of numbers."""
+    if not isinstance(plan.labels, NumberLabels):
+        return ()
+    remarks = []
+    low, high = (f"{end:,.12g}" for end in (plan.labels.bounds[0], plan.labels.bounds[-1]))
+    if plan.labels.outside == "ends":
+        remarks.append(f"Numbers below {low} were counted as {low}, numbers above {high} as {high}.")
+    flat = plan.labels.masses(*plan.labels.density_nodes(lambda _: 1.0))
+    if plan.notion.bounds_lifts and np.allclose(plan.reference.probabilities, flat / flat.sum()):
+        remarks.append(
+            f"The prior of the plan assumes that all numbers from {low} to {high} are equally common. Its LIP "
+            f"level holds for somebody who believes that, LDP at {plan.certificate.ldp:.6g} for everybody. If the "
+            "prior check fails, design the next plan with a public sample of numbers, or for LDP."
+        )
+    return tuple(remarks)
+
+
+def _identifies(plan: Plan) -> str:
+    if not plan.precision.determined:
+        return "no: estimates lean on the prior"
+    return _IDENTIFIES[plan.identifiable, plan.query.unbiased]
