@@ -20,7 +20,9 @@ TOLERANCE = 1e-9
 
 
 def _public(module: ModuleType, *verbs: str) -> list[type]:
-    classes = [c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__ == module.__name__]
+    classes = [
+        c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__.startswith(module.__name__)
+    ]
     plain = [c for c in classes if not c.__name__.startswith("_") and not getattr(c, "_is_protocol", False)]
     return [c for c in plain if all(hasattr(c, verb) for verb in verbs)]
 

@@ -19,7 +19,20 @@ from priorveil.errors import InvalidInput, InvalidPrior, TooLarge
 from priorveil.information import identifiable, variance
 from priorveil.notions import LIP
 from priorveil.priors import Budget, Prior, PriorSet
-from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Sum, read_query
+from priorveil.queries import (
+    MATRICES,
+    Convex,
+    Criterion,
+    Cumulative,
+    Distribution,
+    Guess,
+    Histogram,
+    Linear,
+    Margins,
+    Ranges,
+    Sum,
+    read_query,
+)
 from strategies import budgets, channels, generators, levels, priors, sizes
 
 CONVEX = [query for query in QUERIES if not make_query(query, 2).unbiased]
@@ -262,19 +275,18 @@ def test_an_unbiased_query_needs_only_its_own_statistics():
 _ATTRIBUTES = Prior.joint({(a, b): 1 / 6 for a in "xy" for b in "uvw"}, names=("a", "b"))
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        Linear(np.eye(6)),
-        Linear(np.tri(6)),
-        Linear([[1.0, 5.0, 2.0, 0.0, 1.0, 1.0]]),
-        Linear(-np.eye(6)),
-        Linear.cumulative(Prior.uniform(6)),
-        Linear.ranges(Prior.uniform(6)),
-        Linear.margins(_ATTRIBUTES, ["a", ("b",)]),
-    ],
-    ids=lambda query: query.structure["kind"],
-)
+LINEAR = [
+    Linear(np.eye(6)),
+    Linear(np.tri(6)),
+    Linear([[1.0, 5.0, 2.0, 0.0, 1.0, 1.0]]),
+    Linear(-np.eye(6)),
+    Linear.cumulative(Prior.uniform(6)),
+    Linear.ranges(Prior.uniform(6)),
+    Linear.margins(_ATTRIBUTES, ["a", ("b",)]),
+]
+
+
+@pytest.mark.parametrize("query", LINEAR, ids=lambda query: query.matrix.kind)
 def test_a_document_holds_the_whole_query(query):
     channel = Channel(np.random.default_rng(0).dirichlet(np.ones(4), 6))
     again = read_query(json.loads(json.dumps(query.document())))
@@ -285,11 +297,41 @@ def test_a_document_holds_the_whole_query(query):
 def test_a_structured_matrix_is_written_out_only_by_its_users():
     query = Linear.cumulative(Prior.uniform(1000))
     assert len(json.dumps(query.document()["matrix"])) < 50
-    for many in ({"kind": "cumulative", "values": 10**6}, {"kind": "margins", "groups": [[10**9, 0]]}):
-        with pytest.raises(TooLarge, match="too many to write out"):
-            Linear(many).matrix  # noqa: B018
-    with pytest.raises(InvalidInput, match="finite"):
-        Linear({"kind": "dense", "rows": [["nan", "1.0"]]}).matrix  # noqa: B018
+    for write in (
+        lambda: Cumulative(10**6),
+        lambda: Ranges(10**4),
+        lambda: Margins((("x",),), ((10**9, 0),)),
+    ):
+        with pytest.raises(TooLarge):
+            write()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "cumulative", "size": 10**6},
+        {"kind": "cumulative", "size": 0},
+        {"kind": "ranges", "size": "3"},
+        {"kind": "margins", "attributes": [["x"]], "cells": [[10**9, 0]]},
+        {"kind": "margins", "attributes": [["x"]], "cells": [[0, -1]]},
+        {"kind": "margins", "attributes": [["x"], ["y"]], "cells": [[0, 1]]},
+        {"kind": "margins", "attributes": [["x"], ["y"]], "cells": [[0, 1], [0]]},
+        {"kind": "margins", "attributes": [], "cells": []},
+        {"kind": "dense", "rows": [["nan", "1.0"]]},
+    ],
+    ids=json.dumps,
+)
+def test_documents_of_impossible_matrices_are_refused(document):
+    with pytest.raises((InvalidInput, TooLarge)):
+        Linear.read({"name": "Linear", "matrix": document, "names": None, "unbiased": False})
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_every_matrix_is_written_out_as_its_shape_says(kind):
+    matrix = next(query.matrix for query in LINEAR if query.matrix.kind == kind)
+    assert matrix.read(json.loads(json.dumps(matrix.document()))) == matrix
+    assert matrix.rows is None or matrix.rows.shape == matrix.shape
+    assert matrix.title
 
 
 @given(st.data())
@@ -297,7 +339,7 @@ def test_a_histogram_is_the_identity(data):
     """A permutation of the identity asks for the same, and its errors are those of any matrix."""
     prior = data.draw(priors(data.draw(st.integers(2, 6))))
     channel, turned = data.draw(channels(len(prior))), Linear(np.eye(len(prior))[::-1])
-    assert turned.kind == "linear"
+    assert not turned.asks_all_counts
     assert turned.error(channel, prior) == pytest.approx(Histogram().error(channel, prior), abs=1e-9)
     assert turned.no_report(prior) == pytest.approx(Histogram().no_report(prior), abs=1e-9)
 
@@ -305,9 +347,9 @@ def test_a_histogram_is_the_identity(data):
 def test_cumulative_counts_and_ranges_are_named_after_their_ends():
     prior, counts = Prior.uniform(["low", "middle", "high"]), np.array([1.0, 2.0, 4.0])
     cumulative, ranges = Linear.cumulative(prior), Linear.ranges(prior, unbiased=True)
-    assert (cumulative.matrix @ counts).tolist() == [1, 3, 7]
+    assert (cumulative.matrix.rows @ counts).tolist() == [1, 3, 7]
     assert cumulative.statistic_labels(prior.labels) == ("up to low", "up to middle", "up to high")
-    assert (ranges.matrix @ counts).tolist() == [1, 3, 7, 2, 6, 4]
+    assert (ranges.matrix.rows @ counts).tolist() == [1, 3, 7, 2, 6, 4]
     names = ("low", "low to middle", "low to high", "middle", "middle to high", "high")
     assert ranges.statistic_labels(prior.labels) == names
     assert not cumulative.unbiased and ranges.unbiased
@@ -362,7 +404,7 @@ def test_margins_follow_the_labels_even_where_cells_are_left_out():
         "smokes=yes, age=young",
         "smokes=no, age=old",
     )
-    assert (query.matrix @ [1, 2, 4, 8]).tolist() == [3, 12, 1, 2, 12]
+    assert (query.matrix.rows @ [1, 2, 4, 8]).tolist() == [3, 12, 1, 2, 12]
     assert read_query(query.document()) == query
     assert Linear.margins(prior, "age") == Linear.margins(prior, [("age",)])
 
@@ -412,7 +454,7 @@ def test_whether_a_statistic_is_estimable_does_not_depend_on_its_unit(row, known
 
 def test_special_cases_are_linear_queries():
     assert Linear(np.eye(3)) == Histogram() != Distribution() == Histogram(unbiased=True)
-    assert Linear(np.eye(3), unbiased=True).kind == "distribution"
+    assert all(query.asks_all_counts for query in (Linear(np.eye(3)), Histogram(), Distribution()))
     assert Histogram().rows(Prior.uniform(9)) is None
     assert Linear([[1, 2]]) == Sum([1, 2]) != Sum([1, 2], unbiased=True)
     assert [q.default_method for q in (Sum([1]), Sum([1], unbiased=True), Distribution(), Guess())] == [
@@ -424,6 +466,36 @@ def test_special_cases_are_linear_queries():
     assert Sum([1, 2]).statistic_labels("ab") == ("sum",)
     assert Linear([[1, 2], [2, 2]], names=("x", "y")).statistic_labels("ab") == ("x", "y")
     assert Linear([[1, 2], [2, 2]]).statistic_labels("ab") == ("row 1", "row 2")
+
+
+def test_a_query_says_what_its_statistics_are():
+    names = {
+        query.statistic_name for query in (Histogram(), Linear(np.tri(3)), Guess(), Histogram(unbiased=True))
+    }
+    assert names == {"share"}
+    assert (
+        Sum([0, 1]).statistic_name == "average per person"
+        and Linear([[1, 2], [0, 1]]).statistic_name == "statistic"
+    )
+    assert [query for query in (*LINEAR, Guess(), Sum([1, 2])) if query.takes_offsets] == [
+        LINEAR[2],
+        Sum([1, 2]),
+    ]
+    assert not Linear(-np.eye(6)).counts_people and Linear.ranges(Prior.uniform(6)).counts_people
+    assert Guess().savable and not Convex(lambda p: p.max(axis=1)).savable
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.__name__)
+def test_the_criterion_of_a_linear_query_says_whether_the_prior_is_used(query):
+    asked = make_query(query, 3)
+    linear = (Criterion.VARIANCE if asked.unbiased else Criterion.SQUARED_ERROR,)
+    assert asked.criterion in (linear if asked.linear else (Criterion.WRONG_GUESSES, Criterion.LOST_GAIN))
+
+
+def test_statistics_that_are_the_same_for_all_need_no_report():
+    prior = Prior.uniform(3)
+    assert Linear([[2, 2, 2], [1, 1, 1]]).same_for_all(prior) and not Sum([1, 1, 2]).same_for_all(prior)
+    assert Histogram().same_for_all(Prior.uniform(1)) and not Guess().same_for_all(prior)
 
 
 @pytest.mark.parametrize("matrix", [[], [[]], [1, 2], [["a"]], [[math.nan]], [[1, 2], [3]], None])
@@ -487,5 +559,5 @@ def test_numbers_whose_squares_do_not_fit_into_floats_are_refused(size, unbiased
     if isinstance(size, float):
         with pytest.raises(InvalidInput, match=r"^matrix: .* between 1e-50 and 1e50 in size|finite numbers"):
             Linear([[size, 0.0], [size, size]], unbiased=unbiased)
-    assert Linear([[1e-160, 1.0]], unbiased=unbiased).matrix is not None  # only the largest matters
+    assert Linear([[1e-160, 1.0]], unbiased=unbiased).matrix.rows is not None  # only the largest matters
     assert Linear([[0.0, 0.0]], unbiased=unbiased).no_report(Prior([0.5, 0.5])) == 0

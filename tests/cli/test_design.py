@@ -1120,7 +1120,7 @@ def test_the_columns_of_a_matrix_name_the_levels_of_several_attributes(files: Pa
     task = ("design", "cross.csv", "--query", "linear", "--matrix", "matrix.csv", "--epsilon", 1)
     read(*task, "-o", "plan.json")
     plan = pv.Plan.load("plan.json")
-    assert plan.labels[0] == ("young", "yes") and plan.query.matrix.tolist() == [[4, 3, 2, 1]]
+    assert plan.labels[0] == ("young", "yes") and plan.query.matrix.rows.tolist() == [[4, 3, 2, 1]]
     (files / "cross.csv").write_text('x,y,share\n"a, b",c,0.5\na,"b, c",0.5\n')
     (files / "matrix.csv").write_text('rows,"a, b, c",other\nx,1,2\n')
     assert "written the same way" in refused(*task, "--leave-out")

@@ -181,7 +181,7 @@ def test_long_names_of_statistics_stay_apart() -> None:
     labels = query.statistic_labels(prior.labels)
     lines = str(Estimate(np.ones(30), np.ones(30), "mmse", "", 30, labels)).splitlines()
     assert len({line.partition("  ")[0] for line in lines[1:31]}) == 30
-    assert len(repr(query)) < 220 and repr(query).startswith("Linear({'kind': 'margins'")
+    assert len(repr(query)) < 220 and repr(query).startswith("Linear(Margins(")
 
 
 def small_priors() -> dict[str, tuple[pv.Prior, list]]:

@@ -30,7 +30,7 @@ from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.priors import Prior
-from priorveil.queries import Query
+from priorveil.queries import Criterion, Query
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -191,17 +191,18 @@ class BitReports(Mechanism):
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of the estimate that `answer` gives."""
         P = prior.probabilities
-        if query.kind == "guess":
+        if query.criterion is Criterion.WRONG_GUESSES:
             return max(0.0, query.ceiling(prior) - bit_estimators.guess_gain(self.law, P))
-        if query.kind == "distribution":
-            return self.learning_error(P)
-        if query.unbiased:
-            counts, rows = self.expected_counts(P, 1), query.centred_rows(prior)
-            return float(self.answer("unbiased", counts, P, rows, population=True).variance.sum())
         if not query.linear:
             return None
+        rows = query.centred_rows(prior)
+        if query.unbiased and rows is None:
+            return self.learning_error(P)
+        if query.unbiased:
+            counts = self.expected_counts(P, 1)
+            return float(self.answer("unbiased", counts, P, rows, population=True).variance.sum())
         form = bit_estimators.posterior_form if self.reads_whole_reports else bit_estimators.bitwise_form
-        return max(0.0, float(form(self.law, P).variances(query.centred_rows(prior)).sum()))
+        return max(0.0, float(form(self.law, P).variances(rows).sum()))
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""

@@ -39,7 +39,7 @@ from priorveil.reading.precision import Precision
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.reading.threads import single_thread
-from priorveil.reading.wording import ASSUMES, AVERAGE, RARE_CHANGES, changes_among
+from priorveil.reading.wording import ASSUMES, RARE_CHANGES, changes_among
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
@@ -178,8 +178,8 @@ class Plan:
         """
         kept, selected, refused = select_reports(self.mechanism, reports, foreign)
         counts, weighted = self.mechanism.accumulate(kept), None
-        if offsets is not None and self.query.kind != "sum":
-            raise InvalidInput("offsets", self.query.kind, "offsets belong to a Sum")
+        if offsets is not None and not self.query.takes_offsets:
+            raise InvalidInput("offsets", NOT_SHOWN, f"offsets belong to a Sum, not to {self.query!r}")
         if weights is not None or offsets is not None:
             c = numbers_per_report("weights", 1.0 if weights is None else weights, selected)
             b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, selected)
@@ -287,12 +287,11 @@ class Plan:
         with suppress(NotIdentifiable, TooLarge):
             population = width * float(self.expected_std_error("unbiased", people, population=True).max())
             determined = True
-        rows, shares = self.query.rows(self.reference), self.query.counts_people(self.reference)
+        rows = self.query.rows(self.reference)
         widest = 1.0 if rows is None else float(np.ptp(rows, axis=1).max())
         if population is not None and population > widest / 2:
             population = None  # the interval holds all possible values
-        statistic = AVERAGE if self.query.kind == "sum" else "share" if shares else "statistic"
-        return Precision(people, confidence, population, leaning, statistic, determined)
+        return Precision(people, confidence, population, leaning, self.query.statistic_name, determined)
 
     def _unseen_changes(self, directions: int) -> str | None:
         """Which changes a prior check in this many directions does not notice, in a sentence."""
@@ -319,7 +318,7 @@ class Plan:
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON, without its id."""
-        if self.query.kind == "convex":
+        if not self.query.savable:
             advice = "a plan for a user-given gain cannot be saved: the gain is code"
             raise InvalidInput("query", self.query, advice)
         return plan_document(self)

@@ -51,7 +51,7 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
         ("proven lower bound", f"no plan{there} has an error below {lower_bound}"),
         ("efficiency", f"at least {share_at_least(plan.efficiency)} of the possible gain"),
         ("identifies the distribution", _identifies(plan)),
-        ("id", "(cannot be saved)" if plan.query.kind == "convex" else plan.id),
+        ("id", plan.id if plan.query.savable else "(cannot be saved)"),
     ]
 
 

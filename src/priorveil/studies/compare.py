@@ -27,7 +27,7 @@ from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior, Secret
-from priorveil.queries import Histogram, Query
+from priorveil.queries import Criterion, Histogram, Query
 from priorveil.reading.tally import Counts
 from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding
@@ -74,7 +74,7 @@ def from_plan(plan: Plan, scenario: Scenario) -> ComparedMethod:
         codes = np.repeat(np.arange(len(truth)), truth)
         return plan.estimate(plan.tally(plan.mechanism.sample(codes, as_source(rng)))).values
 
-    if scenario.query.kind != "guess":
+    if scenario.query.criterion is not Criterion.WRONG_GUESSES:
         survey = _squared_error(estimate, scenario)
     elif not plan.mechanism.averages:
         survey = _wrong_share(plan.channel, scenario.prior)
@@ -90,7 +90,7 @@ def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
     """
     prior, query, live = scenario.prior, scenario.query, channel.drop_unused()
     levels, error = leakage(channel, prior, scenario.secret), query.error(channel, prior)
-    if query.kind == "guess":
+    if query.criterion is Criterion.WRONG_GUESSES:
         return ComparedMethod(error, levels, _wrong_share(channel, prior))
     try:
         histograms = live.posterior(prior)
@@ -190,7 +190,7 @@ def _hashing_method(form: Callable[..., Published], scenario: Scenario) -> Compa
 
 def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
     """Unary encoding, each bit read on its own, as printed."""
-    if scenario.query.kind not in ("histogram", "distribution") or scenario.secret is not None:
+    if not scenario.query.asks_all_counts or scenario.secret is not None:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")
     found = form(scenario.prior, scenario.epsilon)
     encoding = cast(UnaryEncoding, found.mechanism)
@@ -210,7 +210,7 @@ def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
 
 def _context_free_method(scenario: Scenario) -> ComparedMethod:
     """k-RR with the unbiased estimator that knows no prior."""
-    if scenario.query.kind not in ("histogram", "distribution"):
+    if not scenario.query.asks_all_counts:
         raise Infeasible("the context-free estimator is for a histogram")
     form = published.k_rr(scenario.prior, scenario.epsilon)
     support, Q = cast(published.Support, form.support), form.channel.matrix
@@ -276,7 +276,7 @@ def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
     mechanism, nan where that is not known.
     """
     method: Literal["arc", "auto"] = "arc" if plan.method == "arc" else "auto"
-    quick = len(plan.labels) <= _MOST_CURVED or plan.query.kind == "distribution"
+    quick = len(plan.labels) <= _MOST_CURVED or (plan.query.unbiased and plan.query.asks_all_counts)
     rows = []
     for step in _STEPS:
         budget = Budget(plan.budget.lower * step, plan.budget.upper * step)

@@ -366,9 +366,9 @@ def draw_function(plan: Plan) -> Callable[[Axes, Panel, Plan, str], None]:
 
 def _in_units(panels: Sequence[Panel], plan: Plan, per_person: bool) -> Sequence[Panel]:
     """The panels in the unit of their statistics: people or percent of them, or else sums or means."""
-    if plan.query.kind == "sum":
+    if plan.query.takes_offsets:
         return [_sums_panel(panels, plan)]
-    people = plan.query.counts_people(plan.reference)
+    people = plan.query.counts_people
     if per_person:
         return [panel.per_person("percent" if people else _WEIGHTED + " per person") for panel in panels]
     return panels if people else [replace(panel, unit=_WEIGHTED) for panel in panels]

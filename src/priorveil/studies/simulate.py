@@ -21,17 +21,18 @@ from priorveil.mechanisms.estimators import normal_width
 from priorveil.mechanisms.randomness import as_source
 from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Prior, Secret
-from priorveil.queries import Histogram, Query
+from priorveil.queries import Criterion, Histogram, Query, StatisticName
 from priorveil.reading.tally import Counts
 from priorveil.studies.compare import COMPARED_METHODS, Scenario, Survey
 from priorveil.studies.curves import METHOD_STYLES
 
 _LEVEL = 0.99  # of the intervals of a simulation
 _ERRORS = ("expected", "bound", "measured", "low", "high")  # the columns of a study that hold errors
-_UNITS = {
-    "guess": "wrong guesses, in percent",
-    "sum": "typical error of the average per person",
-    "linear": "typical error of a statistic, per 100 people",
+# By the name of a statistic: the factor of its typical error, and what that error then is.
+_UNITS: dict[StatisticName, tuple[int, str]] = {
+    "share": (100, "typical error of a share, in points"),
+    "average per person": (1, "typical error of the average per person"),
+    "statistic": (100, "typical error of a statistic, per 100 people"),
 }
 
 
@@ -82,7 +83,9 @@ class Study:
     @property
     def unit(self) -> str:
         """What the errors of `readable_table` are, in words."""
-        return _UNITS.get(self.query.kind, "typical error of a share, in points")
+        if self.query.criterion is Criterion.WRONG_GUESSES:
+            return "wrong guesses, in percent"
+        return _UNITS[self.query.statistic_name][1]
 
     def readable_table(self) -> list[dict[str, Any]]:
         """The rows as dictionaries, with root mean square errors of a whole survey in the `unit`.
@@ -94,9 +97,9 @@ class Study:
         ]
 
     def _readable(self, error: float, people: int) -> float:
-        if self.query.kind == "guess":
+        if self.query.criterion is Criterion.WRONG_GUESSES:
             return 100 * error
-        return (1 if self.query.kind == "sum" else 100) * math.sqrt(error / (people * self.statistics))
+        return _UNITS[self.query.statistic_name][0] * math.sqrt(error / (people * self.statistics))
 
     def csv(self) -> str:
         """The rows as CSV, with a header; unknown numbers are left empty."""

@@ -517,7 +517,8 @@ class Orders(ArcMechanism):
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person at the prior of the layout."""
-        quick = query.kind == "distribution" and self.inverse is not None and self.fits(prior.probabilities)
+        learns = query.unbiased and query.asks_all_counts
+        quick = learns and self.inverse is not None and self.fits(prior.probabilities)
         return self.variance() if quick else None
 
     def parameters(self) -> dict[str, Any]:

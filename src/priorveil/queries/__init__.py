@@ -1,0 +1,62 @@
+"""Queries: what the curator wants to know, and how much a report tells about it.
+
+Most queries are *linear*: the curator wants `W @ counts` for a matrix `W` with one row for each statistic and one
+column for each value. `Histogram` is the identity, `Sum` is one row, `Distribution` is the histogram estimated without
+the prior. `Guess` and `Convex` are about the value of one person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from priorveil.queries.gains import Convex, Guess
+from priorveil.queries.labelled_rows import LabelledRows, require_same_statistics
+from priorveil.queries.linear import Distribution, Histogram, Linear, Sum
+from priorveil.queries.matrices import (
+    MATRICES,
+    Cumulative,
+    Dense,
+    Identity,
+    Margins,
+    Matrix,
+    Ranges,
+    StatisticName,
+)
+from priorveil.queries.query import Criterion, Query
+
+__all__ = [
+    "MATRICES",
+    "QUERIES",
+    "Convex",
+    "Criterion",
+    "Cumulative",
+    "Dense",
+    "Distribution",
+    "Guess",
+    "Histogram",
+    "Identity",
+    "LabelledRows",
+    "Linear",
+    "Margins",
+    "Matrix",
+    "Query",
+    "Ranges",
+    "StatisticName",
+    "Sum",
+    "read_query",
+    "require_same_statistics",
+]
+
+# The queries of documents, by name.
+QUERIES: dict[str, type[Any]] = {q.__name__: q for q in (Histogram, Sum, Guess, Distribution, Linear)}
+
+
+def read_query(document: Mapping[str, Any]) -> Query:
+    """Read a query from its JSON document. A convex gain is code, which no document carries.
+
+    >>> read_query(Linear([[0, 1], [2, 3]], names=("a", "b")).document()).statistic_labels((0, 1))
+    ('a', 'b')
+    """
+    query: Query = QUERIES[document["name"]].read(document)
+    return query

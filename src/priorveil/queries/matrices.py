@@ -1,0 +1,330 @@
+"""Matrices of linear statistics: one row of weights for each statistic, one column for each value.
+
+A matrix with a structure stores only what that structure needs, and so does its document in a plan file. `MATRICES`
+lists the classes by their name in documents.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.arrays import Array, as_matrix
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge
+from priorveil.priors import Prior
+
+StatisticName = Literal["share", "average per person", "statistic"]
+
+_MOST_ENTRIES = 1 << 26  # of a matrix that is written out: 512 MiB of floats
+# Designs take fourth powers of the weights, and those must fit into floats.
+_SMALLEST, _LARGEST = 1e-50, 1e50
+
+
+class Matrix(ABC):
+    """The weights of linear statistics. Two matrices are equal if their documents are.
+
+    `kind` is the name of the class in documents. `moved_by_rounding` says whether the statistics change when numbers
+    are rounded at random to a point of a grid. Means do not; the share of people below a number does.
+    """
+
+    kind: ClassVar[str]
+    moved_by_rounding: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int] | None:
+        """The numbers of statistics and of values; None fits any number of values."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> Array | None:
+        """The weights, written out; None for the identity, which never is."""
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """The matrix as JSON."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read a matrix from its JSON document."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What the statistics are, in a few words."""
+
+    @property
+    def counts_people(self) -> bool:
+        """Whether every statistic is a number of people: all its weights are zero or one."""
+        return self.rows is None or bool(np.isin(self.rows, (0.0, 1.0)).all())
+
+    @property
+    def takes_offsets(self) -> bool:
+        """Whether a number of their own can be added for each person: whether the only statistic is a sum."""
+        return self.rows is not None and len(self.rows) == 1
+
+    @property
+    def statistic_name(self) -> StatisticName:
+        """What a statistic is, divided by the number of people."""
+        if self.takes_offsets:
+            return "average per person"
+        return "share" if self.counts_people else "statistic"
+
+    def require_exact_numbers(self, prior: Prior) -> None:
+        """Raise `InvalidInput` if the prior rounds numbers and that would change the statistics."""
+        if self.moved_by_rounding and prior.points is not None:
+            hint = Hint("Prior.cells", purpose="for shares and quantiles of numbers")
+            advice = "numbers are rounded to its grid, which moves these shares"
+            raise InvalidInput("prior", prior, advice, hint)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matrix) and self.document() == other.document()
+
+    def __hash__(self) -> int:
+        return hash(str(self.document()))
+
+
+@dataclass(frozen=True, eq=False)
+class Identity(Matrix):
+    """The count of every value.
+
+    With a `size` it fits only that number of values. The size is not part of the document.
+    """
+
+    kind = "identity"
+    rows = None
+    title = "histogram"
+    size: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, int] | None:
+        """Square, of the size if there is one."""
+        return None if self.size is None else (self.size, self.size)
+
+    def document(self) -> dict[str, Any]:
+        """The kind alone."""
+        return {"kind": self.kind}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """The identity of any size."""
+        return cls()
+
+
+@dataclass(frozen=True, eq=False)
+class Cumulative(Matrix):
+    """How many people have each of `size` values or one before it.
+
+    >>> Cumulative(3).rows.tolist()
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+
+    kind = "cumulative"
+    title = "cumulative shares"
+    moved_by_rounding = True
+    size: int
+
+    def __post_init__(self) -> None:
+        require_writable(*self.shape)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """A statistic for each value."""
+        return self.size, self.size
+
+    @cached_property
+    def rows(self) -> Array:
+        """Ones up to the diagonal."""
+        return np.tri(self.size)
+
+    def document(self) -> dict[str, Any]:
+        """The kind and the size."""
+        return {"kind": self.kind, "size": self.size}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read a matrix from its JSON document."""
+        return cls(_read_size(document))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges(Matrix):
+    """How many people have a value from one to another of `size` values, for all pairs.
+
+    >>> Ranges(2).rows.tolist()
+    [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+    """
+
+    kind = "ranges"
+    title = "ranges"
+    moved_by_rounding = True
+    size: int
+
+    def __post_init__(self) -> None:
+        require_writable(*self.shape)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """A statistic for each pair of a first and a last value."""
+        return self.size * (self.size + 1) // 2, self.size
+
+    @cached_property
+    def rows(self) -> Array:
+        """Ones from the first to the last value of each range."""
+        x = np.arange(self.size)
+        first, last = np.triu_indices(self.size)
+        return np.asarray((first[:, None] <= x) & (x <= last[:, None]), dtype=np.float64)
+
+    def document(self) -> dict[str, Any]:
+        """The kind and the size."""
+        return {"kind": self.kind, "size": self.size}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read a matrix from its JSON document."""
+        return cls(_read_size(document))
+
+
+@dataclass(frozen=True, eq=False)
+class Margins(Matrix):
+    """How many people are in each cell of several tables.
+
+    Arguments: `attributes`, the names of the attributes of each table; `cells`, for each table the cell of every value.
+
+    >>> margins = Margins((("letter",), ("letter", "digit")), ((0, 0, 1), (0, 1, 2)))
+    >>> margins.rows.tolist()
+    [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    >>> margins.title
+    'margins (letter, letter x digit)'
+    """
+
+    kind = "margins"
+    attributes: tuple[tuple[str, ...], ...]
+    cells: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.attributes) != len(self.cells) or len({len(table) for table in self.cells}) != 1:
+            advice = "give the attributes of each table, and in each table a cell for every value"
+            raise InvalidInput("cells", NOT_SHOWN, advice)
+        if min(map(min, self.cells)) < 0:
+            raise InvalidInput("cells", NOT_SHOWN, "number the cells of each table from 0")
+        require_writable(*self.shape)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """A statistic for each cell of each table."""
+        return sum(max(table) + 1 for table in self.cells), len(self.cells[0])
+
+    @cached_property
+    def rows(self) -> Array:
+        """A one where a value belongs to the cell."""
+        rows = [np.equal.outer(np.arange(max(table) + 1), table) for table in self.cells]
+        return np.concatenate(rows, dtype=np.float64)
+
+    @property
+    def title(self) -> str:
+        """The first three tables, by the names of their attributes."""
+        tables = [" x ".join(names) for names in self.attributes]
+        return f"margins ({', '.join(tables[:3])}{', ...' * (len(tables) > 3)})"
+
+    def document(self) -> dict[str, Any]:
+        """The attributes and the cells of each table."""
+        attributes, cells = [list(names) for names in self.attributes], [list(table) for table in self.cells]
+        return {"kind": self.kind, "attributes": attributes, "cells": cells}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read a matrix from its JSON document."""
+        attributes = tuple(tuple(map(str, names)) for names in document["attributes"])
+        return cls(attributes, tuple(tuple(map(int, table)) for table in document["cells"]))
+
+
+class Dense(Matrix):
+    """Any weights.
+
+    >>> Dense([[0.5, 1]]).document()
+    {'kind': 'dense', 'rows': [['0.5', '1.0']]}
+    """
+
+    kind = "dense"
+
+    def __init__(self, rows: npt.ArrayLike) -> None:
+        weights = as_matrix("matrix", rows, InvalidInput, "statistic and a column for each value")
+        self._rows = require_size("matrix", weights)
+
+    @property
+    def rows(self) -> Array:
+        """The weights."""
+        return self._rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the rows."""
+        return len(self._rows), self._rows.shape[1]
+
+    @property
+    def title(self) -> str:
+        """A sum, or how many statistics."""
+        return "sum" if len(self._rows) == 1 else f"{len(self._rows)} statistics"
+
+    def document(self) -> dict[str, Any]:
+        """The rows, each number as the shortest text that reads back to it."""
+        return {"kind": self.kind, "rows": [[repr(weight) for weight in row] for row in self._rows.tolist()]}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read a matrix from its JSON document."""
+        return cls([[float(weight) for weight in row] for row in document["rows"]])
+
+    def __repr__(self) -> str:
+        return f"Dense({self._rows.tolist()})"
+
+
+# The matrices of documents, by kind.
+MATRICES: dict[str, type[Matrix]] = {m.kind: m for m in (Identity, Cumulative, Ranges, Margins, Dense)}
+
+
+def matrix_of(weights: npt.ArrayLike) -> Matrix:
+    """The matrix with these weights: the identity if it is one, which has solvers of its own.
+
+    >>> matrix_of([[1, 0], [0, 1]]), matrix_of([[0, 1]])
+    (Identity(size=2), Dense([[0.0, 1.0]]))
+    """
+    dense = Dense(weights)
+    size = len(dense.rows)
+    return Identity(size) if size > 1 and np.array_equal(dense.rows, np.eye(size)) else dense
+
+
+def require_size(argument: str, numbers: Array) -> Array:
+    """The numbers, if errors can be computed from them: fourth powers of larger ones may not fit into floats."""
+    if (bad := np.argwhere(~np.isfinite(numbers))).size:
+        at = tuple(bad[0])
+        place = f"{argument}[{', '.join(map(str, at))}]"
+        raise InvalidInput(place, float(numbers[at]), "give finite numbers")
+    largest = np.abs(numbers).max(initial=0.0)
+    if not numbers.size or not (largest == 0 or _SMALLEST <= largest <= _LARGEST):
+        size = f"the largest between {_SMALLEST:g} and {_LARGEST:g} in size"
+        advice = f"give finite numbers, one for each value, {size}: use another unit"
+        raise InvalidInput(argument, NOT_SHOWN, advice)
+    return numbers
+
+
+def require_writable(statistics: int, values: int) -> None:
+    """Raise `TooLarge` if a matrix of this size should not be written out."""
+    if values * statistics > _MOST_ENTRIES:
+        size = f"{statistics:,} statistics of {values:,} values"
+        raise TooLarge(f"{size} are too many to write out: ask for fewer")
+
+
+def _read_size(document: Mapping[str, Any]) -> int:
+    size = document["size"]
+    if type(size) is not int or size < 1:
+        raise InvalidInput("size", size, "give the number of values, one or more")
+    return size

@@ -1,0 +1,171 @@
+"""What every query answers: what it asks for, what its error is, and how much a report tells about it.
+
+A column of a channel, seen through its lift `r` (so that `P @ r = 1`), has a convex utility `phi(r)` for every
+prior-based query: the expected error of a channel is a constant less `sum_y lam[y] phi(r[:, y])`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, Literal
+
+import numpy as np
+
+from priorveil.arrays import Array
+from priorveil.channels import Channel
+from priorveil.priors import Budget, Label, Prior
+from priorveil.queries.labelled_rows import LabelledRows
+from priorveil.queries.matrices import StatisticName, require_writable
+
+_MOST_AT_ONCE = 1 << 21  # entries of columns whose utility is computed at once: 16 MiB of floats
+_ROUNDING = 1e-12  # how far a sum of utilities may be off, relatively: a bound is lowered by this
+
+
+class Criterion(Enum):
+    """What the error of a query is, and so what a design makes small: the key of a table of solvers."""
+
+    SQUARED_ERROR = "the mean square error of statistics that are estimated with the prior"
+    VARIANCE = "the variance of statistics that are estimated without the prior"
+    WRONG_GUESSES = "the probability that the best guess of a value is wrong"
+    LOST_GAIN = "what a convex gain loses against knowing the value"
+
+
+class Query(ABC):
+    """What every query answers. The defaults are those of a prior-based query about all the values.
+
+    `linear` says whether the answer is `rows @ counts` and its error that of `Linear`, `unbiased` whether the reports
+    alone decide the answer, `criterion` what the error is, `error_unit` the same in a few words, and `savable` whether
+    a plan with this query can be written to a file.
+    """
+
+    linear: bool = False
+    unbiased: bool = False
+    criterion: Criterion = Criterion.LOST_GAIN
+    error_unit: str = "mean square error per person"
+    savable: bool = True
+
+    @property
+    def kind(self) -> str:
+        """The name of the query for people: histogram, sum, linear, distribution, guess or convex."""
+        return type(self).__name__.lower()
+
+    @property
+    def default_method(self) -> Literal["mmse", "unbiased"]:
+        """The estimator that `method="auto"` stands for."""
+        return "unbiased" if self.unbiased else "mmse"
+
+    def title(self, prior: Prior) -> str:
+        """What is asked for, in a few words."""
+        return self.kind
+
+    def rows(self, prior: Prior) -> Array | None:
+        """The matrix of the statistics (m, d), or None for the identity, which is never written out."""
+        return None
+
+    def centred_rows(self, prior: Prior) -> Array | None:
+        """The rows less their means under the prior: errors do not depend on the origin."""
+        return None
+
+    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The names of the numbers in an answer, given the labels of the values."""
+        return tuple(labels)
+
+    @property
+    def asks_all_counts(self) -> bool:
+        """Whether the statistics are the counts of all values, as in a histogram or a distribution."""
+        return False
+
+    @property
+    def takes_offsets(self) -> bool:
+        """Whether a number of their own can be added for each person: whether the only statistic is a sum."""
+        return False
+
+    @property
+    def counts_people(self) -> bool:
+        """Whether every statistic is a number of people: all its weights are zero or one."""
+        return True
+
+    @property
+    def statistic_name(self) -> StatisticName:
+        """What a statistic is, divided by the number of people."""
+        return "share"
+
+    def statistics(self, prior: Prior) -> LabelledRows:
+        """The numbers in an answer: their names, and their weights of the values."""
+        return LabelledRows(self.statistic_labels(prior.labels), prior.labels, self.rows(prior))
+
+    def same_for_all(self, prior: Prior) -> bool:
+        """Whether every person adds the same to the statistics, so that no report is needed."""
+        return len(prior) == 1
+
+    def require_fits(self, prior: Prior) -> None:
+        """Raise `InvalidInput` if the query is not about the values of this prior."""
+        return None
+
+    def document(self) -> dict[str, Any]:
+        """The query as JSON."""
+        return {"name": self.kind.capitalize()}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Query:
+        """Read a query from its JSON document."""
+        return cls()
+
+    def unit(self, prior: Prior) -> float:
+        """The largest squared distance between the statistics of two values: the natural unit of errors."""
+        return 1.0
+
+    def ceiling(self, prior: Prior) -> float:
+        """The error of a channel with utility zero."""
+        return 1.0
+
+    @abstractmethod
+    def utility(self, columns: Array, prior: Prior) -> Array:
+        """`phi` of every column: `columns` is (K, d), each row a lift `r` with `P @ r = 1`."""
+
+    def no_report(self, prior: Prior) -> float:
+        """The error of the prior alone: that of the column `r = 1`."""
+        return self.ceiling(prior) - float(self.utility(np.ones((1, len(prior))), prior)[0])
+
+    def error(self, channel: Channel, prior: Prior) -> float:
+        """The expected error per person, when the curator uses the posterior."""
+        live = channel.drop_unused()
+        prior = live.align(prior)
+        law = live.output_law(prior)
+        return max(0.0, self.ceiling(prior) - float(law @ self.utility(live.lift(prior).T, prior)))
+
+    def closed_form_bound(self, prior: Prior, budget: Budget) -> float:
+        """An error that no LIP channel with this budget goes below (the secret being the value itself).
+
+        A column is `lo + (1 - lo) f / P` with a distribution `f`, the mean over `f` of columns with a single value in
+        its place. A convex utility is at most the mean of its values at those.
+
+        >>> from priorveil.queries import Convex
+        >>> Convex(lambda p: p.max(axis=1)).closed_form_bound(Prior.uniform(10), Budget(1.0)).__round__(6)
+        0.331091
+        """
+        ceiling, most = self.ceiling(prior), corner_utility(self, prior, budget.lo)
+        return max(0.0, ceiling - most - _ROUNDING * (abs(ceiling) + abs(most)))
+
+
+def corner_utility(query: Query, prior: Prior, lo: float) -> float:
+    """The utility of the value itself, reported with probability `1 - lo`, and otherwise a draw from the prior."""
+    require_writable(len(prior), len(prior))
+    P, values = prior.probabilities, np.arange(len(prior))
+    parts = np.array_split(values, -(-(len(P) ** 2) // _MOST_AT_ONCE))
+    gains = [query.utility(lo + (1 - lo) * np.equal.outer(part, values) / P, prior) for part in parts]
+    return float(P @ np.concatenate(gains))
+
+
+def complement(P: Array) -> Array:
+    """`1 - P` without cancellation: for the likeliest value, which may be nearly certain, the sum of the others.
+
+    >>> complement(np.array([1 - 1e-11, 1e-11]))[0]
+    np.float64(1e-11)
+    """
+    others: Array = 1 - P
+    likeliest = int(P.argmax())
+    others[likeliest] = np.delete(P, likeliest).sum()
+    return others
