@@ -74,7 +74,7 @@ def test_json_gives_the_channel_back(data):
 @pytest.mark.parametrize(
     ("matrix", "says"),
     [
-        ([[0.5, 0.6]], r"matrix\[0\] = 1.1"),
+        ([[0.5, 0.6]], r"matrix\[0\]: this row adds up to 1.1"),
         ([[0.5, 0.5], [1.1, -0.1]], r"matrix\[1\]\[1\] = -0.1"),
         ([[np.nan, 1.0]], r"matrix\[0\]\[0\] = nan"),
         ([[np.inf, 1.0]], "finite"),

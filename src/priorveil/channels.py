@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, as_matrix
-from priorveil.errors import Hint, InvalidChannel, TooLarge, plural
+from priorveil.errors import NOT_SHOWN, Hint, InvalidChannel, TooLarge, plural
 from priorveil.priors import Label, Prior
 from priorveil.priors.labels import as_labels, label_positions
+from priorveil.priors.number_files import file_errors, read_matrix
 from priorveil.priors.prior import ReadOnly
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
@@ -61,6 +63,19 @@ class Channel(ReadOnly):
         if not np.isfinite(W).all() or (W < 0).any() or not W.any(axis=1).all():
             raise InvalidChannel("weights", weights, "give finite numbers, zero or more, no row all zero")
         return cls(_rows_to_one(W), inputs, outputs)
+
+    @classmethod
+    def from_file(cls, path: str | Path, *, normalise: bool = False) -> Self:
+        """The channel in a CSV or JSON file: a row for each value, a column for each report.
+
+        CSV: numbers alone; or the first line has the reports and the first column the values. JSON: the text of
+        `to_json`, or a list of rows. `normalise` divides each row by its sum. A broken file raises `InvalidFile`, which
+        has the line.
+        """
+        matrix = read_matrix(Path(path))
+        rows = matrix.shares().rows if normalise else matrix.rows
+        with file_errors(path):
+            return cls(rows, matrix.row_labels, matrix.column_labels)
 
     @classmethod
     def identity(cls, inputs: int | Iterable[Label]) -> Self:
@@ -140,10 +155,8 @@ class Channel(ReadOnly):
         return json.dumps({"inputs": self.inputs, "outputs": self.outputs, "matrix": self.matrix.tolist()})
 
     @classmethod
-    def from_json(cls, text: str, normalise: bool = False) -> Self:
+    def from_json(cls, text: str) -> Self:
         """Read the text of `to_json`, or a plain list of rows.
-
-        With `normalise`, rows are scaled to add up to one (for figures that were rounded in print).
 
         >>> Channel.from_json("[[1, 0], [0, 1]]").shape
         (2, 2)
@@ -155,8 +168,7 @@ class Channel(ReadOnly):
         fields = {"matrix": document} if isinstance(document, list) else document
         if not isinstance(fields, dict) or "matrix" not in fields:
             raise InvalidChannel("text", text, 'give {"matrix": [[...], ...]} or a list of rows')
-        make = cls.from_weights if normalise else cls
-        return make(fields["matrix"], fields.get("inputs"), fields.get("outputs"))
+        return cls(fields["matrix"], fields.get("inputs"), fields.get("outputs"))
 
     def _content(self) -> Hashable:
         return self.inputs, self.outputs, (self.matrix + 0.0).tobytes()  # without negative zeros
@@ -184,7 +196,8 @@ def _require_stochastic(Q: Array) -> None:
     x = int(np.abs(mass - 1).argmax())
     if abs(mass[x] - 1) > _ROWS_ADD_UP:
         hint = Hint("Channel.from_weights", purpose="for weights or rounded figures")
-        raise InvalidChannel(f"matrix[{x}]", float(mass[x]), "this row does not add up to one", hint)
+        advice = f"this row adds up to {mass[x]:.15g}, not to 1"
+        raise InvalidChannel(f"matrix[{x}]", NOT_SHOWN, advice, hint)
 
 
 def _rows_to_one(Q: Array) -> Array:

@@ -6,7 +6,8 @@
     │   ├── InvalidSecret     a secret that does not fit the prior
     │   ├── InvalidChannel    not a row-stochastic matrix
     │   ├── OutsideDomain     a value outside the plan's domain, with its row
-    │   └── ForeignReport     a report that this plan cannot have made
+    │   ├── ForeignReport     a report that this plan cannot have made
+    │   └── InvalidFile       a file of a prior, a channel or a secret that cannot be read, with the line
     ├── Infeasible            no channel, or none of this method, meets the request
     ├── CertificateError      a channel breaks the budget it was checked against
     ├── NotIdentifiable       reports alone do not determine the distribution
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 NOT_SHOWN = object()  # in place of a value that cannot or must not be shown: the advice describes it
@@ -139,6 +141,22 @@ class OutsideDomain(InvalidInput):
 
 class ForeignReport(InvalidInput):
     """A report that this plan cannot have made."""
+
+
+class InvalidFile(InvalidInput):
+    """A file that does not hold what it should, with its `path`, and the `line` where one line is wrong.
+
+    >>> print(InvalidFile("prior.csv", "not a number", line=3))
+    prior.csv: line 3: not a number
+    """
+
+    def __init__(self, path: str | Path, advice: str, *hints: Hint, line: int | None = None) -> None:
+        self.argument = "path"
+        self.value = self.path = str(path)
+        self.line = line
+        self.advice = advice
+        place = str(path) if line is None else f"{path}: line {line}"
+        PriorveilError.__init__(self, f"{place}: {advice}", *hints)
 
 
 class Infeasible(PriorveilError):

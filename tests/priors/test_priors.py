@@ -105,7 +105,7 @@ def test_pushing_forward_adds_masses(prior):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ([0.5, 0.6], "add up to this, not to one"),
+        ([0.5, 0.6], "add up to 1.1, not to 1"),
         ([1.2, -0.2], r"probabilities\[1\] = -0.2"),
         ([0.5, math.nan], r"probabilities\[1\] = nan"),
         ([math.inf, 0.5], r"probabilities\[0\] = inf"),
@@ -113,7 +113,7 @@ def test_pushing_forward_adds_masses(prior):
         ([], "at least one"),
         ([[0.5, 0.5]], "list"),
         (["a", "b"], "give numbers"),
-        ([0.5, 0.5 + 1e-12], "not to one"),
+        ([0.5, 0.5 + 1e-12], "not to 1"),
     ],
 )
 def test_what_is_no_distribution_is_refused(wrong, says):
@@ -415,7 +415,7 @@ def test_a_secret_that_contradicts_the_prior_is_refused():
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ([[0.5, 0.6]], r"rows\[0\] = 1.1"),
+        ([[0.5, 0.6]], r"rows\[0\]: they add up to 1.1"),
         ([[1.5, -0.5]], "every row is a distribution"),
         ([0.5, 0.5], "a row for each secret"),
         ([["a", "b"]], "matrix of numbers"),

@@ -41,7 +41,7 @@ import click
 
 from priorveil import notions
 from priorveil.channels import Channel
-from priorveil.cli import files, options, screen
+from priorveil.cli import inputs, options, screen
 from priorveil.errors import plural
 from priorveil.formatting import level_text
 from priorveil.priors import Budget, Prior, Secret
@@ -73,7 +73,7 @@ def audit(
     mix: bool,
     budget: Budget | None,
     notion: str,
-    prior_format: files.PriorFormat,
+    prior_format: options.PriorFormat,
     observed: bool,
     samples: int | None,
     confidence: float,
@@ -93,11 +93,11 @@ def audit(
             advice = "leave out --secret and --notion, and give only one of --observed and --samples"
             raise click.UsageError(f"samples measure LIP of the value itself: {advice}")
         return _report_samples(_sampled_leakage(channel, known, samples, confidence), budget, as_json)
-    given = files.read_channel(channel, prior_format.normalise)
+    given = inputs.read_channel(channel, prior_format.normalise)
     known = given.align(known)
     # Where the channel has numbers, the prior may have names.
     named = Channel(given.matrix, known.labels, given.outputs)
-    latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
+    latent, known = inputs.read_secret(secret, known, prior_format.normalise, mix)
     return _report(named, known, latent, notion, budget, as_json)
 
 
@@ -148,11 +148,11 @@ def _sampled_leakage(path: Path, prior: Prior, samples: int | None, confidence: 
     from priorveil.studies.audit import audit_plan, observed_leakage
 
     if samples is None:
-        rows = files.read_people(path, "value", "report")
-        values = files.match_labels(rows, prior.labels, path, "the prior")
-        with files.reading(path):
+        rows = inputs.read_people(path, "value", "report")
+        values = inputs.match_labels(rows, prior.labels, path, "the prior")
+        with inputs.reading(path):
             return observed_leakage(values, [report for _, (_, report) in rows], prior, confidence)
-    plan = files.read_plan(path)
+    plan = inputs.read_plan(path)
     with screen.waiting(f"drawing {samples * len(prior):,} reports"):
         return audit_plan(plan, samples, confidence, prior.align_to(plan.labels))
 

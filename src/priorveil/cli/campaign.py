@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
-from priorveil.cli import files, options
+from priorveil.atomic_files import atomic_write
+from priorveil.cli import inputs, options
 from priorveil.errors import plural
-from priorveil.files import atomic_write
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -39,8 +39,8 @@ def campaign(plan: Path, output: Path, force: bool, **texts: Any) -> None:
     """
     from priorveil.collect.campaign import EVERYONE, Campaign
 
-    files.require_new(force, output)
-    plans = files.read_plans(plan, "cohort" if plan.is_dir() else None)
+    inputs.require_new(force, output)
+    plans = inputs.read_plans(plan, "cohort" if plan.is_dir() else None)
     made = Campaign(cohorts=plans if isinstance(plans, dict) else {EVERYONE: plans}, **texts)
     with atomic_write(output, replace=force) as file:
         file.write(made.to_json().encode("utf-8"))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import click
 
 import priorveil as pv
-from priorveil.cli import files, options, screen
+from priorveil.cli import options, outputs, screen
 from priorveil.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _estimate(
         from priorveil.studies import plots
 
         panels = (("prior-based, with an old prior", prior_based), ("unbiased", unbiased))
-        files.save_plot(plots.truth_plot(panels, truth, plan), picture)
+        outputs.save_plot(plots.truth_plot(panels, truth, plan), picture)
 
 
 def _serve(console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], devices: int, stay: bool) -> None:

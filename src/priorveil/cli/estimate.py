@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.cli import files, options, screen
+from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import InvalidInput, NotIdentifiable
 
 if TYPE_CHECKING:
@@ -86,18 +86,18 @@ def estimate(
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
-    files.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
+    inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
     settings |= {"by": by, "cohort": cohort, "refused_file": refused_file, "force": True}
-    plans = files.read_plans(plan, cohort)
-    estimates = files.run_on_table(estimate_table, reports, plans, words="counting", **settings)
+    plans = inputs.read_plans(plan, cohort)
+    estimates = outputs.run_on_table(estimate_table, reports, plans, words="counting", **settings)
     _check_reports(estimates, reports)
     if plot is not None:
         from priorveil.studies import plots
 
-        files.save_plot(plots.estimate_plot(estimates, by, level), plot)
+        outputs.save_plot(plots.estimate_plot(estimates, by, level), plot)
     show = _print_json if as_json else _print_csv if as_csv else _print_tables
     show(estimates, by, level)
-    return files.refusal_status(estimates.refused, estimates.everybody.reports)
+    return outputs.refusal_status(estimates.refused, estimates.everybody.reports)
 
 
 def _check_reports(found: TableEstimate, source: str) -> None:
@@ -150,7 +150,7 @@ def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
     if by is not None:
         record["by"] = by
         record["groups"] = [{"group": group, **_record(each, level)} for group, each in found.groups.items()]
-    screen.print_json({**record, **files.refused_record(found.refused)})
+    screen.print_json({**record, **outputs.refused_record(found.refused)})
 
 
 def _parts(found: TableEstimate, by: str | None) -> list[tuple[str, Estimate]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 import priorveil as pv
-from priorveil.cli import files, options, screen
+from priorveil.cli import inputs, options, outputs, screen
 from priorveil.plans.wording import is_best, ldp_fact
 
 
@@ -34,12 +34,12 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
     """
     from priorveil.studies.compare import best_ldp
 
-    files.require_distinct({"PLAN": plan}, {"--plot": plot})
-    proven = files.read_plan(plan)
+    inputs.require_distinct({"PLAN": plan}, {"--plot": plot})
+    proven = inputs.read_plan(plan)
     with screen.waiting("looking for the best LDP mechanism"):
         rival = best_ldp(proven)
     if plot is not None:  # before anything is printed, since a pipe may close early
-        files.draw_plan(proven, plot)
+        outputs.draw_plan(proven, plot)
     if as_json:
         record = screen.plan_record(proven)
         record["levels"] = screen.levels_record(proven.levels)

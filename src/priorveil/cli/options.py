@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import priorveil as pv
-from priorveil.cli.files import PriorFormat, read_matrix
+from priorveil.atomic_files import write_problem
+from priorveil.csv_reader import is_number
 from priorveil.errors import MissingExtra, plural
-from priorveil.files import is_number, write_problem
+from priorveil.notions import CONES
 from priorveil.priors.labels import first_labels
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ Command = Callable[..., Any]
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 POSITIVE = click.FloatRange(min=0, min_open=True)
+DESIGN_NOTIONS = {name.lower(): notion for name, notion in CONES.items()}  # for --notion
 
 
 class OutputFile(click.Path):
@@ -88,8 +90,9 @@ def _number_range(context: click.Context, parameter: click.Parameter, text: str 
     high, _, points = rest.partition(":")
     readable = is_number(low) and is_number(high) and (points.isdecimal() or not points)
     if not readable or not -_LARGEST <= float(low) < float(high) <= _LARGEST or float(points or 2) < 2:
-        ends = "give a lower and a higher number, none beyond 1e100"
-        raise click.BadParameter(f"{text!r}: {ends}, and perhaps 2 or more points, such as 0:100:21")
+        advice = "give the two ends, the lower one first, each at most 1e100 in size"
+        points_advice = "a number of points is optional: at least 2, such as 0:100:21"
+        raise click.BadParameter(f"{text!r}: {advice}; {points_advice}")
     if float(points or 2) > _MOST_POINTS:
         most = f"at most {_MOST_POINTS:,} points for a mean and {_MOST_CELLS:,} for quantiles"
         raise click.BadParameter(f"{text!r}: too many points: give {most}, or leave POINTS out")
@@ -119,6 +122,28 @@ def epilog(module_doc: str | None, *paragraphs: str) -> str:
     """
     paragraphs = (*paragraphs, *(module_doc or "").strip().split("\n\n")[1:])
     return "\n\n".join(f"\b\n{text}" if "\n " in text else text for text in paragraphs)
+
+
+@dataclass(frozen=True)
+class PriorFormat:
+    """What the numbers of a prior are: whole counts, to which `smoothing` may be added, or rounded shares."""
+
+    counts: bool
+    smoothing: float | None
+    normalise: bool
+    impossible: Impossible  # cells of probability zero, of several attributes
+
+    def read(self, path: Path) -> pv.Prior:
+        """Read a prior from a file of numbers."""
+        if self.smoothing is not None and not self.counts:
+            raise click.UsageError("--smoothing is added to counts: give --counts too")
+        return pv.Prior.from_file(
+            path,
+            counts=self.counts,
+            normalise=self.normalise and not self.counts,
+            smoothing=self.smoothing,
+            impossible=self.impossible,
+        )
 
 
 def prior_format_options(command: Command) -> Command:
@@ -176,12 +201,18 @@ class QueryChoice:
             "sum": lambda: pv.Sum(self._amounts(prior), self.unbiased),
             "mean": lambda: pv.Sum(self._amounts(prior), unbiased=True),
             "quantiles": lambda: pv.Linear.cumulative(prior, unbiased=True),
-            "linear": lambda: pv.Linear(*read_matrix(self.matrix, prior), self.unbiased),
+            "linear": lambda: self._linear(prior),
             "guess": pv.Guess,
         }
         if self.kind == "quantiles" and prior.edges is None:
             self._amounts(prior)  # refuses words
         return make[self.kind]()
+
+    def _linear(self, prior: pv.Prior) -> Query:
+        """Return the statistics in the rows of a file."""
+        if self.matrix is None:
+            raise click.UsageError("--query linear needs its numbers: give --matrix FILE")
+        return pv.Linear.from_file(self.matrix, prior, self.unbiased)
 
     def _margins(self, prior: pv.Prior) -> list[list[str]]:
         """Return the attributes of each margin: by default each attribute alone."""

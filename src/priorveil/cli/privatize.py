@@ -31,7 +31,7 @@ from typing import Any
 import click
 
 import priorveil as pv
-from priorveil.cli import files, options, screen
+from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import plural
 
 
@@ -73,24 +73,24 @@ def privatize(
     from priorveil.tables.refusals import LEFT_OUT, NOT_A_NUMBER, OUTSIDE, SPELLING
 
     piped = str(out) == "-"
-    files.require_new(force, out, refused_file)
-    files.require_distinct({"PLAN": plan, "DATA": data}, {"-o": out, "--refused": refused_file})
-    plans = files.read_plans(plan, cohort)
+    inputs.require_new(force, out, refused_file)
+    inputs.require_distinct({"PLAN": plan, "DATA": data}, {"-o": out, "--refused": refused_file})
+    plans = inputs.read_plans(plan, cohort)
     target = sys.stdout.buffer if piped else out
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
-    done = files.run_on_table(privatize_table, data, plans, column, target, **settings)
+    done = outputs.run_on_table(privatize_table, data, plans, column, target, **settings)
     if done.refused.counts.keys() & {OUTSIDE, SPELLING, LEFT_OUT, NOT_A_NUMBER}:
         click.echo(f"  the plan's values are {_domain(plans, OUTSIDE in done.refused.counts)}", err=True)
     if as_json:
-        screen.print_json({"reports": done.reports, **files.refused_record(done.refused)}, err=piped)
+        screen.print_json({"reports": done.reports, **outputs.refused_record(done.refused)}, err=piped)
     if done.refused.total and not done.reports:
         click.echo("nothing is written: rows are refused", err=True)
         return 1
     if not as_json:
         place = "standard output" if piped else str(out)
         click.echo(f"{plural(done.reports, 'report')} written to {place}", err=True)
-    return files.refusal_status(done.refused, done.reports)
+    return outputs.refusal_status(done.refused, done.reports)
 
 
 def _domain(plans: pv.Plan | Mapping[str, pv.Plan], outside: bool) -> str:

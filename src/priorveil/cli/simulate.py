@@ -40,8 +40,8 @@ from typing import TYPE_CHECKING
 import click
 
 import priorveil as pv
-from priorveil.cli import files, options, screen
-from priorveil.cli.design import PriorSource
+from priorveil.cli import inputs, options, outputs, screen
+from priorveil.cli.prior_sources import PriorSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ def simulate(
     mix: bool,
     data: Path | None,
     columns: tuple[str, ...],
-    prior_format: files.PriorFormat,
+    prior_format: options.PriorFormat,
     as_csv: bool,
     plot: Path | None,
     **settings: int,
@@ -118,18 +118,18 @@ def simulate(
     else:
         raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
     question = query.of(known)
-    latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
+    latent, known = inputs.read_secret(secret, known, prior_format.normalise, mix)
     people: Sequence[Label] | None = None
     if data is not None:
         wanted = known.names or ("value",)
         if len(columns) != len(wanted):
             raise click.UsageError(f"the prior is of {', '.join(wanted)}: give a --column for each, in order")
         if numbers is not None:
-            people = files.read_numbers(data, columns[0], *numbers[:2], "correct it, or change --numbers")
+            people = inputs.read_numbers(data, columns[0], *numbers[:2], "correct it, or change --numbers")
         else:
-            people = files.match_labels(files.read_people(data, *columns), known.labels, data, "the prior")
+            people = inputs.match_labels(inputs.read_people(data, *columns), known.labels, data, "the prior")
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
-    files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
+    inputs.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
     with screen.end_on_interrupt(), screen.progress_bar("simulating") as advance:
         study = simulation.simulate(
             known, epsilons, question, names, secret=latent, values=people, progress=advance, **settings
@@ -137,7 +137,7 @@ def simulate(
     if plot is not None:  # before anything is printed, since a pipe may close early
         from priorveil.studies import plots
 
-        files.save_plot(plots.study_plot(study), plot)
+        outputs.save_plot(plots.study_plot(study), plot)
     if as_csv or not sys.stdout.isatty():
         click.echo(study.csv(), nl=False)
     else:

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from priorveil.atomic_files import atomic_write, lock_file
 from priorveil.collect.transport import parse_campaign_url
 from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput, PriorveilError
-from priorveil.files import atomic_write, lock_file
 from priorveil.plans.document import content_id
 from priorveil.priors.labels import read_labels
 

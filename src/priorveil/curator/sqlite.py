@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
+from priorveil.atomic_files import lock_file
 from priorveil.curator.store import NUMBERS, SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
-from priorveil.files import lock_file
 
 T = TypeVar("T")
 

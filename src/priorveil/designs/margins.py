@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from priorveil.atomic_files import atomic_write
 from priorveil.certify import TOTAL, Certificate
 from priorveil.designs.methods import design
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
-from priorveil.files import atomic_write
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, as_known

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array
+from priorveil.atomic_files import atomic_write
 from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge
-from priorveil.files import atomic_write
 from priorveil.information import gain_share
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import Moments, normal_width, not_identifiable

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Mask
+from priorveil.csv_reader import is_number
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain
-from priorveil.files import is_number
 from priorveil.formatting import readable_number
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.priors import AttributeLabels, Label, NumberLabels

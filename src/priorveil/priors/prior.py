@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Numbers, integer_weights, read_only, whole_numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
-from priorveil.priors import disclosure, number_labels
+from priorveil.priors import disclosure, number_files, number_labels
 from priorveil.priors import labels as domains
 from priorveil.priors.labels import AttributeLabels, Impossible, Label, Level, as_label, as_labels
 from priorveil.priors.number_labels import Density, NumberLabels, Outside
@@ -56,7 +57,7 @@ class Prior(ReadOnly):
     Prior({'yes': 0.2, 'no': 0.8})
     >>> Prior([0.5, 0.6])
     Traceback (most recent call last):
-    priorveil.errors.InvalidPrior: probabilities = 1.1: they add up to this, not to one; \
+    priorveil.errors.InvalidPrior: probabilities: they add up to 1.1, not to 1; \
 for counts, use Prior.from_counts
     """
 
@@ -178,6 +179,45 @@ for counts, use Prior.from_counts
                 raise InvalidPrior(f"counts[{whole.index(0)}]", 0, advice, hint)
             return cls._exact(whole, labels)
         return cls._smooth(whole, labels, smoothing)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        counts: bool = False,
+        normalise: bool = False,
+        smoothing: float | None = None,
+        impossible: Impossible = "refuse",
+    ) -> Self:
+        r"""The prior in a CSV or JSON file of probabilities, or with `counts` of whole counts that are public already.
+
+        CSV: lines of `label,number`, or numbers alone; under a header also `level,level,...,number` for several
+        attributes. JSON: a mapping from labels to numbers, or a list of numbers. `normalise` divides rounded
+        probabilities by their sum. `smoothing` is that of `from_counts`, and `impossible` that of `joint`; "leave out"
+        drops values of probability zero. A broken file raises `InvalidFile`, which has the line.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "prior.csv")
+        ...     _ = path.write_text("answer,share\nyes,0.2\nno,0.8\n")
+        ...     Prior.from_file(path)
+        Prior({'yes': 0.2, 'no': 0.8})
+        """
+        if smoothing is not None and not counts:
+            raise InvalidInput("smoothing", smoothing, "it is added to counts", Hint("counts=True"))
+        if counts and normalise:
+            raise InvalidInput("normalise", True, "it is for probabilities: leave it out for counts")
+        numbers = number_files.read_prior_numbers(Path(path), whole=counts)
+        if impossible == "leave out":
+            numbers = numbers.possible()
+        elif numbers.names is not None and smoothing is None:
+            number_files.require_all_combinations(path, numbers.cells)
+        cells, names = numbers.shares().cells if normalise else numbers.cells, numbers.names
+        with number_files.file_errors(path):
+            if counts:
+                return cls.from_counts(cells, None, smoothing, names, impossible)
+            return cls(cells) if names is None else cls.joint(cells, names, None, impossible)
 
     @classmethod
     def from_values(
@@ -473,5 +513,5 @@ def as_distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = Fa
     mass = math.fsum(P)
     if abs(mass - 1) > NORMALISED:
         hint = Hint("Prior.from_counts", purpose="for counts")
-        raise InvalidPrior(argument, mass, "they add up to this, not to one", hint)
+        raise InvalidPrior(argument, NOT_SHOWN, f"they add up to {mass:.15g}, not to 1", hint)
     return P

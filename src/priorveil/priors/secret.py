@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from priorveil.arrays import Array, Ints, as_matrix, exact_product, integer_weig
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
 from priorveil.priors.disclosure import require_few_values, require_no_rare, round_weights
 from priorveil.priors.labels import as_labels, complete_domain, labels_document, people_labels, read_labels
+from priorveil.priors.number_files import file_errors, label_order, read_matrix
 from priorveil.priors.prior import Prior, ReadOnly, as_distribution
 
 _SUM = 1e4  # the weight of the equation that a mixture adds up to one
@@ -37,7 +39,8 @@ class Secret(ReadOnly):
                 as_distribution(f"rows[{g}]", row, zero=True)
             except InvalidPrior as error:
                 advice = "every row is a distribution over the values"
-                raise InvalidSecret(error.argument, error.value, advice) from error
+                hint = Hint("Secret.from_joint", purpose="for counts or rounded figures")
+                raise InvalidSecret(error.argument, error.value, f"{error.advice}; {advice}", hint) from error
         self.labels = as_labels(labels, len(self.rows))
 
     @classmethod
@@ -75,8 +78,8 @@ class Secret(ReadOnly):
         """
         behind, observed = people_labels("secrets", secrets), people_labels("values", values)
         if len(behind) != len(observed):
-            advice = f"there are {len(behind)} secrets: give as many"
-            raise InvalidInput("values", NOT_SHOWN, f"{plural(len(observed), 'value')}; {advice}")
+            sizes = f"{plural(len(observed), 'value')}, but {plural(len(behind), 'secret')}"
+            raise InvalidInput("values", NOT_SHOWN, f"{sizes}: give one value for each secret")
         rows, columns = complete_domain(behind, None), complete_domain(observed, domain)
         pairs = Counter(zip(behind, observed, strict=True))
         counts = [[pairs[g, v] for v in columns] for g in rows]
@@ -85,6 +88,20 @@ class Secret(ReadOnly):
         if not public and not allow_rare:
             require_no_rare([count for row in counts for count in row], what="secret-value pair")
         return cls.from_joint([round_weights(row) for row in counts], rows)
+
+    @classmethod
+    def from_file(cls, path: str | Path, prior: Prior, *, normalise: bool = False) -> Self:
+        """The secret in a CSV or JSON file: a row for each secret, a column for each value of the prior.
+
+        CSV: the first line has the values and the first column the secrets; or numbers alone, in the order of the
+        prior. JSON: a list of rows, or `{"matrix": rows, "inputs": secrets, "outputs": values}`. `normalise` divides
+        each row by its sum. A broken file raises `InvalidFile`, which has the line.
+        """
+        matrix = read_matrix(Path(path))
+        columns = matrix.column_labels or range(len(matrix.rows[0]))
+        rows = np.array((matrix.shares() if normalise else matrix).rows)
+        with file_errors(path):
+            return cls(rows[:, label_order(path, columns, prior.labels)], matrix.row_labels)
 
     @cached_property
     def weights(self) -> tuple[tuple[int, ...], ...]:

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from priorveil.arrays import Array, Numbers, whole_numbers
 from priorveil.errors import InvalidInput, TooLarge
 from priorveil.priors.labels import Label, as_labels
+from priorveil.priors.number_files import file_errors, read_matrix
 from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Prior, Probabilities, ReadOnly
 
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
@@ -45,6 +47,18 @@ class PriorSet(ReadOnly):
             labels = [p.labels for p in self.members]
             raise InvalidInput("priors", labels, "all priors need the same labels, in the same order")
         self.labels = self.members[0].labels
+
+    @staticmethod
+    def from_file(path: str | Path, *, normalise: bool = False) -> PriorSet:
+        """The priors in a CSV or JSON file, one on each row.
+
+        CSV: the first line has the values and the first column a name for each prior; or numbers alone. JSON: a list of
+        rows. `normalise` divides each row by its sum. A broken file raises `InvalidFile`, which has the line.
+        """
+        matrix = read_matrix(Path(path))
+        rows = matrix.shares().rows if normalise else matrix.rows
+        with file_errors(path):
+            return PriorSet([Prior(row, matrix.column_labels) for row in rows])
 
     @staticmethod
     def interval(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from priorveil.formatting import number_text
 from priorveil.information import histogram_bound, variance, variance_bound
 from priorveil.priors import AttributeLabels, Budget, Label, Prior, PriorSet
 from priorveil.priors.labels import as_label, label_from_json, label_text, label_to_json
+from priorveil.priors.number_files import file_errors, read_statistics
 from priorveil.priors.prior import Probabilities
 from priorveil.queries.matrices import (
     MATRICES,
@@ -69,6 +71,17 @@ class Linear(Query):
         if self.unbiased:
             summed = "values" if self.asks_all_counts else "statistics"
             self.error_unit = f"variance per person, summed over the {summed}"
+
+    @classmethod
+    def from_file(cls, path: str | Path, prior: Prior, unbiased: bool = False) -> Linear:
+        """The statistics in a CSV or JSON file: a row for each statistic, a column for each value of the prior.
+
+        CSV: with or without a header that names the values, and with or without a first column that names the
+        statistics. JSON: a list of rows. A broken file raises `InvalidFile`, which has the line.
+        """
+        rows, names = read_statistics(Path(path), prior.labels)
+        with file_errors(path):
+            return Linear(rows, names, unbiased)
 
     @classmethod
     def cumulative(cls, prior: Prior | PriorSet | Probabilities, unbiased: bool = False) -> Linear:

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array
+from priorveil.atomic_files import atomic_write
 from priorveil.errors import NotIdentifiable, TooLarge, plural
-from priorveil.files import atomic_write
 from priorveil.mechanisms.estimators import apply_rows, normal_width
 from priorveil.plans import Plan
 from priorveil.priors import Label, NumberLabels

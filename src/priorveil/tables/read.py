@@ -22,11 +22,10 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from priorveil.csv_reader import Cells, delimiter_advice, read_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.files import delimiter_advice
 from priorveil.tables.batches import Batch
 from priorveil.tables.columns import pyarrow
-from priorveil.tables.csv_reader import Cells, read_rows
 
 Progress = Callable[[int, int | None, float | None], None]
 

@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.atomic_files import atomic_write
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.files import atomic_write
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
 from priorveil.tables.columns import Column, distinct, pyarrow

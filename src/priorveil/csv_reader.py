@@ -11,21 +11,23 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
 
-from priorveil.errors import NOT_SHOWN, NOT_TEXT, InvalidInput
-from priorveil.files import csv_delimiter
+from priorveil.errors import NOT_SHOWN, NOT_TEXT, InvalidFile, InvalidInput
 
 Cells = list[str | None]
 
 _GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 1 << 20  # characters
 _SAMPLE = 100  # lines that decide which delimiter the file uses
+_DELIMITERS = ";\t,"
+_QUOTED = re.compile(r'"[^"]*"')
+_SEP_LINE = re.compile(r"\ufeff?\"?sep=([,;\t])\"?[^\S\r\n]*([\r\n]|$)", re.IGNORECASE)
 
 
 def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
@@ -95,10 +97,55 @@ def small_csv_rows(path: Path) -> list[tuple[int, list[str]]]:
 
     Blank lines are left out, except in a file of one column, where they are an error: a value may be missing.
     """
-    with open(path, "rb") as file:
-        found = [(line, [(cell or "").strip() for cell in cells]) for line, cells in read_rows(file)]
-    blank = next((line for line, cells in found if not cells), None)
-    if blank is not None and all(len(cells) <= 1 for _, cells in found):
-        advice = f'line {blank} is blank: delete it, or write "" if a value is missing there'
-        raise InvalidInput("data", str(path), advice)
-    return [(line, cells) for line, cells in found if cells]
+    try:
+        with open(path, "rb") as file:
+            rows = [(line, [(cell or "").strip() for cell in cells]) for line, cells in read_rows(file)]
+    except InvalidInput as error:
+        raise InvalidFile(path, error.advice) from None
+    blank = next((line for line, cells in rows if not cells), None)
+    if blank is not None and all(len(cells) <= 1 for _, cells in rows):
+        raise InvalidFile(path, 'blank: delete it, or write "" if a value is missing there', line=blank)
+    return [(line, cells) for line, cells in rows if cells]
+
+
+def csv_delimiter(text: str) -> tuple[str, int]:
+    r"""The delimiter of a CSV text (semicolon, tab or comma), and the number of lines at the top that only name it.
+
+    A first line such as `sep=;` (Excel writes it) decides. Otherwise it is the mark that occurs in most lines, outside
+    quotes; commas where none occurs in more than half of them. Semicolons win ties, since commas also occur in numbers.
+
+    >>> csv_delimiter("a;1\nb;2\n"), csv_delimiter("a;b,1\nc,2\n"), csv_delimiter("a;0,5\nb;0,5\n")
+    ((';', 0), (',', 0), (';', 0))
+    >>> csv_delimiter("a; b\nc\nd\n"), csv_delimiter("sep=;\na,b\n"), csv_delimiter("sep;other\n")
+    ((',', 0), (';', 1), (';', 0))
+    """
+    if hint := _SEP_LINE.match(text):
+        return hint[1], 1
+    lines = [line for line in _QUOTED.sub('""', text).splitlines() if line.strip()]
+    frequency = {mark: sum(mark in line for line in lines) for mark in _DELIMITERS}
+    best = max(_DELIMITERS, key=lambda mark: frequency[mark])
+    return best if 2 * frequency[best] > len(lines) else ",", 0
+
+
+def delimiter_advice(names: Sequence[str]) -> str:
+    """Words to add to "no such column" if a column's name contains a delimiter.
+
+    >>> delimiter_advice(["a", "b"]), delimiter_advice(["a;b"])
+    ('', " (a name contains ';': use one delimiter throughout: comma, semicolon or tab)")
+    """
+    mark = next((mark for name in names for mark in _DELIMITERS if mark in name), None)
+    advice = f" (a name contains {mark!r}: use one delimiter throughout: comma, semicolon or tab)"
+    return "" if mark is None else advice
+
+
+def is_number(cell: str) -> bool:
+    """Whether `float` reads a cell; infinities and nan are numbers too.
+
+    >>> is_number("1e-3"), is_number("many")
+    (True, False)
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

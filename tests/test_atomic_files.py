@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import priorveil as pv
+from priorveil.atomic_files import atomic_write
 from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput
-from priorveil.files import atomic_write
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="files have no modes, locks and limits there")
 PLAN = pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram())
@@ -61,7 +61,7 @@ def test_what_a_kill_left_is_removed_and_what_others_write_is_not(tmp_path: Path
 
 
 def test_without_locks_the_drafts_of_others_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priorveil.files._LOCKS", False)
+    monkeypatch.setattr("priorveil.atomic_files._LOCKS", False)
     (tmp_path / ".f.0123abcd.part").write_bytes(b"half")
     for content in (b"one", b"two"):
         with atomic_write(tmp_path / "f", replace=content == b"two") as file:

@@ -1,4 +1,4 @@
-"""Files: atomic writes, and the rules that find delimiters and numbers in a CSV text.
+"""Files that appear when all of them is written, or not at all; and locks of files.
 
 An atomic write goes to a draft in the same folder, is flushed to the disk, and is then renamed. Until then no file
 has the final name, whatever happens (an error, ctrl-C, a full disk, a kill). An error removes the draft. A draft that
@@ -11,9 +11,8 @@ from __future__ import annotations
 import errno
 import glob
 import os
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -136,51 +135,3 @@ def _sync_folder(folder: Path) -> None:
                 raise
         finally:
             os.close(descriptor)
-
-
-_DELIMITERS = ";\t,"
-_QUOTED = re.compile(r'"[^"]*"')
-_HINT = re.compile(r"\ufeff?\"?sep=([,;\t])\"?[^\S\r\n]*([\r\n]|$)", re.IGNORECASE)
-
-
-def csv_delimiter(text: str) -> tuple[str, int]:
-    r"""The delimiter of a CSV text (semicolon, tab or comma), and the number of lines at the top that only name it.
-
-    A first line such as `sep=;` (Excel writes it) decides. Otherwise it is the mark that occurs in most lines, outside
-    quotes; commas where none occurs in more than half of them. Semicolons win ties, since commas also occur in numbers.
-
-    >>> csv_delimiter("a;1\nb;2\n"), csv_delimiter("a;b,1\nc,2\n"), csv_delimiter("a;0,5\nb;0,5\n")
-    ((';', 0), (',', 0), (';', 0))
-    >>> csv_delimiter("a; b\nc\nd\n"), csv_delimiter("sep=;\na,b\n"), csv_delimiter("sep;other\n")
-    ((',', 0), (';', 1), (';', 0))
-    """
-    if hint := _HINT.match(text):
-        return hint[1], 1
-    lines = [line for line in _QUOTED.sub('""', text).splitlines() if line.strip()]
-    frequency = {mark: sum(mark in line for line in lines) for mark in _DELIMITERS}
-    best = max(_DELIMITERS, key=lambda mark: frequency[mark])
-    return best if 2 * frequency[best] > len(lines) else ",", 0
-
-
-def delimiter_advice(names: Sequence[str]) -> str:
-    """Words to add to "no such column" if a column's name contains a delimiter.
-
-    >>> delimiter_advice(["a", "b"]), delimiter_advice(["a;b"])
-    ('', " (a name contains ';': use one delimiter throughout: comma, semicolon or tab)")
-    """
-    mark = next((mark for name in names for mark in _DELIMITERS if mark in name), None)
-    advice = f" (a name contains {mark!r}: use one delimiter throughout: comma, semicolon or tab)"
-    return "" if mark is None else advice
-
-
-def is_number(value: str | float) -> bool:
-    """Whether `float` reads it.
-
-    >>> is_number("1e-3"), is_number("many")
-    (True, False)
-    """
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True

@@ -1,0 +1,154 @@
+"""What commands read: tables of people, channels, secrets and plans; and checks of the files before the work."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import click
+
+import priorveil as pv
+from priorveil.cli.screen import error_text
+from priorveil.csv_reader import is_number
+from priorveil.errors import PriorveilError, plural
+
+if TYPE_CHECKING:
+    from priorveil.priors import Label
+
+PeopleRows = list[tuple[int, tuple[str, ...]]]  # the number and the cells of each row
+
+
+@contextmanager
+def reading(path: Path, advice: str = "") -> Iterator[None]:
+    """Put the file's name before what is wrong with it, and advice after it."""
+    try:
+        yield
+    except (PriorveilError, ValueError, TypeError) as error:
+        raise click.ClickException(f"{path}: {error_text(error)}{advice and f'. {advice}'}") from error
+
+
+def read_people(path: Path, *columns: str) -> PeopleRows:
+    """Read columns of a table as text: the number and the cells of each row.
+
+    Rows with a missing value are left out; their number is printed.
+    """
+    from priorveil.tables.read import text_columns
+
+    rows = list(enumerate(zip(*text_columns(path, *columns), strict=True), 1))
+    if not rows:
+        raise click.ClickException(f"{path}: it has no rows")
+    complete = [(row, cells) for row, cells in rows if "" not in cells]
+    if len(complete) < len(rows):
+        without = plural(len(rows) - len(complete), "row")
+        click.echo(f"left out because a value is missing: {without}", err=True)
+    return complete
+
+
+def read_numbers(path: Path, column: str, low: float, high: float, advice: str) -> list[float]:
+    """Read a column of numbers; the first row that has no number from `low` to `high` is an error with the advice."""
+    rows = read_people(path, column)
+    for row, (word,) in rows:
+        if not (is_number(word) and low <= float(word) <= high):
+            raise click.ClickException(f"{path}: row {row}: {column} is not a number in the range: {advice}")
+    return [float(word) for _, (word,) in rows]
+
+
+def match_labels(rows: PeopleRows, labels: Sequence[Label], path: Path, owner: str) -> list[Label]:
+    """Return the labels of `owner` that are in the first cells of numbered rows: a cell for each attribute.
+
+    They are found as in any table of values. Any other value is refused by its row; it is private and not shown.
+    """
+    from priorveil.priors.labels import label_parts
+    from priorveil.tables.columns import cell_codes
+
+    columns = [[cells[place] for _, cells in rows] for place in range(len(label_parts(labels[0])))]
+    codes = cell_codes(columns, labels).tolist()
+    for (row, _), code in zip(rows, codes, strict=True):
+        if code < 0:
+            raise click.ClickException(f"{path}: row {row}: {owner} has no such value: correct one of them")
+    return [labels[code] for code in codes]
+
+
+def read_channel(path: Path, normalise: bool) -> pv.Channel:
+    """Read a channel; of a plan, the one that its levels are measured on."""
+    if _is_plan(path):
+        return read_plan(path).leakage_channel
+    return pv.Channel.from_file(path, normalise=normalise)
+
+
+def _is_plan(path: Path) -> bool:
+    """Whether a file is a JSON document with a format, which matrices do not have."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):  # not JSON
+        return False
+    return isinstance(document, dict) and "format" in document
+
+
+def read_secret(
+    path: Path | None, prior: pv.Prior, normalise: bool, mix: bool
+) -> tuple[pv.Secret | None, pv.Prior]:
+    """Read a secret, None without a path; and the prior that fits it.
+
+    The prior has to be a mixture of the secret's rows; with `mix` it becomes the nearest one.
+    """
+    if path is None:
+        if mix:
+            raise click.UsageError("--mix is for the rows of a secret: give --secret")
+        return None, prior
+    secret = pv.Secret.from_file(path, prior, normalise=normalise)
+    with reading(path):
+        if mix:
+            mixture = secret.nearest(prior)
+            distance = abs(mixture.probabilities - prior.probabilities).sum() / 2
+            click.echo(f"the prior is now the nearest mixture of the rows, {distance:.3g} away", err=True)
+            prior = mixture
+        secret.require_fits(prior)
+    return secret, prior
+
+
+def read_plan(path: Path) -> pv.Plan:
+    """Read a plan and prove it again."""
+    with reading(path):
+        return pv.Plan.load(path)
+
+
+def read_plans(path: Path, cohort: str | None) -> pv.Plan | dict[str, pv.Plan]:
+    """Read a plan; with `cohort`, the plans of a folder by the names of their files, where %2F is a slash."""
+    if path.is_dir() and cohort is None:
+        raise click.UsageError(f"{path} is a folder: name the column that chooses a plan, --cohort COLUMN")
+    if cohort is None:
+        return read_plan(path)
+    plan_files = sorted(path.glob("*.json"))
+    plans = {unquote(file.stem): read_plan(file) for file in plan_files}
+    if len(plans) < len(plan_files):
+        raise click.UsageError(f"two plans in {path} stand for the same value: remove one of them")
+    if not plans:
+        raise click.UsageError(f"with --cohort, PLAN is a folder of plans VALUE.json, not {path}")
+    return plans
+
+
+def require_new(force: bool, *paths: Path | None) -> None:
+    """Refuse to replace files that exist, unless `force`."""
+    for path in paths:
+        if path is not None and path.is_file() and not force:
+            raise click.UsageError(f"{path} exists: choose another name, or --force")
+
+
+def require_distinct(read: Mapping[str, Path | str | None], written: Mapping[str, Path | None]) -> None:
+    """Refuse to write over a file that is read, or twice into one file."""
+    from priorveil.tables.read import table_files
+
+    inputs = [(name, table_files(Path(path))) for name, path in read.items() if path is not None]
+    names = {os.path.realpath(file): name for name, files in inputs for file, _ in files}
+    for name, path in written.items():
+        if path is None or str(path) == "-":
+            continue
+        other = names.setdefault(os.path.realpath(path), name)
+        if other != name:
+            raise click.UsageError(f"{name} and {other} are one file, {path}: choose another name for {name}")

@@ -1,0 +1,156 @@
+"""Where the prior of a command comes from: a file of numbers, people's own values, or a range of numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+import priorveil as pv
+from priorveil.cli import inputs, options, screen
+from priorveil.csv_reader import is_number
+from priorveil.errors import plural
+from priorveil.priors.labels import first_labels
+from priorveil.priors.number_files import label_order, labels_from_text
+from priorveil.priors.number_labels import Outside
+
+_GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into cells for others
+_POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
+_RULES = ("merge_rare", "allow_rare", "prior_epsilon")  # what a prior from data may publish
+
+
+@dataclass(frozen=True)
+class PriorSource:
+    """Where a prior comes from: a file of probabilities, people's own values, or a range of numbers."""
+
+    path: Path | None
+    form: options.PriorFormat
+    columns: tuple[str, ...] = ()
+    secret_column: str | None = None
+    values: str | None = None
+    merge_rare: str | None = None
+    allow_rare: bool = False
+    prior_epsilon: float | None = None
+    numbers: options.NumberRange | None = None
+    outside: Outside = "refuse"
+
+    def read(
+        self, query: options.QueryChoice, budget: pv.Budget, notion: str
+    ) -> tuple[pv.Prior, pv.Secret | None, str | None]:
+        """Return the prior, the secret of --secret-column, and what the plan assumes or publishes about people."""
+        data_options = ("secret_column", "values", *_RULES)
+        used_options = {name for name in data_options if getattr(self, name) not in (None, False)}
+        if self.numbers is not None:
+            if used_options - {"values"}:
+                needed = "of these options it needs --values only"
+                raise click.UsageError(f"--numbers takes a public sample: {needed}")
+            prior = self.read_numbers(self.numbers, query, budget, notion)
+            return prior, None, screen.NOTICES["no prior"] if self.path is None and notion != "ldp" else None
+        if self.outside != "refuse" or query.kind in options.NUMBER_QUERIES:
+            raise click.UsageError(screen.NOTICES["about numbers"])
+        if self.path is None:
+            raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
+        if self.columns:
+            prior, secret = self._count_people(self.path)
+            return prior, secret, self._publication(prior, secret)
+        if used_options:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in data_options)
+            raise click.UsageError(f"{names} are for priors from data: name the --column")
+        return self.form.read(self.path), None, None
+
+    def read_numbers(
+        self, numbers: options.NumberRange, query: options.QueryChoice, budget: pv.Budget, notion: str
+    ) -> pv.Prior:
+        """Return the prior of a grid for means and sums, of cells for other queries."""
+        import numpy as np
+
+        from priorveil import designs
+
+        low, high, points = numbers
+        make, usual = (pv.Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (pv.Prior.cells, _EDGES)
+        if self.path is not None and not self.columns:
+            given = self.form.read(self.path)
+            bounds = np.linspace(low, high, points or len(given) + (make == pv.Prior.cells))
+            labels = make(bounds, lambda number: 1.0).labels
+            order = label_order(self.path, given.labels, labels)
+            return make(bounds, given.probabilities[order], outside=self.outside)
+        known: dict[str, Any] = {"sample": self._read_sample(low, high), "outside": self.outside}
+        density = None if self.columns else lambda number: 1.0  # all numbers are equally common
+        bounds = np.linspace(low, high, points or usual)
+        if query.kind == "mean" and points is None:
+            plan = designs.design_mean(
+                low, high, budget, density, notion=options.DESIGN_NOTIONS[notion], **known
+            )
+            bounds = np.array(plan.labels)
+        return make(bounds, density, smoothing=self.form.smoothing, **known)
+
+    def _read_sample(self, low: float, high: float) -> list[float] | None:
+        """Return the numbers in a column of a public sample; None without a column."""
+        if not self.columns:
+            return None
+        if self.form.impossible != "refuse":
+            advice = "add --smoothing 1, or choose another range"
+            raise click.UsageError(f"--leave-out is not for numbers: {advice}")
+        if self.path is None or len(self.columns) > 1 or self.values != "public":
+            advice = (
+                "a plan publishes how common its numbers are: say --values public if they are public already"
+            )
+            needed = "--numbers with --column needs one column of a public sample"
+            raise click.UsageError(f"{needed}, since {advice}")
+        if self.outside == "ends":
+            low, high = -math.inf, math.inf
+        advice = "correct it, change --numbers, or add --outside ends"
+        return inputs.read_numbers(self.path, self.columns[0], low, high, advice)
+
+    def _count_people(self, path: Path) -> tuple[pv.Prior, pv.Secret | None]:
+        """Return the prior of columns with a row for each person, and the secret of another column, if any."""
+        columns, public = self.columns, self.values == "public"
+        if self.form.counts or self.form.normalise:
+            raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
+        if self.secret_column is not None and self.prior_epsilon is not None:
+            raise click.UsageError("--prior-epsilon adds no noise to --secret-column: give a public --secret")
+        if len(columns) > 1 and (self.values not in (None, "public") or self.merge_rare is not None):
+            raise click.UsageError("--values (but public) and --merge-rare are for one --column")
+        secret_columns = () if self.secret_column is None else (self.secret_column,)
+        rows = inputs.read_people(path, *columns, *secret_columns)
+        parts = [labels_from_text(column) for column in zip(*(cells for _, cells in rows), strict=True)]
+        people = parts[0] if len(columns) == 1 else list(zip(*parts[: len(columns)], strict=True))
+        domain = None
+        if self.values is not None and not public:
+            file = Path(self.values)
+            text = file.read_text(encoding="utf-8-sig") if file.is_file() else self.values.replace(",", "\n")
+            domain = labels_from_text([word.strip() for word in text.splitlines()])
+            people = inputs.match_labels(rows, domain, path, "--values")
+        rules: dict[str, Any] = {name: getattr(self, name) for name in _RULES}
+        rules |= {"names": columns if len(columns) > 1 else None, "impossible": self.form.impossible}
+        advice = screen.NOTICES["many attributes"] if len(columns) > 2 else ""
+        advice = advice.format([columns[:2], columns[1:3]])
+        if len(columns) == 1 and all(is_number(word) for _, (word, *_) in rows):
+            advice = "If these are numbers, give their public range: --numbers LOW:HIGH"
+        with inputs.reading(path, advice):
+            prior = pv.Prior.from_values(people, domain, self.form.smoothing, public=public, **rules)
+            if self.secret_column is None:
+                return prior, None
+            reported = [self.merge_rare if label not in prior.labels else label for label in people]
+            allowed = {"public": public, "allow_rare": self.allow_rare}
+            secret = pv.Secret.from_columns(parts[-1], reported, prior.labels, **allowed)
+            return secret.nearest(prior), secret  # the rows are rounded, so the prior has to move a little
+
+    def _publication(self, prior: pv.Prior, secret: pv.Secret | None) -> str:
+        """Return what a plan with this prior will publish about the people."""
+        shown = first_labels(prior.labels, prior.probabilities.tolist())
+        values = f"{plural(len(prior), 'value')} of {', '.join(self.columns)!r}"
+        text = f"The plan will publish {values} and their shares: {shown}."
+        if secret is not None:
+            text += f" It will also publish the shares for each of {plural(len(secret), 'secret')}."
+        if self.merge_rare is not None and self.merge_rare in map(str, prior.labels):
+            text += f" People with any other value report {self.merge_rare!r}: replace it in their data too."
+        if self.prior_epsilon is None:
+            return f"{text} Shares are rounded; this is no privacy guarantee. --prior-epsilon gives one."
+        return (
+            f"{text} They are differentially private at level {self.prior_epsilon:g}, for one person added or removed, "
+            "if the values were public before. Every run of this command spends that level again."
+        )
