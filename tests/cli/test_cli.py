@@ -121,6 +121,7 @@ def test_help_loads_no_command() -> None:
         "priorveil.cli",
         "priorveil.cli.screen",
         "priorveil.errors",
+        "priorveil.formatting",
     }
     assert not {"rich", "numpy"} & set(loaded)
 
