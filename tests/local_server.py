@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import httpx
 from starlette.types import ASGIApp
 
+from patience import PATIENCE, wait_until
 from postgres_server import free_port
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON
@@ -56,7 +56,7 @@ class Place:
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(0.02)
-        found = [await asyncio.wait_for(read_response(reader), 10) for _ in range(responses)]
+        found = [await asyncio.wait_for(read_response(reader), PATIENCE) for _ in range(responses)]
         writer.close()
         return found
 
@@ -162,14 +162,16 @@ class Server:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "priorveil", "serve", *options], stdout=log, stderr=log
             )
-        with httpx.Client(verify=False) as http:
-            for _ in range(1200):
-                try:
-                    if http.get(f"http://127.0.0.1:{self.port}/readyz").status_code == 200:
-                        return
-                except httpx.TransportError:
-                    time.sleep(0.05)
-        raise AssertionError(self.log.read_text())
+
+        def ready() -> bool:
+            assert self.process.poll() is None, self.log.read_text()
+            try:
+                return http.get(f"http://127.0.0.1:{self.port}/readyz").status_code == 200
+            except httpx.TransportError:
+                return False
+
+        with httpx.Client(verify=False, timeout=PATIENCE) as http:
+            wait_until(ready, "the server is ready")
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -177,7 +179,7 @@ class Server:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(40) in (0, -signal.SIGTERM)
+        assert self.process.wait(PATIENCE) in (0, -signal.SIGTERM)
 
 
 @contextmanager
@@ -187,7 +189,7 @@ def served(url: str, folder: Path, campaign: Campaign, count: int = 1) -> Iterat
         base = f"http://127.0.0.1:{servers[0].port}"
         header = {"authorization": "Bearer a-secret-of-the-tests"}
         made = httpx.post(
-            f"{base}/v1/campaigns", content=campaign.to_json(), headers=header, verify=False, timeout=60
+            f"{base}/v1/campaigns", content=campaign.to_json(), headers=header, verify=False, timeout=PATIENCE
         )
         assert made.status_code == 201, made.text
         yield servers

@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 
 from conftest import PRIOR
 from local_server import running
+from patience import until
 from priorveil import Channel, Histogram, Prior, Sum
 from priorveil.certify import certificate
 from priorveil.collect.campaign import Campaign, ask
@@ -356,7 +357,7 @@ def test_slow_and_unfinished_bodies_are_given_up(sqlite_url: str, campaign: Camp
             async def receive(messages: list[Any] = messages) -> Any:
                 message = messages.pop(0)
                 if message is None:
-                    await asyncio.sleep(30)
+                    await asyncio.Event().wait()  # for ever
                 return message
 
             async def send(message: Any, sent: list[dict[str, Any]] = sent) -> None:
@@ -391,7 +392,7 @@ def test_a_full_queue_says_when_to_come_back(tmp_path: Any, campaign: Campaign) 
                 asyncio.create_task(http.post(path(campaign, "/reports"), json=r))
                 for r in reports(campaign, 12)
             ]
-            await asyncio.sleep(0.2)
+            await asyncio.wait(posts, return_when=asyncio.FIRST_COMPLETED)  # the first one that is refused
             store.gate.set()
             answers = await asyncio.gather(*posts)
             busy = [a for a in answers if a.status_code == 429]
@@ -425,8 +426,12 @@ def test_what_was_accepted_is_finished_at_shutdown(tmp_path: Any, campaign: Camp
                 asyncio.create_task(http.post(path(campaign, "/reports"), json=r))
                 for r in reports(campaign, 5)
             ]
-            await asyncio.sleep(0.1)
-            asyncio.get_running_loop().call_later(0.2, store.gate.set)
+            writer = http.app.service.writer  # type: ignore[attr-defined]
+            one_upload = 512  # bytes, at least
+            try:
+                await until(lambda: writer.waiting >= 5 * one_upload, "five uploads are accepted")
+            finally:
+                asyncio.get_running_loop().call_later(0.2, store.gate.set)
         assert [(await p).status_code for p in posts] == [200] * 5
 
     asyncio.run(run())

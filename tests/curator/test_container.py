@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import httpx
 import pytest
 
 from curator.test_api import reports
+from patience import PATIENCE, wait_until
 from postgres_server import free_port
 from priorveil.collect.campaign import Campaign
 
@@ -58,20 +58,20 @@ class Container:
             headers=headers,
             verify=False,
             trust_env=False,
-            timeout=30,
+            timeout=PATIENCE,
         )
 
     def wait(self) -> None:
         """Until the curator is ready."""
+
+        def ready() -> bool:
+            try:
+                return http.get("/readyz").status_code == 200
+            except httpx.TransportError:
+                return False
+
         with self.client() as http:
-            for _ in range(600):
-                try:
-                    if http.get("/readyz").status_code == 200:
-                        return
-                except httpx.TransportError:
-                    pass
-                time.sleep(0.05)
-        raise AssertionError(self.obey("podman logs priorveil"))
+            wait_until(ready, "the curator in the container is ready; see its log")
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ import pytest
 
 from curator.test_api import own_cells
 from local_server import served
+from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import fresh_id
@@ -57,11 +58,11 @@ class Senders:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(PATIENCE)
 
     def _send(self, number: int) -> None:
         chance = random.Random(number)
-        with httpx.Client(timeout=20, verify=False) as http:
+        with httpx.Client(timeout=PATIENCE, verify=False) as http:
             while not self._stop.is_set() and self._next < OUTPUTS - 100:
                 values = self._taken(chance.choice([1, 1, 5, 40]))
                 batch = {"reports": [{"id": fresh_id(), "plan": self.plan, "report": v} for v in values]}
@@ -97,13 +98,8 @@ class Senders:
 
     def wait(self, more: int = 1) -> None:
         """Until so many more reports are acknowledged: a kill should hit a server that is at work."""
-        wanted = len(self.acknowledged) + more
-        for _ in range(600):
-            if len(self.acknowledged) >= wanted:
-                return
-            time.sleep(0.05)
-        used_up = f", {self._next} of {OUTPUTS} cells used"
-        raise AssertionError(f"nothing is acknowledged any more: {self.statuses}{used_up}")
+        enough = len(self.acknowledged) + more
+        wait_until(lambda: len(self.acknowledged) >= enough, f"{more} reports are acknowledged")
 
 
 def check(url: str, campaign: Campaign, senders: Senders) -> None:
@@ -134,7 +130,7 @@ def test_kill_9_under_load(store_url: str, tmp_path: Path, cells: Campaign) -> N
             time.sleep(chance.uniform(0.0, 0.5))
             server.kill()
             server.start()
-        senders.wait()
+        senders.wait(20)
         server.stop()
     check(store_url, cells, senders)
 
@@ -149,7 +145,7 @@ def test_two_processes_on_one_database_one_killed(
             time.sleep(0.2)
             server.kill()
             server.start()
-        senders.wait()
+        senders.wait(20)
         for server in servers:
             server.stop()
     check(url, cells, senders)

@@ -11,7 +11,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ import pytest
 from curator.test_api import reports
 from curator.test_full_disk import Sender, stored_ids
 from local_server import Server, served
+from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer, free_port
 from priorveil.collect.campaign import Campaign
 
@@ -112,19 +112,20 @@ def caddied(folder: Path, curator: int) -> Iterator[tuple[int, int]]:
         yield plain, secure
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as line:
+        return line.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def stopping(process: subprocess.Popen[bytes], port: int) -> Iterator[None]:
     """Wait until it listens; end it afterwards."""
     try:
-        for _ in range(500):
-            with socket.socket() as line:
-                if line.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.02)
+        wait_until(lambda: listens(port), "the proxy listens")
         yield
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
 
 
 @contextmanager
@@ -132,7 +133,7 @@ def visitor(folder: Path) -> Iterator[httpx.Client]:
     """Somebody who trusts the certificate and says who they are."""
     trust = ssl.create_default_context(cafile=str(folder / "fullchain.pem"))
     who = {"host": "survey.example.org", "user-agent": "Mozilla/5.0", "x-forwarded-for": "1.2.3.4"}
-    with httpx.Client(verify=trust, headers=who, timeout=20) as http:
+    with httpx.Client(verify=trust, headers=who, timeout=PATIENCE) as http:
         yield http
 
 
@@ -165,7 +166,8 @@ def test_a_curator_behind_nginx(tmp_path: Path, campaign: Campaign) -> None:
         assert found.json()["reports"] == {"everyone": 50}
         long = http.post(**named(secure, f"{where}/reports"), content=bytes(5 << 20))  # type: ignore[arg-type]
         assert long.status_code == 413
-        moved = httpx.get(f"http://127.0.0.1:{plain}/x?y=1", headers={"host": "survey.example.org"})
+        named_host = {"host": "survey.example.org"}
+        moved = httpx.get(f"http://127.0.0.1:{plain}/x?y=1", headers=named_host, timeout=PATIENCE)
         assert (moved.status_code, moved.headers["location"]) == (301, "https://survey.example.org/x?y=1")
         many = [http.get(**named(secure, "/healthz")).status_code for _ in range(150)]  # type: ignore[arg-type]
         assert set(many) == {200, 429}, "the rate is limited by address"
@@ -228,7 +230,9 @@ def test_proxies_insist_on_tls_and_keep_the_metrics_inside(tmp_path: Path, proxy
         assert found.headers["strict-transport-security"] == "max-age=63072000"
         trust = ssl.create_default_context(cafile=str(tmp_path / "fullchain.pem"))
         elsewhere = httpx.HTTPTransport(verify=trust, local_address="127.0.0.2")
-        with httpx.Client(transport=elsewhere, headers={"host": "survey.example.org"}) as stranger:
+        with httpx.Client(
+            transport=elsewhere, headers={"host": "survey.example.org"}, timeout=PATIENCE
+        ) as stranger:
             assert stranger.get(**named(secure, "/metrics")).status_code == 403  # type: ignore[arg-type]
             assert stranger.get(**named(secure, "/healthz")).status_code == 200  # type: ignore[arg-type]
     assert not [head for head in heard if b"/metrics" in head]
@@ -329,9 +333,8 @@ def busy(sender: Sender) -> Iterator[None]:
 
     def wait(more: int) -> None:
         least = len(sender.acknowledged) + more
-        while len(sender.acknowledged) < least:
-            assert thread.is_alive()
-            time.sleep(0.01)
+        wait_until(lambda: len(sender.acknowledged) >= least or not thread.is_alive(), f"{more} more reports")
+        assert thread.is_alive()
 
     thread = threading.Thread(target=send)
     thread.start()
@@ -341,7 +344,7 @@ def busy(sender: Sender) -> Iterator[None]:
         wait(200)
     finally:
         done.set()
-        thread.join(30)
+        thread.join(PATIENCE)
 
 
 def saved_and_restored(

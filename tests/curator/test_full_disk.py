@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from local_server import Server, served
+from patience import PATIENCE
 from postgres_server import PostgresServer
 from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
@@ -63,7 +64,7 @@ class Sender:
         told = ids or os.urandom(ID_BYTES * count)
         body = packed_body(self.plan, told, bytes(WORD_BYTES * (len(told) // ID_BYTES)))
         where = f"{self.base}/v1/campaigns/{self.campaign.id}/reports"
-        answer = httpx.post(where, content=body, headers={"content-type": PACKED}, timeout=30)
+        answer = httpx.post(where, content=body, headers={"content-type": PACKED}, timeout=PATIENCE)
         if answer.status_code == 200:
             self.acknowledged.update(told[i : i + ID_BYTES] for i in range(0, len(told), ID_BYTES))
         else:
@@ -72,7 +73,7 @@ class Sender:
 
     def counted(self) -> int:
         where = f"{self.base}/v1/campaigns/{self.campaign.id}/counters"
-        return int(httpx.get(where, headers=TOKEN).json()["reports"]["everyone"])
+        return int(httpx.get(where, headers=TOKEN, timeout=PATIENCE).json()["reports"]["everyone"])
 
 
 def stored_ids(url: str, campaign: Campaign) -> list[bytes]:
@@ -102,7 +103,7 @@ def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, r
         )
         assert [sender.send().status_code for _ in range(5)] == [507] * 5
         assert sender.counted() == len(sender.acknowledged), "what was acknowledged can be read all the same"
-        assert httpx.get(f"{sender.base}/healthz").status_code == 200
+        assert httpx.get(f"{sender.base}/healthz", timeout=PATIENCE).status_code == 200
         assert server.process.poll() is None
         filler.unlink()
         again = [sender.send(ids).status_code for ids in (sender.refused[0], *[None] * 5)]

@@ -14,6 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from patience import until
 from postgres_server import PostgresServer
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app
@@ -178,11 +179,7 @@ def test_a_closing_is_noticed_after_a_time_as_a_standby(url: str, campaign: Camp
             await other.open()
             await other.close_campaign(campaign.id, "2026-01-01T00:00:00Z")
             await other.close()
-            for _ in range(60):
-                await asyncio.sleep(0.1)
-                if live.state() == "closed":
-                    break
-            assert live.state() == "closed"
+            await until(lambda: live.state() == "closed", "the closing is noticed")
         await admin.close()
 
     asyncio.run(run())
@@ -404,11 +401,7 @@ def test_a_service_forgets_a_campaign_that_was_lost(url: str, campaign: Campaign
             await store.add_campaign(cohorts)
             assert await app.service.find(campaign.id) and await app.service.find(cohorts.id)
             await standby.take_over()
-            for _ in range(200):
-                if list(app.service.live) == [campaign.id]:
-                    break
-                await asyncio.sleep(0.05)
-            assert list(app.service.live) == [campaign.id]
+            await until(lambda: list(app.service.live) == [campaign.id], "the lost campaign is noticed")
             assert await app.service.find(cohorts.id) is None
             assert await store.commit([some(campaign, 3)]) == 3
 

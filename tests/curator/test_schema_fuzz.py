@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from curator.test_api import reports
 from local_server import Server, served
+from patience import PATIENCE
 from priorveil.collect.campaign import FORMAT, LONGEST_TEXT, VERSION, Campaign
 from priorveil.collect.wire import ID_BYTES, JSON, LARGEST_REPORT, PACKED
 from priorveil.curator import create_app
@@ -48,7 +49,10 @@ def curator(tmp_path_factory: pytest.TempPathFactory, cohorts: Campaign) -> Iter
     with served(str(folder / "a.db"), folder, cohorts) as [server]:
         where = f"http://127.0.0.1:{server.port}/v1/campaigns/{cohorts.id}/reports"
         sent = [report for cohort in cohorts.cohorts for report in reports(cohorts, 5, cohort)]
-        assert httpx.post(where, json={"reports": sent}).json() == {"accepted": 20, "refused": []}
+        assert httpx.post(where, json={"reports": sent}, timeout=PATIENCE).json() == {
+            "accepted": 20,
+            "refused": [],
+        }
         yield server
         server.stop()
         assert "Traceback" not in server.log.read_text()
@@ -84,7 +88,7 @@ def run(
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=10 * PATIENCE,
     )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     return done.stdout
@@ -150,12 +154,13 @@ def test_any_request_without_the_token(curator: Server, tmp_path: Path, cohorts:
     """The curator's operations are refused: nothing is put up, nothing closed."""
     known = f'[parameters]\n"path.id" = "{cohorts.id}"'
     run(curator, tmp_path, CHECKS, settings=known, examples=5)
-    listed = httpx.get(f"http://127.0.0.1:{curator.port}/v1/campaigns", headers=TOKEN).json()["campaigns"]
+    campaigns_url = f"http://127.0.0.1:{curator.port}/v1/campaigns"
+    listed = httpx.get(campaigns_url, headers=TOKEN, timeout=PATIENCE).json()["campaigns"]
     assert [(c["id"], c["state"]) for c in listed] == [(cohorts.id, "open")]
 
 
 @pytest.mark.parametrize("level", ["0.9999999999999999", "5e-324", "0.5"])
 def test_levels_at_the_edge(curator: Server, cohorts: Campaign, level: str) -> None:
     where = f"http://127.0.0.1:{curator.port}/v1/campaigns/{cohorts.id}/estimates"
-    answer = httpx.get(where, params={"level": level, "method": "mmse"}, headers=TOKEN)
+    answer = httpx.get(where, params={"level": level, "method": "mmse"}, headers=TOKEN, timeout=PATIENCE)
     assert answer.status_code == 200 and answer.json()["level"] == float(level)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from local_server import Server
+from patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +25,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def said(server: Server, *pieces: bytes, pause: float = 0.0) -> bytes:
-    """What the server answers to raw bytes, until it closes or falls silent."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=3) as line:
+    """What the server answers to raw bytes, until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as line:
         for piece in pieces:
             line.sendall(piece)
             time.sleep(pause)
         answer = b""
-        try:
+        with suppress(ConnectionError):
             while part := line.recv(65536):
                 answer += part
-        except (TimeoutError, ConnectionError):
-            pass
         return answer
 
 
@@ -79,7 +79,7 @@ def test_headers_are_at_most_a_hundred(server: Server) -> None:
 
 def test_endless_headers_are_cut_off(server: Server) -> None:
     start = b"GET /healthz HTTP/1.1\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as line:
         line.sendall(start)
         with pytest.raises(ConnectionError):
             for _ in range(4000):
