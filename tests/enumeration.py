@@ -15,7 +15,7 @@ import numpy as np
 import scipy.optimize
 
 import priorveil as pv
-from priorveil.certify import within
+from priorveil.certify import keeps_budget
 from priorveil.mechanisms import Table
 
 Array = np.ndarray
@@ -389,7 +389,7 @@ def least_found(instance: Instance, plan: pv.Plan, rng: np.random.Generator) -> 
 def certified(plan: pv.Plan) -> None:
     """Everything a plan says of itself holds, checked again from its integers."""
     found = plan.mechanism.lifts(plan.prior, plan.secret, plan.notion)
-    assert within(found, plan.budget, plan.notion)
+    assert keeps_budget(found, plan.budget, plan.notion)
     assert plan.lower_bound <= plan.expected_mse
     assert plan.expected_mse <= plan.no_report * (1 + 1e-9)
     assert plan.efficiency <= 1

@@ -22,9 +22,9 @@ from priorveil.certify import (
     certify_table,
     exp_above,
     exp_below,
+    keeps_budget,
     lifts,
     log_above,
-    within,
 )
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel, InvalidInput
@@ -258,8 +258,8 @@ def test_infinite_ratios():
     table = np.array([[2, 0], [1, 1]])
     for notion in (LDP(), DI(), Pufferfish()):
         assert certificate(lifts(table, EVEN, None, notion), notion).level == math.inf
-        assert not within(lifts(table, EVEN, None, notion), Budget(50.0), notion)
-    assert not within(Lifts(Fraction(0), Fraction(1), None), Budget(50.0))
+        assert not keeps_budget(lifts(table, EVEN, None, notion), Budget(50.0), notion)
+    assert not keeps_budget(Lifts(Fraction(0), Fraction(1), None), Budget(50.0))
 
 
 def test_reports_that_never_happen_do_not_count():
@@ -314,4 +314,4 @@ def test_all_small_tables_agree_with_the_definition():
         table, prior = np.array([[a, 4 - a], [b, 4 - b]]), Prior(p)
         lowest, highest = by_hand(table, prior, None)
         within_e = Fraction(36787, 10**5) < lowest and highest < Fraction(271828, 10**5)
-        assert within(lifts(table, prior), Budget(1.0)) == within_e
+        assert keeps_budget(lifts(table, prior), Budget(1.0)) == within_e

@@ -107,12 +107,13 @@ def test_shapes_that_do_not_fit_are_refused():
         two @ three
     with pytest.raises(InvalidChannel, match="needs 2 rows"):
         two.joint_with(three)
-    with pytest.raises(InvalidChannel, match="2 rows"):
+    with pytest.raises(InvalidChannel) as error:
         two.lift(Prior.uniform(3))
+    assert error.value.argument == "prior"
     with pytest.raises(InvalidInput, match="labels"):
         Channel(np.eye(2), inputs=["a"])
     large = Channel(np.full((10, 5000), 1 / 5000))
-    with pytest.raises(TooLarge, match="10 x 25000000"):
+    with pytest.raises(TooLarge):
         large.joint_with(large)
 
 

@@ -21,16 +21,17 @@ from flint import arb, ctx, fmpq
 from priorveil.arrays import exact_product
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel
-from priorveil.notions import LIP, Cone, Exact, Known, LipSides, Secrets, as_known, secret_means
+from priorveil.notions import LIP, Cone, ExactOrFloat, Known, LipSides, Secrets, as_known, secret_means
 from priorveil.priors import Budget, Prior
 
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
 
 IntegerTable = npt.NDArray[np.int64]
 
+# Shares of its own output law that a channel is mixed with until it passes: finer steps lose less utility, take longer.
 _MIXING_SHARES: tuple[float, ...] = (0.0, *(10.0**-k for k in np.arange(15.0, 1.25, -0.25)))
 _ROW_TOLERANCE = 1e-6  # how far from one the sum of a row of a solver's channel may be
-_NEVER = 1e-13  # a report this unlikely is dropped before rounding
+_NEGLIGIBLE = 1e-13  # a report less likely than this is dropped before rounding
 _BITS = 256  # working precision of the enclosures
 _SCALE = 2**200  # the denominator of a rational enclosure
 
@@ -127,7 +128,7 @@ def log_above(ratio: Fraction | None) -> float:
 
 
 def certificate(lifts: Lifts, notion: Cone | None = None) -> Certificate:
-    """The certificate of proven extremes.
+    """The certificate of exact extremes.
 
     >>> certificate(Lifts(Fraction(1, 2), Fraction(2), Fraction(4))).lip.__round__(6)
     0.693147
@@ -139,11 +140,11 @@ def certificate(lifts: Lifts, notion: Cone | None = None) -> Certificate:
     return Certificate(notion.name, lower, upper, ldp, level)
 
 
-def within(lifts: Lifts, budget: Budget, notion: Cone | None = None) -> bool:
-    """Whether proven extremes keep a budget, decided in exact arithmetic."""
+def keeps_budget(lifts: Lifts, budget: Budget, notion: Cone | None = None) -> bool:
+    """Whether exact extremes keep a budget, decided in exact arithmetic."""
     if notion is None or notion.bounds_lifts:
-        above = math.isinf(budget.lower) or lifts.lowest >= exp_above(-budget.lower)
-        return above and (math.isinf(budget.upper) or lifts.highest <= exp_below(budget.upper))
+        keeps_lower = math.isinf(budget.lower) or lifts.lowest >= exp_above(-budget.lower)
+        return keeps_lower and (math.isinf(budget.upper) or lifts.highest <= exp_below(budget.upper))
     bound = min(budget.lower, budget.upper)
     return math.isinf(bound) or (lifts.ratio is not None and lifts.ratio <= exp_below(bound))
 
@@ -159,9 +160,9 @@ def lifts(table: IntegerTable, prior: Known, secret: Secrets = None, notion: Con
     least, most = _mean_extremes(W, prior)
     if 0 in least:
         problem = "under one prior of the set, a possible report has probability zero"
-        raise CertificateError(f"cannot be certified: {problem}; remove that prior")
+        raise CertificateError(f"the table cannot be certified: {problem}; remove that prior")
     # The probability of each report, given each secret.
-    means: Exact = np.vstack([rows for rows, _ in secret_means(secret, W, prior.labels)])
+    means: ExactOrFloat = np.vstack([rows for rows, _ in secret_means(secret, W, prior.labels)])
     bottoms, tops = means.min(axis=0).tolist(), means.max(axis=0).tolist()
     lowest = min(Fraction(b) / m for b, m in zip(bottoms, most, strict=True))
     highest = max(Fraction(t) / m for t, m in zip(tops, least, strict=True))
@@ -191,16 +192,17 @@ def certify_table(
     priorveil.errors.CertificateError: the lower side is broken: secret 0, report 1, level 0.6931 above 0.69
     """
     budget, extremes = Budget.of(epsilon), lifts(table, prior, secret, notion)
-    proven = certificate(extremes, notion)
-    if within(extremes, budget, notion):
-        return proven
-    if proven.notion != "LIP":
+    levels = certificate(extremes, notion)
+    if keeps_budget(extremes, budget, notion):
+        return levels
+    if notion is not None and not notion.bounds_lifts:
         bound = min(budget.lower, budget.upper)
-        raise CertificateError(f"{proven.notion} level {proven.level:.6g} is above {bound:.6g}")
+        raise CertificateError(f"{levels.notion} level {levels.level:.6g} is above {bound:.6g}")
     # Floats only locate the breach; the decision was exact.
     down, up = LIP().worst(Channel.from_weights(table), as_known(prior), secret)
-    breach = up if proven.lip_upper > budget.upper else down
-    level, bound = getattr(proven, f"lip_{breach.side}"), getattr(budget, str(breach.side))
+    breach, level, bound = down, levels.lip_lower, budget.lower
+    if levels.lip_upper > budget.upper:
+        breach, level, bound = up, levels.lip_upper, budget.upper
     place = f"secret {breach.secret}, report {breach.report}, level {level:.4f} above {bound:.6g}"
     raise CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
 
@@ -227,7 +229,7 @@ def _mean_extremes(W: IntegerTable, prior: Known) -> tuple[list[Fraction], list[
     return [low for low, _ in pairs], [high for _, high in pairs]
 
 
-def _largest_ratio(groups: Sequence[Exact]) -> Fraction | None:
+def _largest_ratio(groups: Sequence[ExactOrFloat]) -> Fraction | None:
     """The largest ratio within a column of an array, or None where it is infinite."""
     largest = Fraction(1)
     for rows in groups:
@@ -260,18 +262,20 @@ def certified_table(
     P = prior.centre.probabilities
     _require_channel(Q, len(P))
     positive = np.maximum(Q, 0.0)  # a solver may leave negative entries, and reports that hardly ever happen
-    kept = positive[:, P @ positive > _NEVER]
-    clean = kept / kept.sum(axis=1, keepdims=True)
-    law = P @ clean
+    likely = positive[:, P @ positive > _NEGLIGIBLE]
+    channel = likely / likely.sum(axis=1, keepdims=True)
+    law = P @ channel
     for t in _MIXING_SHARES:
-        table = round_rows((1 - t) * clean + t * law)
+        table = round_rows((1 - t) * channel + t * law)
         extremes = lifts(table, prior, secret, notion)
-        if within(extremes, budget, notion):
+        if keeps_budget(extremes, budget, notion):
             return table, certificate(extremes, notion)
-    reached = certificate(extremes)
-    leak = f"it leaks {reached.lip_lower:.6g} downwards and {reached.lip_upper:.6g} upwards"
-    allowance = f"the budget is {budget.lower:.6g} and {budget.upper:.6g}"
-    raise CertificateError(f"the designed channel cannot be repaired: {leak}, {allowance}")
+    levels = certificate(extremes)
+    leak = f"its LIP levels are {levels.lip_lower:.6g} downwards and {levels.lip_upper:.6g} upwards"
+    limits = f"the budget is {budget.lower:.6g} and {budget.upper:.6g}"
+    raise CertificateError(
+        f"the designed channel breaks its budget, even mixed with its output law: {leak}, {limits}"
+    )
 
 
 def round_rows(Q: npt.NDArray[np.float64]) -> IntegerTable:
@@ -292,4 +296,6 @@ def _require_channel(Q: npt.NDArray[np.float64], size: int) -> None:
         raise CertificateError(problem)
     off = float(np.abs(np.maximum(Q, 0.0).sum(axis=1) - 1).max())
     if off > _ROW_TOLERANCE:
-        raise CertificateError(f"the solver did not return a channel: a row sums to one only up to {off:.2g}")
+        raise CertificateError(
+            f"the solver did not return a channel: the sum of a row is {off:.2g} away from one"
+        )

@@ -17,8 +17,8 @@ from priorveil.priors.labels import as_labels, label_positions
 from priorveil.priors.number_files import file_errors, read_matrix
 from priorveil.priors.prior import ReadOnly
 
-_ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
-_JOINT_ENTRIES = 50_000_000  # a joint channel larger than this is refused
+_ROW_TOLERANCE = 1e-9  # how far from one the sum of a row may be
+_MOST_JOINT_ENTRIES = 50_000_000  # of a joint channel: 400 MB of floats
 
 
 class Channel(ReadOnly):
@@ -107,11 +107,11 @@ class Channel(ReadOnly):
 
     def drop_unused(self) -> Channel:
         """The channel without the reports that no value ever sends."""
-        used = self.matrix.max(axis=0) > 0
-        if used.all():
+        is_possible = self.matrix.max(axis=0) > 0
+        if is_possible.all():
             return self
-        outputs = [label for label, u in zip(self.outputs, used, strict=True) if u]
-        return Channel(self.matrix[:, used], self.inputs, outputs)
+        outputs = [self.outputs[y] for y in np.flatnonzero(is_possible)]
+        return Channel(self.matrix[:, is_possible], self.inputs, outputs)
 
     def __matmul__(self, after: Channel | npt.ArrayLike) -> Channel:
         """Post-processing: the channel that passes its report through a second one.
@@ -126,7 +126,7 @@ class Channel(ReadOnly):
     def joint_with(self, other: Channel | npt.ArrayLike) -> Channel:
         """The joint channel of two reports about the same value, made with independent noise.
 
-        Rows are matched by the names of the values, where both channels have names.
+        Rows are matched by the labels of the values, if both channels have labels.
 
         >>> Channel.identity(2).joint_with(Channel.identity(2)).shape
         (2, 4)
@@ -134,14 +134,14 @@ class Channel(ReadOnly):
         second = Channel.of(other)
         rows = second._aligned_rows(self.inputs, "other", "one for each value")
         d, reports = self.shape[0], self.shape[1] * second.shape[1]
-        if d * reports > _JOINT_ENTRIES:
-            size = f"{d} x {reports} entries"
-            raise TooLarge(f"the joint channel would have {size}; the limit is {_JOINT_ENTRIES}")
+        if d * reports > _MOST_JOINT_ENTRIES:
+            size = f"{d:,} x {reports:,} entries"
+            raise TooLarge(f"the joint channel would have {size}; the limit is {_MOST_JOINT_ENTRIES:,}")
         joint = (self.matrix[:, :, None] * rows[:, None, :]).reshape(d, reports)
         return Channel(_rows_to_one(joint), self.inputs)
 
     def _aligned_rows(self, labels: tuple[Label, ...], argument: str, each: str) -> Array:
-        """The rows in the order of `labels`; as they are where one side has positions instead of names."""
+        """The rows in the order of `labels`; as they are if one side has no labels of its own."""
         if len(labels) != self.shape[0]:
             raise InvalidChannel(argument, self.shape, f"it needs {plural(len(labels), 'row')}, {each}")
         try:
@@ -182,11 +182,11 @@ class Channel(ReadOnly):
         >>> Channel.identity(["a", "b"]).align(Prior({"b": 0.75, "a": 0.25}))
         Prior({'a': 0.25, 'b': 0.75})
         """
-        known = Prior.of(prior)
-        if len(known) != self.shape[0]:
-            advice = f"the channel has {plural(self.shape[0], 'row')}"
-            raise InvalidChannel("prior", plural(len(known), "value"), advice)
-        return known.align_to(self.inputs)
+        prior = Prior.of(prior)
+        if len(prior) != self.shape[0]:
+            advice = f"{plural(len(prior), 'value')}; give {self.shape[0]}, one for each row of the channel"
+            raise InvalidChannel("prior", NOT_SHOWN, advice)
+        return prior.align_to(self.inputs)
 
 
 def _require_stochastic(Q: Array) -> None:
@@ -194,7 +194,7 @@ def _require_stochastic(Q: Array) -> None:
         raise InvalidChannel(f"matrix[{x}][{y}]", float(Q[x, y]), "probabilities are finite, zero or more")
     mass = Q.sum(axis=1)
     x = int(np.abs(mass - 1).argmax())
-    if abs(mass[x] - 1) > _ROWS_ADD_UP:
+    if abs(mass[x] - 1) > _ROW_TOLERANCE:
         hint = Hint("Channel.from_weights", purpose="for weights or rounded figures")
         advice = f"this row adds up to {mass[x]:.15g}, not to 1"
         raise InvalidChannel(f"matrix[{x}]", NOT_SHOWN, advice, hint)

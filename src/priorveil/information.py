@@ -1,4 +1,4 @@
-"""How much reports tell: variances of unbiased estimates, their bounds, and shares of the achievable gain."""
+"""How much reports tell: variances of unbiased estimates, their bounds, and shares of the possible gain."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 from priorveil.arrays import Array
 from priorveil.priors.budget import window_mass
 
+_OUTSIDE = 1e-9  # the part of a statistic, relatively, that reports may leave undetermined: it is rounding
+_ROUNDING = 1e-12  # how far a bound may be off in floats, relatively: it is lowered by this
+
 
 def gain_share(error: float, lower_bound: float, no_report: float, rounding: float | None = None) -> float:
-    """The share of the achievable gain that an error has: `(no_report - error) / (no_report - lower_bound)`.
+    """The share of the possible gain that an error reaches: `(no_report - error) / (no_report - lower_bound)`.
 
-    For an infinite `no_report` it is `lower_bound / error`. Where no more than `rounding` can be gained (by default a
-    hundred-billionth of `no_report`), nothing is lost.
+    For an infinite `no_report` it is `lower_bound / error`. It is one if the possible gain is not above `rounding` (by
+    default 1e-11 of `no_report`).
 
     >>> gain_share(error=3.0, lower_bound=2.0, no_report=6.0), gain_share(4.0, 3.0, math.inf)
     (0.75, 0.75)
@@ -23,10 +26,10 @@ def gain_share(error: float, lower_bound: float, no_report: float, rounding: flo
         return 0.0  # nothing is proven yet
     if math.isinf(no_report):
         return lower_bound / error if error > 0 else 1.0
-    achievable = no_report - lower_bound
-    if achievable <= (1e-11 * no_report if rounding is None else rounding):
+    possible_gain = no_report - lower_bound
+    if possible_gain <= (1e-11 * no_report if rounding is None else rounding):
         return 1.0
-    return (no_report - error) / achievable
+    return (no_report - error) / possible_gain
 
 
 def tangent(dimension: int) -> Array:
@@ -63,25 +66,26 @@ def variance(channel: Array, prior: Array, rows: Array | None = None) -> float:
 
 
 def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> float:
-    """As `variance`, from lifts (K, d) and weights."""
+    """As `variance`, for the lifts (K, d) of the reports and their probabilities, `weights`."""
     if columns.shape[1] == 1:
-        return 0.0  # one value: its frequency is known
+        return 0.0  # everybody has the only value
     if rows is None and len(columns) < columns.shape[1]:
         return math.inf  # fewer reports than values
     scaled = np.sqrt(weights)[:, None] * _tangent_coordinates(columns - 1.0)
     noise = rounding_noise(scaled.shape)
     if rows is None:
         singular = np.linalg.svd(scaled, compute_uv=False)
-        known = singular > noise * max(1.0, float(singular[0]))
-        return float((1 / singular**2).sum()) if known.all() else math.inf
+        nonzero = singular > noise * max(1.0, float(singular[0]))
+        return float((1 / singular**2).sum()) if nonzero.all() else math.inf
     _, singular, directions = np.linalg.svd(scaled, full_matrices=False)
-    known = singular > noise * max(1.0, float(singular[0]))
-    wanted = _tangent_coordinates(rows)
-    coordinates = wanted @ directions[known].T
-    lost, size = (np.abs(part).max(axis=1) for part in (wanted - coordinates @ directions[known], wanted))
-    if (lost > 1e-9 * size + noise * np.abs(rows).max(axis=1)).any():
+    nonzero = singular > noise * max(1.0, float(singular[0]))
+    statistics = _tangent_coordinates(rows)
+    coordinates = statistics @ directions[nonzero].T
+    outside = np.abs(statistics - coordinates @ directions[nonzero]).max(axis=1)
+    tolerance = _OUTSIDE * np.abs(statistics).max(axis=1) + noise * np.abs(rows).max(axis=1)
+    if (outside > tolerance).any():
         return math.inf
-    return float(((coordinates / singular[known]) ** 2).sum())
+    return float(((coordinates / singular[nonzero]) ** 2).sum())
 
 
 def rounding_noise(shape: tuple[int, ...]) -> float:
@@ -105,7 +109,7 @@ def variance_bound(P: Array, lo: float, hi: float) -> float:
     light = tau > P
     odds = tau / (1 - tau) if tau < 1 else math.inf
     bound = (P * (1 - P))[~light].sum() + (((1 - P[light]) ** 2).sum() * odds if light.any() else 0.0)
-    return float(bound) / (1 - lo) ** 2 * (1 - 1e-12)
+    return float(bound) / (1 - lo) ** 2 * (1 - _ROUNDING)
 
 
 def identifiable(Q: Array) -> bool:
@@ -117,12 +121,12 @@ def identifiable(Q: Array) -> bool:
     return math.isfinite(variance(Q, np.full(len(Q), 1 / len(Q))))
 
 
-def histogram_bound(own: Array, P: Array, lo: Array | float, upper: Array | float) -> Array:
-    """The closed-form bound on the error of a histogram, given `own = P (1 - P)`; of each row, if there are several."""
-    errors = np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * hi_minus_one(upper))
+def histogram_bound(variances: Array, P: Array, lo: Array | float, upper: Array | float) -> Array:
+    """The closed-form bound on the error of a histogram, from `variances = P (1 - P)`; for each of several priors."""
+    errors = np.maximum(variances * lo * (2 - lo), variances - P**2 * (1 - lo) * hi_minus_one(upper))
     return np.asarray(errors.sum(axis=-1))
 
 
 def hi_minus_one(upper: Array | float) -> Array:
-    """`hi - 1`, exact for small levels, and finite: beyond 700 no level is a bound."""
+    """`hi - 1`, exact for small levels, and finite: `e**700` bounds nothing, and larger powers overflow."""
     return np.asarray(np.expm1(np.minimum(upper, 700.0)))

@@ -47,9 +47,11 @@ class Breach:
 
 
 Breaches = tuple[Breach, ...]
-Exact = npt.NDArray[Any]  # an array of integers, fractions or floats
-Names = Sequence[Label]
-NamedRows = list[tuple[Exact, Names]]
+ExactOrFloat = npt.NDArray[
+    Any
+]  # an array of integers or fractions, to certify; of floats, to measure and design
+Labels = Sequence[Label]
+ComparedRows = list[tuple[ExactOrFloat, Labels]]  # arrays, each with the labels of its rows
 
 
 class Notion:
@@ -86,18 +88,20 @@ class Cone(Notion):
     It bounds the ratios within the columns of `compared_rows`; LIP, which bounds lifts, has its own inequalities.
     """
 
-    def compared_rows(self, columns: Exact, names: Names, prior: Known | None, secret: Secrets) -> NamedRows:
-        """The arrays of numbers to compare, made from the columns of a channel, and the names of their rows.
+    def compared_rows(
+        self, columns: ExactOrFloat, labels: Labels, prior: Known | None, secret: Secrets
+    ) -> ComparedRows:
+        """Arrays whose rows are compared with each other, made from the columns of a channel, and their labels.
 
         Columns of integers give exact numbers. By default it is the columns themselves.
         """
-        return [(columns, names)]
+        return [(columns, labels)]
 
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The two secrets and the report with the largest ratio."""
-        used = Channel.of(channel).drop_unused()
-        groups = self.compared_rows(used.matrix, used.inputs, prior, secret)
-        pairs = [_worst_pair(rows, names, used.outputs) for rows, names in groups]
+        channel = Channel.of(channel).drop_unused()
+        groups = self.compared_rows(channel.matrix, channel.inputs, prior, secret)
+        pairs = [_worst_pair(rows, labels, channel.outputs) for rows, labels in groups]
         return (max(pairs, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
@@ -142,22 +146,25 @@ class LIP(Cone):
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The secrets and reports at which the lift is smallest and largest."""
         channel, prior = _channel_and_prior(channel, prior, "LIP")
-        scenes = secret_means(secret, channel.matrix, channel.inputs)
-        means = np.vstack([rows for rows, _ in scenes])
-        names = [label for _, labels in scenes for label in labels]
+        groups = secret_means(secret, channel.matrix, channel.inputs)
+        means = np.vstack([rows for rows, _ in groups])
+        secrets = [label for _, labels in groups for label in labels]
         lowest, highest = prior.extremes(channel.matrix)
         with np.errstate(divide="ignore", invalid="ignore"):
             down = np.log(highest / means)
             up = np.where(means > 0, np.log(means / lowest), -np.inf)
-        return _breach("lower", down, names, channel.outputs), _breach("upper", up, names, channel.outputs)
+        return (
+            _largest_level("lower", down, secrets, channel.outputs),
+            _largest_level("upper", up, secrets, channel.outputs),
+        )
 
     def require_feasible(self, budget: Budget, prior: Known) -> None:
         """Every budget is feasible: the constant column has lift one."""
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`T r >= lo (p r)` and `T r <= hi (p r)`, for every secret and every corner of the prior set."""
-        scenes = secret_means(secret, np.eye(len(prior)), prior.labels)
-        pairs = [(row, p) for p in prior.vertices() for rows, _ in scenes for row in rows]
+        groups = secret_means(secret, np.eye(len(prior)), prior.labels)
+        pairs = [(row, p) for p in prior.vertices() for rows, _ in groups for row in rows]
         down = [row - budget.lo * p for row, p in pairs if math.isfinite(budget.lower)]
         up = [budget.hi * p - row for row, p in pairs if math.isfinite(budget.hi)]
         return np.array(down + up).reshape(-1, len(prior))
@@ -192,14 +199,16 @@ class Pufferfish(Cone):
     pairs: tuple[tuple[int, int], ...] | None = None
 
     def __init__(self, pairs: Iterable[tuple[int, int]] | None = None) -> None:
-        whole = None if pairs is None else tuple((int(g), int(h)) for g, h in pairs)
-        object.__setattr__(self, "pairs", whole)
+        integers = None if pairs is None else tuple((int(g), int(h)) for g, h in pairs)
+        object.__setattr__(self, "pairs", integers)
 
-    def compared_rows(self, columns: Exact, names: Names, prior: Known | None, secret: Secrets) -> NamedRows:
+    def compared_rows(
+        self, columns: ExactOrFloat, labels: Labels, prior: Known | None, secret: Secrets
+    ) -> ComparedRows:
         """The means of the columns given the secrets of each pair, in every scenario."""
         return [
-            (means[group], [labels[g] for g in group])
-            for means, labels in secret_means(secret, columns, names)
+            (means[group], [secrets[g] for g in group])
+            for means, secrets in secret_means(secret, columns, labels)
             for group in self._groups(len(means))
         ]
 
@@ -212,7 +221,7 @@ class Pufferfish(Cone):
         """The secrets to compare with each other: each pair, or all at once where no pairs are given."""
         for pair in self.pairs or ():
             if not all(0 <= g < size for g in pair):
-                advice = f"a pair holds two numbers of secrets, from 0 to {size - 1}"
+                advice = f"give two secrets by their positions, from 0 to {size - 1}"
                 raise InvalidInput("pairs", pair, advice)
         return [list(range(size))] if self.pairs is None else [list(pair) for pair in self.pairs]
 
@@ -264,18 +273,22 @@ class DI(Cone):
     def require_feasible(self, budget: Budget, prior: Known) -> None:
         """Raise an error if the prior alone breaks the level: posteriors are compared."""
         super().require_feasible(budget, prior)
-        own = self.epsilon(Channel(np.ones((len(prior), 1))), prior)
-        if own > min(budget.lower, budget.upper):
-            raise Infeasible(f"the prior alone has a DI level of {own:.4g}: ask for more, or for LIP")
+        level = self.epsilon(Channel(np.ones((len(prior), 1))), prior)
+        if level > min(budget.lower, budget.upper):
+            message = f"the prior alone has a DI level of {level:.4g}"
+            raise Infeasible(f"{message}: use a larger epsilon, or design for LIP")
 
-    def compared_rows(self, columns: Exact, names: Names, prior: Known | None, secret: Secrets) -> NamedRows:
+    def compared_rows(
+        self, columns: ExactOrFloat, labels: Labels, prior: Known | None, secret: Secrets
+    ) -> ComparedRows:
         """The joint probabilities of values and reports, at every corner of a prior set."""
         assert prior is not None
         if columns.dtype.kind == "f":
-            return [(p[:, None] * columns, names) for p in prior.vertices()]
+            return [(p[:, None] * columns, labels) for p in prior.vertices()]
         if not isinstance(prior, Prior):
-            raise InvalidInput("prior", prior, "differential identifiability is certified for one prior")
-        return [(np.array(prior.weights, dtype=object)[:, None] * columns, names)]
+            advice = "differential identifiability is certified for one prior: give a Prior"
+            raise InvalidInput("prior", prior, advice)
+        return [(np.array(prior.weights, dtype=object)[:, None] * columns, labels)]
 
 
 class LipSides:
@@ -345,19 +358,19 @@ def leakage(
     MIL             0.4055  best guess, averaged over reports, any prior
     MIP             0.1308  mutual information, in nats
     """
-    used, known = _channel_and_prior(channel, prior, "leakage")
-    lower, upper = LIP().sides(used, known, secret)
+    channel, prior = _channel_and_prior(channel, prior, "leakage")
+    lower, upper = LIP().sides(channel, prior, secret)
     di = None
     with suppress(TooLarge):
-        di = DI().epsilon(used, known)
+        di = DI().epsilon(channel, prior)
     return Leakage(
         lip_lower=lower,
         lip_upper=upper,
-        ldp=LDP().epsilon(used),
-        mil=MIL().epsilon(used),
-        mip=MIP().epsilon(used, known) if known.members else None,
+        ldp=LDP().epsilon(channel),
+        mil=MIL().epsilon(channel),
+        mip=MIP().epsilon(channel, prior) if prior.members else None,
         di=di,
-        pufferfish=Pufferfish().epsilon(used, known, secret),
+        pufferfish=Pufferfish().epsilon(channel, prior, secret),
     )
 
 
@@ -375,8 +388,8 @@ def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: Known)
     with suppress(TooLarge), np.errstate(divide="ignore"):
         di = ldp + max(float(np.log(p.max() / p.min())) for p in prior.vertices())
     lo, hi = math.exp(-lip_lower), math.exp(lip_upper)
-    high = float(window_mass(lo, hi))  # how often a lift is `hi`, if it is never in between
-    mip = high * hi * lip_upper - (1 - high) * lo * (lip_lower if lo > 0 else 0.0)
+    share_high = float(window_mass(lo, hi))  # of reports with lift `hi`, if all others have lift `lo`
+    mip = share_high * hi * lip_upper - (1 - share_high) * lo * (lip_lower if lo > 0 else 0.0)
     return Leakage(
         lip_lower=lip_lower,
         lip_upper=lip_upper,
@@ -425,22 +438,25 @@ def _channel_and_prior(
     A set of priors must have that order already.
     """
     if prior is None:
-        raise InvalidInput("prior", None, f"{measure} is measured against a prior: give one, or a PriorSet")
-    used, known = Channel.of(channel).drop_unused(), as_known(prior)
-    if isinstance(known, Prior):
-        return used, used.align(known)
-    if used.align(known.centre).labels != known.labels:
-        raise InvalidInput("prior", known.labels[:5], "give its values in the order of the channel's")
-    return used, known
+        raise InvalidInput(
+            "prior", None, f"{measure} is measured against a prior: give a Prior or a PriorSet"
+        )
+    channel, prior = Channel.of(channel).drop_unused(), as_known(prior)
+    if isinstance(prior, Prior):
+        return channel, channel.align(prior)
+    if channel.align(prior.centre).labels != prior.labels:
+        advice = "list the values of the set in the order of the channel's inputs"
+        raise InvalidInput("prior", prior.labels[:5], advice)
+    return channel, prior
 
 
-def secret_means(secret: Secrets, columns: Exact, names: Names) -> NamedRows:
-    """For each scenario, the means of the columns given each secret (`Pr(y | g)`), and the secrets' names.
+def secret_means(secret: Secrets, columns: ExactOrFloat, labels: Labels) -> ComparedRows:
+    """For each scenario, the means of the columns given each secret (`Pr(y | g)`), and the labels of the secrets.
 
     Without a secret the value itself is the secret, and the columns are the means. Those of integers are exact.
     """
     if secret is None:
-        return [(columns, names)]
+        return [(columns, labels)]
     for s in scenarios(secret):
         if s.rows.shape[1] != len(columns):
             advice = f"its rows need {len(columns)} numbers, one for each value"
@@ -449,18 +465,18 @@ def secret_means(secret: Secrets, columns: Exact, names: Names) -> NamedRows:
     return [(s.exact_means(columns) if exact else s.rows @ columns, s.labels) for s in scenarios(secret)]
 
 
-def _breach(side: str, levels: Array, names: Names, outputs: Names) -> Breach:
+def _largest_level(side: str, levels: Array, secrets: Labels, outputs: Labels) -> Breach:
     g, y = divmod(int(np.argmax(levels)), len(outputs))
-    return Breach(side, names[g], outputs[y], max(0.0, float(levels[g, y])))
+    return Breach(side, secrets[g], outputs[y], max(0.0, float(levels[g, y])))
 
 
-def _worst_pair(columns: Array, names: Names, outputs: Names) -> Breach:
+def _worst_pair(columns: Array, labels: Labels, outputs: Labels) -> Breach:
     """The largest ratio within a column; columns that are all zero do not count."""
     largest, smallest = columns.max(axis=0), columns.min(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         levels = np.where(largest > 0, np.log(largest / smallest), 0.0)
     y = int(levels.argmax())
-    top, bottom = names[int(columns[:, y].argmax())], names[int(columns[:, y].argmin())]
+    top, bottom = labels[int(columns[:, y].argmax())], labels[int(columns[:, y].argmin())]
     return Breach(None, top, outputs[y], float(levels[y]), bottom)
 
 

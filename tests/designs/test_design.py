@@ -861,7 +861,7 @@ class TestLinear:
             (pv.Prior.uniform(32), np.tri(32), 1.0, 0.975),
             (pv.Prior.uniform(32), np.tri(32), 2.0, 0.995),
             (pv.Prior.zipf(32), np.tri(32), 1.0, 0.98),
-            (BITS, pv.Linear.margins(BITS, itertools.combinations("abcde", 2)).matrix, 1.0, 0.96),
+            (BITS, pv.Linear.margins(BITS, itertools.combinations("abcde", 2)).matrix.rows, 1.0, 0.96),
         ],
     )
     def test_much_is_proven_for_32_values(
@@ -994,7 +994,9 @@ class TestLinear:
             assert plan.mechanism.kind == "orders" and plan.certificate.lip <= 1.0
             information = np.array([plan.mechanism.information_times(unit) for unit in np.eye(6)])
             spread = np.linalg.inv(information) - np.outer(prior.probabilities, prior.probabilities)
-            assert plan.expected_mse == pytest.approx(np.trace(query.matrix @ spread @ query.matrix.T))
+            assert plan.expected_mse == pytest.approx(
+                np.trace(query.matrix.rows @ spread @ query.matrix.rows.T)
+            )
             assert plan.expected_mse <= query.error(plan.channel, prior)  # cells are coarser than reports
             assert (plan.std_error(1) ** 2).sum() == pytest.approx(plan.expected_mse, rel=1e-6)
 
@@ -1025,7 +1027,7 @@ class TestLinear:
         found = plan.estimate(tally)
         assert found.labels == ("low", "high") and len(found.std_error) == 2
         posterior = plan.channel.posterior(plan.prior) @ tally.counts
-        assert found.values == pytest.approx(query.matrix @ posterior)
+        assert found.values == pytest.approx(query.matrix.rows @ posterior)
 
     def test_a_plan_file_keeps_the_query(self, tmp_path: Path) -> None:
         query = pv.Linear([[1, 1, 0], [0, 1, 1]], names=("low", "high"))

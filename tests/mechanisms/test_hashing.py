@@ -15,7 +15,7 @@ import priorveil as pv
 from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil import LIP
-from priorveil.certify import TOTAL, lifts, within
+from priorveil.certify import TOTAL, keeps_budget, lifts
 from priorveil.channels import Channel
 from priorveil.designs.encodings import best_pool, group_bins
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput
@@ -118,7 +118,7 @@ def test_a_light_group_is_found_out() -> None:
     prior, budget = Prior.zipf(30), Budget(1.0)
     fresh = int(np.exp(-1.0) * TOTAL) + (1 << 20)
     pool = PooledHash(prior.weights, np.arange(4), np.tile(np.arange(8), (4, 1)), fresh)
-    assert not within(pool.lifts(prior, None, LIP()), budget)
+    assert not keeps_budget(pool.lifts(prior, None, LIP()), budget)
     with pytest.raises(Infeasible):
         pool.lifts(PriorSet([prior, prior]), None, LIP())
 
@@ -207,7 +207,7 @@ def test_pools_keep_their_budget_and_tell_what_they_say(size: int, epsilon: floa
         parts = np.array(list(product((0, 1), repeat=min(size, 10)))) @ prior.probabilities[:10]
         assert size <= 10 and not ((parts > budget.tau + 1e-8) & (1 - parts > budget.tau + 1e-8)).any()
         return
-    assert within(pool.lifts(prior, None, LIP()), budget)
+    assert keeps_budget(pool.lifts(prior, None, LIP()), budget)
     error = Histogram().error(Channel(pool.matrix), prior)
     assert 1 - gain == pytest.approx(error, abs=1e-9)
     assert error >= Histogram().closed_form_bound(prior, budget) - 1e-12

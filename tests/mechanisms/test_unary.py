@@ -14,7 +14,7 @@ from scipy.stats import chisquare, kstest
 from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil import LIP, Histogram
-from priorveil.certify import TOTAL, Lifts, within
+from priorveil.certify import TOTAL, Lifts, keeps_budget
 from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_reports, kernels
@@ -274,9 +274,9 @@ def test_designs_keep_and_use_their_budget(size: int, lower: float, upper: float
     prior, budget = random_prior(size, seed), Budget(lower, upper)
     design = best_within(prior, budget)
     lifts = design.lifts(prior, None, LIP())
-    assert within(lifts, budget)
+    assert keeps_budget(lifts, budget)
     tighter = Budget(lower * 0.999, upper * 0.999)
-    assert not within(lifts, tighter)
+    assert not keeps_budget(lifts, tighter)
     P, R = prior.probabilities, float(design.odds)
     nothing, error = 1 - float(P @ P), posterior_form(design.law, P).variances(None).sum()
     for q01 in np.linspace(0.01, 0.99, 25):
@@ -299,7 +299,7 @@ def test_a_set_of_priors_is_certified_for_its_rarest_value() -> None:
     assert design.lifts(members, None, LIP()) == Lifts(lowest, highest, R, R)
     assert smallest_mass(members) == min(smallest_mass(Prior([0.3, 0.7])), smallest_mass(Prior([0.9, 0.1])))
     for prior in (Prior([0.3, 0.7]), Prior([0.9, 0.1])):
-        assert within(design.lifts(prior, None, LIP()), Budget(1.0))
+        assert keeps_budget(design.lifts(prior, None, LIP()), Budget(1.0))
 
 
 def test_odds_never_exceed_the_limit_and_come_close() -> None:

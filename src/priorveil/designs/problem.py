@@ -205,7 +205,7 @@ class Problem:
     def certified_plan(self, mechanism: Mechanism, expected: float, method: str, why: str) -> Plan:
         """The plan of a mechanism; refused if its exact certificate does not hold."""
         extremes = mechanism.lifts(self.prior, self.secret, self.notion)
-        if not certify.within(extremes, self.budget, self.notion):
+        if not certify.keeps_budget(extremes, self.budget, self.notion):
             hint = Hint("method", "columns")
             raise CertificateError(f"the {method} mechanism breaks its budget after rounding", hint)
         return self.plan(mechanism, certify.certificate(extremes, self.notion), expected, 0.0, method, why)

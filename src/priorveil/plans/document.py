@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from priorveil.certify import Certificate, certificate, within
+from priorveil.certify import Certificate, certificate, keeps_budget
 from priorveil.errors import PlanError, PriorveilError, UnknownVersion, short_repr
 from priorveil.mechanisms import MECHANISMS
 from priorveil.notions import Secrets, read_notion, scenarios
@@ -163,7 +163,7 @@ def prove(plan: Plan, document: Mapping[str, Json]) -> None:
         sizes = f"it is for {plan.mechanism.size} values, the plan has {len(plan.labels)}"
         raise PlanError("mechanism", sizes)
     lifts = read_field("mechanism", lambda: plan.mechanism.lifts(plan.prior, plan.secret, plan.notion))
-    if not within(lifts, plan.budget, plan.notion):
+    if not keeps_budget(lifts, plan.budget, plan.notion):
         raise PlanError("certificate", "the mechanism leaks more than its budget: do not run it")
     if certificate(lifts, plan.notion) != plan.certificate:
         raise PlanError("certificate", "the stated levels are not those of the mechanism")
