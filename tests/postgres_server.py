@@ -13,6 +13,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from patience import PATIENCE
+
 _PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
 
@@ -57,14 +59,14 @@ class PostgresServer:
         return ["runuser", "-u", "postgres", "--"]
 
     def _run(self, command: list[str]) -> None:
-        subprocess.run([*self._as, *command], check=True, capture_output=True, cwd="/", timeout=60)
+        subprocess.run([*self._as, *command], check=True, capture_output=True, cwd="/", timeout=PATIENCE)
 
     def start(self) -> None:
         chosen = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
         options = ["-w", "-o", f"-p {self.port} {chosen}", "-l", f"{self.data}/log"]
         command = [*self._as, _binary("pg_ctl"), "-D", str(self.data), *options, "start"]
         nothing = subprocess.DEVNULL  # the server must not hold our pipes
-        subprocess.run(command, check=True, stdout=nothing, stderr=nothing, cwd="/", timeout=60)
+        subprocess.run(command, check=True, stdout=nothing, stderr=nothing, cwd="/", timeout=PATIENCE)
 
     def stop(self, mode: str = "immediate") -> None:
         self._run([_binary("pg_ctl"), "-D", str(self.data), "-w", "-m", mode, "stop"])

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-_TIMEOUT = 120  # seconds
+from patience import PATIENCE
 
 
 class Terminal:
@@ -33,7 +33,7 @@ class Terminal:
 
     def until(self, text: str) -> None:
         """Read until this text appears; `""` reads to the end."""
-        end = time.monotonic() + _TIMEOUT
+        end = time.monotonic() + PATIENCE
         while not text or text not in self.output:
             assert select.select([self.master], [], [], max(0, end - time.monotonic()))[0], self.output
             try:

@@ -22,6 +22,7 @@ from selenium.common.exceptions import StaleElementReferenceException
 
 import priorveil as pv
 from browser.steps import TOKEN
+from patience import PATIENCE
 from priorveil.collect.campaign import Campaign, ask, read_time
 from priorveil.collect.wire import fresh_id, report_to_json
 from priorveil.curator.app import create_app
@@ -55,17 +56,24 @@ class Curator:
             {"id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, report)}
             for report in reports
         ]
-        response = httpx.post(f"{self.url}/v1/campaigns/{campaign.id}/reports", json={"reports": sent})
+        response = httpx.post(
+            f"{self.url}/v1/campaigns/{campaign.id}/reports", json={"reports": sent}, timeout=PATIENCE
+        )
         assert response.json() == {"accepted": len(values), "refused": []}
 
     def counters(self, name: str) -> dict[str, Any]:
         place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/counters"
-        found: dict[str, Any] = httpx.get(place, headers={"authorization": f"Bearer {TOKEN}"}).json()
+        found: dict[str, Any] = httpx.get(
+            place, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE
+        ).json()
         return found
 
     def close(self, name: str) -> None:
         place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/close"
-        assert httpx.post(place, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+        assert (
+            httpx.post(place, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE).status_code
+            == 200
+        )
 
     def answer_page(self, name: str) -> str:
         return f"{self.url}/answer/{self.campaigns[name].id}"
@@ -151,10 +159,10 @@ def serving(path: Path) -> Iterator[Curator]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
-    assert started.wait(20), "the curator did not start"
+    assert started.wait(PATIENCE), "the curator did not start"
     yield Curator(f"http://127.0.0.1:{address[1]}", campaigns)
     loop.call_soon_threadsafe(stop.set)
-    thread.join(timeout=20)
+    thread.join(timeout=PATIENCE)
 
 
 def axe() -> str:
@@ -174,9 +182,9 @@ class Browser:
     def open(self, url: str) -> None:
         self.driver.get(url)
 
-    def see(self, css: str, text: str = "", seconds: float = 15.0) -> Any:
+    def see(self, css: str, text: str = "") -> Any:
         """The first element that matches and shows the text, once it is there."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             try:
                 for element in self.driver.find_elements("css selector", css):
@@ -188,9 +196,9 @@ class Browser:
         page = self.driver.find_element("css selector", "body").text
         raise AssertionError(f"no {css!r} with {text!r} on the page:\n{page}")
 
-    def gone(self, css: str, seconds: float = 15.0) -> bool:
+    def gone(self, css: str) -> bool:
         """Whether nothing matches any more, before long."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + PATIENCE
         while self.driver.find_elements("css selector", css) and time.monotonic() < end:
             time.sleep(0.03)
         return not self.driver.find_elements("css selector", css)

@@ -305,7 +305,7 @@ def test_a_report_that_cannot_be_delivered_is_kept(browser: Any, curator: Any) -
     report = shown(browser)
     browser.offline(True)
     browser.click("button", "Send")
-    browser.see(STEPS, "Not sent yet", seconds=30)
+    browser.see(STEPS, "Not sent yet")
     browser.picture("answer-undelivered-light")
     assert stored(browser) == [{**report, "delivered": False}]
     browser.offline(False)
@@ -323,7 +323,7 @@ def test_a_report_that_was_cleared_away_is_not_said_to_have_arrived(browser: Any
     count = curator.counters("few")["reports"]["everyone"]
     browser.offline(True)
     browser.click("button", "Send")
-    browser.see(STEPS, "Not sent yet", seconds=30)
+    browser.see(STEPS, "Not sent yet")
     browser.offline(False)
     browser.forget()
     browser.click("button", "Try again")
@@ -570,7 +570,7 @@ BREAKING = """
 def test_a_download_that_breaks_off_is_not_called_tampering(browser: Any, curator: Any) -> None:
     with running_first(browser, BREAKING.replace("PLACE", curator.campaigns["work"].id)):
         browser.open(curator.answer_page("work"))
-        browser.see(STEPS, "No connection", seconds=30)
+        browser.see(STEPS, "No connection")
     with running_first(browser, BREAKING.replace("PLACE", "/status")):
         browser.open(curator.answer_page("work"))
         browser.see("#question", "What kind of work do you do?")

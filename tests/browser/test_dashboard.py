@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from typing import Any
 
 import httpx
 import pytest
 
 from browser.steps import ENTER, TAB, TOKEN, sign_in
+from patience import PATIENCE, wait_until
 
 HEADING = "main h1"
 
@@ -128,10 +128,7 @@ def test_counts_are_live(browser: Any, curator: Any) -> None:
     sign_in(browser, curator, "work")
     before = reports(browser)
     curator.answered("work", [0] * 25, seed=2)
-    end = time.monotonic() + 15
-    while reports(browser) != before + 25 and time.monotonic() < end:
-        time.sleep(0.1)
-    assert reports(browser) == before + 25
+    wait_until(lambda: reports(browser) == before + 25, "the new reports are shown")
     assert browser.run("return document.querySelector('[role=status]').textContent").endswith("reports")
 
 
@@ -143,9 +140,9 @@ def test_few_reports_give_no_estimate(browser: Any, curator: Any) -> None:
 
 def estimates(curator: Any, name: str, cohort: int = 0) -> dict[str, Any]:
     place = f"{curator.url}/v1/campaigns/{curator.campaigns[name].id}/estimates"
-    found: dict[str, Any] = httpx.get(place, headers={"authorization": f"Bearer {TOKEN}"}).json()["cohorts"][
-        cohort
-    ]
+    found: dict[str, Any] = httpx.get(
+        place, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE
+    ).json()["cohorts"][cohort]
     return found
 
 
@@ -238,9 +235,7 @@ def test_reports_can_be_downloaded(browser: Any, curator: Any) -> None:
     sign_in(browser, curator, "leaning")
     browser.click("#download")
     path = browser.downloads / f"{curator.campaigns['leaning'].id[:12]}.parquet"
-    end = time.monotonic() + 15
-    while not path.exists() and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(path.exists, "the file is there")
     assert parquet.read_table(path).num_rows == 350
 
 
@@ -251,9 +246,7 @@ def test_cohorts_are_shown_together_and_apart(browser: Any, curator: Any) -> Non
     assert len(_rows(browser)) == 2
     both = _rows(browser)
     browser.see("#cohort").send_keys("north")
-    end = time.monotonic() + 10
-    while _rows(browser) == both and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: _rows(browser) != both, "the rows of the cohort are shown")
     assert _rows(browser)[0][3] == "8.0 %"
     browser.picture("dashboard-cohorts-light")
 

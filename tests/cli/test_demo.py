@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE, wait_until
 from priorveil.cli import demo
 from priorveil.collect.campaign import ask
 from priorveil.priors import Prior
@@ -107,22 +108,16 @@ def staying(httpx: object, tmp_path: Path) -> Iterator[Terminal]:
         os.close(terminal.master)
 
 
-def gone(httpx: object, url: str) -> bool:
-    """Whether the server stops answering within a short time."""
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        try:
-            httpx.get(f"{url}/healthz", trust_env=False)  # type: ignore[attr-defined]
-        except httpx.TransportError:  # type: ignore[attr-defined]
-            return True
-        time.sleep(0.05)
-    return False
+def refuses_connections(url: str) -> bool:
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.socket() as line:
+        return line.connect_ex((host, int(port))) != 0
 
 
 def test_the_dashboard_stays_until_interrupted(staying: Terminal, httpx: object, tmp_path: Path) -> None:
     url, token = address(staying), re.findall(r"its token:\S*\s+(\S{32})\s", staying.output)[0]
     headers = {"authorization": f"Bearer {token}"}
-    found = httpx.get(f"{url}/v1/campaigns", headers=headers, trust_env=False)  # type: ignore[attr-defined]
+    found = httpx.get(f"{url}/v1/campaigns", headers=headers, trust_env=False, timeout=PATIENCE)  # type: ignore[attr-defined]
     assert [campaign["question"] for campaign in found.json()["campaigns"]] == ["For whom do you work?"]
     staying.process.send_signal(signal.SIGINT)
     staying.until("")
@@ -130,7 +125,7 @@ def test_the_dashboard_stays_until_interrupted(staying: Terminal, httpx: object,
     assert "Traceback" not in staying.output and staying.output.rstrip("\x1b[0m\r\n ").endswith(
         "has stopped."
     )
-    assert gone(httpx, url)
+    wait_until(lambda: refuses_connections(url), "the server is gone")
     assert list(tmp_path.glob("priorveil-demo-*")) == []
 
 
@@ -147,7 +142,7 @@ def test_interrupted_while_devices_answer_it_ends_in_one_line(httpx: object, tmp
 
 def test_the_curator_does_not_outlive_the_demo(staying: Terminal, httpx: object) -> None:
     staying.process.kill()
-    assert gone(httpx, address(staying))
+    wait_until(lambda: refuses_connections(address(staying)), "the server is gone")
 
 
 def test_a_terminal_without_a_browser_is_not_kept_waiting(httpx: object) -> None:

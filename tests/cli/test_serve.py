@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 from curator.test_api import reports
 from curator.test_stores import group
+from patience import PATIENCE
 from postgres_server import PostgresServer, free_port
 from priorveil.cli import commands, run
 from priorveil.collect.campaign import Campaign
@@ -67,7 +68,7 @@ def test_serve_shows_its_token_once_and_ends_politely(tmp_path: Path) -> None:
         assert process.stderr is not None and process.stdout is not None
         assert f"listening on http://127.0.0.1:{options[-1]}/dashboard " in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=40)
+        output, _ = process.communicate(timeout=PATIENCE)
         shown.append(output)
     assert [text.startswith("curator token (shown once): ") for text in shown] == [True, False, True]
     secret = shown[0].split()[-1].encode()
@@ -250,7 +251,7 @@ def test_the_password_of_a_database_is_not_told(postgres: PostgresServer, shape:
     assert process.stderr is not None
     line = process.stderr.readline()
     process.send_signal(signal.SIGTERM)
-    _, rest = process.communicate(timeout=40)
+    _, rest = process.communicate(timeout=PATIENCE)
     assert "reports go to postgresql://postgres" in line
     assert "***" in line and "hunter2" not in line + rest
 
@@ -261,10 +262,10 @@ def test_ctrl_c_ends_the_server_quietly(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     place = process.stderr.readline().split()[2]
-    page = httpx.get(place, verify=False, trust_env=False, timeout=30)
+    page = httpx.get(place, verify=False, trust_env=False, timeout=PATIENCE)
     assert page.status_code == 200 and "html" in page.headers["content-type"]
     process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=40)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert (process.returncode, complaint) == (0, "")
 
 
@@ -281,7 +282,10 @@ def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Camp
     count = [10]
 
     def send() -> None:
-        with httpx.Client(verify=False, trust_env=False, timeout=30) as http, suppress(httpx.TransportError):
+        with (
+            httpx.Client(verify=False, trust_env=False, timeout=PATIENCE) as http,
+            suppress(httpx.TransportError),
+        ):
             while http.post(place, json={"reports": reports(campaign, 5)}).status_code == 200:
                 count[0] += 5
                 acknowledged.release()
@@ -289,18 +293,18 @@ def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Camp
     sender = threading.Thread(target=send)
     sender.start()
     host, _, port = base.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as endless:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as endless:
         head = f"POST {place} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
         endless.sendall(f"{head}transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n".encode())
         for _ in range(20):
-            assert acknowledged.acquire(timeout=30)
+            assert acknowledged.acquire(timeout=PATIENCE)
         process.send_signal(signal.SIGINT)
         with suppress(ConnectionError):
             while True:  # until it has heard
-                socket.create_connection((host, int(port)), timeout=30).close()
+                socket.create_connection((host, int(port)), timeout=PATIENCE).close()
         process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=40)
-    sender.join(30)
+        _, complaint = process.communicate(timeout=PATIENCE)
+    sender.join(PATIENCE)
     assert (process.returncode, complaint.split()) == (130, ["stopped"])
     status, output, _ = ended("recount", "--store", store_url)
     assert status == 0 and output.startswith("all tallies agree with the reports: 1 campaign, ")
@@ -311,7 +315,7 @@ def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Camp
 def test_serving_without_the_extra_names_it(tmp_path: Path, library: str) -> None:
     code = f"import sys; sys.modules[{library!r}] = None; from priorveil.__main__ import main; main(sys.argv[1:])"
     told = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
-    left = subprocess.run(told, capture_output=True, text=True, check=False, timeout=60)
+    left = subprocess.run(told, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert left.returncode == 2
     assert left.stderr == f"error: {library} is not installed: pip install 'priorveil[serve]'\n"
 
@@ -322,7 +326,7 @@ def test_where_files_cannot_be_locked_another_store_is_named(tmp_path: Path) -> 
         "import sys; from priorveil import cli, files; files._LOCKS = False; sys.exit(cli.run(sys.argv[1:]))"
     )
     told = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
-    left = subprocess.run(told, capture_output=True, text=True, check=False, timeout=60)
+    left = subprocess.run(told, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert left.returncode == 2
     assert "cannot be locked on this system" in left.stderr and "PostgreSQL" in left.stderr
     assert len(left.stderr.splitlines()) == 1

@@ -11,7 +11,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
+from patience import wait_until
 
 pa = pytest.importorskip("pyarrow")
 
@@ -705,10 +705,12 @@ def fed(folder: Path, **options: Any) -> subprocess.Popen[bytes]:
     for _ in range(4):
         writer.write_batch(batch)
     running.stdin.flush()
-    deadline = time.monotonic() + 60
-    while not any(p.stat().st_size > 10_000 for p in folder.glob(".r.parquet.*.part")):
-        assert time.monotonic() < deadline and running.poll() is None, "it never began to write"
-        time.sleep(0.02)
+
+    def writing() -> bool:
+        assert running.poll() is None
+        return any(part.stat().st_size > 10_000 for part in folder.glob(".r.parquet.*.part"))
+
+    wait_until(writing, "a part is written")
     return running
 
 

@@ -19,6 +19,7 @@ import pytest
 
 from conftest import PRIOR
 from local_server import Server
+from patience import PATIENCE
 from priorveil import Prior
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.client import (
@@ -52,12 +53,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def put_up(server: Server, campaign: Campaign) -> str:
     base = f"http://127.0.0.1:{server.port}"
-    made = httpx.post(f"{base}/v1/campaigns", content=campaign.to_json(), headers=HEADER, verify=False)
+    made = httpx.post(
+        f"{base}/v1/campaigns", content=campaign.to_json(), headers=HEADER, verify=False, timeout=PATIENCE
+    )
     return base + str(made.json()["url"])
 
 
 def counted(url: str) -> dict[str, int]:
-    found = httpx.get(f"{url}/counters", headers=HEADER, verify=False).json()
+    found = httpx.get(f"{url}/counters", headers=HEADER, verify=False, timeout=PATIENCE).json()
     return dict(found["reports"])
 
 
@@ -211,7 +214,7 @@ def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.json")) == []
     early = ask("Closed early?", PRIOR)
     url = put_up(server, early)
-    httpx.post(f"{url}/close", headers=HEADER, verify=False)
+    httpx.post(f"{url}/close", headers=HEADER, verify=False, timeout=PATIENCE)
     with Client(url, state=tmp_path) as client:
         for _ in range(2):
             with pytest.raises(ReportRefused, match="closed"):

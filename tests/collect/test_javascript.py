@@ -17,6 +17,7 @@ import pytest
 import priorveil as pv
 from byte_source import BytesSource
 from forged_documents import forged_documents
+from patience import PATIENCE
 from priorveil.collect.campaign import Campaign, ask, read_time
 from priorveil.collect.wire import report_to_json
 from priorveil.errors import Infeasible, PlanError, PriorveilError, TooLarge
@@ -49,7 +50,7 @@ def node() -> list[str]:
 
 def test_the_client_passes_its_tests() -> None:
     ran = subprocess.run(
-        [*node(), "--test", "test/"], cwd=CLIENT, capture_output=True, text=True, timeout=120
+        [*node(), "--test", "test/"], cwd=CLIENT, capture_output=True, text=True, timeout=PATIENCE
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "# pass 0" not in ran.stdout
@@ -59,12 +60,12 @@ def test_there_is_one_copy_and_the_wheel_serves_it(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="hatchling is not installed: pip install hatchling")
     [client] = [*CLIENT.glob("*.js"), *ROOT.glob("src/**/priorveil.js")]
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=PATIENCE)
     [wheel] = tmp_path.glob("*.whl")
     unpacked = tmp_path / "installed"
     zipfile.ZipFile(wheel).extractall(unpacked)
     asked = subprocess.run(
-        [sys.executable, "-c", SERVED, str(unpacked)], cwd=unpacked, capture_output=True, timeout=60
+        [sys.executable, "-c", SERVED, str(unpacked)], cwd=unpacked, capture_output=True, timeout=PATIENCE
     )
     assert asked.returncode == 0, asked.stderr.decode()
     assert asked.stdout == client.read_bytes()
@@ -98,7 +99,7 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
         code, changed = re.subn(r'"https://curator[^"]+"', json.dumps(place), example)
         command = [*node(), "--input-type=module", "-e", code]
         for told in ("true false\n", "true true\n"):  # the second time it replays
-            ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
             assert (changed, ran.returncode) == (1, 0), ran.stderr
             assert ran.stdout.startswith("What kind of work do you do?") and ran.stdout.endswith(told)
         assert curator.estimates()["reports"] == 1
@@ -123,10 +124,10 @@ def test_many_programs_with_one_folder_send_one_report_and_one_without_sends_non
     demo = pytest.importorskip("priorveil.curator.demo", reason="the programs ask a real curator")
     with demo.run_curator(ask("Once?", pv.Prior({"Private": 0.6, "None": 0.4}), smallest_count=1)) as curator:
         place = f"{curator.url}/v1/campaigns/{curator.campaign.id}"
-        _, told = answering(place).communicate(timeout=60)
+        _, told = answering(place).communicate(timeout=PATIENCE)
         assert "PriorveilError: storage: there is nowhere to remember the report" in told
         started = [answering(place, str(tmp_path / "answers")) for _ in range(5)]
-        ended = [program.communicate(timeout=60) for program in started]
+        ended = [program.communicate(timeout=PATIENCE) for program in started]
         assert [program.returncode for program in started] == [0] * 5, ended
         assert len({report for report, _ in ended}) == 1
         assert curator.estimates()["reports"] == 1
@@ -145,7 +146,7 @@ def test_python_and_javascript_refuse_the_same_addresses(tmp_path: Path) -> None
                 pytest.raises(client.ReportRefused) as refused,
             ):
                 asked.answer("Private")
-            _, told = answering(place, str(tmp_path)).communicate(timeout=60)
+            _, told = answering(place, str(tmp_path)).communicate(timeout=PATIENCE)
             assert "Refused" in told and f"reason: '{refused.value.reason}'" in told
 
 
@@ -168,7 +169,7 @@ console.log(JSON.stringify(found));
 def in_javascript(plans: list[dict[str, object]], campaigns: list[str]) -> dict[str, list[object]]:
     given = json.dumps({"plans": plans, "campaigns": campaigns})
     command = [*node(), "--input-type=module", "-e", RUN]
-    ran = subprocess.run(command, cwd=CLIENT, input=given, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, cwd=CLIENT, input=given, capture_output=True, text=True, timeout=PATIENCE)
     assert ran.returncode == 0, ran.stderr
     found: dict[str, list[object]] = json.loads(ran.stdout)
     return found
@@ -252,7 +253,7 @@ def judged_in_javascript(texts: list[str]) -> list[str]:
     """What the client says of each text, all in one process."""
     command = [*node(), "--input-type=module", "-e", JUDGE]
     ran = subprocess.run(
-        command, cwd=CLIENT, input=json.dumps(texts), capture_output=True, text=True, timeout=120
+        command, cwd=CLIENT, input=json.dumps(texts), capture_output=True, text=True, timeout=PATIENCE
     )
     assert ran.returncode == 0, ran.stderr
     verdicts: list[str] = json.loads(ran.stdout)

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.client import Client, Memory, NotSent, ReportRefused, RetryPolicy
 
@@ -31,7 +32,7 @@ def stranger(say: Say, tls: ssl.SSLContext | None = None) -> Iterator[str]:
 
     def talk(opened: socket.socket) -> None:
         with suppress(OSError), opened if tls is None else tls.wrap_socket(opened, server_side=True) as line:
-            line.settimeout(20)
+            line.settimeout(PATIENCE)
             asked = b""
             while b"\r\n\r\n" not in asked:
                 asked += line.recv(65536)
@@ -134,7 +135,7 @@ def test_an_answer_byte_by_byte_ends_with_its_time(
     def drip(line: socket.socket, asked: bytes) -> None:
         talks.append(asked)
         line.sendall(start)
-        for _ in range(2000):  # whoever listens to the end waits for 20 seconds
+        while True:  # until the client gives up
             line.sendall(b" ")
             time.sleep(0.01)
 
@@ -159,8 +160,10 @@ def test_closing_leaves_the_socket_of_an_abandoned_attempt_alone(campaign: Campa
             closed.append(True)
             super().close()
 
+    over = threading.Event()
+
     def silent(line: socket.socket, asked: bytes) -> None:
-        time.sleep(1)
+        over.wait(PATIENCE)
 
     quick = dataclasses.replace(NO_WAIT, longest=0.2)
     with stranger(silent) as base:
@@ -170,6 +173,7 @@ def test_closing_leaves_the_socket_of_an_abandoned_attempt_alone(campaign: Campa
         ):
             client.answer("Private")
         assert not closed
+        over.set()
     with (
         stranger(lambda line, asked: None) as base,
         Client(base + campaign.id, Recorder(), Memory()) as client,
