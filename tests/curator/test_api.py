@@ -26,10 +26,11 @@ from priorveil.certify import certificate
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import PACKED, fresh_id, packed_body, report_to_json
 from priorveil.curator.app import Curator, RequestLimits
+from priorveil.curator.messages import LARGEST_BATCH
 from priorveil.curator.responses import PROBLEM, openapi
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
-from priorveil.curator.uploads import LARGEST_BATCH, read_json, read_packed
+from priorveil.curator.uploads import read_json, read_packed
 from priorveil.errors import ForeignReport
 from priorveil.mechanisms import Table
 from priorveil.tables import columns, estimate_table

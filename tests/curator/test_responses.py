@@ -26,6 +26,6 @@ def test_the_prior_has_the_statistics_of_the_query(query: Query, expected: list[
     campaign = ask("How much?", PRIOR, 1.0, query, smallest_count=1)
     plan = campaign.plan_for(None)
     tally = plan.tally(plan.privatize(np.repeat([0, 1, 2], 50), np.random.default_rng(1)))
-    (cohort,) = campaign_estimates(campaign, {plan.id: tally}, "auto", 0.95)["cohorts"]
-    assert cohort["prior"] == pytest.approx(expected)
-    assert len(cohort["prior"]) == len(cohort["labels"]) == len(cohort["values"])
+    (cohort,) = campaign_estimates(campaign, {plan.id: tally}, "auto", 0.95, "open").cohorts
+    assert cohort.prior == pytest.approx(expected)
+    assert len(cohort.prior) == len(cohort.labels) == len(cohort.values)

@@ -23,9 +23,9 @@ from priorveil.collect.campaign import FORMAT, LONGEST_TEXT, VERSION, Campaign
 from priorveil.collect.wire import ID_BYTES, JSON, LARGEST_REPORT, PACKED
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
+from priorveil.curator.messages import LARGEST_BATCH
 from priorveil.curator.responses import ESTIMATE_METHODS, openapi
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.uploads import LARGEST_BATCH
 
 TOKEN = {"Authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
 TOLD = ["--header", "Authorization: Bearer a-secret-of-the-tests"]

@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED
-from priorveil.curator import responses
+from priorveil.curator import messages, responses
 from priorveil.curator.responses import HEADERS, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
@@ -185,8 +184,7 @@ class Curator:
         """Whether the campaign takes reports now."""
         live = await self._live(request.path_params["id"])
         leans = live.campaign.leans_on_prior
-        content = {"campaign": live.campaign.id, "state": live.state(), "leans_on_prior": leans}
-        return json_response(content, headers=_ANY_ORIGIN)
+        return json_response(messages.Status(live.campaign.id, live.state(), leans), headers=_ANY_ORIGIN)
 
     # -- the curator -----------------------------------------------------------------------------------------
 
@@ -209,25 +207,26 @@ class Curator:
             raise HTTPException(422, str(error)) from error
         new = await self.service.store.add_campaign(campaign)
         url = f"/v1/campaigns/{campaign.id}"
-        return json_response({"id": campaign.id, "url": url}, 201 if new else 200, {"location": url})
+        created = messages.Created(campaign.id, url)
+        return json_response(created, 201 if new else 200, {"location": url})
 
     async def index(self, request: Request) -> Response:
         """All campaigns, oldest first."""
         entries = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
-        return json_response({"campaigns": entries})
+        return json_response(messages.Campaigns(entries))
 
-    async def _index_entry(self, id: str, closed: str | None) -> dict[str, Any]:
+    async def _index_entry(self, id: str, closed: str | None) -> messages.Summary:
         """One campaign of the index; a campaign that does not load must not hide the others."""
         try:
-            return (await self._live(id)).summary()
+            return _summary(await self._live(id))
         except Damaged as error:
-            return {"id": id, "question": str(error), "cohorts": [], "state": "damaged", "closed": closed}
+            return messages.Summary(id, str(error), [], "damaged", closed)
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
         live = await self._live(request.path_params["id"])
         await self.service.close(live)
-        return json_response(live.summary())
+        return json_response(_summary(live))
 
     async def estimates(self, request: Request) -> Response:
         """The estimates from the reports so far."""
@@ -236,12 +235,14 @@ class Curator:
         level = _level(request.query_params.get("level", "0.95"))
         if method not in responses.ESTIMATE_METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(responses.ESTIMATE_METHODS)}")
-        asked = live.campaign, await self.service.store.tallies(live.campaign), method, level
+        tallies = await self.service.store.tallies(live.campaign)
         try:
-            estimates = await asyncio.to_thread(responses.campaign_estimates, *asked)
+            estimates = await asyncio.to_thread(
+                responses.campaign_estimates, live.campaign, tallies, method, level, live.state()
+            )
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
-        return json_response({**estimates, "state": live.state()})
+        return json_response(estimates)
 
     async def counters(self, request: Request) -> Response:
         """How many reports came, by cohort, and how many were refused, by reason."""
@@ -249,7 +250,7 @@ class Curator:
         tallies = await self.service.store.tallies(campaign)
         counts = {campaign.cohort_of[plan]: tally.reports for plan, tally in tallies.items()}
         refused = await self.service.refusal_counts(campaign.id)
-        return json_response({"campaign": campaign.id, "reports": counts, "refused": refused})
+        return json_response(messages.Counters(campaign.id, counts, refused))
 
     async def export(self, request: Request) -> Response:
         """All reports as a Parquet file."""
@@ -262,12 +263,12 @@ class Curator:
 
     async def health(self, request: Request) -> Response:
         """Answer that the process is running."""
-        return json_response({"status": "ok"})
+        return json_response(messages.Health("ok"))
 
     async def ready(self, request: Request) -> Response:
         """Answer that the store can be written to."""
         await self.service.store.ready()
-        return json_response({"status": "ready"})
+        return json_response(messages.Health("ready"))
 
     async def metrics(self, request: Request) -> Response:
         """Counters for Prometheus."""
@@ -276,6 +277,11 @@ class Curator:
     async def openapi(self, request: Request) -> Response:
         """This API as an OpenAPI document."""
         return json_response(responses.openapi(), headers=_ANY_ORIGIN)
+
+
+def _summary(live: StoredCampaign) -> messages.Summary:
+    campaign = live.campaign
+    return messages.Summary(campaign.id, campaign.question, list(campaign.cohorts), live.state(), live.closed)
 
 
 def _level(text: str) -> float:

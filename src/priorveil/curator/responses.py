@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -20,8 +20,9 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES
+from priorveil.curator import messages
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, StoredReport, StoreFull, Unavailable
 from priorveil.curator.writer import QueueFull
@@ -53,7 +54,7 @@ _STATIC = Path(__file__).parent / "static"
 _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout; a wheel has it in static/
 _log = logging.getLogger(__name__)
 
-_PRIVACY = ("lip", "lip_lower", "lip_upper", "ldp")
+_PRIVACY = messages.Privacy.__struct_fields__
 ESTIMATE_METHODS: tuple[Method, ...] = get_args(Method)
 
 
@@ -64,7 +65,7 @@ def json_response(content: object, status: int = 200, headers: Mapping[str, str]
 
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     """A problem document."""
-    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    content = messages.Problem("about:blank", HTTPStatus(status).phrase, status, detail)
     return Response(msgspec.json.encode(content), status, {**HEADERS, **(headers or {})}, PROBLEM)
 
 
@@ -88,43 +89,45 @@ def problem_for(error: BaseException) -> Response:
 
 
 def campaign_estimates(
-    campaign: Campaign, tallies: Mapping[str, Tally], method: str, level: float
-) -> dict[str, Any]:
+    campaign: Campaign, tallies: Mapping[str, Tally], method: Method, level: float, state: State
+) -> messages.Estimates:
     """The estimates of every cohort and of all cohorts together; withheld where there are too few reports.
 
     The time they take grows with the values, never with the reports.
     """
     least = max(campaign.smallest_count, 1)
     estimates = {
-        name: plan.estimate(tallies[plan.id], cast(Method, method))
+        name: plan.estimate(tallies[plan.id], method)
         for name, plan in campaign.cohorts.items()
         if tallies[plan.id].reports >= least
     }
-    cohorts = [
-        {
+    cohorts: list[messages.Shown | messages.Withheld] = []
+    for name, plan in campaign.cohorts.items():
+        about_plan: dict[str, Any] = {
             "cohort": name,
             "plan": plan.id,
             "prior": apply_rows(plan.query.rows(plan.reference), plan.reference.probabilities).tolist(),
             "identifiable": plan.identifiable,
-            "precision": plan.precision.document(),
-            "privacy": {bound: getattr(plan.certificate, bound) for bound in _PRIVACY},
-            "reports": tallies[plan.id].reports,
-            "withheld": name not in estimates,
-            **(estimates[name].record(level) if name in estimates else {}),
+            "precision": messages.Precision(**plan.precision.document()),
+            "privacy": messages.Privacy(*(getattr(plan.certificate, bound) for bound in _PRIVACY)),
         }
-        for name, plan in campaign.cohorts.items()
-    ]
+        if name in estimates:
+            cohorts.append(messages.Shown(**about_plan, **estimates[name].record(level), withheld=False))
+        else:
+            reports = tallies[plan.id].reports
+            cohorts.append(messages.Withheld(**about_plan, reports=reports, withheld=True))
     total = combine_estimates([*estimates.values()]) if len(estimates) == len(cohorts) else None
-    return {
-        "campaign": campaign.id,
-        "question": campaign.question,
-        "level": level,
-        "smallest_count": campaign.smallest_count,
-        "leans_on_prior": campaign.leans_on_prior,
-        "reports": sum(tally.reports for tally in tallies.values()),
-        "cohorts": cohorts,
-        "total": total.record(level) if total else None,
-    }
+    return messages.Estimates(
+        campaign=campaign.id,
+        question=campaign.question,
+        level=level,
+        smallest_count=campaign.smallest_count,
+        leans_on_prior=campaign.leans_on_prior,
+        reports=sum(tally.reports for tally in tallies.values()),
+        cohorts=cohorts,
+        total=messages.Total(**total.record(level)) if total else None,
+        state=state,
+    )
 
 
 def metrics(service: Service) -> str:
@@ -140,13 +143,13 @@ def metrics(service: Service) -> str:
 
 @cache
 def openapi() -> dict[str, Any]:
-    """The API as an OpenAPI document: `openapi.json`, with the schema of plans added."""
+    """The API as an OpenAPI document: `openapi.json`, with the schemas of bodies and of plans added."""
     text = (Path(__file__).parent / "openapi.json").read_text(encoding="utf-8")
     description: dict[str, Any] = json.loads(text)
     plan = json.loads(json.dumps(plan_schema()).replace('"#/$defs/', '"#/components/schemas/Plan.'))
     parts = {f"Plan.{name}": part for name, part in plan.pop("$defs").items()}
     del plan["$schema"], plan["$id"]
-    description["components"]["schemas"] |= {"Plan": plan, **parts}
+    description["components"]["schemas"] |= {**messages.schemas(), "Plan": plan, **parts}
     return description
 
 

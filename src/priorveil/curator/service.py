@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from priorveil.collect.campaign import stamp
+from priorveil.curator.messages import Receipt
 from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable, token_digest
-from priorveil.curator.uploads import UNKNOWN_PLAN, Reader, Receipt
+from priorveil.curator.uploads import UNKNOWN_PLAN, Reader
 from priorveil.curator.writer import Writer
 from priorveil.errors import PriorveilError
 

@@ -109,11 +109,6 @@ class StoredCampaign:
         """Whether it takes reports now."""
         return "closed" if self.closed is not None else self.campaign.state(datetime.now(UTC))
 
-    def summary(self) -> dict[str, Any]:
-        """The campaign in a list of campaigns."""
-        campaign, now = self.campaign, {"state": self.state(), "closed": self.closed}
-        return {"id": campaign.id, "question": campaign.question, "cohorts": list(campaign.cohorts), **now}
-
 
 class Store(ABC):
     """Campaigns, reports and tallies in a database. Several tasks of one event loop may share a store.

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from starlette.exceptions import HTTPException
 
 from priorveil.collect import wire
+from priorveil.curator.messages import LARGEST_BATCH, BatchBody, Body, Refusal, ReportBody
 from priorveil.curator.store import Group
 from priorveil.plans import Plan
 
-T = TypeVar("T")
-
-LARGEST_BATCH = 10_000
 MALFORMED = "malformed"
 OUT_OF_RANGE = "out of range"
 UNKNOWN_PLAN = "unknown plan"
@@ -24,33 +22,10 @@ _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 _LONGEST_QUOTE = 200  # characters of what a decoder says
 
 
-class ReportBody(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """One report with its id and the id of its plan."""
+class _UndecodedBatch(Body):
+    """A batch whose reports are decoded one by one."""
 
-    id: str
-    plan: str
-    report: int | str
-
-
-class BatchBody(msgspec.Struct, Generic[T], forbid_unknown_fields=True):
-    """A batch of reports, decoded or not."""
-
-    reports: list[T]
-
-
-class Refusal(msgspec.Struct):
-    """A report that was not accepted: its index in the request, its id (None if the report is malformed), and why."""
-
-    index: int
-    id: str | None
-    reason: str
-
-
-class Receipt(msgspec.Struct):
-    """The answer to an upload: how many reports are stored (now or before), and those that are not."""
-
-    accepted: int
-    refused: list[Refusal]
+    reports: list[msgspec.Raw]
 
 
 class Upload(NamedTuple):
@@ -74,8 +49,8 @@ class Upload(NamedTuple):
 Reader = Callable[[bytes, str, Mapping[str, Plan], str], Upload]
 
 _one = msgspec.json.Decoder(ReportBody)
-_many = msgspec.json.Decoder(BatchBody[ReportBody])
-_undecoded = msgspec.json.Decoder(BatchBody[msgspec.Raw])
+_many = msgspec.json.Decoder(BatchBody)
+_undecoded = msgspec.json.Decoder(_UndecodedBatch)
 
 
 def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: str = UNKNOWN_PLAN) -> Upload:

@@ -1,0 +1,264 @@
+"""The bodies of requests and responses, as JSON. The OpenAPI document takes their schemas from these classes.
+
+Where a schema says more than a decoder checks (`_described`), the code that reads a body checks it: a wrong report is
+listed in the receipt and does not harm the others.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from priorveil.collect.campaign import State
+from priorveil.collect.wire import ID_BYTES, LARGEST_REPORT
+
+LARGEST_BATCH = 10_000
+
+
+def _described(**schema: Any) -> Meta:
+    """Words of a schema that decoders do not check."""
+    return Meta(extra_json_schema=schema)
+
+
+Natural = Annotated[int, Meta(ge=0)]
+ContentId = Annotated[str, _described(pattern="^[0-9a-f]{64}$")]
+ReportId = Annotated[str, _described(pattern=f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$")]
+ReportNumber = Annotated[int, _described(minimum=0, maximum=LARGEST_REPORT - 1)]
+ReportBits = Annotated[str, _described(pattern="^([0-9a-fA-F]{16})+$")]
+Finite = Annotated[float | None, Meta(description="null where there is none, or it is not finite")]
+Label = Annotated[Any, _described(type=["string", "number", "array"])]
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    """A JSON object with exactly these fields."""
+
+
+# -- reports -----------------------------------------------------------------------------------------------
+
+
+class ReportBody(Body, gc=False):
+    """One report with its id and the id of its plan."""
+
+    id: ReportId
+    plan: ContentId
+    report: ReportNumber | ReportBits
+
+
+class BatchBody(Body):
+    """A batch of reports; a malformed one is refused and does not harm the others."""
+
+    reports: Annotated[list[ReportBody], _described(maxItems=LARGEST_BATCH)]
+
+
+class Refusal(Body):
+    """A report that was not accepted: its index in the request, its id (null if the report is malformed), and why."""
+
+    index: int
+    id: str | None
+    reason: str
+
+
+class Receipt(Body):
+    """The answer to an upload: how many reports are stored (now or before), and those that are not."""
+
+    accepted: int
+    refused: list[Refusal]
+
+
+# -- campaigns ---------------------------------------------------------------------------------------------
+
+
+class Created(Body):
+    """Where a new campaign is."""
+
+    id: ContentId
+    url: str
+
+
+class Status(Body):
+    """Whether a campaign takes reports, and whether its estimates lean on the prior."""
+
+    campaign: ContentId
+    state: State
+    leans_on_prior: bool
+
+
+class Summary(Body):
+    """A campaign in the list of campaigns. If it is damaged, `question` says what is wrong."""
+
+    id: ContentId
+    question: str
+    cohorts: list[str]
+    state: State | Literal["damaged"]
+    closed: str | None
+
+
+class Campaigns(Body):
+    """All campaigns, oldest first."""
+
+    campaigns: list[Summary]
+
+
+class Counters(Body):
+    """How many reports came, by cohort, and how many were refused, by reason."""
+
+    campaign: ContentId
+    reports: dict[str, Natural]
+    refused: dict[str, Natural]
+
+
+# -- estimates ---------------------------------------------------------------------------------------------
+
+
+class Precision(Body):
+    """The largest half width among the statistics that the plan promises for this many people."""
+
+    people: Annotated[int, Meta(ge=1)]
+    confidence: float
+    population: Annotated[
+        float | None,
+        Meta(
+            description="for the population, without the prior; null if people are too few or reports do not tell"
+        ),
+    ]
+    these_people: Annotated[
+        float | None,
+        Meta(
+            description="for the people who reported, if the prior is right; null if the plan does not lean on it"
+        ),
+    ]
+    statistic: Annotated[
+        Literal["share", "average per person", "statistic"],
+        Meta(description="the half widths of shares are shares; others have the unit of the query"),
+    ]
+    determined: Annotated[
+        bool, Meta(description="whether enough reports would determine the statistics, without the prior")
+    ]
+    text: Annotated[str, Meta(description="the same in one sentence")]
+
+
+class Privacy(Body):
+    """The levels of a plan's certificate."""
+
+    lip: Finite
+    lip_lower: Finite
+    lip_upper: Finite
+    ldp: Finite
+
+
+class Total(Body, kw_only=True):
+    """An estimate."""
+
+    reports: Natural
+    method: Literal["mmse", "unbiased", "mle", "mixed"]
+    assumes: str
+    labels: Annotated[list[Label], Meta(min_length=1)]
+    values: list[Finite]
+    std_error: list[Finite]
+    lower: list[Finite]
+    upper: list[Finite]
+    prior_check: Annotated[
+        float | None,
+        Meta(description="the p-value of the reports under the prior; null if there are too few"),
+    ]
+    noticeable_change: Annotated[
+        float | None,
+        Meta(
+            description="the share of people who must change for the check to notice; null if more than all"
+        ),
+    ]
+    unseen_changes: Annotated[
+        str | None,
+        Meta(description="which changes the check does not notice, however large; null if there are none"),
+    ]
+    unbiased_difference: Annotated[
+        float | None,
+        Meta(
+            description="the distance of a leaning answer from the unbiased one, in standard errors of the latter"
+        ),
+    ]
+    warning: Annotated[
+        str | None,
+        Meta(
+            description="what to do if the reports contradict the prior that the answer leans on; show it first"
+        ),
+    ]
+    notes: Annotated[
+        list[str], Meta(description="the method, what it assumes, and the prior check, in sentences")
+    ]
+    converged: bool
+
+
+PriorStatistics = Annotated[list[float], Meta(description="every statistic per person, under the prior")]
+
+
+class Shown(Total, kw_only=True):
+    """A cohort with its estimate."""
+
+    cohort: str
+    plan: ContentId
+    prior: PriorStatistics
+    identifiable: bool
+    precision: Precision
+    privacy: Privacy
+    withheld: Annotated[bool, _described(const=False)]
+
+
+class Withheld(Body, kw_only=True):
+    """A cohort with too few reports for an estimate."""
+
+    reports: Natural
+    cohort: str
+    plan: ContentId
+    prior: PriorStatistics
+    identifiable: bool
+    precision: Precision
+    privacy: Privacy
+    withheld: Annotated[bool, _described(const=True)]
+
+
+_COHORTS = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in (Shown, Withheld)]
+
+
+class Estimates(Body):
+    """The estimates of all cohorts; their total is null if one of them is withheld."""
+
+    campaign: ContentId
+    question: str
+    level: float
+    smallest_count: Natural
+    leans_on_prior: bool
+    reports: Natural
+    cohorts: list[Annotated[Any, _described(oneOf=_COHORTS)]]  # Shown or Withheld
+    total: Total | None
+    state: State
+
+
+# -- operations --------------------------------------------------------------------------------------------
+
+
+class Health(Body):
+    """The process answers, or reports can be stored."""
+
+    status: Literal["ok", "ready"]
+
+
+class Problem(Body):
+    """A problem document (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+_BODIES = (
+    ReportBody, BatchBody, Receipt, Created, Status, Campaigns, Counters, Shown, Withheld, Estimates, Health, Problem,
+)  # fmt: skip
+
+
+def schemas() -> dict[str, Any]:
+    """The schemas of all bodies by name, as components of an OpenAPI document."""
+    return msgspec.json.schema_components(_BODIES, ref_template="#/components/schemas/{name}")[1]
