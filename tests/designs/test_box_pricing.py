@@ -25,7 +25,7 @@ from priorveil.designs.box_pricing import (
     classes,
     closed_form_guess,
 )
-from priorveil.designs.engine import Limits
+from priorveil.designs.limits import Limits
 
 Array = np.ndarray
 

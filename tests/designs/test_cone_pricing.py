@@ -19,7 +19,8 @@ from priorveil.designs.cone_pricing import (
     Program,
     extreme_rays,
 )
-from priorveil.designs.engine import Limits, Utility, best_mixture, mix, never
+from priorveil.designs.engine import Utility, best_mixture, mix
+from priorveil.designs.limits import Limits, never
 from priorveil.designs.robust import GuessTask, SquaredErrorTask
 from priorveil.errors import Infeasible, TooLarge
 from references import lip_rows, subset_selection_matrix

@@ -19,6 +19,7 @@ from enumeration import certified, random_budget, random_prior, random_secret, r
 from priorveil.designs import METHODS, box_solvers, cone_pricing, methods
 from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import Solution
+from priorveil.designs.limits import Clock
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.information import variance
 from priorveil.queries import Query
@@ -951,7 +952,7 @@ class TestLinear:
         ]
         query = pv.Linear(np.concatenate([np.eye(4)[:, g.ravel()] for g in groups]), unbiased=True)
         prior = pv.Prior.uniform(32)
-        plan = pv.design(prior, 1.0, query, notion=pv.LDP(), time_limit=2.0)
+        plan = pv.design(prior, 1.0, query, notion=pv.LDP(), rounds=6)
         assert plan.certificate.ldp <= 1.0 and plan.method == "columns"
         assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-6)
         assert plan.lower_bound <= plan.expected_mse < 380 + query.ceiling(prior)
@@ -1066,6 +1067,34 @@ def test_no_mechanism_states_the_error_of_a_histogram_for_another_query(method: 
         plan = pv.design(pv.Prior.zipf(size), 1.0, Entropy(), notion=pv.LDP(), time_limit=0.0)
         assert plan.method in ("columns", "closed")
         assert plan.expected_mse == pytest.approx(Entropy().error(plan.channel, plan.reference), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("query", "notion"),
+    [
+        (pv.Distribution(), None),
+        (pv.Sum(range(40)), None),
+        (pv.Linear(np.tri(40)), None),
+        (pv.Linear(np.tri(40), unbiased=True), pv.LDP()),
+    ],
+)
+def test_a_design_of_some_rounds_does_not_depend_on_the_clock(
+    query: Query, notion: pv.LDP | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked() -> pv.Plan:
+        return pv.design(pv.Prior.zipf(40), 1.0, query, notion=notion, method="columns", rounds=6)
+
+    quiet = asked()
+    seconds = itertools.count(step=1e3)  # a very slow machine
+    monkeypatch.setattr(Clock, "now", lambda clock: float(next(seconds)))
+    busy = asked()
+    assert (quiet.expected_mse, quiet.lower_bound) == (busy.expected_mse, busy.lower_bound)
+
+
+def test_rounds_are_a_number() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        pv.design(pv.Prior.zipf(5), 1.0, pv.Histogram(), rounds=-1)
+    assert refused.value.argument == "rounds"
 
 
 @pytest.mark.parametrize("time_limit", [0.0, 1.0])

@@ -16,7 +16,8 @@ import priorveil as pv
 from priorveil.designs import box_solvers, relaxation
 from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.box_solvers import similar_groups
-from priorveil.designs.engine import best_mixture, never
+from priorveil.designs.engine import best_mixture
+from priorveil.designs.limits import UNLIMITED, Limits
 from priorveil.designs.relaxation import (
     SecondMoments,
     diagonal_bound,
@@ -83,7 +84,7 @@ def test_no_channel_beats_the_bounds_for_many_values(seed: int, count: int, ldp:
     assert groups.max() < count
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(relaxation, "MOST_VALUES", int(groups.max()) + 1)
-        assert gain <= relaxation._largest_gain(box, centred, [groups], never) + room
+        assert gain <= relaxation._largest_gain(box, centred, [groups], UNLIMITED) + room
 
 
 @given(seeds, st.sampled_from([0.1, 0.5, 1.0, 2.0, 4.0]))
@@ -198,10 +199,12 @@ def test_it_ends_when_asked() -> None:
         rounds.append(1)
         return len(rounds) >= 3
 
-    assert 0 < unbiased_bound(moments, np.eye(30), stop) <= unbiased_bound(moments, np.eye(30))
+    limits = Limits(should_stop=stop)
+
+    assert 0 < unbiased_bound(moments, np.eye(30), limits) <= unbiased_bound(moments, np.eye(30))
     assert len(rounds) == 3
     P, largest = moments.prior, moments.unit**2
-    assert 0 < diagonal_bound(P, largest, np.eye(30), stop) <= diagonal_bound(P, largest, np.eye(30))
+    assert 0 < diagonal_bound(P, largest, np.eye(30), limits) <= diagonal_bound(P, largest, np.eye(30))
     assert len(rounds) == 4
 
 

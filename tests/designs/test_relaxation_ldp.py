@@ -11,7 +11,8 @@ from flint import arb, ctx
 
 import priorveil as pv
 from priorveil.designs.box_pricing import LdpCone
-from priorveil.designs.engine import Limits, best_mixture
+from priorveil.designs.engine import best_mixture
+from priorveil.designs.limits import Limits
 from priorveil.designs.relaxation import identity_bound, ldp_histogram_bound, ldp_variance_bound
 from priorveil.designs.unbiased import best_weights
 from priorveil.information import lift_variance
@@ -130,7 +131,7 @@ def test_the_efficiency_under_a_zipf_prior_is_proven(d: int, least: float) -> No
 
 def test_a_search_that_is_stopped_still_proves_a_bound() -> None:
     P, calls = pv.Prior.zipf(20).probabilities, iter([False] * 6)
-    early = ldp_variance_bound(P, 1.0, lambda: next(calls, True))
+    early = ldp_variance_bound(P, 1.0, Limits(should_stop=lambda: next(calls, True)))
     assert identity_bound(P, 1.0) < early < ldp_variance_bound(P, 1.0)
 
 
@@ -145,7 +146,11 @@ def test_a_thousand_values_keep_the_time_limit() -> None:
 def test_without_time_the_plan_comes_at_once() -> None:
     plan = pv.design(pv.Prior.zipf(60), 1.0, pv.Distribution(), notion=LDP, time_limit=0)
     assert plan.mechanism.kind == "subset" and 0 < plan.lower_bound < plan.expected_mse
-    assert 0 < ldp_variance_bound(pv.Prior.zipf(60).probabilities, 1.0, lambda: True) < plan.expected_mse
+    assert (
+        0
+        < ldp_variance_bound(pv.Prior.zipf(60).probabilities, 1.0, Limits(should_stop=lambda: True))
+        < plan.expected_mse
+    )
 
 
 @pytest.mark.parametrize("query", [pv.Distribution(), pv.Sum(range(16), unbiased=True)])

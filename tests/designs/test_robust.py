@@ -12,7 +12,8 @@ from hypothesis import given, settings
 
 from priorveil.designs.closed import binary
 from priorveil.designs.cone_pricing import extreme_rays
-from priorveil.designs.engine import Limits, best_mixture, mix
+from priorveil.designs.engine import best_mixture, mix
+from priorveil.designs.limits import Limits
 from priorveil.designs.robust import (
     GuessTask,
     Oracle,

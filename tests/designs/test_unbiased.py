@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from priorveil.designs import unbiased
 from priorveil.designs.box_pricing import Box, LdpCone
-from priorveil.designs.engine import Limits, never
+from priorveil.designs.limits import Limits, never
 from priorveil.designs.unbiased import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.information import lift_variance, variance, variance_bound

@@ -19,7 +19,8 @@ import numpy as np
 from priorveil.arrays import Array, Mask
 from priorveil.designs import box_pricing
 from priorveil.designs.box_pricing import Space
-from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
+from priorveil.designs.engine import Labels, Solution, solve
+from priorveil.designs.limits import UNLIMITED, Limits, relative_gap
 
 _ROWS = 160  # rows the master is merged down to
 _SPREAD = 2000  # domains up to this size are spread over their symmetry
@@ -131,7 +132,7 @@ def best_sum(box: Space, values: Array, limits: Limits = UNLIMITED) -> Solution:
         labels = similar_groups(box, values[None], _SUM_BLOCKS if many else max(_BLOCKS, len(prior) // 4))
         merged = box.merge(labels)
         centres = np.bincount(labels, prior * values) / merged.prior
-        coarse = best_sum(merged, centres, limits if many else limits.within(1 / 3))
+        coarse = best_sum(merged, centres, limits if many else limits.share(1 / 3))
         above = coarse.duals - merged.sum_duals(centres)
         order = np.argsort(centres)
         duals = duals + prior * np.interp(values, centres[order], (above / merged.prior)[order])

@@ -23,7 +23,8 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Mask
 from priorveil.designs import engine
 from priorveil.designs.box_pricing import ColumnSpace
-from priorveil.designs.engine import Priced, Stop, Utility, never
+from priorveil.designs.engine import Priced, Utility
+from priorveil.designs.limits import Stop, never
 from priorveil.errors import Infeasible, TooLarge
 
 Index = npt.NDArray[np.intp]

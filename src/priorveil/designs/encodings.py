@@ -28,7 +28,7 @@ from scipy.special import expit
 
 from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL, exp_above, exp_below
-from priorveil.designs.engine import Stop, never
+from priorveil.designs.limits import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible
 from priorveil.information import gain_share

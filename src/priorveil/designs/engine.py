@@ -21,9 +21,8 @@ after Wentges); a round that finds nothing there moves closer to the newest.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -34,8 +33,8 @@ import scipy.optimize
 import scipy.sparse
 
 from priorveil.arrays import Array
+from priorveil.designs.limits import UNLIMITED, Limits, relative_gap
 from priorveil.errors import Infeasible
-from priorveil.information import gain_share
 
 Labels = npt.NDArray[np.intp]
 Utility = Callable[[Array], Array]
@@ -46,67 +45,6 @@ _POOL = 3  # columns kept per row before the pool is pruned
 _TOLERANCE = 1e-9  # of the master, and the least entry that it can tell from zero
 _UNUSED = 1e-13  # weights below this are rounding noise
 _SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
-
-
-Progress = Callable[[int, float, float], None]
-Stop = Callable[[], bool]
-
-
-def never() -> bool:
-    """No reason to stop."""
-    return False
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Stopping rules: a target gap, a deadline, or the caller's request; and a callback for progress.
-
-    The `target` is the share of the achievable gain that may stay unproven; the `deadline` is a time of
-    `time.monotonic`; `progress` is called with the round, the value and the bound.
-    """
-
-    target: float = 1e-9
-    deadline: float = math.inf
-    progress: Progress | None = None
-    should_stop: Stop = never
-    least: float = 0.0
-
-    def over(self) -> bool:
-        """Whether it is time to stop.
-
-        >>> Limits().over(), Limits(deadline=time.monotonic()).over(), Limits(should_stop=lambda: True).over()
-        (False, True, True)
-        """
-        return time.monotonic() >= self.deadline or self.should_stop()
-
-    def target_reached(self, value: float, bound: float, idle: float) -> bool:
-        """Whether little enough is unproven: the target share of the gain, or `least`."""
-        return bound - value <= self.least or relative_gap(value, bound, idle) <= self.target
-
-    def report(self, count: int, value: float, bound: float) -> None:
-        """Report the progress."""
-        if self.progress is not None:
-            self.progress(count, value, bound)
-
-    def within(self, share: float) -> Limits:
-        """The same limits with a share of the time that is left."""
-        now = time.monotonic()
-        return replace(self, deadline=now + share * (self.deadline - now))
-
-    def without_time(self) -> Limits:
-        """The same limits with no time left: for the work that remains after ctrl-C."""
-        return replace(self, deadline=-math.inf)
-
-    def in_units(self, scale: float, offset: float = 0.0) -> Limits:
-        """The same limits for a solver whose values are `(error - offset) / scale`; progress reports errors."""
-        if self.progress is None:
-            return self
-        return replace(
-            self, progress=lambda n, *pair: self.report(n, *(offset + scale * number for number in pair))
-        )
-
-
-UNLIMITED = Limits()
 
 
 class Priced(NamedTuple):
@@ -159,16 +97,6 @@ class Solution:
     def channel(self) -> Array:
         """The channel matrix (d, K)."""
         return np.asarray((self.columns * self.weights[:, None]).T)
-
-
-def relative_gap(value: float, bound: float, idle: float) -> float:
-    """The share of the achievable gain that is missing; `idle` is the utility of no report.
-
-    >>> relative_gap(value=3.0, bound=5.0, idle=1.0)
-    0.5
-    """
-    share = gain_share(-value, -bound, -idle, rounding=1e-13 * max(abs(bound), abs(idle)))
-    return min(1.0, max(0.0, 1.0 - share))
 
 
 class Mixture(NamedTuple):
@@ -389,6 +317,7 @@ class _Run:
             if self.limits.target_reached(self.value, self.bound, self.idle):
                 break
             self.iterations += 1
+            self.limits.count_round()
             trial = self._trial(duals, empty_rounds)
             priced = self.pricing.price(trial, exact)
             at_newest = bool(np.abs(trial - duals).max() <= 1e-13 * np.abs(duals).max())

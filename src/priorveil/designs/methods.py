@@ -8,7 +8,6 @@ channel out as a table: `_SOLVERS` maps the kind of a query to its solver for th
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +23,8 @@ from priorveil.designs.arcs import arc_plan
 from priorveil.designs.box_pricing import Box, LdpCone, Space
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
-from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
+from priorveil.designs.engine import Pricing, Solution, best_mixture, solve
+from priorveil.designs.limits import Limits, Progress, Stop, never
 from priorveil.designs.problem import SLACK, Problem
 from priorveil.designs.relaxation import (
     best_linear,
@@ -88,6 +88,7 @@ def design(
     *,
     gap: float | None = None,
     time_limit: float = 45.0,
+    rounds: int | None = None,
     progress: Progress | None = None,
     should_stop: Stop | None = None,
 ) -> Plan:
@@ -98,6 +99,8 @@ def design(
     size and expected error. The engine stops when less than `gap` of the achievable gain is unproven (1e-10
     on small domains, 1e-4 on larger ones), after `time_limit` seconds, when `should_stop()` is true, or on
     ctrl-C: each time with the best certified plan so far. It calls `progress(round, error, bound)` as it goes.
+    If `rounds` is given, it stops after that many rounds of search instead of at the time limit, so that the plan does
+    not depend on how fast the machine is.
 
     >>> import priorveil as pv
     >>> plan = design(pv.Prior([0.5, 0.3, 0.2]), epsilon=1.0, query=pv.Histogram())
@@ -108,12 +111,14 @@ def design(
         raise InvalidInput("gap", gap, "give a share of the gain, from 0 to less than 1")
     if not time_limit >= 0:
         raise InvalidInput("time_limit", time_limit, "give seconds, 0 or more")
+    if rounds is not None and not rounds >= 0:
+        raise InvalidInput("rounds", rounds, "give a number of rounds, 0 or more")
     if method != "auto" and method not in METHODS:
         raise InvalidInput("method", method, f"choose auto, {', '.join(METHODS)}")
-    deadline = time.monotonic() + time_limit
     problem = Problem.of(prior, epsilon, query, secret, notion)
     target = gap if gap is not None else _SMALL_GAP if len(problem.prior) <= _SMALL else _GAP
-    limits = Limits(target, deadline, progress, should_stop or never)
+    limits = Limits(target, progress=progress, should_stop=should_stop or never)
+    limits = limits.of_seconds(time_limit) if rounds is None else limits.of_rounds(rounds)
     # On a busy machine the threads of a BLAS wait for each other: a search took twenty times as long with two.
     with threadpool_limits(limits=1, user_api="blas"):
         plan = best_plan(problem, limits) if method == "auto" else METHODS[method](problem, limits)
@@ -151,7 +156,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
     bound = max(plan.lower_bound for plan in plans)
     if problem.box and problem.query.kind == "distribution" and len(problem.P) <= _MAX_TABLE_VALUES:
         with suppress(KeyboardInterrupt):  # the plan is certified, and only its bound is weaker
-            bound = max(bound, unbiased.information_bound(_box(problem), limits.over) * (1 - SLACK))
+            bound = max(bound, unbiased.information_bound(_box(problem), limits) * (1 - SLACK))
     bound = min(best.expected_mse, bound)
     compared = ", ".join(f"{plan.method} {plan.expected_mse:.6g}" for plan in plans)
     return replace(best, lower_bound=bound, why=f"{best.why} (the least expected error of: {compared})")
@@ -310,7 +315,7 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     listed = _MAX_VALUES_TO_LIST if kind in _SOLVERS and kind != "linear" else _LISTED_GENERAL
     if not problem.box or len(problem.prior) <= listed:
         try:
-            rays = _extreme_columns(problem, limits.within(cone_pricing.LISTING))
+            rays = _extreme_columns(problem, limits.share(cone_pricing.LISTING))
             solution = best_mixture(rays, lambda columns: problem.query.utility(columns, problem.reference))
             limits.report(1, solution.value, solution.bound)
             return solution, f"exact: one linear programme over all {len(rays)} extreme columns"
@@ -411,22 +416,17 @@ def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> S
     """
     P, lip = problem.P, problem.notion.bounds_lifts
     try:
-        columns = _extreme_columns(problem, limits.within(_LISTING))
+        columns = _extreme_columns(problem, limits.share(_LISTING))
         return unbiased.best_weights(P, columns, limits, rows)
     except TooLarge:
         spaces: list[Box | LdpCone] = [*([_box(problem)] if lip else []), LdpCone(P, math.exp(problem.level))]
-    found = [unbiased.best_learning(space, limits.within(1 / 2), rows) for space in spaces]
+    found = [unbiased.best_learning(space, limits.share(1 / 2), rows) for space in spaces]
     bound = found[0].bound if lip and problem.secret is None else variance(np.eye(len(P)), P, rows)
     others = np.vstack([each.columns for each in found])
     columns = cone_pricing.nearby_columns(problem.cone, P, others)
-    solution = unbiased.best_weights(P, columns, replace(_patient(limits), progress=None), rows)
+    solution = unbiased.best_weights(P, columns, replace(limits.at_least(_PATIENCE), progress=None), rows)
     bound = min(bound, solution.value)
     return replace(solution, bound=bound, gap=1 - gain_share(solution.value, bound, math.inf))
-
-
-def _patient(limits: Limits) -> Limits:
-    """The same limits with at least `_PATIENCE` seconds: the engine may have used all the time."""
-    return replace(limits, deadline=max(limits.deadline, time.monotonic() + _PATIENCE))
 
 
 def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
@@ -435,15 +435,15 @@ def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
     leaning = query.kind == "linear" and isinstance(plan.prior, Prior)
     if not (_pairwise(problem) and (query.unbiased or leaning)) or plan.efficiency > _PROVEN:
         return plan
-    patient = _patient(limits)
+    patient = limits.at_least(_PATIENCE)
     try:
         if query.kind == "distribution":
-            bound = ldp_variance_bound(P, problem.level, patient.over)
+            bound = ldp_variance_bound(P, problem.level, patient)
         else:
             rows = problem.centred_rows
             if (min(rows.shape) if query.unbiased else len(P)) > _FEW_STATISTICS:
                 return plan
-            bound = ldp_bound(P, factor_above(problem.level), rows, query.unbiased, patient.over)
+            bound = ldp_bound(P, factor_above(problem.level), rows, query.unbiased, patient)
     except KeyboardInterrupt:
         return plan  # it is certified, and only its bound is weaker
     return replace(plan, lower_bound=min(max(plan.lower_bound, bound * (1 - SLACK)), plan.expected_mse))

@@ -28,8 +28,8 @@ weights of the values: the best ones are found with the dual (`ldp_duals`). All 
 
 from __future__ import annotations
 
+import itertools
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -42,13 +42,14 @@ from priorveil.arrays import Array
 from priorveil.certify import exp_above
 from priorveil.designs.box_pricing import Box, LdpCone, Space, SquaresPricing
 from priorveil.designs.box_solvers import seeds, similar_groups, simple_gain, weighted_histogram, widen
-from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, Stop, never, solve
+from priorveil.designs.engine import Labels, Solution, solve
+from priorveil.designs.limits import UNLIMITED, Limits
 from priorveil.errors import Infeasible
 
 _ROUNDS = 600  # of the search for a dual
 _EVERY = 20  # rounds after which a bound is computed
 _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends
-_CUT = 1e-3, 1.0  # the gap and the seconds for the largest sum of all `Y_xx`
+_CUT_GAP, _CUT_SHARE = 1e-3, 1 / 4  # the gap and the share of the time for the largest sum of all `Y_xx`
 _DIAGONAL_ROUNDS, _DIAGONAL_GAIN = 30, 1e-5  # at most so many, each with at least this gain
 MOST_VALUES = 300  # beyond, bounds are diagonal or of blocks of values
 _FEW = 24  # values up to which the search starts from simple columns
@@ -73,7 +74,7 @@ def best_linear(
     """
     groupings = [*margins, *_similar_groups(box, rows)]
     try:
-        bound = _largest_gain(box, rows, groupings, limits.within(1 / 3).over)
+        bound = _largest_gain(box, rows, groupings, limits.share(1 / 3))
     except KeyboardInterrupt:
         bound, limits = simple_gain(box, rows), limits.without_time()
     found = _search(box, rows, groupings, limits, bound)
@@ -92,7 +93,7 @@ def _search(box: Space, rows: Array, groupings: Sequence[Labels], limits: Limits
     d, found = len(box.prior), list[Solution]()
     for groups in groupings:
         parts = len(groupings) - len(found) + (d <= MOST_VALUES)
-        share = replace(limits.within(1 / parts), progress=None)
+        share = replace(limits.share(1 / parts), progress=None)
         merged, means = box.merge(groups), _block_means(box, rows, groups)
         part = _search(merged, means, _similar_groups(merged, means), share, bound)
         found.append(replace(part, columns=part.columns[:, groups]))
@@ -120,7 +121,7 @@ def _fewer_rows(rows: Array) -> Array:
     return rows if len(rows) <= rows.shape[1] else np.asarray(np.linalg.qr(rows, mode="r"))
 
 
-def _largest_gain(box: Space, rows: Array, groupings: Sequence[Labels], stop: Stop) -> float:
+def _largest_gain(box: Space, rows: Array, groupings: Sequence[Labels], limits: Limits) -> float:
     """A gain `|W D r|^2` that no channel exceeds, for centred rows.
 
     Of many values the last grouping is into blocks. A channel gains as much from the means of blocks as a channel on
@@ -130,17 +131,21 @@ def _largest_gain(box: Space, rows: Array, groupings: Sequence[Labels], stop: St
     if len(box.prior) <= MOST_VALUES:
         ceiling = float((rows**2).sum(axis=0) @ box.prior) * (1 + 4 * rows.size * _ROUNDOFF)
         with suppress(Infeasible):  # rare values may be lost to rounding
-            gain = min(gain, ceiling - leaning_bound(SecondMoments.of(box), _fewer_rows(rows), stop))
+            gain = min(
+                gain, ceiling - leaning_bound(SecondMoments.of(box, limits), _fewer_rows(rows), limits)
+            )
         return gain
     groups = groupings[-1]
     means = _block_means(box, rows, groups)
     within = simple_gain(box, rows - means[:, groups])
     if within >= gain:
         return gain
-    return min(gain, (math.sqrt(_largest_gain(box.merge(groups), means, (), stop)) + math.sqrt(within)) ** 2)
+    return min(
+        gain, (math.sqrt(_largest_gain(box.merge(groups), means, (), limits)) + math.sqrt(within)) ** 2
+    )
 
 
-def leaning_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> float:
+def leaning_bound(moments: SecondMoments, W: Array, limits: Limits = UNLIMITED) -> float:
     """A mean square error, summed over the rows of `W`, that no channel with these moments goes below.
 
     >>> P = np.array([0.5, 0.3, 0.2])
@@ -154,12 +159,12 @@ def leaning_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> float
     M = (moments.unit * P)[:, None] * centred.T
     A = M @ M.T
     size = float(np.linalg.norm(A, 2)) or 1.0
-    duals = moments.duals(-A / size, np.zeros((0, len(P))), stop)
+    duals = moments.duals(-A / size, np.zeros((0, len(P))), limits)
     gain = min(moments.largest(M, A + size * dual, size * price) for dual, price in duals)
     return float((centred**2).sum(axis=0) @ P) * (1 - W.size * _ROUNDOFF) - gain
 
 
-def unbiased_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> float:
+def unbiased_bound(moments: SecondMoments, W: Array, limits: Limits = UNLIMITED) -> float:
     """`N` times a variance, summed over the rows of `W`, that no channel with these moments goes below.
 
     >>> P = np.array([0.5, 0.3, 0.2])
@@ -169,10 +174,12 @@ def unbiased_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> floa
     True
     """
     nothing = np.zeros((len(moments.prior),) * 2)
-    return _largest_proven(moments, W, lambda rows: moments.duals(nothing, rows, stop))
+    return _largest_proven(moments, W, lambda rows: moments.duals(nothing, rows, limits))
 
 
-def diagonal_bound(P: Array, largest: Array, W: Array, stop: Stop = never, fixed: bool = False) -> float:
+def diagonal_bound(
+    P: Array, largest: Array, W: Array, limits: Limits = UNLIMITED, fixed: bool = False
+) -> float:
     """As `unbiased_bound`, from bounds `largest` (d,) on `Y_xx` alone: for many values, and without large matrices.
 
     With `L = diag(w)` and `M = L^(1/2) C` the matrix `M M'` is at most `L` times the largest eigenvalue of `C' C`, so
@@ -194,6 +201,7 @@ def diagonal_bound(P: Array, largest: Array, W: Array, stop: Stop = never, fixed
     weights, bound, room = P if fixed else np.ones(d), 0.0, 4 * (m + d + 64) * _ROUNDOFF
     wrong = room * (np.abs(centred) + 2 * np.abs(W).max(axis=1, keepdims=True) / unit)
     for _ in range(1 if fixed else _DIAGONAL_ROUNDS):
+        limits.count_round()
         half = rows * np.sqrt(weights)
         values, U = np.linalg.eigh(half @ half.T)
         roots = np.sqrt(np.maximum(values, 1e-12 * values[-1] + 1e-300))
@@ -203,7 +211,7 @@ def diagonal_bound(P: Array, largest: Array, W: Array, stop: Stop = never, fixed
         gram = C @ C.T if m <= d else C.T @ C
         size = (_largest_eigenvalue(gram) + room * float((C**2).sum())) * float(weights.sum()) * (1 + room)
         before, bound = bound, max(bound, trace**2 / size if trace > 0 else 0.0)
-        if stop() or bound <= before * (1 + _DIAGONAL_GAIN):
+        if limits.over() or bound <= before * (1 + _DIAGONAL_GAIN):
             break
         moments = ((U.T @ rows) ** 2 / roots[:, None]).sum(axis=0)
         weights = weights * moments / moments.mean()
@@ -228,17 +236,17 @@ def _largest_proven(moments: SecondMoments, W: Array, search: Search) -> float:
     return bound
 
 
-def ldp_bound(P: Array, factor: float, W: Array, unbiased: bool, stop: Stop = never) -> float:
+def ldp_bound(P: Array, factor: float, W: Array, unbiased: bool, limits: Limits = UNLIMITED) -> float:
     """The better of the bounds above under LDP: an error that no channel with `r_x <= factor * r_z` goes below.
 
     For many values it is diagonal, from the cut of `SecondMoments.of_ldp` with `h = P`.
     """
     if unbiased and len(P) > MOST_VALUES:
-        return diagonal_bound(P, np.full(len(P), (factor - 1) ** 2 / (4 * factor)), W, stop, fixed=True)
+        return diagonal_bound(P, np.full(len(P), (factor - 1) ** 2 / (4 * factor)), W, limits, fixed=True)
     moments = SecondMoments.of_ldp(P, factor, P)
     if not unbiased:
-        return leaning_bound(moments, W, stop)
-    return _largest_proven(moments, W, lambda rows: moments.ldp_duals(rows, factor, stop))
+        return leaning_bound(moments, W, limits)
+    return _largest_proven(moments, W, lambda rows: moments.ldp_duals(rows, factor, limits))
 
 
 def ldp_histogram_bound(P: Array, factor: float) -> float:
@@ -257,10 +265,10 @@ def ldp_histogram_bound(P: Array, factor: float) -> float:
     return 1 - float(P @ P) - gain * (1 + 8 * len(P) * _ROUNDOFF)
 
 
-def ldp_variance_bound(P: Array, epsilon: float, stop: Stop = never) -> float:
+def ldp_variance_bound(P: Array, epsilon: float, limits: Limits = UNLIMITED) -> float:
     """A bound on N times the variance, summed over the values, of learning a distribution under LDP.
 
-    The search ends early when `stop` says so; what it has found is a bound all the same.
+    The search may end early, at the limits; what it has found is a bound all the same.
 
     >>> round(ldp_variance_bound(np.full(20, 0.05), 1.0), 4)
     66.6344
@@ -268,9 +276,9 @@ def ldp_variance_bound(P: Array, epsilon: float, stop: Stop = never) -> float:
     if len(P) < 2:
         return 0.0
     simple = identity_bound(P, epsilon)
-    if len(P) > _MOST_SEARCHED or epsilon > _MOST_LEVEL or np.ptp(P) == 0 or stop():
+    if len(P) > _MOST_SEARCHED or epsilon > _MOST_LEVEL or np.ptp(P) == 0 or limits.over():
         return simple
-    return max(simple, ldp_bound(P, factor_above(epsilon), np.eye(len(P)), True, stop))
+    return max(simple, ldp_bound(P, factor_above(epsilon), np.eye(len(P)), True, limits))
 
 
 def identity_bound(P: Array, epsilon: float) -> float:
@@ -313,14 +321,16 @@ class SecondMoments:
         self.null = null / np.linalg.norm(null)
 
     @classmethod
-    def of(cls, space: Space) -> SecondMoments:
+    def of(cls, space: Space, limits: Limits = UNLIMITED) -> SecondMoments:
         """For the columns of a box, or of LDP with the cut that queries lean on the prior with."""
         return (
-            cls.of_box(space) if isinstance(space, Box) else cls.of_ldp(space.prior, space.ratio, space.prior)
+            cls.of_box(space, limits)
+            if isinstance(space, Box)
+            else cls.of_ldp(space.prior, space.ratio, space.prior)
         )
 
     @classmethod
-    def of_box(cls, box: Box) -> SecondMoments:
+    def of_box(cls, box: Box, limits: Limits = UNLIMITED) -> SecondMoments:
         """For the columns of a box; the cut is the largest trace that the engine proves, for up to 300 values."""
         P = box.prior
         moments = cls(P, *box.sides())
@@ -328,8 +338,8 @@ class SecondMoments:
             return moments
         squares = 1 / moments.unit**2
         weights = squares / P**2
-        limits = Limits(_CUT[0], time.monotonic() + _CUT[1])
-        found = weighted_histogram(box, weights / weights.max(), np.zeros(len(P), dtype=bool), limits)
+        part = replace(limits.share(_CUT_SHARE), target=_CUT_GAP, progress=None)
+        found = weighted_histogram(box, weights / weights.max(), np.zeros(len(P), dtype=bool), part)
         if found.interrupted:
             raise KeyboardInterrupt
         moments.total = float(found.bound * weights.max() - squares.sum() * (1 - 1e-13))
@@ -354,7 +364,7 @@ class SecondMoments:
         scale = float(np.abs(cut).max())
         self.cut, self.total = cut / scale, ((g - 1) * (1 + 32 * _ROUNDOFF) + room) / scale
 
-    def ldp_duals(self, rows: Array, factor: float, stop: Stop) -> Iterator[tuple[Array, float]]:
+    def ldp_duals(self, rows: Array, factor: float, limits: Limits) -> Iterator[tuple[Array, float]]:
         """The best dual for the least `tr T` that is diagonal except for its cut; it uses the cut of the best weights.
 
         With the price times the weights, `u`, it is `L = diag(l) + D (diag(u) - g u u' / sum(u)) D`, `D` the units. It
@@ -362,6 +372,7 @@ class SecondMoments:
         are convex in `l` and `u`. The root of a small eigenvalue is replaced by its tangent, so that the search may
         leave the positive semidefinite matrices on its way.
         """
+        count = itertools.count(1)
         (k, d), g = rows.shape, (1 + factor) ** 2 / (4 * factor)
         least, scaled = _TANGENT * float((rows**2).sum()) / d, rows * self.unit
 
@@ -380,7 +391,10 @@ class SecondMoments:
             return float(diagonal.sum()) + (g - 1) * total - 2 * trace, slopes
 
         def end_if_asked(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-            if stop():
+            steps = next(count)
+            if steps % _EVERY == 0:
+                limits.count_round()
+            if limits.over():
                 raise StopIteration
 
         start = k / d * np.concatenate([np.ones(d), 0.3 / self.unit**2])
@@ -397,7 +411,7 @@ class SecondMoments:
         price = (g - 1) * float(found.x[d:].sum()) / self.total
         yield np.diag(found.x[:d]) + price * self.cut, price
 
-    def duals(self, cost: Array, rows: Array, stop: Stop) -> Iterator[tuple[Array, float]]:
+    def duals(self, cost: Array, rows: Array, limits: Limits) -> Iterator[tuple[Array, float]]:
         """Better and better duals of `min <cost, Y> + tr T` with `[[Y, rows'], [rows, T]]` positive semidefinite.
 
         Each is the matrix `L` and the price of the cut that is part of it.
@@ -417,8 +431,9 @@ class SecondMoments:
             before, inside = inside, (positive * values[values > 0]) @ positive.T
             dual = penalty * (inside - target)
             moved, apart = penalty * np.linalg.norm(inside - before), np.linalg.norm(bounded - inside)
-            done = max(moved, apart) <= _CLOSE * np.linalg.norm(inside) or turn == _ROUNDS or stop()
+            done = max(moved, apart) <= _CLOSE * np.linalg.norm(inside) or turn == _ROUNDS or limits.over()
             if done or turn % _EVERY == 0:
+                limits.count_round()
                 yield dual[:d, :d], penalty * shift
             if done:
                 return

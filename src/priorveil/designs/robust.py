@@ -25,7 +25,8 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.designs import cone_pricing, engine
-from priorveil.designs.engine import Limits, Pricing, Stop, Utility
+from priorveil.designs.engine import Pricing, Utility
+from priorveil.designs.limits import UNLIMITED, Limits, Stop
 from priorveil.errors import TooLarge
 
 Oracle = Callable[[Array], Array]
@@ -116,7 +117,7 @@ def robust_design(
     A: Array,
     priors: Array,
     task: Task,
-    limits: Limits = engine.UNLIMITED,
+    limits: Limits = UNLIMITED,
     *,
     oracle: Oracle | None = None,
     most: int = 8_000,
@@ -184,6 +185,6 @@ def robust_design(
 def _list_rays(A: Array, P: Array, most: int, limits: Limits) -> Array:
     """All extreme rays, or none where they are too many."""
     try:
-        return cone_pricing.extreme_rays(A, P, most, limits.within(cone_pricing.LISTING).over)
+        return cone_pricing.extreme_rays(A, P, most, limits.share(cone_pricing.LISTING).over)
     except TooLarge:
         return np.empty((0, len(P)))

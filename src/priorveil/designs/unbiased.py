@@ -23,7 +23,6 @@ For statistics `W @ shares` the variance is `tr(W V S^-1 V' W')`, which `Statist
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,14 +34,12 @@ from priorveil.arrays import Array
 from priorveil.designs.box_pricing import Box, LdpCone, SumPricing
 from priorveil.designs.engine import (
     Labels,
-    Limits,
     Priced,
     Solution,
-    Stop,
     basic_weights,
     distinct_rows,
-    never,
 )
+from priorveil.designs.limits import UNLIMITED, Limits, Stop, never
 from priorveil.designs.relaxation import MOST_VALUES, SecondMoments, diagonal_bound, unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.information import gain_share, lift_variance, tangent, variance_bound
@@ -351,7 +348,7 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
     >>> round(best_learning(LdpCone(np.full(6, 1 / 6), ratio=np.e)).value, 3)
     15.709
     """
-    limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
+    limits = limits or Limits(1e-5).of_seconds(_SECONDS)
     prior, box = space.prior, space if isinstance(space, Box) else None
     if box and box.caps.min() >= 1.0:  # every value is heavy: one output each, and no channel does better
         columns = box.columns(np.eye(len(prior)))
@@ -381,7 +378,7 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
         levels = np.vstack(list(map(_levels, views)))
         plane = scipy.linalg.orth((levels - levels.mean(axis=1, keepdims=True)).T, rcond=1e-10)
         alone = len(prior) > _MOST_SEARCHED
-        share = limits if alone else limits.within(1 / 3)
+        share = limits if alone else limits.share(1 / 3)
         start = _Generation(space, share, Statistics(len(prior), rows, plane), views).run()
         if alone:
             return start
@@ -526,20 +523,21 @@ class _Generation:
         try:
             # of other columns than a box it is searched for later
             if isinstance(self.space, Box) and self.row is None and self.start is None:
-                bound = information_bound(self.space, self.limits.within(1 / 2).over, self.statistics.rows)
+                bound = information_bound(self.space, self.limits.share(1 / 2), self.statistics.rows)
             simple, directions = best.columns, len(self.statistics.roots) if self._various else 0
             if directions > _FEW_DIRECTIONS:
                 best = self._many_columns(rng)
             pool = self._seeds(simple, rng) if directions <= _MOST_WEIGHED else simple
             possible = len(pool) > len(simple)  # in the time that is left
             while possible:
-                begin = time.monotonic()
+                begin = self.limits.clock.now()
+                self.limits.count_round()
                 state, found = self._weigh(pool, rounds, fine, last)
-                pause = 2.5 * (time.monotonic() - begin)
+                pause = 2.5 * (self.limits.clock.now() - begin)
                 stalled = len(self.views) > 1 and found.value > best.value * (1 - _PROGRESS)
                 best = found if found.value <= best.value * (1 + 2 * target * last) else best
                 self.limits.report(rounds, best.value, bound)
-                late = time.monotonic() + pause > self.limits.deadline
+                late = pause > self.limits.left()
                 if last or self.limits.over() or (late and self.row is None):
                     break
                 fresh, proven = self._price(pool, state, rng)
@@ -593,7 +591,7 @@ class _Generation:
 
         Many different statistics need no others than `_likely_columns`.
         """
-        roots, left = self.statistics.roots, self.limits.deadline - time.monotonic()
+        roots, left = self.statistics.roots, self.limits.left()
         most = int(math.sqrt(_SPEED * min(max(left, _PATIENCE), 1e6) / len(roots)))
         if self._various:
             return self._likely_columns(min(self._limit(), most), rng)
@@ -707,10 +705,10 @@ class _Generation:
         return np.vstack(fresh), bound
 
 
-def information_bound(box: Box, should_stop: Stop = never, rows: Array | None = None) -> float:
+def information_bound(box: Box, limits: Limits = UNLIMITED, rows: Array | None = None) -> float:
     """A variance of `rows @ shares` that no channel of a box beats, per user and summed over the statistics.
 
-    Proven wherever the search for it ends, also when `should_stop()` is true.
+    Proven wherever the search for it ends, also at the limits.
 
     >>> P = np.array([0.5, 0.3, 0.2])
     >>> exact = (1 - P @ P) / (1 - np.exp(-2.0)) ** 2      # every value is heavy: Theorem 3 is the optimum
@@ -721,9 +719,9 @@ def information_bound(box: Box, should_stop: Stop = never, rows: Array | None = 
     if rows is None and np.ptp(prior) <= 1e-15:
         return uniform_variance(len(prior), box.lo, box.hi)
     above, below = box.sides()
-    bound = diagonal_bound(prior, above * below, W, should_stop)
+    bound = diagonal_bound(prior, above * below, W, limits)
     if len(prior) <= MOST_VALUES:
-        bound = max(bound, unbiased_bound(SecondMoments.of_box(box), W, should_stop))
+        bound = max(bound, unbiased_bound(SecondMoments.of_box(box, limits), W, limits))
     return bound if rows is not None else max(bound, variance_bound(prior, box.lo, box.hi))
 
 
