@@ -1,4 +1,4 @@
-"""How much reports tell: variances of unbiased estimates, their bounds, and shares of the possible gain."""
+"""How much reports tell: variances of unbiased estimates, their bounds, and shares of the achievable gain."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ROUNDING = 1e-12  # how far a bound may be off in floats, relatively: it is low
 
 
 def gain_share(error: float, lower_bound: float, no_report: float, rounding: float | None = None) -> float:
-    """The share of the possible gain that an error reaches: `(no_report - error) / (no_report - lower_bound)`.
+    """The share of the achievable gain that an error reaches: `(no_report - error) / (no_report - lower_bound)`.
 
-    For an infinite `no_report` it is `lower_bound / error`. It is one if the possible gain is not above `rounding` (by
-    default 1e-11 of `no_report`).
+    For an infinite `no_report` it is `lower_bound / error`. It is one if the achievable gain is at most `rounding`, by
+    default 1e-11 of `no_report`.
 
     >>> gain_share(error=3.0, lower_bound=2.0, no_report=6.0), gain_share(4.0, 3.0, math.inf)
     (0.75, 0.75)
@@ -26,10 +26,10 @@ def gain_share(error: float, lower_bound: float, no_report: float, rounding: flo
         return 0.0  # nothing is proven yet
     if math.isinf(no_report):
         return lower_bound / error if error > 0 else 1.0
-    possible_gain = no_report - lower_bound
-    if possible_gain <= (1e-11 * no_report if rounding is None else rounding):
+    achievable_gain = no_report - lower_bound
+    if achievable_gain <= (1e-11 * no_report if rounding is None else rounding):
         return 1.0
-    return (no_report - error) / possible_gain
+    return (no_report - error) / achievable_gain
 
 
 def tangent(dimension: int) -> Array:

@@ -28,7 +28,7 @@ Sampler = Callable[[Codes], npt.NDArray[Any]]  # from codes of values to reports
 Classifier = Callable[[npt.NDArray[Any]], Codes]  # from reports to the numbers of their classes
 
 _MOST_REPORTS = 1 << 16  # different reports that are counted one by one
-_CLASSES = 256  # where there are more
+_CLASSES = 256  # into which more are put: more classes find smaller leaks, but need more samples
 _MOST_COUNTS = 1 << 22  # counts of classes for all values together
 _BATCH = 1 << 18  # reports drawn at a time
 
@@ -62,35 +62,35 @@ class SampledLeakage:
         return LevelRange(max(s.low for s in sides), max(s.high for s in sides))
 
     def refutes(self, budget: Budget) -> bool:
-        """Whether the sampler breaks a LIP budget, beyond what chance explains."""
+        """Whether the samples show, with the stated confidence, that the sampler breaks a LIP budget."""
         return self.lip_lower.low > budget.lower or self.lip_upper.low > budget.upper
 
 
 def sampled_leakage(
     counts: npt.ArrayLike, prior: Prior, confidence: float = 0.99, has_upper_bounds: bool = True
 ) -> SampledLeakage:
-    """Ranges for the levels of a channel, of which `counts[x][y]` reports `y` of value `x` were observed.
+    """Ranges for the levels of a channel, from `counts[x][y]`: how often value `x` gave report `y`.
 
     Every entry of the channel gets a Clopper-Pearson interval `L <= Q <= U` at `(1 - confidence) / (d K)`, so that
     all hold at once. The lift of x at y rises with its own entry and falls with the others, so it is at least
     `L_x / (P_x L_x + sum_{z != x} P_z U_z)`, and at most the same with L and U exchanged.
 
-    >>> found = sampled_leakage([[750, 250], [250, 750]], Prior([0.5, 0.5]))
-    >>> found.ldp.low < math.log(3) < found.ldp.high
+    >>> levels = sampled_leakage([[750, 250], [250, 750]], Prior([0.5, 0.5]))
+    >>> levels.ldp.low < math.log(3) < levels.ldp.high
     True
     """
-    observed = _count_table(counts, prior)
+    table = _count_table(counts, prior)
     if not 0 < confidence < 1:
         raise InvalidInput("confidence", confidence, "give a number between 0 and 1")
-    live = observed.sum(axis=0) > 0
-    low, high = (ends[:, live] for ends in _intervals(observed, (1 - confidence) / observed.size))
+    occurs = table.sum(axis=0) > 0
+    low, high = (ends[:, occurs] for ends in _intervals(table, (1 - confidence) / table.size))
     least, most = _lifts(low, high, prior.probabilities), _lifts(high, low, prior.probabilities)
     with np.errstate(divide="ignore"):
         lower = _range(-np.log(most.min(axis=0)), -np.log(least.min(axis=0)), has_upper_bounds)
         upper = _range(np.log(least.max(axis=0)), np.log(most.max(axis=0)), has_upper_bounds)
         smallest = np.log(low.max(axis=0) / high.min(axis=0))
         ldp = _range(smallest, np.log(high.max(axis=0)) - np.log(low.min(axis=0)), has_upper_bounds)
-    return SampledLeakage(lower, upper, ldp, confidence, int(observed.sum()), has_upper_bounds)
+    return SampledLeakage(lower, upper, ldp, confidence, int(table.sum()), has_upper_bounds)
 
 
 def audit_plan(
@@ -110,13 +110,13 @@ def audit_plan(
     >>> audit_plan(plan, 20_000, rng=np.random.default_rng(1)).refutes(plan.budget)
     False
     """
-    known = prior or plan.prior
-    if not isinstance(known, Prior):
-        raise InvalidInput("prior", known, "the plan is for a set of priors: give one of them")
+    one_prior = prior or plan.prior
+    if not isinstance(one_prior, Prior):
+        raise InvalidInput("prior", one_prior, "the plan is for a set of priors: give one of them")
     sample = partial(plan.mechanism.sample, source=as_source(rng))
     classify, classes, has_upper_bounds = _classifier(plan.mechanism, sample)
     counts = count_reports(sample, plan.mechanism.size, samples, classify, classes)
-    return sampled_leakage(counts, known, confidence, has_upper_bounds)
+    return sampled_leakage(counts, one_prior, confidence, has_upper_bounds)
 
 
 def count_reports(sample: Sampler, values: int, samples: int, classify: Classifier, classes: int) -> Codes:
@@ -152,9 +152,11 @@ def _count_table(counts: npt.ArrayLike, prior: Prior) -> Array:
     table = np.asarray(counts, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(prior):
         raise InvalidInput("counts", table.shape, f"give a row of counts for each of the {len(prior)} values")
-    wrong = ~((table >= 0) & (table == np.floor(table)) & np.isfinite(table))
-    if wrong.any():
-        raise InvalidInput("counts", float(table[wrong][0]), "give whole numbers, none of them negative")
+    is_no_count = ~((table >= 0) & (table == np.floor(table)) & np.isfinite(table))
+    if is_no_count.any():
+        raise InvalidInput(
+            "counts", float(table[is_no_count][0]), "give whole numbers, none of them negative"
+        )
     if not table.sum(axis=1).all():
         missing = prior.labels[int(table.sum(axis=1).argmin())]
         raise InvalidInput("counts", missing, "no reports of this value: every value needs some")
@@ -179,9 +181,9 @@ def _lifts(own: Array, others: Array, P: Array) -> Array:
 
 
 def _range(low: Array, high: Array, has_upper_bounds: bool) -> LevelRange:
-    """The largest of some levels; none is below zero."""
-    most = max(0.0, float(high.max())) if has_upper_bounds else math.inf
-    return LevelRange(max(0.0, float(low.max())), most)
+    """The range of the largest of several levels; no level is below zero."""
+    largest = max(0.0, float(high.max())) if has_upper_bounds else math.inf
+    return LevelRange(max(0.0, float(low.max())), largest)
 
 
 def observed_leakage(

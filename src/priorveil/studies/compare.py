@@ -37,14 +37,16 @@ Form = Callable[[Prior, float], Published]
 
 _HASHES = 20  # public hash functions that people draw from, where a form does not give a number
 _ROOM = 1e-9  # share of the budget that is left for rounding
-_MOST_SEARCHED = 30  # values for which the best LDP mechanism is searched
-_MOST_CURVED = 5_000  # values for which the error of LDP is computed at every budget of a curve
+# Values up to which the best LDP mechanism is searched, and up to which it is computed at every budget of a curve: more
+# values take more than the seconds that a plot is worth.
+_MOST_SEARCHED = 30
+_MOST_CURVED = 5_000
 _STEPS = (0.25, 0.5, 1.0, 1.5, 2.0)  # budgets of a curve, in units of the plan's
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is asked, about which population, and within which budget."""
+    """A query about a population, with a budget."""
 
     prior: Prior
     epsilon: float
@@ -88,19 +90,19 @@ def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
 
     Its levels are measured.
     """
-    prior, query, live = scenario.prior, scenario.query, channel.drop_unused()
+    prior, query, channel = scenario.prior, scenario.query, channel.drop_unused()
     levels, error = leakage(channel, prior, scenario.secret), query.error(channel, prior)
     if query.criterion is Criterion.WRONG_GUESSES:
         return ComparedMethod(error, levels, _wrong_share(channel, prior))
     try:
-        histograms = live.posterior(prior)
+        histograms = channel.posterior(prior)
         if query.unbiased:
-            histograms = unbiased_scores(live.matrix, prior.probabilities, query.rows(prior)).T
+            histograms = unbiased_scores(channel.matrix, prior.probabilities, query.rows(prior)).T
     except NotIdentifiable:
         return ComparedMethod(error, levels, _unknown_error)
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
-        return apply_rows(query.rows(prior), histograms @ rng.multinomial(truth, live.matrix).sum(axis=0))
+        return apply_rows(query.rows(prior), histograms @ rng.multinomial(truth, channel.matrix).sum(axis=0))
 
     return ComparedMethod(error, levels, _squared_error(estimate, scenario))
 
@@ -128,11 +130,11 @@ def _squared_error(estimate: Callable[[Counts, np.random.Generator], Array], sce
 
 def _wrong_share(channel: Channel, prior: Prior) -> Survey:
     """How often the most likely value is not the true one."""
-    live = channel.drop_unused()
-    guess = live.posterior(prior).argmax(axis=0)
+    channel = channel.drop_unused()
+    guess = channel.posterior(prior).argmax(axis=0)
 
     def survey(truth: Counts, rng: np.random.Generator) -> float:
-        reports = rng.multinomial(truth, live.matrix)
+        reports = rng.multinomial(truth, channel.matrix)
         return 1 - float(reports[guess, np.arange(len(guess))].sum() / truth.sum())
 
     return survey
@@ -143,8 +145,8 @@ def certified_mixture(
 ) -> tuple[Channel, Certificate]:
     """The channel mixed with its own output law, `(1 - t) Q + t 1 lam'`, with the least `t` that LIP allows.
 
-    This is what a published form is worth when its guarantee is kept: the same reports, with less truth in
-    them. The channel that is returned is the certified integer table.
+    It shows the error of a published form that keeps its budget: the same reports, with less truth in them. The
+    channel that is returned is the certified integer table.
 
     >>> form = published.rr_lip([0.1, 0.2, 0.7], 1.0)
     >>> fixed, proof = certified_mixture(form.channel, Prior([0.1, 0.2, 0.7]), Budget(1.0))
@@ -153,9 +155,14 @@ def certified_mixture(
     """
     Q, law = channel.drop_unused().matrix, channel.drop_unused().output_law(prior)
     lift = (Q if secret is None else secret.rows @ Q) / law
-    sides = (budget.hi - 1, float(lift.max()) - 1), (1 - budget.lo, 1 - float(lift.min()))
-    keep = min([1.0, *(allowed / moved * (1 - _ROOM) for allowed, moved in sides if moved > 0)])
-    weights, proof = certified_table(keep * Q + (1 - keep) * law, prior, budget, secret, LIP())
+    highest, lowest = float(lift.max()), float(lift.min())
+    shares = [1.0]  # of the channel in the mixture: as much as keeps each side of the budget
+    if highest > 1:
+        shares.append((budget.hi - 1) / (highest - 1) * (1 - _ROOM))
+    if lowest < 1:
+        shares.append((1 - budget.lo) / (1 - lowest) * (1 - _ROOM))
+    share = min(shares)
+    weights, proof = certified_table(share * Q + (1 - share) * law, prior, budget, secret, LIP())
     return Channel(Table(weights).matrix, prior.labels), proof
 
 
@@ -165,9 +172,16 @@ def certified_mixture(
 def _design_method(
     method: Literal["auto", "arc", "unary", "hashing"], scenario: Scenario, ldp: bool = False
 ) -> ComparedMethod:
-    protected = {"notion": LDP()} if ldp else {"secret": scenario.secret}
-    asked = scenario.prior, scenario.epsilon, scenario.query
-    return from_plan(design(*asked, **protected, method=method, time_limit=scenario.time_limit), scenario)
+    plan = design(
+        scenario.prior,
+        scenario.epsilon,
+        scenario.query,
+        secret=None if ldp else scenario.secret,
+        notion=LDP() if ldp else LIP(),
+        method=method,
+        time_limit=scenario.time_limit,
+    )
+    return from_plan(plan, scenario)
 
 
 def _certified_rr_method(scenario: Scenario) -> ComparedMethod:
@@ -192,8 +206,8 @@ def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
     """Unary encoding, each bit read on its own, as printed."""
     if not scenario.query.asks_all_counts or scenario.secret is not None:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")
-    found = form(scenario.prior, scenario.epsilon)
-    encoding = cast(UnaryEncoding, found.mechanism)
+    printed_form = form(scenario.prior, scenario.epsilon)
+    encoding = cast(UnaryEncoding, printed_form.mechanism)
     if_one, if_zero = single_bit_posteriors(encoding.law, scenario.prior.probabilities)
     support = published.Support(1 - encoding.one_to_zero, encoding.zero_to_one)
 
@@ -204,8 +218,8 @@ def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
             return support.counts(ones, people)
         return np.asarray(ones * if_one + (people - ones) * if_zero)
 
-    expected = _context_free_error(support, scenario) if scenario.query.unbiased else found.mse
-    return ComparedMethod(expected, found.leakage, _squared_error(estimate, scenario))
+    expected = _context_free_error(support, scenario) if scenario.query.unbiased else printed_form.mse
+    return ComparedMethod(expected, printed_form.leakage, _squared_error(estimate, scenario))
 
 
 def _context_free_method(scenario: Scenario) -> ComparedMethod:
@@ -256,10 +270,10 @@ COMPARED_METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
 
 
 def best_ldp(plan: Plan, seconds: float = 10.0) -> Plan | None:
-    """The best LDP plan known for the query of a plan, at the smaller side of its budget; None if there is none.
+    """The best LDP plan that `design` finds for the query of a plan, at the smaller side of its budget; or None.
 
-    It protects the value itself, whatever anyone knows, and needs no prior for that. Small domains are searched for at
-    most `seconds`; on large ones the first design that is found has to do.
+    It protects the value itself, whatever anyone knows, and needs no prior for that. On small domains the search takes
+    at most `seconds`; on large ones the first design is taken.
     """
     epsilon = min(plan.budget.lower, plan.budget.upper)
     limit = seconds if len(plan.prior) <= _MOST_SEARCHED else 0.0
@@ -273,16 +287,16 @@ def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
     """The query of a plan at budgets from a quarter to twice its own.
 
     Each row has `epsilon` (the smaller side), the expected `mse`, its proven `bound`, and the error of the best `ldp`
-    mechanism, nan where that is not known.
+    mechanism, nan where that is not computed.
     """
     method: Literal["arc", "auto"] = "arc" if plan.method == "arc" else "auto"
     quick = len(plan.labels) <= _MOST_CURVED or (plan.query.unbiased and plan.query.asks_all_counts)
     rows = []
     for step in _STEPS:
         budget = Budget(plan.budget.lower * step, plan.budget.upper * step)
-        asked = plan.prior, budget, plan.query, plan.secret, plan.notion, method
-        found = plan if step == 1 else design(*asked, gap=1e-3, time_limit=seconds)
+        arguments = plan.prior, budget, plan.query, plan.secret, plan.notion, method
+        best = plan if step == 1 else design(*arguments, gap=1e-3, time_limit=seconds)
         rival = best_ldp(replace(plan, budget=budget), seconds) if quick else None
-        row = {"epsilon": min(budget.lower, budget.upper), "mse": found.expected_mse}
-        rows.append({**row, "bound": found.lower_bound, "ldp": rival.expected_mse if rival else math.nan})
+        row = {"epsilon": min(budget.lower, budget.upper), "mse": best.expected_mse}
+        rows.append({**row, "bound": best.lower_bound, "ldp": rival.expected_mse if rival else math.nan})
     return rows

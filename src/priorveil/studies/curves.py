@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure
     from matplotlib.image import AxesImage
 
-Rows = Sequence[Mapping[str, Any]]
+Records = Sequence[Mapping[str, Any]]  # the rows of a table of results, by the names of its columns
 Style = Sequence[str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label
 
 COLUMN = 3.5  # inches: the width of a column of print
@@ -68,14 +68,14 @@ def canvas(
 # -- curves ------------------------------------------------------------------------------------------------
 
 
-def column(rows: Rows, key: str, **where: object) -> Array:
+def column(rows: Records, key: str, **where: object) -> Array:
     """The numbers of one column, from the rows whose other columns have the given values.
 
     >>> column([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], "a", b="y").tolist()
     [2.0]
     """
-    chosen = [row for row in rows if all(row.get(name) == value for name, value in where.items())]
-    return np.array([row.get(key, np.nan) for row in chosen], dtype=np.float64)
+    matches = [row for row in rows if all(row.get(name) == value for name, value in where.items())]
+    return np.array([row.get(key, np.nan) for row in matches], dtype=np.float64)
 
 
 def below(lower: npt.ArrayLike, upper: npt.ArrayLike, slack: float = 1e-9) -> bool:
@@ -94,7 +94,7 @@ def line(axes: Axes, style: Style, x: Array, y: Array, bound: Array | None = Non
 
 
 def method_lines(
-    axes: Axes, rows: Rows, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False
+    axes: Axes, rows: Records, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False
 ) -> None:
     """Draw column `y` against column `x` for every method that has numbers in it.
 
@@ -103,13 +103,15 @@ def method_lines(
     """
     for method, style in styles.items():
         across = column(rows, x, method=method)
-        found = [column(rows, key, method=method) for key in (y, "bound", "measured", "low", "high")]
-        errors, bound, dots, low, high = (np.sqrt(np.maximum(f, 0)) for f in found) if root else found
+        columns = [column(rows, key, method=method) for key in (y, "bound", "measured", "low", "high")]
+        if root:
+            columns = [np.sqrt(np.maximum(errors, 0)) for errors in columns]
+        errors, bound, dots, low, high = columns
         if np.isnan(errors).all():
             continue
         is_level = y.endswith("lip")
-        bounded = style[0] == "best" and not is_level and not np.isnan(bound).any()
-        line(axes, style, across, errors, bound if bounded else None)
+        has_bound = style[0] == "best" and not is_level and not np.isnan(bound).any()
+        line(axes, style, across, errors, bound if has_bound else None)
         if not is_level and not np.isnan(dots).all():
             ink = COLOURS[style[1]]
             axes.errorbar(
@@ -118,7 +120,7 @@ def method_lines(
             )  # fmt: skip
 
 
-def level_lines(axes: Axes, rows: Rows, styles: Mapping[str, Style], y: str = "lip") -> None:
+def level_lines(axes: Axes, rows: Records, styles: Mapping[str, Style], y: str = "lip") -> None:
     """Draw real LIP levels against the budget, with the part of the plane above the budget shaded."""
     method_lines(axes, rows, styles, y)
     budgets = np.unique(column(rows, "epsilon"))

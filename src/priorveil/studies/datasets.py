@@ -37,9 +37,9 @@ class DataFile:
     sha256: str | None = None
 
 
-_LIST = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
-_MERGED: dict[str, list[str]] = _LIST.pop("work classes")
-DATA_FILES = {name: DataFile(**fields) for name, fields in _LIST.items()}
+_DESCRIPTIONS = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
+_MERGED_CLASSES: dict[str, list[str]] = _DESCRIPTIONS.pop("work classes")
+DATA_FILES = {name: DataFile(**fields) for name, fields in _DESCRIPTIONS.items()}
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class CheckIns:
         return np.asarray(rows * side + columns)
 
 
-WORK_CLASSES = tuple(_MERGED)
-_CLASS_OF = {name: work for work, names in _MERGED.items() for name in names}
+WORK_CLASSES = tuple(_MERGED_CLASSES)
+_CLASS_OF = {name: work for work, names in _MERGED_CLASSES.items() for name in names}
 
 _BRACKETS = ("<20K", "20-30K", "30-40K", "40-50K", "50-60K", "60-70K", "70-80K", ">=80K")
 
@@ -92,20 +92,20 @@ def acs() -> Census:
 
 
 def gowalla() -> CheckIns:
-    """Gowalla check-ins in SNAP's layout: the full file if it is there, else those of New York City."""
+    """Gowalla check-ins in SNAP's layout: the full file if it exists, otherwise those of New York City."""
     file = find("gowalla", "gowalla-nyc")
     columns = [("user", "i8"), ("time", "U20"), ("latitude", "f8"), ("longitude", "f8")]
     rows = np.loadtxt(file, columns, comments=None, delimiter="\t", usecols=range(4), ndmin=1)
-    ordered = rows[np.lexsort((rows["time"], rows["user"]))]
-    user = ordered["user"]
+    rows = rows[np.lexsort((rows["time"], rows["user"]))]
+    user = rows["user"]
     latest, whole = np.append(user[1:] != user[:-1], True), file.name == DATA_FILES["gowalla"].file
-    return CheckIns(user, ordered["latitude"], ordered["longitude"], latest, whole)
+    return CheckIns(user, rows["latitude"], rows["longitude"], latest, whole)
 
 
 def find(*names: str) -> Path:
-    """The file of the first of these data sets that is there; if none is, the error names the last one's home page.
+    """The first of these data sets whose file exists, checked against its SHA-256.
 
-    It is checked against its SHA-256.
+    If there is none, the error names the home page of the last one.
     """
     last = DATA_FILES[names[-1]]
     advice = "into a folder and name the folder in the environment variable PRIORVEIL_DATA"
@@ -121,14 +121,15 @@ def find(*names: str) -> Path:
 
 def folders() -> tuple[Path, ...]:
     """The folders in which data are looked for, in this order."""
-    given = os.environ.get("PRIORVEIL_DATA")
+    own_folder = os.environ.get("PRIORVEIL_DATA")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "priorveil"
     checkout = Path(__file__).resolve().parents[3]
-    return (*([Path(given)] if given else []), checkout.parent / "shared" / "data", Path(given or cache))
+    first = [Path(own_folder)] if own_folder else []
+    return (*first, checkout.parent / "shared" / "data", Path(own_folder or cache))
 
 
 def _adult_rows(file: Path) -> Iterator[list[str]]:
-    """Both parts of Adult. The second begins with a line of junk, which has too few fields."""
+    """Both parts of Adult. The second begins with a line that is no record and has too few fields."""
     with zipfile.ZipFile(file) as archive:
         for part in ("adult.data", "adult.test"):
             lines = io.TextIOWrapper(archive.open(part), encoding="utf-8")

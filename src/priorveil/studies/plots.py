@@ -90,7 +90,7 @@ def short_name(label: Label) -> str:
 
 
 @curves.house_style()
-def plan_plot(plan: Plan, curve: curves.Rows) -> Figure:
+def plan_plot(plan: Plan, curve: curves.Records) -> Figure:
     """The channel of a plan, where it can be written out, and its error against epsilon (from `error_curve`)."""
     try:
         lift = plan.channel.drop_unused().lift(plan.reference)
@@ -127,9 +127,9 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
     lift = lift[:, order]
     with np.errstate(divide="ignore"):
         logs = np.log(lift)
-    allowed = max(side for side in (plan.budget.lower, plan.budget.upper) if math.isfinite(side))
+    budget = max(side for side in (plan.budget.lower, plan.budget.upper) if math.isfinite(side))
     largest = float(np.abs(logs).max())  # above the budget if a side is free or the secret is latent
-    top = min(max(largest, allowed), 3 * allowed)
+    top = min(max(largest, budget), 3 * budget)
     texts = np.char.mod("\N{MULTIPLICATION SIGN}%.2f", lift if lift.size <= curves.MOST_TEXTS else lift[:0])
     image = curves.heat_map(axes, np.clip(logs, -top, top), texts, top, "RdBu_r", -top)
     few = len(order) <= _MOST_REPORTS
@@ -143,7 +143,7 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
 def _precision_panel(axes: Axes, plan: Plan) -> None:
     """What a plan is expected to learn, in the picture that fits its query."""
     expected = apply_rows(plan.query.rows(plan.reference), _PEOPLE * plan.reference.probabilities)
-    width = _PEOPLE * normal_width(0.95, "level") * plan.std_error(_PEOPLE)
+    width = _PEOPLE * normal_width(0.95, "confidence") * plan.std_error(_PEOPLE)
     numbers = np.array([expected, expected - width, expected + width, expected])
     panel = Panel("", plan.query.statistic_labels(plan.labels), numbers, _PEOPLE)
     (panel,) = _in_units([panel], plan, per_person=True)
@@ -153,7 +153,7 @@ def _precision_panel(axes: Axes, plan: Plan) -> None:
     axes.set_title(f"to expect from {_PEOPLE:,} people,\nwith 95 % intervals")
 
 
-def _error_panel(axes: Axes, curve: curves.Rows, plan: Plan) -> None:
+def _error_panel(axes: Axes, curve: curves.Records, plan: Plan) -> None:
     """Error against epsilon: the best design with its bound, LDP, and no report."""
     none, keys = plan.no_report, ("epsilon", "mse", "bound", "ldp")
     best = "best design"
@@ -200,7 +200,7 @@ def study_plot(study: Study) -> Figure:
     return figure
 
 
-def _study_bars(study: Study, rows: curves.Rows) -> Figure:
+def _study_bars(study: Study, rows: curves.Records) -> Figure:
     """A study of one epsilon: a bar for each method, errors on the left and levels on the right."""
     styles = [curves.METHOD_STYLES[row["method"]] for row in rows]
     names, colours = [name for _, _, name in styles], [COLOURS[colour] for _, colour, _ in styles]
@@ -220,8 +220,8 @@ def _study_bars(study: Study, rows: curves.Rows) -> Figure:
 
 
 def _survey_title(study: Study) -> str:
-    simulated = f"; dots: {study.runs:,} simulated" if study.runs > 1 else ""
-    return f"surveys of {study.rows[0].people:,} people{simulated}"
+    dots = f"; dots: {study.runs:,} simulated" if study.runs > 1 else ""
+    return f"surveys of {study.rows[0].people:,} people{dots}"
 
 
 # -- statistics --------------------------------------------------------------------------------------------
@@ -247,24 +247,25 @@ class Panel:
         return replace(self, numbers=scale * self.numbers, unit=unit)
 
 
-def estimate_panel(title: str, estimate: Estimate, level: float) -> Panel:
+def estimate_panel(title: str, estimate: Estimate, confidence: float) -> Panel:
     """An estimate with its intervals, and the quartiles of cells of numbers. An infinite end is left out."""
-    numbers = np.array([estimate.values, *estimate.interval(level), _expected_statistics(estimate)])
+    numbers = np.array([estimate.values, *estimate.interval(confidence), _expected_statistics(estimate)])
     panel = Panel(title, estimate.labels, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
     if estimate.reports and estimate.readings[0].prior.edges is not None:
         with suppress(NotIdentifiable):  # some statistics of cells do not determine quantiles
-            found = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}
-            return replace(panel, quantiles=tuple((q, x.value, *x.interval(level)) for q, x in found.items()))
+            quartiles = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}
+            points = ((q, x.value, *x.interval(confidence)) for q, x in quartiles.items())
+            return replace(panel, quantiles=tuple(points))
     return panel
 
 
 @curves.house_style()
-def estimate_plot(found: TableEstimate, by: str | None, level: float) -> Figure:
+def estimate_plot(estimates: TableEstimate, by: str | None, confidence: float) -> Figure:
     """The estimates of a table. If there are more groups than panels, the largest ones, and the title says so."""
-    plan = next(iter(found.tallies.plans.values()))
-    words = f"estimate, {100 * level:.4g} % interval"
-    figure = statistics_figure(list(estimate_panels(found, by, level)), plan, words)
-    title = list(title_lines(found, by, int(figure.get_figwidth() * 15)))
+    plan = next(iter(estimates.tallies.plans.values()))
+    words = f"estimate, {100 * confidence:.4g} % interval"
+    figure = statistics_figure(list(estimate_panels(estimates, by, confidence)), plan, words)
+    title = list(title_lines(estimates, by, int(figure.get_figwidth() * 15)))
     figure.set_figheight(figure.get_figheight() + 0.16 * max(0, len(title) - 2))  # room for a warning
     figure.suptitle("\n".join(title), fontsize=9)
     if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
@@ -275,23 +276,25 @@ def estimate_plot(found: TableEstimate, by: str | None, level: float) -> Figure:
 @curves.house_style()
 def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, plan: Plan) -> Figure:
     """Estimates of histograms under their titles, each with the truth and the prior."""
-    panels = [estimate_panel(title, found, 0.95) for title, found in estimates]
+    panels = [estimate_panel(title, estimate, 0.95) for title, estimate in estimates]
     figure, at = statistics_figure(panels, plan, "estimate, 95 % interval"), np.arange(len(truth))
     for place, panel in zip(figure.axes, panels, strict=True):
-        shown = np.asarray(truth) * (100 / panel.people if len(panels) > 1 else 1)
-        place.plot(shown, at, "|", label="truth", color=COLOURS["red"], markersize=12, markeredgewidth=2)
+        scaled_truth = np.asarray(truth) * (100 / panel.people if len(panels) > 1 else 1)
+        place.plot(
+            scaled_truth, at, "|", label="truth", color=COLOURS["red"], markersize=12, markeredgewidth=2
+        )
     curves.legend(figure, figure.axes[0], columns=3)
     return figure
 
 
-def estimate_panels(found: TableEstimate, by: str | None, level: float) -> Iterator[Panel]:
+def estimate_panels(estimates: TableEstimate, by: str | None, confidence: float) -> Iterator[Panel]:
     """Everybody, and the largest groups in the order of their names."""
-    yield estimate_panel("everybody", found.everybody, level)
-    largest = sorted(found.groups, key=lambda group: -found.groups[group].reports)[: _MOST_PANELS - 1]
-    for group, estimate in found.groups.items():
+    yield estimate_panel("everybody", estimates.everybody, confidence)
+    largest = sorted(estimates.groups, key=lambda group: -estimates.groups[group].reports)[: _MOST_PANELS - 1]
+    for group, estimate in estimates.groups.items():
         if group in largest:
             name = "(missing)" if group is None else short_name(group)
-            yield estimate_panel(f"{by} = {name}", estimate, level)
+            yield estimate_panel(f"{by} = {name}", estimate, confidence)
 
 
 def _expected_statistics(estimate: Estimate) -> Array:
@@ -303,20 +306,20 @@ def _expected_statistics(estimate: Estimate) -> Array:
     return total
 
 
-def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[str]:
+def title_lines(estimates: TableEstimate, by: str | None, width: int) -> Iterator[str]:
     """Warnings, also of groups; the query, the method, the reports and the level; and what the intervals assume."""
-    plans, everybody = list(found.tallies.plans.values()), found.everybody
+    plans, everybody = list(estimates.tallies.plans.values()), estimates.everybody
     levels = sorted({f"{p.certificate.notion} at {p.budget}" for p in plans})
     level = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
     title = f"{plans[0].query.title(plans[0].reference)}, {everybody.method} reading"
     about = f"{title[0].upper()}{title[1:]} of {plural(everybody.reports, 'report')}, {level}"
     yield from textwrap.wrap(f"Warning: {everybody.warning}" if everybody.warning else "", width)
-    if wrong := [str(group) for group, each in found.groups.items() if each.warning]:
-        listed = ", ".join(wrong[:_NAMED_GROUPS]) + ", ..." * (len(wrong) > _NAMED_GROUPS)
-        yield from textwrap.wrap(f"Warning: reports contradict the prior where {by} is {listed}", width)
+    if wrong := [str(group) for group, each in estimates.groups.items() if each.warning]:
+        names = ", ".join(wrong[:_NAMED_GROUPS]) + ", ..." * (len(wrong) > _NAMED_GROUPS)
+        yield from textwrap.wrap(f"Warning: reports contradict the prior where {by} is {names}", width)
     yield from textwrap.wrap(about, width)
-    if len(found.groups) >= _MOST_PANELS:
-        yield f"the {_MOST_PANELS - 1} largest of {len(found.groups):,} groups by {by}"
+    if len(estimates.groups) >= _MOST_PANELS:
+        yield f"the {_MOST_PANELS - 1} largest of {len(estimates.groups):,} groups by {by}"
     yield from textwrap.wrap(f"intervals assume {everybody.assumes}", width)
 
 
@@ -380,11 +383,11 @@ def _sums_panel(panels: Sequence[Panel], plan: Plan) -> Panel:
     unit = "mean per person" if several or plan.reference.points is not None else "sum"
     if unit != "sum":
         panels = [panel.per_person(unit) for panel in panels]
-    shown, names = unit, panels[0].labels if unit == "sum" else ["mean"]
+    axis, names = unit, panels[0].labels if unit == "sum" else ["mean"]
     if several:
-        shown = f"{unit} (reports in brackets)"
+        axis = f"{unit} (reports in brackets)"
         names = [f"{panel.title.split(' = ')[-1]} ({panel.people:,})" for panel in panels]
-    return Panel("", names, np.hstack([panel.numbers for panel in panels]), panels[0].people, shown)
+    return Panel("", names, np.hstack([panel.numbers for panel in panels]), panels[0].people, axis)
 
 
 def _ticks(labels: Sequence[Label], most: int) -> tuple[range, list[str]]:
@@ -474,7 +477,7 @@ def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
         if not np.array_equal(values, expected):
             y, x = np.array(cells)[:, (low <= expected) & (expected <= high)]
             axes.plot(x, y, "x", color="grey", markersize=3)
-            caption += "\n(crosses: the interval includes what the prior expects; a few miss it by chance)"
+            caption += "\n(crosses: the interval includes what the prior expects; a few miss it at random)"
     axes.set_yticks(*_ticks(down, _MOST_NAMES))
     if np.isnan(shares).any():
         axes.patch.set(hatch="/////", edgecolor="silver")

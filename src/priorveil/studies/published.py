@@ -98,8 +98,8 @@ class UnaryEncoding:
         """All levels for at most 12 values; for more, LIP and LDP are exact and the others upper bounds."""
         if len(prior) <= _MOST_BITS:
             return leakage(self.channel(prior.labels), prior)
-        rho, light = self.ratio, float(_least_masses(prior).min())
-        down, up = math.log(rho * (1 - light) + light), math.log(rho / (rho * light + 1 - light))
+        rho, rarest = self.ratio, float(_least_masses(prior).min())
+        down, up = math.log(rho * (1 - rarest) + rarest), math.log(rho / (rho * rarest + 1 - rarest))
         return leakage_bounds(down, up, math.log(rho), prior)
 
     def mse(self, prior: Prior) -> float:
@@ -128,8 +128,9 @@ class Published:
     @property
     def channel(self) -> Channel:
         """The channel, or `TooLarge` where there are too many reports to list."""
-        found = self.mechanism
-        return found if isinstance(found, Channel) else found.channel(self.prior.labels)
+        if isinstance(self.mechanism, Channel):
+            return self.mechanism
+        return self.mechanism.channel(self.prior.labels)
 
     @cached_property
     def leakage(self) -> Leakage:
@@ -211,9 +212,9 @@ def binary_latent(prior: Prior | Sequence[float], secret: Secret | None, epsilon
         raise InvalidInput("prior", P, "Theorem 2 is for two values")
     latent = secret or Secret(np.eye(2))
     latent.require_fits(P)
-    p, given = float(P.probabilities[1]), latent.rows[:, 1]
+    p, largest, smallest = float(P.probabilities[1]), latent.rows[:, 1].max(), latent.rows[:, 1].min()
     q0 = q1 = 0.0
-    for low, high in ((p, float(given.max())), (float(given.min()), p)):
+    for low, high in ((p, float(largest)), (float(smallest), p)):
         if high > low:
             q0 = max(q0, (high - low * e) / ((e + 1) * (high - low)))
             q1 = max(q1, (1 + high * e - e - low) / ((e + 1) * (high - low)))
@@ -257,9 +258,9 @@ def binary_bounded(lowest: float, highest: float, epsilon: float) -> Published:
     >>> binary_bounded(0.4, 0.6, 1.0).excess < 1e-12, binary_bounded(0.01, 0.6, 1.0).excess > 0.3
     (True, True)
     """
-    known, e = PriorSet.interval([1 - highest, lowest], [1 - lowest, highest]), math.exp(_epsilon(epsilon))
+    priors, e = PriorSet.interval([1 - highest, lowest], [1 - lowest, highest]), math.exp(_epsilon(epsilon))
     q01, q10 = highest / (highest - lowest + e), (1 - lowest) / (highest - lowest + e)
-    return Published(math.log(e), Channel([[1 - q01, q01], [q10, 1 - q10]]), known)
+    return Published(math.log(e), Channel([[1 - q01, q01], [q10, 1 - q10]]), priors)
 
 
 def ue_lip(prior: Known | Sequence[float], epsilon: float) -> Published:
@@ -274,10 +275,10 @@ def ue_lip(prior: Known | Sequence[float], epsilon: float) -> Published:
     >>> ue_lip(PriorSet([[0.2, 0.8], [0.5, 0.5]]), 1.0).leakage.lip.__round__(9)
     1.0
     """
-    known, eps = as_known(prior), _epsilon(epsilon)
-    light = float(_least_masses(known).min())
-    zero_to_one = (1 - light) / (math.exp(eps) - 2 * light + 1) if light < 1 else 0.5
-    return Published(eps, UnaryEncoding(zero_to_one, 0.5), known)
+    prior, eps = as_known(prior), _epsilon(epsilon)
+    rarest = float(_least_masses(prior).min())
+    zero_to_one = (1 - rarest) / (math.exp(eps) - 2 * rarest + 1) if rarest < 1 else 0.5
+    return Published(eps, UnaryEncoding(zero_to_one, 0.5), prior)
 
 
 # -- LDP mechanisms that it compares with (section 5.4) ----------------------------------------------------

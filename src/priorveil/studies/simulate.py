@@ -26,7 +26,7 @@ from priorveil.reading.tally import Counts
 from priorveil.studies.compare import COMPARED_METHODS, Scenario, Survey
 from priorveil.studies.curves import METHOD_STYLES
 
-_LEVEL = 0.99  # of the intervals of a simulation
+_CONFIDENCE = 0.99  # of the intervals of a simulation
 _ERRORS = ("expected", "bound", "measured", "low", "high")  # the columns of a study that hold errors
 # By the name of a statistic: the factor of its typical error, and what that error then is.
 _UNITS: dict[StatisticName, tuple[int, str]] = {
@@ -132,28 +132,31 @@ def simulate(
     >>> study.methods()[0], study.of("best")[0].lip <= 1.0
     ('best', True)
     """
-    known, asked = Prior.of(prior), Histogram() if query is None else query
+    prior = Prior.of(prior)
+    query = Histogram() if query is None else query
     for method in methods:
         if method not in COMPARED_METHODS:
             raise InvalidInput("methods", method, f"choose from {', '.join(COMPARED_METHODS)}")
     if people < 1:
-        raise InvalidInput("people", people, "give a larger whole number")
+        raise InvalidInput("people", people, "give a whole number, one or more")
     if runs < 0 or runs == 1:
-        raise InvalidInput("runs", runs, "give at least 2, which an interval needs, or 0 for theory only")
+        raise InvalidInput(
+            "runs", runs, "give 0 for theory only, or 2 or more: an interval needs two surveys"
+        )
     truth = None
     if values is not None:
         rounding = as_source(np.random.default_rng(seed))  # of numbers
-        codes, _ = codes_of(values, known.labels, "refuse", rounding)
-        truth = np.bincount(codes, minlength=len(known))
+        codes, _ = codes_of(values, prior.labels, "refuse", rounding)
+        truth = np.bincount(codes, minlength=len(prior))
     rows: list[StudyRow] = []
     for i, budget in enumerate([Budget.of(epsilon) for epsilon in epsilons]):
-        scenario = Scenario(known, budget.lower, asked, secret, time_limit)
+        scenario = Scenario(prior, budget.lower, query, secret, time_limit)
         for j, method in enumerate(methods):
             rng = np.random.default_rng([seed, i, j])
             if progress is not None:
                 progress(len(rows) / (len(epsilons) * len(methods)), f"{method}, epsilon {budget.lower:g}")
             rows.append(_row(method, scenario, truth, people, runs, rng))
-    return Study(asked, len(asked.statistic_labels(known.labels)), tuple(rows))
+    return Study(query, len(query.statistic_labels(prior.labels)), tuple(rows))
 
 
 def _row(
@@ -165,9 +168,9 @@ def _row(
         method = COMPARED_METHODS[name](scenario)
     except (Infeasible, TooLarge) as error:
         return StudyRow(scenario.epsilon, name, "", people=count, note=str(error))
-    found = simulated_error(method.survey, scenario.prior, count, runs, rng, truth)
+    errors = simulated_error(method.survey, scenario.prior, count, runs, rng, truth)
     return StudyRow(
-        scenario.epsilon, name, METHOD_STYLES[name][0], method.expected, method.bound, *found,
+        scenario.epsilon, name, METHOD_STYLES[name][0], method.expected, method.bound, *errors,
         method.levels.lip, method.levels.ldp, count, runs,
     )  # fmt: skip
 
@@ -189,7 +192,7 @@ def simulated_error(
     truths = (rng.multinomial(people, prior.probabilities) if truth is None else truth for _ in range(runs))
     errors = np.array([survey(counts, rng) for counts in truths])
     mean, spread = float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(runs)
-    ratio = math.exp(normal_width(_LEVEL, "level") * spread / mean) if mean > 0 else 1.0
+    ratio = math.exp(normal_width(_CONFIDENCE, "confidence") * spread / mean) if mean > 0 else 1.0
     return mean, mean / ratio, mean * ratio
 
 

@@ -16,7 +16,7 @@ from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.queries import Histogram
 from priorveil.studies import curves
-from priorveil.studies.curves import Rows, Style
+from priorveil.studies.curves import Records, Style
 
 Row = dict[str, Any]
 
@@ -37,15 +37,15 @@ class Outcome:
     the numbers and words that the text has room for.
     """
 
-    rows: Rows
+    rows: Records
     draw: Callable[[], curves.Figure]
     verdicts: Mapping[str, bool]
     words: Mapping[str, Any]
 
 
-def channel_row(channel: Channel, prior: Prior, known: Known | None = None, secret: Secrets = None) -> Row:
-    """The histogram error of a channel under the prior, and its levels (under `known`, if that is given)."""
-    levels = leakage(channel, known or prior, secret)
+def channel_row(channel: Channel, prior: Prior, public: Known | None = None, secret: Secrets = None) -> Row:
+    """The histogram error of a channel under the prior, and its levels under the same or what is `public` of it."""
+    levels = leakage(channel, public or prior, secret)
     return {"mse": Histogram().error(channel, prior), "lip": levels.lip, "ldp": levels.ldp}
 
 
@@ -74,7 +74,7 @@ def sweep(
 
 
 def draw_pairs(
-    rows: Rows,
+    rows: Records,
     titles: Mapping[Any, str],
     styles: Mapping[str, Style],
     leaking: Sequence[str],
@@ -90,7 +90,7 @@ def draw_pairs(
     """
     wide, guesses = len(titles) < 3, y == "wrong"
     figure, axes = curves.canvas(2, len(titles), curves.COLUMN if wide else 2.4, sharex=True)
-    shown = {method: styles[method] for method in leaking}
+    level_styles = {method: styles[method] for method in leaking}
     for (name, title), errors, levels in zip(titles.items(), *axes, strict=True):
         own = [row for row in rows if row[case] == name]
         curves.method_lines(errors, own, styles, y, root=not guesses)
@@ -99,7 +99,7 @@ def draw_pairs(
             curves.log_scale(errors)
         else:
             errors.set_ylim(0, None)
-        curves.level_lines(levels, own, shown, level)
+        curves.level_lines(levels, own, level_styles, level)
     if not wide:  # narrow panels have room for short names, and for those of the first axes only
         for panel in axes[:, 1:].flat:
             panel.set_ylabel("")

@@ -98,11 +98,11 @@ def make_figure(name: str, settings: Settings, folder: Path) -> Section:
     except DataNotFound as error:
         return Section(name, "", (f"Not made: {error}",))
     with curves.house_style():
-        drawn = outcome.draw()
+        figure = outcome.draw()
     section = describe(name, outcome)
     png, svg, numbers = (folder / f"{section.stem}.{suffix}" for suffix in ("png", "svg", "csv"))
-    plots.save(drawn, png)
-    plots.save(drawn, svg)
+    plots.save(figure, png)
+    plots.save(figure, svg)
     numbers.write_text(csv_text(outcome.rows), encoding="utf-8")
     return replace(section, picture=png.read_bytes())
 
@@ -124,7 +124,7 @@ def page_blocks(
         yield "list", section.remarks
     claims = [(str(section.number), *claim) for section in sections for claim in section.claims]
     for verdict, heading in _VERDICTS.items():
-        rows = [(number, claim, why) for number, claim, kept, why in claims if kept is verdict]
+        rows = [(number, claim, why) for number, claim, survives, why in claims if survives is verdict]
         if rows:
             yield "heading", heading
             yield "table", [("figure", "claim", "why"), *rows]

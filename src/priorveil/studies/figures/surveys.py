@@ -19,7 +19,7 @@ from priorveil.queries import Distribution, Histogram
 from priorveil.reading.tally import Counts
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
-from priorveil.studies.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Rows, below, column
+from priorveil.studies.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Records, below, column
 from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, sweep
 from priorveil.studies.figures.theory import CORRELATED_PRIORS, FIVE_VALUES, correlated_secret, rising_prior
 from priorveil.studies.simulate import Study, simulate, simulated_error
@@ -96,20 +96,20 @@ def domain(settings: Settings) -> Outcome:
     return Outcome(rows, lambda: _draw_domain(rows), verdicts, words)
 
 
-def _gain(rows: Rows, method: str) -> Array:
+def _gain(rows: Records, method: str) -> Array:
     """The share of the achievable gain, in percent."""
     none, bound = column(rows, "expected", method="none"), column(rows, "bound", method="best")
     return 100 * (none - column(rows, "expected", method=method)) / (none - bound)
 
 
-def _draw_domain(rows: Rows) -> curves.Figure:
+def _draw_domain(rows: Records) -> curves.Figure:
     figure, axes = curves.canvas(2, 2, height=2.4, sharex=True)
     as_printed = (*_PUBLISHED, "published-rr-half")
     least = math.sqrt(column(rows, "expected", method="published-rr").min())
-    titles = {"as published": (*_FORMS, "best"), "with the budget kept": as_printed}
-    for panel, (title, hidden) in zip(axes[0], titles.items(), strict=True):
-        shown = {method: style for method, style in _DOMAIN_STYLES.items() if method not in hidden}
-        curves.method_lines(panel, rows, shown, "expected", "values", root=True)
+    titles = {"as published": (*_FORMS, "best"), "with the budget kept": as_printed}  # and what is not drawn
+    for panel, (title, others) in zip(axes[0], titles.items(), strict=True):
+        styles = {method: style for method, style in _DOMAIN_STYLES.items() if method not in others}
+        curves.method_lines(panel, rows, styles, "expected", "values", root=True)
         panel.set(ylabel=curves.ROOT_ERROR, title=title, ylim=(0.98 * least, 1.005))
     leaking = {m: _DOMAIN_STYLES[m] for m in (*_LDP, *_PUBLISHED, *_FORMS)}
     curves.method_lines(axes[1, 0], rows, leaking, "lip", "values")
@@ -139,7 +139,7 @@ def district_counts(checkins: datasets.CheckIns) -> tuple[Prior, Counts]:
     others are one value, "elsewhere".
     """
     cells, is_last = checkins.districts(SIDE), checkins.latest
-    visits, last = (np.bincount(cells[kept], minlength=SIDE**2) for kept in (~is_last, is_last))
+    visits, last = (np.bincount(cells[part], minlength=SIDE**2) for part in (~is_last, is_last))
     own = np.argsort(-visits, kind="stable")[:DISTRICTS]
     earlier, latest = (np.append(counts[own], counts.sum() - counts[own].sum()) for counts in (visits, last))
     labels = [*(f"{cell // SIDE}/{cell % SIDE}" for cell in own), "elsewhere"]
@@ -160,14 +160,14 @@ def gowalla(settings: Settings) -> Outcome:
         rows, estimates[epsilon] = _real_surveys(prior, truth, epsilon, limit, settings)
         real += rows
     part = "the Gowalla check-ins within New York City (the full file is not on this machine)"
-    shown = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
-    check = shown["best"]["prior_check"]
+    at_shown = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
+    check = at_shown["best"]["prior_check"]
     words = {
         "data": "the whole Gowalla data set" if checkins.whole else part,
         "checkins": len(checkins.user),
         "users": people,
         "distance": 0.5 * float(np.abs(truth / people - prior.probabilities).sum()),
-        "real": {method: row["measured"] for method, row in shown.items()},
+        "real": {method: row["measured"] for method, row in at_shown.items()},
         "check": "p < 0.0001" if check < 1e-4 else f"p = {check}",
     }
     verdicts, numbers = _gowalla_verdicts(study, prior)
@@ -206,29 +206,29 @@ def _gowalla_verdicts(study: Study, prior: Prior) -> tuple[dict[str, bool], Row]
     low, high, expected = errors[min(errors)], errors[max(errors)], errors[SHOWN]
     gaps = [at["ldp-unary"] - at["published-unary"] for at in errors.values()]
     five = design(Prior.uniform(5), SHOWN, Histogram())
-    left, small = expected["best"] / expected["none"], five.expected_mse / five.no_report
+    remaining, of_five = expected["best"] / expected["none"], five.expected_mse / five.no_report
     verdicts = {
         "small budgets": low["rr"] > max(low["hashing"], low["unary"]),
         "large budgets": high["rr"] < min(high["hashing"], high["unary"]),
         "unary": min(gaps) >= -1e-12,
-        "helps less": left > small,
+        "helps less": remaining > of_five,
     }
     numbers: Row = {"expected": expected, "low": low, "high": high, "most_gap": max(gaps)}
     numbers |= {"best_ldp": min(expected[method] for method in _LDP)}
     numbers |= {"valid": math.log(1 / float(prior.probabilities.min()) - 1)}
-    return verdicts, numbers | {"left": left, "small": small}
+    return verdicts, numbers | {"left": remaining, "small": of_five}
 
 
 def _draw_gowalla(
-    study: Study, prior: Prior, truth: Counts, real: Rows, found: dict[str, Array]
+    study: Study, prior: Prior, truth: Counts, real: Records, estimates: dict[str, Array]
 ) -> curves.Figure:
     figure, axes = curves.canvas(3, 2, height=2.3)
     rows = [row for row in study.table() if not math.isnan(row["expected"])]
     for row in rows:
         if row["method"] not in _CERTIFIED:
             row["measured"] = math.nan  # no dots, for there is no room
-    shown = {"as published": _PUBLISHED, "with the budget kept": _CERTIFIED}
-    for panel, (title, methods) in zip(axes[0], shown.items(), strict=True):
+    titles = {"as published": _PUBLISHED, "with the budget kept": _CERTIFIED}
+    for panel, (title, methods) in zip(axes[0], titles.items(), strict=True):
         styles = {m: METHOD_STYLES[m] for m in ("none", *_LDP, *methods)}
         curves.method_lines(panel, rows, styles, "expected", root=True)
         panel.set(title=title, ylabel=curves.ROOT_ERROR, xlabel=curves.BUDGET, ylim=(0, None))
@@ -238,12 +238,12 @@ def _draw_gowalla(
         curves.line(axes[1, 1], style, x, np.sqrt(y), marker="o")
     curves.log_scale(axes[1, 1])
     axes[1, 1].set(title="real districts, prior not right", xlabel=curves.BUDGET, ylabel=curves.ROOT_ERROR)
-    titles = {"best": "best for the histogram, prior trusted", "distribution": "learning the distribution"}
+    plans = {"best": "best for the histogram, prior trusted", "distribution": "learning the distribution"}
     ends = [3.0, 1.3 * float(truth.max())]
-    for panel, (method, title) in zip(axes[2], titles.items(), strict=True):
+    for panel, (method, title) in zip(axes[2], plans.items(), strict=True):
         expected, small = prior.probabilities * truth.sum(), {"linestyle": "", "markersize": 3}
         panel.plot(truth, expected, marker="s", color=COLOURS["grey"], alpha=0.6, label="prior", **small)
-        estimate = found[f"{method}, real districts"]
+        estimate = estimates[f"{method}, real districts"]
         panel.plot(truth, estimate, marker="o", color=COLOURS["blue"], label="estimate", **small)
         panel.plot(ends, ends, color="black", linewidth=0.8)
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{title}, ε = {SHOWN:g}")
@@ -270,12 +270,12 @@ def census(settings: Settings) -> Outcome:
     """Figure 12: the work class, collected while income is protected, in two surveys."""
     data = {"acs": datasets.acs(), "adult": datasets.adult()}
     tables = {survey: income_and_work(people) for survey, people in data.items()}
-    known = {}
+    problems = {}
     for survey, table in tables.items():
         prior = Prior.from_counts(table.sum(axis=0).tolist(), datasets.WORK_CLASSES)
-        known[survey] = prior, Secret.from_joint(table, data[survey].brackets)
+        problems[survey] = prior, Secret.from_joint(table, data[survey].brackets)
     epsilons = np.geomspace(0.05, 3.0, 7 if settings.quick else 19).tolist()
-    cases = {survey: partial(_census_rows, settings, survey, *known[survey]) for survey in known}
+    cases = {survey: partial(_census_rows, settings, survey, *problems[survey]) for survey in problems}
     rows = sweep(epsilons, cases, _STYLES, "survey")
 
     def best_beats(method: str) -> bool:
@@ -284,7 +284,9 @@ def census(settings: Settings) -> Outcome:
 
     five = CORRELATED_PRIORS[5]
     words: dict[str, Any] = {
-        "truth": {s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in known.items()},
+        "truth": {
+            s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in problems.items()
+        },
         "ties": {survey: association(table) for survey, table in tables.items()},
         "work": {s: column(rows, "work_lip", survey=s, method="published")[0] for s in _SURVEYS},
         "synthetic": LIP().epsilon(Channel.identity(5), five, correlated_secret(five, 0.7)),
@@ -325,9 +327,11 @@ def _census_rows(
     return rows
 
 
-def _draw_census(rows: Rows) -> curves.Figure:
-    printed = [row for row in rows if row["method"] == "published"]
-    work = [{**row, "method": "work", "mse": math.nan, "income_lip": row["work_lip"]} for row in printed]
+def _draw_census(rows: Records) -> curves.Figure:
+    published_rows = [row for row in rows if row["method"] == "published"]
+    work = [
+        {**row, "method": "work", "mse": math.nan, "income_lip": row["work_lip"]} for row in published_rows
+    ]
     styles = {**_STYLES, "work": ("published", "pink", "published: level of work class")}
     leaking = ("published", "value", "pufferfish", "best", "ldp", "work")
     figure = draw_pairs([*rows, *work], _SURVEYS, styles, leaking, "survey", level="income_lip")

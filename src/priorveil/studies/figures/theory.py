@@ -16,7 +16,7 @@ from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import Guess, Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
-from priorveil.studies.curves import COLOURS, FIGURE_STYLES, Rows, below, column
+from priorveil.studies.curves import COLOURS, FIGURE_STYLES, Records, below, column
 from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, plan_row, sweep
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
@@ -36,11 +36,11 @@ def introduction(settings: Settings) -> Outcome:
     }
     rows = []
     for name, (kind, channel) in channels.items():
-        found, Q, P = channel_row(channel, _BINARY), channel.matrix, _BINARY.probabilities
+        levels, Q, P = channel_row(channel, _BINARY), channel.matrix, _BINARY.probabilities
         right = max(P @ np.diag(Q), P @ np.diag(Q[:, ::-1]))  # how often the value is read off the report
         flips = {**_off_diagonal(Q), "flips": 1 - float(right)}
-        shown = {"mechanism": " ".join(name.split()), "kind": kind, **flips}
-        rows.append({**shown, **found, "error": math.sqrt(found["mse"])})
+        mechanism = {"mechanism": " ".join(name.split()), "kind": kind, **flips}
+        rows.append({**mechanism, **levels, "error": math.sqrt(levels["mse"])})
     ldp, printed, theorem, best = rows
     no_report = math.sqrt(Histogram().no_report(_BINARY))
     panels = {(name, _EPSILON): channel for name, (_, channel) in channels.items()}
@@ -66,9 +66,9 @@ def _draw_channels(prior: Prior, channels: dict[tuple[str, float], Channel]) -> 
     figure, axes = curves.canvas(len(channels) // 4, 4, width=1.75, height=2.0)
     for panel, ((title, epsilon), channel) in zip(axes.flat, channels.items(), strict=True):
         draw_channel(panel, channel, title if panel in axes[0] else "")
-        found = channel_row(channel, prior)
-        colour = COLOURS["red"] if found["lip"] > epsilon + 1e-6 else "black"
-        panel.set_xlabel(f"leaks {found['lip']:.3f}\nerror {math.sqrt(found['mse']):.3f}", color=colour)
+        row = channel_row(channel, prior)
+        colour = COLOURS["red"] if row["lip"] > epsilon + 1e-6 else "black"
+        panel.set_xlabel(f"leaks {row['lip']:.3f}\nerror {math.sqrt(row['mse']):.3f}", color=colour)
         panel.set_ylabel(f"ε = {epsilon:g}\nvalue" if panel in axes[:, 0] else "")
     return figure
 
@@ -94,10 +94,12 @@ def order(settings: Settings) -> Outcome:
     count = 300 if settings.quick else 2000
     rows = [_random_levels(rng) for _ in range(count)]
     ratios = column(rows, "ldp") / column(rows, "lip")
-    broken = {up: _violations(rows, up, across, low, high) for up, _, across, _, _, low, high in _PANELS}
-    words: Row = {"failures": sum(broken.values()), "checks": count * len(_PANELS), "count": count}
-    words |= {"broken": broken, "least_ratio": ratios.min(), "most_ratio": ratios.max()}
-    return Outcome(rows, lambda: _draw_order(rows), {up: not number for up, number in broken.items()}, words)
+    failures = {up: _violations(rows, up, across, low, high) for up, _, across, _, _, low, high in _PANELS}
+    words: Row = {"failures": sum(failures.values()), "checks": count * len(_PANELS), "count": count}
+    words |= {"broken": failures, "least_ratio": ratios.min(), "most_ratio": ratios.max()}
+    return Outcome(
+        rows, lambda: _draw_order(rows), {up: not number for up, number in failures.items()}, words
+    )
 
 
 def _random_levels(rng: np.random.Generator) -> Row:
@@ -108,7 +110,7 @@ def _random_levels(rng: np.random.Generator) -> Row:
     sharpness = rng.uniform(0.05, 1.0)
     base = rng.dirichlet(np.full(k, rng.uniform(0.4, 4.0)), size=d)
     channel = Channel(sharpness * base + (1 - sharpness) * base.mean(axis=0))
-    secret = _random_secret(P, rng.dirichlet(np.full(secrets, 0.7), size=d))
+    secret = _secret_of(P, rng.dirichlet(np.full(secrets, 0.7), size=d))
     own, latent = leakage(channel, P), leakage(channel, P, secret)
     spread = float(np.log(P.probabilities.max() / P.probabilities.min()))
     levels = {name: getattr(own, name) for name in ("lip", "ldp", "mil", "mip", "di")}
@@ -118,12 +120,12 @@ def _random_levels(rng: np.random.Generator) -> Row:
     return {"values": d, "reports": k, **levels, "worst_case_lip": worst, "prior_spread": spread}
 
 
-def _random_secret(prior: Prior, given: np.ndarray) -> Secret:
-    """The secret with `Pr(g | x) = given[x, g]`."""
-    return Secret.from_joint((prior.probabilities[:, None] * given).T)
+def _secret_of(prior: Prior, secret_law: Array) -> Secret:
+    """The secret with `Pr(g | x) = secret_law[x, g]`."""
+    return Secret.from_joint((prior.probabilities[:, None] * secret_law).T)
 
 
-def _violations(rows: Rows, up: str, across: str, low: float | None, high: float) -> int:
+def _violations(rows: Records, up: str, across: str, low: float | None, high: float) -> int:
     """How many channels break an implication."""
     x, y = column(rows, across), column(rows, up)
     slack = 1e-6 if low == high else 1e-9
@@ -132,12 +134,14 @@ def _violations(rows: Rows, up: str, across: str, low: float | None, high: float
     return int((below_range | (y > high * x + slack)).sum())
 
 
-def _draw_order(rows: Rows) -> curves.Figure:
+def _draw_order(rows: Records) -> curves.Figure:
     figure, axes = curves.canvas(2, 3, width=2.33, height=2.2)
     for panel, (up, name, across, base, text, low, high) in zip(axes.flat, _PANELS, strict=True):
         x, y, end = column(rows, across), column(rows, up), 4.0 if across == "ldp" else 2.5
-        near = x <= end
-        panel.plot(x[near], y[near], ".", color=COLOURS["blue"], markersize=2, alpha=0.6, markeredgewidth=0)
+        inside = x <= end
+        panel.plot(
+            x[inside], y[inside], ".", color=COLOURS["blue"], markersize=2, alpha=0.6, markeredgewidth=0
+        )
         ends = np.array([0.0, end])
         floor = np.full(2, panel.get_ylim()[0]) if low is None else low * ends
         panel.fill_between(ends, floor, high * ends, color=COLOURS["green"], alpha=0.15, linewidth=0)
@@ -169,8 +173,8 @@ def regions(settings: Settings) -> Outcome:
             shared = {"prior": " ".join(f"{p:g}" for p in P), "epsilon": epsilon, "kind": kind}
             variance = float(estimate_variance(prior, Q[0, 1], Q[1, 0]))
             tight = np.abs(np.abs(np.log(channel.lift(prior))) - epsilon) < 1e-6  # constraints with equality
-            found = {**_off_diagonal(Q), "variance": variance, **channel_row(channel, prior)}
-            rows.append({**shared, **found, "tight": int(tight.sum())})
+            levels = {**_off_diagonal(Q), "variance": variance, **channel_row(channel, prior)}
+            rows.append({**shared, **levels, "tight": int(tight.sum())})
     leaks, budgets = (column(rows, key, kind="published") for key in ("lip", "epsilon"))
     verdicts = {
         "corner": bool((column(rows, "tight", kind="best") >= 2).all()),
@@ -203,7 +207,7 @@ def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:
         return np.asarray(np.nan_to_num((P[0] * P[1] * (1 - q0 - q1)) ** 2 / (law * (1 - law))))
 
 
-def _draw_regions(rows: Rows) -> curves.Figure:
+def _draw_regions(rows: Records) -> curves.Figure:
     """Across: `Pr(report 1 | value 0)`; up: `Pr(report 0 | value 1)`."""
     figure, axes = curves.canvas(1, 2, height=3.1)
     q0, q1 = np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201))
@@ -240,22 +244,22 @@ _TITLES = {
 def parameters(settings: Settings) -> Outcome:
     """Figure 4: Pr(report | value) for the prior (0.1, 0.2, 0.7) at two epsilons."""
     channels = _ternary_channels(1.0) | _ternary_channels(3.0)
-    found = {key: channel_row(channel, _TERNARY) for key, channel in channels.items()}
+    levels = {key: channel_row(channel, _TERNARY) for key, channel in channels.items()}
     rows = [
-        {"epsilon": eps, "kind": kind, **found[kind, eps]} | {"value": x + 1, "report": y, "probability": q}
+        {"epsilon": eps, "kind": kind, **levels[kind, eps]} | {"value": x + 1, "report": y, "probability": q}
         for (kind, eps), channel in channels.items()
         for (x, y), q in np.ndenumerate(channel.matrix)
     ]
     truth = {key: np.diag(channel.matrix) for key, channel in channels.items() if key[0] != "best"}
-    leak = found["published", 1.0]["lip"]
-    shown = {(_TITLES[kind], eps): channel for (kind, eps), channel in channels.items()}
+    leak = levels["published", 1.0]["lip"]
+    panels = {(_TITLES[kind], eps): channel for (kind, eps), channel in channels.items()}
     certified = channels["certified", 1.0].matrix
     verdicts = {
         "more truth": all((truth[kind, 3.0] > truth[kind, 1.0]).all() for kind in ("certified", "ldp")),
         "rare as likely": bool((certified[:2, 2] > np.diag(certified)[:2]).all()),
     }
     words = {"leak": leak, "factor": math.exp(leak)}
-    return Outcome(rows, lambda: _draw_channels(_TERNARY, shown), verdicts, words)
+    return Outcome(rows, lambda: _draw_channels(_TERNARY, panels), verdicts, words)
 
 
 def _ternary_channels(epsilon: float) -> dict[tuple[str, float], Channel]:
@@ -319,11 +323,11 @@ def _correlation_rows(size: int, rho: float, epsilon: float) -> list[Row]:
     return [*rows, {"kind": "published", **channel_row(form.channel, prior, secret=secret)}]
 
 
-def _draw_correlation(rows: Rows) -> curves.Figure:
-    shown = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]  # noqa: RUF001
-    styles = {row["method"]: (row["kind"], _RHOS[row["rho"]], row["method"]) for row in shown}
+def _draw_correlation(rows: Records) -> curves.Figure:
+    curve_rows = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]  # noqa: RUF001
+    styles = {row["method"]: (row["kind"], _RHOS[row["rho"]], row["method"]) for row in curve_rows}
     titles = {5: "five values, uniform", 2: "two values, (0.3, 0.7)"}
-    return draw_pairs(shown, titles, styles, list(styles), "values")
+    return draw_pairs(curve_rows, titles, styles, list(styles), "values")
 
 
 # -- figure 7: sets of priors and of correlations ----------------------------------------------------------
@@ -338,19 +342,19 @@ def bounded_priors(settings: Settings) -> Outcome:
     epsilons = np.linspace(0.25, 3.0, 6 if settings.quick else 12).tolist()
     rng = np.random.default_rng([settings.seed, 7])
     copy = correlated_secret(_FIVE, 0.8).rows.T
-    mixed = [0.6 * rng.dirichlet(np.ones(5), size=5) + 0.4 * copy for _ in range(3)]
-    secrets = [_random_secret(_FIVE, given / given.sum(axis=1, keepdims=True)) for given in mixed]
+    laws = [0.6 * rng.dirichlet(np.ones(5), size=5) + 0.4 * copy for _ in range(3)]
+    secrets = [_secret_of(_FIVE, law / law.sum(axis=1, keepdims=True)) for law in laws]
     rows = sweep(epsilons, {"latent": partial(_latent_rows, secrets), "binary": _binary_rows}, _STYLES)
     methods = ("bp-lip", "pufferfish", "ldp", "bp-lip-half")
     lip, pufferfish, ldp, half = (column(rows, "mse", case="latent", method=m) for m in methods)
     budgets, leaks = (column(rows, key, case="binary", method="published") for key in ("epsilon", "lip"))
-    broken = budgets[leaks > budgets + 1e-9]
+    broken_budgets = budgets[leaks > budgets + 1e-9]
     verdicts = {
         "order": below(lip, pufferfish, 1e-7) and below(pufferfish, ldp, 1e-7),
         "not between": not (below(lip, ldp) and below(ldp, half)),
-        "proposition 2": not len(broken),
+        "proposition 2": not len(broken_budgets),
     }
-    words = {"too_much": len(broken), "budgets": len(budgets), "last": broken.max(initial=0)}
+    words = {"too_much": len(broken_budgets), "budgets": len(budgets), "last": broken_budgets.max(initial=0)}
     leaking = [method for method in _STYLES if method != "none"]
     return Outcome(rows, lambda: draw_pairs(rows, _CASES, _STYLES, leaking), verdicts, words)
 
@@ -371,14 +375,14 @@ def _latent_rows(secrets: list[Secret], epsilon: float) -> dict[str, Row]:
 def _binary_rows(epsilon: float) -> dict[str, Row]:
     """Two values, the prior in an interval; the error is under the true prior, which the curator knows."""
     low, high, truth = 0.15, 0.45, Prior([0.7, 0.3])  # of Pr(X = 1)
-    known = PriorSet.interval([1 - high, low], [1 - low, high])
+    priors = PriorSet.interval([1 - high, low], [1 - low, high])
     channels = {
-        "bp-lip": design(known, epsilon, Histogram(), time_limit=10).channel,
-        "bp-lip-half": design(known, epsilon / 2, Histogram(), time_limit=10).channel,
+        "bp-lip": design(priors, epsilon, Histogram(), time_limit=10).channel,
+        "bp-lip-half": design(priors, epsilon / 2, Histogram(), time_limit=10).channel,
         "ldp": published.k_rr(truth, epsilon).channel,
         "published": published.binary_bounded(low, high, epsilon).channel,
     }
-    rows = {m: channel_row(channel, truth, known) for m, channel in channels.items()}
+    rows = {m: channel_row(channel, truth, priors) for m, channel in channels.items()}
     return {**rows, "none": {"mse": Histogram().no_report(truth), "lip": 0.0}}
 
 
@@ -418,11 +422,11 @@ def _hash_row(prior: Prior, size: int, assignment: list[int]) -> Row:
     channel, proof = certified_mixture(form.channel, prior, Budget(_HASH_EPSILON))
     level = form.leakage.lip
     row = {"method": "LH-LIP, published", "bins": size, "mse": form.mse, "lip": level}
-    kept = {"certified_mse": Histogram().error(channel, prior), "certified_lip": proof.lip}
-    return {**row, "valid": level <= _HASH_EPSILON + 1e-9, **kept}
+    certified = {"certified_mse": Histogram().error(channel, prior), "certified_lip": proof.lip}
+    return {**row, "valid": level <= _HASH_EPSILON + 1e-9, **certified}
 
 
-def _draw_hashing(rows: Rows, certified: dict[int, Array], heavy: Row, best: Row) -> curves.Figure:
+def _draw_hashing(rows: Records, certified: dict[int, Array], heavy: Row, best: Row) -> curves.Figure:
     figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
     top, bottom = axes[:, 0]
     for valid, name in ((False, "breaks"), (True, "keeps")):
@@ -459,25 +463,26 @@ def guesses(settings: Settings) -> Outcome:
     def wrong(case: str, method: str) -> Array:
         return column(rows, "wrong", case=case, method=method)
 
-    reported = {case: float((wrong(case, "ldp") - wrong(case, "certified")).max()) for case in FIVE_VALUES}
-    guessed = {case: float((wrong(case, "ldp-guess") - wrong(case, "best")).max()) for case in FIVE_VALUES}
+    # How much more often a guess is wrong under LDP: if the report is the guess, and with the best guess.
+    report_gap = {case: float((wrong(case, "ldp") - wrong(case, "certified")).max()) for case in FIVE_VALUES}
+    guess_gap = {case: float((wrong(case, "ldp-guess") - wrong(case, "best")).max()) for case in FIVE_VALUES}
     verdicts = {
         "binary": bool((wrong("binary", "certified") < wrong("binary", "ldp") - 1e-6).all()),
         "five values": all(below(wrong(case, "certified"), wrong(case, "ldp")) for case in FIVE_VALUES),
-        "advantage grows": reported["skewed"] > reported["uniform"],
+        "advantage grows": report_gap["skewed"] > report_gap["uniform"],
     }
     excess = (column(rows, "lip", case="binary", method="published") - epsilons).max()
     titles = {"binary": "two values, Pr(1) ≤ 0.3"} | {name: f"five values, {name}" for name in FIVE_VALUES}
     draw = partial(draw_pairs, rows, titles, _GUESS_STYLES, ("published", "ldp", "certified"), y="wrong")
-    return Outcome(rows, draw, verdicts, {"excess": excess, "reported": reported, "guessed": guessed})
+    return Outcome(rows, draw, verdicts, {"excess": excess, "reported": report_gap, "guessed": guess_gap})
 
 
 def _binary_guesses(epsilon: float) -> dict[str, Row]:
     """Wrong guesses are linear in the prior, so their mean over the range is their value in its middle."""
-    known, middle = PriorSet.interval([1 - _MOST, 0.0], [1.0, _MOST]), Prior([1 - _MOST / 2, _MOST / 2])
-    best = Channel(align_reports(design(known, epsilon, Histogram()).channel.matrix))
+    priors, middle = PriorSet.interval([1 - _MOST, 0.0], [1.0, _MOST]), Prior([1 - _MOST / 2, _MOST / 2])
+    best = Channel(align_reports(design(priors, epsilon, Histogram()).channel.matrix))
     form, ldp = published.binary_bounded(0.0, _MOST, epsilon), published.k_rr(middle, epsilon)
-    rows = _guess_rows({"published": form.channel, "certified": best, "ldp": ldp.channel}, middle, known)
+    rows = _guess_rows({"published": form.channel, "certified": best, "ldp": ldp.channel}, middle, priors)
     return {**rows, "best": {"wrong": Guess().error(best, middle), "lip": rows["certified"]["lip"]}}
 
 
@@ -490,11 +495,11 @@ def _guesses(prior: Prior, epsilon: float) -> dict[str, Row]:
     return {**_guess_rows(channels, prior, prior), "best": best}
 
 
-def _guess_rows(channels: dict[str, Channel], prior: Prior, known: Known) -> dict[str, Row]:
+def _guess_rows(channels: dict[str, Channel], prior: Prior, public: Known) -> dict[str, Row]:
     """The share of wrong guesses: the report is the guess, the best guess from LDP, and that from no report."""
     rows = {}
     for method, channel in channels.items():
         wrong = 1 - float(prior.probabilities @ np.diag(channel.matrix))
-        rows[method] = {"wrong": wrong, "lip": LIP().epsilon(channel, known)}
+        rows[method] = {"wrong": wrong, "lip": LIP().epsilon(channel, public)}
     rows["ldp-guess"] = {**rows["ldp"], "wrong": Guess().error(channels["ldp"], prior)}
     return {**rows, "none": {"wrong": Guess().no_report(prior), "lip": 0.0}}
