@@ -36,8 +36,8 @@ def test_it_tells_the_whole_story_and_ends_where_nobody_watches(tmp_path: Path) 
     assert "LIP, certified 1 (down 1, up 1)" in story and "LDP, whatever is known 2 " in story
     assert "with 10,000 people every share is known to ±" in story
     assert "from its totals" in story
-    assert "The reports contradict the prior (p < 0.0001), and this estimate leans on it" in story
-    assert "Method mmse: assumes" in story and "Method unbiased: assumes" in story
+    assert "About the prior-based column: " in story
+    assert "Method mmse assumes" in story and "Method unbiased assumes" in story
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     assert "answered 300" in story
     counted = out.partition("answered 300")[2]

@@ -351,7 +351,7 @@ def test_an_estimate_is_stored_without_reports() -> None:
     )
     assert set(json.loads(json.dumps(estimate.record()))) == {
         "reports", "method", "assumes", "labels", "values", "std_error", "lower", "upper", "prior_check",
-        "noticeable_change", "unseen_changes", "unbiased_difference", "warning", "notes", "converged",
+        "noticeable_change", "unseen_changes", "unbiased_difference", "warning", "notes", "converged", "statistics",
     }  # fmt: skip
     assert "readings" not in repr(estimate)
 

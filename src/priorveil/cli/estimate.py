@@ -24,25 +24,22 @@ from __future__ import annotations
 
 import csv
 import sys
-from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from priorveil.cli import inputs, options, outputs, screen
-from priorveil.errors import InvalidInput, NotIdentifiable
+from priorveil.errors import InvalidInput
+from priorveil.priors.labels import label_text
+from priorveil.reading.wording import describe, group_title, number_tables, value_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from priorveil.priors import Label
     from priorveil.reading.estimate import Estimate
-    from priorveil.reading.statistics import Statistic
     from priorveil.tables import TableEstimate
 
-_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 
 
@@ -116,47 +113,18 @@ def _check_reports(found: TableEstimate, source: str) -> None:
         click.echo(f"  {share:.0%} are foreign: they were probably made by another plan", err=True)
 
 
-def _rows(estimate: Estimate, level: float) -> list[tuple[Any, ...]]:
-    """Return the label, estimate, standard error and interval of each value."""
-    from priorveil.priors.labels import label_text
-
-    numbers = (estimate.values, estimate.std_error, *estimate.interval(level))
-    return list(zip(map(label_text, estimate.labels), *(column.tolist() for column in numbers), strict=True))
-
-
-def _further_rows(estimate: Estimate, level: float) -> list[tuple[Any, ...]]:
-    """Return the rows of the mean of numbers on a grid, or of the quantiles of numbers in cells; otherwise none."""
-    prior = estimate.readings[0].prior
-    found: dict[str, Statistic] = {}
-    # Reports may not determine it, there may be none, or cohorts may have other numbers.
-    with suppress(NotIdentifiable, InvalidInput):
-        if prior.points is not None:
-            found = {"mean": estimate.mean(prior.points.tolist())}
-        elif prior.edges is not None:
-            found = {f"quantile {share:g}": estimate.quantile(share) for share in _QUANTILES}
-    return [(name, one.value, one.std_error, *one.interval(level)) for name, one in found.items()]
-
-
-def _record(estimate: Estimate, level: float) -> dict[str, Any]:
-    """Return an estimate for a program, with the mean or the quantiles of numbers under `statistics`."""
-    names = ("name", "value", "std_error", "lower", "upper")
-    further = [dict(zip(names, row, strict=True)) for row in _further_rows(estimate, level)]
-    return {**estimate.record(level), "statistics": further}
-
-
 def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
     """Print an object with everybody, the groups and the refused rows."""
-    record = {"level": level, **_record(found.everybody, level)}
+    record = {"level": level, **found.everybody.record(level)}
     if by is not None:
         record["by"] = by
-        record["groups"] = [{"group": group, **_record(each, level)} for group, each in found.groups.items()]
+        record["groups"] = [{"group": group, **each.record(level)} for group, each in found.groups.items()]
     screen.print_json({**record, **outputs.refused_record(found.refused)})
 
 
 def _parts(found: TableEstimate, by: str | None) -> list[tuple[str, Estimate]]:
     """Return the estimate of each group and of everybody, each with its title."""
-    groups = found.groups.items()
-    parts = [(f"{by} = {'(missing)' if group is None else group}: ", each) for group, each in groups]
+    parts = [(f"{group_title(by, group)}: ", each) for group, each in found.groups.items()]
     return [*parts, ("everybody: " if parts else "", found.everybody)]
 
 
@@ -164,12 +132,15 @@ def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
     """Print a line for each value, of each group if there are groups; warnings and notes go to standard error."""
     console = screen.open_console(stderr=True)
     for title, estimate in _parts(found, by):
-        _print_warning(console, estimate, title)
+        _print_warning(console, estimate.warning, title)
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow([*([] if by is None else [by]), "value", "estimate", "std_error", "low", "high"])
     for group, estimate in [(None, found.everybody)] if by is None else found.groups.items():
-        rows = [*_rows(estimate, level), *_further_rows(estimate, level)]
-        lines.writerows([*([] if by is None else [group]), *row] for row in rows)
+        first = [] if by is None else [group]
+        rows = zip(estimate.labels, value_rows(estimate, level), strict=True)
+        lines.writerows([*first, label_text(label), *row.numbers] for label, row in rows)
+        for table in number_tables(estimate, level):
+            lines.writerows([*first, *row.label, *row.numbers] for row in table.rows)
     for note in found.everybody.notes:
         console.print(note)
 
@@ -178,47 +149,23 @@ def _print_tables(found: TableEstimate, by: str | None, level: float) -> None:
     """Print a table for each group and for everybody, and what the estimate assumes."""
     console = screen.open_console()
     for title, estimate in _parts(found, by):
-        _print_table(console, estimate, level, title)
+        _print_estimate(console, estimate, level, title)
     for note in found.everybody.notes:
         console.print(note)
 
 
-def _print_warning(console: Console, estimate: Estimate, title: str) -> None:
-    if estimate.warning is not None:
-        console.print(f"{title}Warning: {estimate.warning}", style="bold red")
+def _print_warning(console: Console, warning: str | None, title: str) -> None:
+    if warning is not None:
+        console.print(f"{title}Warning: {warning}", style="bold red")
 
 
-def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
-    from priorveil.formatting import readable_number
-    from priorveil.reading.wording import most_relevant
-
-    _print_warning(console, estimate, title)
+def _print_estimate(console: Console, estimate: Estimate, level: float, title: str) -> None:
+    told = describe(estimate, level)
+    _print_warning(console, told.warning, title)
     console.print(f"{title}reports: {estimate.reports:,}", style="italic")
-    names, shown, rows = estimate.readings[0].prior.names, most_relevant(estimate), _rows(estimate, level)
-    cells = [_cells(label, names) for label in estimate.labels]
-    ends = ("estimate", f"{100 * level:.4g} % low", "high")
-    margins = list(dict.fromkeys(map(tuple, cells)))
-    margin_of = [margins.index(tuple(cell)) for cell in cells]
-    for margin, indices in groupby(sorted(shown, key=margin_of.__getitem__), key=margin_of.__getitem__):
-        heads = margins[margin]
-        lines = [(*cells[i].values(), *(f"{number:,.1f}" for number in _figures(rows[i]))) for i in indices]
-        screen.print_table(console, (*heads, *ends), lines, "l" * len(heads) + "rrr")
-    if len(shown) < len(rows):
-        console.print(f"and {len(rows) - len(shown):,} more; --csv lists all")
-    if further := _further_rows(estimate, level):
-        lines = [(row[0], *(readable_number(number, 5) for number in _figures(row))) for row in further]
-        screen.print_table(console, ("numbers", *ends), lines, "lrrr")
-
-
-def _figures(row: tuple[Any, ...]) -> tuple[float, ...]:
-    """Return the estimate and both ends of its interval."""
-    return (row[1], *row[3:])
-
-
-def _cells(label: Label, names: tuple[str, ...] | None) -> dict[str, str]:
-    """Return the level of each attribute that a label names; of other labels the text, under `value`."""
-    from priorveil.priors.labels import label_text, named_levels
-
-    if names is not None and isinstance(label, tuple):
-        return dict(zip(names, map(str, label), strict=True))
-    return named_levels(str(label), names or ()) or {"value": label_text(label)}
+    for table in told.tables:
+        rows = [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
+        heads = (*table.heads, table.quantity, *told.interval_heads)
+        screen.print_table(console, heads, rows, "l" * len(table.heads) + "rrr")
+        if table.left_out is not None:
+            console.print(f"{table.left_out}; --csv lists all")

@@ -148,6 +148,16 @@ class Privacy(Body):
     ldp: Finite
 
 
+class NumberStatistic(Body):
+    """The mean of numbers, or one of their quantiles."""
+
+    name: str
+    value: Finite
+    std_error: Finite
+    lower: Finite
+    upper: Finite
+
+
 class Total(Body, kw_only=True):
     """An estimate."""
 
@@ -187,6 +197,12 @@ class Total(Body, kw_only=True):
     ]
     notes: Annotated[
         list[str], Meta(description="the method, what it assumes, and the prior check, in sentences")
+    ]
+    statistics: Annotated[
+        list[NumberStatistic],
+        Meta(
+            description="the mean of numbers on a grid, or quantiles of numbers in cells; empty for other values"
+        ),
     ]
     converged: bool
 

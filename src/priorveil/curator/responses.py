@@ -30,7 +30,7 @@ from priorveil.errors import MissingExtra
 from priorveil.mechanisms.estimators import apply_rows
 from priorveil.plans import schema as plan_schema
 from priorveil.reading.combination import combine_estimates
-from priorveil.reading.estimate import Method
+from priorveil.reading.estimate import Estimate, Method
 from priorveil.reading.tally import Tally
 from priorveil.tables.columns import pyarrow
 from priorveil.tables.write import plan_field
@@ -112,7 +112,9 @@ def campaign_estimates(
             "privacy": messages.Privacy(*(getattr(plan.certificate, bound) for bound in _PRIVACY)),
         }
         if name in estimates:
-            cohorts.append(messages.Shown(**about_plan, **estimates[name].record(level), withheld=False))
+            cohorts.append(
+                messages.Shown(**about_plan, **_estimate_fields(estimates[name], level), withheld=False)
+            )
         else:
             reports = tallies[plan.id].reports
             cohorts.append(messages.Withheld(**about_plan, reports=reports, withheld=True))
@@ -125,9 +127,16 @@ def campaign_estimates(
         leans_on_prior=campaign.leans_on_prior,
         reports=sum(tally.reports for tally in tallies.values()),
         cohorts=cohorts,
-        total=messages.Total(**total.record(level)) if total else None,
+        total=messages.Total(**_estimate_fields(total, level)) if total else None,
         state=state,
     )
+
+
+def _estimate_fields(estimate: Estimate, level: float) -> dict[str, Any]:
+    """The fields of an estimate in a response."""
+    record = estimate.record(level)
+    statistics = [messages.NumberStatistic(**statistic) for statistic in record["statistics"]]
+    return {**record, "statistics": statistics}
 
 
 def metrics(service: Service) -> str:

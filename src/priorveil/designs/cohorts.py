@@ -35,13 +35,9 @@ from priorveil.queries import Histogram, Query
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, Method
 from priorveil.reading.tally import numbers_per_report
-from priorveil.reading.wording import ASSUMES, WEIGHTED
+from priorveil.reading.wording import ASSUMES, CHANGES_BY_ROW, WEIGHTED
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
-_UNSEEN = (
-    "The reports need not tell all values apart: the prior check never notices a change among values that they do "
-    "not, however large."
-)
 
 
 class Cohorts:
@@ -203,7 +199,7 @@ class Cohorts:
             labels=self.query.statistic_labels(self.labels),
             prior_check=check and check.p_value,
             noticeable_change=check and check.noticeable_change,
-            unseen_changes=_UNSEEN if check and len(self.labels) > 2 else None,
+            unseen_changes=CHANGES_BY_ROW if check and len(self.labels) > 2 else None,
             total=None if weights is None else float(c.sum()),
             histogram=a is None,
         )

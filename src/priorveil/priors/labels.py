@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import product, zip_longest
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -95,18 +95,6 @@ def named_levels(text: str, names: Sequence[str]) -> dict[str, str]:
     """
     each = "|".join(map(re.escape, names))
     return dict(re.findall(rf"(?:^|, )({each})=(.*?)(?=$|, (?:{each})=)", text))
-
-
-def aligned_texts(labels: Sequence[Label]) -> list[str]:
-    """The labels as texts of one width, at least 20; the levels of tuples are columns. Very long ones are cut.
-
-    >>> aligned_texts([("18-24", "yes"), ("65 and over", "no")])
-    ['18-24        yes    ', '65 and over  no     ']
-    """
-    rows = [[str(part)[:60] for part in label_parts(label)] for label in labels]
-    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
-    texts = ["  ".join(map(str.ljust, row, widths)) for row in rows]
-    return [text.ljust(max(20, *map(len, texts))) for text in texts]
 
 
 def label_to_json(label: Label) -> Any:

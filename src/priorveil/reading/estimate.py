@@ -24,7 +24,7 @@ import numpy as np
 
 from priorveil.arrays import Array, Ints
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.mechanisms.estimators import Moments, normal_width, not_identifiable, sum_moments
+from priorveil.mechanisms.estimators import Moments, apply_rows, normal_width, not_identifiable, sum_moments
 from priorveil.mechanisms.simplex import nearest_shares
 from priorveil.priors import AttributeLabels, Label
 from priorveil.priors.labels import label_positions, named_levels
@@ -80,6 +80,7 @@ class Estimate:
     limits: Array | None = None
     mle_gain: float | None = None
     remarks: tuple[str, ...] = field(default=(), repr=False)
+    margin_attributes: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def proportions(self) -> Array:
@@ -174,7 +175,13 @@ class Estimate:
             for r in self._own_readings
         )
         parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.method == "mmse"]
-        found = replace(self, labels=labels, readings=readings, unbiased_difference=largest_known(parts))
+        found = replace(
+            self,
+            labels=labels,
+            margin_attributes=names,
+            readings=readings,
+            unbiased_difference=largest_known(parts),
+        )
         return replace(with_moments(found, sums), histogram=True)
 
     def ratio(self, top: LabelWeights, bottom: LabelWeights) -> Statistic:
@@ -269,6 +276,35 @@ class Estimate:
         return self.histogram or (bool(rows) and all(np.isin(row, (0, 1)).all() for row in rows))
 
     @property
+    def is_sum(self) -> bool:
+        """Whether the only value is that of a `Sum`."""
+        return bool(self.readings) and not self.histogram and self.labels == ("sum",)
+
+    @property
+    def statistic(self) -> str:
+        """What the values are, per person: a share, the average of a sum, or another statistic."""
+        return wording.AVERAGE if self.is_sum else "share" if self.counts_people else "statistic"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes that labels have levels of; none for a single one without a name."""
+        own = self.readings[0].prior.names if self.readings else None
+        return self.margin_attributes or own or ()
+
+    @property
+    def expected(self) -> Array | None:
+        """What the priors expect of the people who reported: a number for each of `values`; None without readings."""
+        if not self.readings:
+            return None
+        total = np.zeros(len(self.labels))
+        for reading in self.readings:
+            weighted = reading.tally.weighted
+            people, offset = (weighted.total, weighted.offset) if weighted else (reading.tally.reports, 0.0)
+            statistics = apply_rows(reading.rows, people * reading.prior.probabilities) + offset
+            total += statistics[list(label_positions(reading.labels, self.labels))]
+        return total
+
+    @property
     def has_grid(self) -> bool:
         """Whether some of the numbers were rounded at random to the points of a grid."""
         return any(reading.prior.points is not None for reading in self.readings)
@@ -296,7 +332,7 @@ class Estimate:
         Numbers are centred before they are added up: some estimates do not add up to the number of reports.
         """
         rows = self._own_readings[0].rows
-        if numbers is None and rows is not None and not self.histogram and self.labels == ("sum",):
+        if numbers is None and rows is not None and self.is_sum:
             numbers = rows[0].tolist()
         if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
             if self._own_readings[0].prior.edges is None:
@@ -353,13 +389,14 @@ class Estimate:
     # -- output ----------------------------------------------------------------------------------------------
 
     def record(self, level: float = 0.95) -> dict[str, Any]:
-        """The estimate as JSON, with the ends of its intervals."""
+        """The estimate as JSON, with the ends of its intervals, and the mean or quantiles of numbers."""
         low, high = self.interval(level)
         columns = {"values": self.values, "std_error": self.std_error, "lower": low, "upper": high}
         return {
             **{name: getattr(self, name) for name in _RECORDED.split()},
             "labels": list(self.labels),
             "notes": list(self.notes),
+            "statistics": wording.number_records(self, level),
             **{name: column.tolist() for name, column in columns.items()},
         }
 

@@ -1,26 +1,46 @@
-"""The words of estimates and precision: assumptions, warnings, notes, sentences."""
+"""The words of estimates and of precision: tables as data, with the texts of their numbers, and sentences.
+
+Printed estimates, the command line, plots and the dashboard lay these out; none of them makes its own.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from priorveil.formatting import p_value_text, percent, round_up
+from priorveil.errors import InvalidInput, NotIdentifiable, plural
+from priorveil.formatting import amount_texts, p_value_text, percent, round_up, share_text
 from priorveil.mechanisms.estimators import DOUBTFUL
 from priorveil.priors import Label
-from priorveil.priors.labels import aligned_texts, label_text
+from priorveil.priors.labels import label_parts, label_text, named_levels
 
 if TYPE_CHECKING:
     from priorveil.reading.estimate import Estimate
     from priorveil.reading.precision import Precision
+    from priorveil.reading.statistics import Statistic
 
 AVERAGE = "average per person"
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # those that are printed
 _NOTABLE = 1.2  # a gain of mle that is worth a sentence
-_MOST_SHOWN = 50  # values that are printed
+_MOST_SHOWN = 50  # statistics that are printed
+_LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
+_NAMED_GROUPS = 3  # that contradict the prior
 OUTSIDE_UNBIASED = (
     "Rare values come out too common if no share is negative, and over many values this adds up: the answer is outside "
     "the interval of method unbiased. For cumulative shares, quantiles and sums of many values use that method."
+)
+LEANING = "These estimates lean on the prior: more reports do not correct a wrong one."
+RARE_CHANGES = (
+    "The prior check does not look at all values one by one: a change among rare or neighbouring ones can pass, "
+    "however large."
+)
+CHANGES_BY_ROW = (
+    "The reports need not tell all values apart: the prior check never notices a change among values that they do "
+    "not, however large."
 )
 
 ASSUMES = {
@@ -35,13 +55,227 @@ WEIGHTED = {
     "unbiased, within what shares can be",
 }
 
-RARE_CHANGES = (
-    "The prior check does not look at all values one by one: a change among rare or neighbouring ones can pass, "
-    "however large."
-)
+Texts = Callable[
+    [tuple[float, ...], float], tuple[str, ...]
+]  # of numbers, given the half width of their interval
 
 
-# -- estimates -------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StatisticRow:
+    """A statistic: its label, a text for each column of labels, and its number with the ends of its interval.
+
+    `expected` is what the prior expects of it, if that is known. The texts are the same numbers as people read them.
+    """
+
+    label: tuple[str, ...]
+    value: float
+    std_error: float
+    low: float
+    high: float
+    expected: float | None
+    value_text: str
+    low_text: str
+    high_text: str
+    expected_text: str
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """The value, its standard error and its interval."""
+        return self.value, self.std_error, self.low, self.high
+
+    @property
+    def interval_text(self) -> str:
+        """The interval in a few words."""
+        return f"{self.low_text.removesuffix(' %')} to {self.high_text}"
+
+
+@dataclass(frozen=True)
+class StatisticTable:
+    """Statistics whose labels have the same columns, `heads`; `quantity` says what their numbers are.
+
+    `left_out` says how many statistics there are beyond the rows of this table and of those before it.
+    """
+
+    heads: tuple[str, ...]
+    rows: tuple[StatisticRow, ...]
+    quantity: str = "estimate"
+    left_out: str | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What people are told about an estimate: a warning, tables, and notes."""
+
+    warning: str | None
+    tables: tuple[StatisticTable, ...]
+    notes: tuple[str, ...]
+    level: float
+
+    @property
+    def interval_heads(self) -> tuple[str, str]:
+        """The titles of two columns with the ends of the intervals."""
+        return f"{percent(self.level)} low", "high"
+
+
+def describe(estimate: Estimate, level: float = 0.95, most: int = _MOST_SHOWN) -> Description:
+    """An estimate as people read it: a table for the values, or for each margin, and one for statistics of numbers.
+
+    Of more than `most` statistics there are the largest counts, or the first ones if they are not a histogram.
+    """
+    shown = most_relevant(estimate, most)
+    *tables, last = _tables_by_heads(estimate, shown, value_rows(estimate, level, shown))
+    if hidden := len(estimate.labels) - len(shown):
+        last = replace(last, left_out=f"and {hidden:,} more")
+    tables += [last, *number_tables(estimate, level)]
+    return Description(estimate.warning, tuple(tables), estimate.notes, level)
+
+
+def value_rows(
+    estimate: Estimate, level: float = 0.95, indices: Sequence[int] | None = None
+) -> list[StatisticRow]:
+    """A row for each of the values of an estimate, or for those with these indices."""
+    chosen = range(len(estimate.labels)) if indices is None else indices
+    expected = estimate.expected
+    texts = _count_texts if estimate.counts_people else amount_texts
+    columns = np.stack([estimate.values, estimate.std_error, *estimate.interval(level)])
+    return [
+        _row(
+            tuple(_label_cells(estimate, estimate.labels[i]).values()),
+            tuple(columns[:, i].tolist()),
+            None if expected is None else float(expected[i]),
+            texts,
+        )
+        for i in chosen
+    ]
+
+
+def number_tables(estimate: Estimate, level: float = 0.95) -> list[StatisticTable]:
+    """The mean of numbers on a grid, or quantiles of numbers in cells; none for other values.
+
+    There are none either if reports do not determine them, if there are no reports, or if cohorts have other numbers.
+    """
+    statistics: dict[str, Statistic] = {}
+    prior = estimate.readings[0].prior if estimate.readings else None
+    with suppress(NotIdentifiable, InvalidInput):
+        if prior is not None and prior.points is not None:
+            statistics = {"mean": estimate.mean(prior.points.tolist())}
+        elif prior is not None and prior.edges is not None:
+            statistics = {f"quantile {q:g}": estimate.quantile(q) for q in QUANTILES}
+    rows = [
+        _row((name,), (one.value, one.std_error, *one.interval(level)), None, amount_texts)
+        for name, one in statistics.items()
+    ]
+    return [StatisticTable(("numbers",), tuple(rows))] if rows else []
+
+
+def number_records(estimate: Estimate, level: float = 0.95) -> list[dict[str, Any]]:
+    """The statistics of `number_tables` as JSON."""
+    names = ("value", "std_error", "lower", "upper")
+    rows = [row for table in number_tables(estimate, level) for row in table.rows]
+    return [{"name": ", ".join(row.label), **dict(zip(names, row.numbers, strict=True))} for row in rows]
+
+
+def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
+    """What to show, by index: all in their order; of more than `most` the largest counts, or the first statistics."""
+    if len(estimate.labels) <= most:
+        return list(range(len(estimate.labels)))
+    order = np.argsort(-estimate.values, kind="stable") if estimate.histogram else np.arange(most)
+    return list(map(int, order[:most]))
+
+
+def per_person_table(estimate: Estimate, level: float, most: int) -> StatisticTable:
+    """Shares of the people; statistics other than counts have a row for the average per person and one for the total.
+
+    Of more than `most` statistics there are those of `most_relevant`.
+    """
+    people = estimate.reports
+    shown = value_rows(estimate, level, most_relevant(estimate, most))
+    if estimate.counts_people:
+        return StatisticTable(
+            ("Answer",), tuple(_scaled(row, people, row.label, _share_texts) for row in shown)
+        )
+    listed = []
+    for row in shown:
+        names = (AVERAGE, f"total of {people:,} people")
+        if estimate.is_sum:
+            average, total = (f"{name[0].upper()}{name[1:]}" for name in names)
+        else:
+            average, total = (", ".join((*row.label, name)) for name in names)
+        listed.append(_scaled(row, people, (average,), amount_texts))
+        listed.append(_scaled(row, 1, (total,), amount_texts))
+    return StatisticTable(("Quantity",), tuple(listed))
+
+
+def _scaled(row: StatisticRow, people: int, label: tuple[str, ...], texts: Texts) -> StatisticRow:
+    """The row of numbers for one of so many people, under a label."""
+    value, error, low, high = (number / people for number in row.numbers)
+    expected = None if row.expected is None else row.expected / people
+    return _row(label, (value, error, low, high), expected, texts)
+
+
+def _row(
+    label: tuple[str, ...], numbers: tuple[float, ...], expected: float | None, texts: Texts
+) -> StatisticRow:
+    """A row with its texts; the numbers are those of `StatisticRow.numbers`."""
+    value, error, low, high = numbers
+    written = (value, low, high) if expected is None else (value, low, high, expected)
+    value_text, low_text, high_text, *rest = texts(written, (high - low) / 2)
+    return StatisticRow(
+        label, value, error, low, high, expected, value_text, low_text, high_text, "".join(rest)
+    )
+
+
+def _count_texts(numbers: tuple[float, ...], half_width: float) -> tuple[str, ...]:
+    return tuple(f"{number:,.1f}" for number in numbers)
+
+
+def _share_texts(numbers: tuple[float, ...], half_width: float) -> tuple[str, ...]:
+    return tuple(map(share_text, numbers))
+
+
+def _tables_by_heads(
+    estimate: Estimate, indices: Sequence[int], rows: Sequence[StatisticRow]
+) -> Iterator[StatisticTable]:
+    """A table for each margin that the rows belong to; `indices` are those of the rows in the estimate."""
+    margins: dict[tuple[str, ...], list[StatisticRow]] = {}
+    for i, row in zip(indices, rows, strict=True):
+        margins.setdefault(tuple(_label_cells(estimate, estimate.labels[i])), []).append(row)
+    for heads, own in margins.items():
+        yield StatisticTable(heads, tuple(own))
+
+
+def _label_cells(estimate: Estimate, label: Label) -> dict[str, str]:
+    """The level of each attribute that a label has; of other labels the text, under `value`."""
+    names, parts = estimate.attributes, label_parts(label)
+    if len(names) == len(parts) and (isinstance(label, tuple) or estimate.histogram):
+        return dict(zip(names, map(label_text, parts), strict=True))
+    return named_levels(str(label), names) or {"value": label_text(label)}
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """The warning, the tables and the notes, as plain text."""
+    told = describe(estimate)
+    lines = [] if told.warning is None else [f"Warning: {told.warning}"]
+    for table in told.tables:
+        heads = (*table.heads, table.quantity, *told.interval_heads)
+        rows = [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
+        lines += _aligned(heads, rows, len(table.heads))
+        lines += [] if table.left_out is None else [table.left_out]
+    return "\n".join([*lines, *told.notes])
+
+
+def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], labels: int) -> list[str]:
+    """The lines of a table: columns of labels on the left, where very long ones are cut, numbers on the right."""
+    cells = [[*(cell[:_LONGEST_LABEL] for cell in row[:labels]), *row[labels:]] for row in (heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    sides = [str.ljust] * labels + [str.rjust] * (len(heads) - labels)
+    return ["  ".join(side(c, n) for side, c, n in zip(sides, row, widths, strict=True)) for row in cells]
+
+
+# -- sentences -------------------------------------------------------------------------------------------
 
 
 def prior_warning(estimate: Estimate) -> str | None:
@@ -59,46 +293,40 @@ def prior_warning(estimate: Estimate) -> str | None:
     )
 
 
+def group_title(by: str | None, group: Hashable) -> str:
+    """The name of a group of people, by the column that tells groups apart.
+
+    >>> group_title("town", "Graz"), group_title("town", None)
+    ('town = Graz', 'town = (missing)')
+    """
+    return f"{by} = {'(missing)' if group is None else group}"
+
+
+def groups_warning(by: str | None, groups: Sequence[Hashable]) -> str | None:
+    """Which groups contradict the prior; None if there are none.
+
+    >>> groups_warning("town", ["Graz", "Linz", "Wels", "Steyr"])
+    'The reports contradict the prior where town is Graz, Linz, Wels, ...'
+    """
+    if not groups:
+        return None
+    listed = ", ".join(map(str, groups[:_NAMED_GROUPS])) + ", ..." * (len(groups) > _NAMED_GROUPS)
+    return f"The reports contradict the prior where {by} is {listed}"
+
+
 def estimate_notes(estimate: Estimate) -> tuple[str, ...]:
     """The method, what it assumes, and the prior check with its limits, in a sentence or two each."""
-    notes = [f"Method {estimate.method}: assumes {estimate.assumes}.", _check_note(estimate)]
-    if estimate.has_grid and estimate.histogram:
-        notes.append("The counts are those of points of a grid, after numbers were rounded at random.")
-    if estimate.unbiased_difference is not None:
-        notes.append(
-            "The answer of method unbiased, which does not use the prior, is up to "
-            f"{estimate.unbiased_difference:.1f} of its own standard errors away from this one."
-        )
-    if estimate.mle_gain is not None and estimate.mle_gain > _NOTABLE:
-        which = f"about {estimate.mle_gain:.1f} times less squared error than unbiased, if the prior is about right"
-        notes.append(
-            f"Shares are not negative and add up to one, and mle uses that: it has {which}. On average rare values "
-            "come out too common; for sums over many surveys, or many values as in a quantile, use unbiased."
-            if estimate.method == "mle"
-            else f"Method mle uses that shares are not negative and add up to one: it has {which}."
-        )
-    if estimate.limits is not None and not estimate.histogram:
-        far = (
-            np.abs(estimate.values - np.clip(estimate.interval_centre, *estimate.limits))
-            - 2 * estimate.std_error
-        )
-        notes += [OUTSIDE_UNBIASED] * bool((far > 1e-9 * np.ptp(estimate.limits, axis=0)).any())
-    if not estimate.converged:
-        lacking = f"the mean log-likelihood may lack {estimate.shortfall or 0:.1g}"
-        notes.append(f"The search stopped early: {lacking}.")
-    if (
-        estimate.limits is None
-        and estimate.total is None
-        and (estimate.values < 0).any()
-        and estimate.counts_people
-    ):
-        whole = ", even with its whole interval" if (estimate.interval()[1] < 0).any() else ""
-        methods = "Method mle, or project()," if estimate.histogram else "Method mle"
-        notes.append(
-            f"An unbiased estimate of a small count can be below zero{whole}: its share is near zero. {methods} "
-            "gives counts that are not."
-        )
-    return (*notes, *estimate.remarks)
+    notes = (
+        f"Method {estimate.method} assumes {estimate.assumes}.",
+        _check_note(estimate),
+        _grid_note(estimate),
+        _difference_note(estimate),
+        _gain_note(estimate),
+        _outside_note(estimate),
+        _search_note(estimate),
+        _negative_note(estimate),
+    )
+    return (*(note for note in notes if note is not None), *estimate.remarks)
 
 
 def _check_note(estimate: Estimate) -> str:
@@ -112,11 +340,66 @@ def _check_note(estimate: Estimate) -> str:
         note += " This method does not rest on the prior."
     if estimate.noticeable_change is not None:
         return (
-            f"{note} The check notices{' other changes' if unseen else ''}, nine times in ten, if "
+            f"{note} The check detects {'other changes' if unseen else 'a change'} in nine of ten surveys, if "
             f"{100 * estimate.noticeable_change:.2g} % of the people have moved from one value to another"
             f"{'' if doubtful else '; smaller changes can pass'}."
         )
     return note if doubtful else f"{note} There may be too few reports to notice even a large change."
+
+
+def _grid_note(estimate: Estimate) -> str | None:
+    if not (estimate.has_grid and estimate.histogram):
+        return None
+    return "The counts are those of points of a grid, after numbers were rounded at random."
+
+
+def _difference_note(estimate: Estimate) -> str | None:
+    if estimate.unbiased_difference is None:
+        return None
+    return (
+        "The answer of method unbiased, which does not use the prior, is up to "
+        f"{estimate.unbiased_difference:.1f} of its own standard errors away from this one."
+    )
+
+
+def _gain_note(estimate: Estimate) -> str | None:
+    if estimate.mle_gain is None or estimate.mle_gain <= _NOTABLE:
+        return None
+    gain = (
+        f"about {estimate.mle_gain:.1f} times less squared error than unbiased, if the prior is about right"
+    )
+    if estimate.method != "mle":
+        return f"Method mle uses that shares are not negative and add up to one: it has {gain}."
+    return (
+        f"Shares are not negative and add up to one, and mle uses that: it has {gain}. On average rare values "
+        "come out too common; for sums over many surveys, or many values as in a quantile, use unbiased."
+    )
+
+
+def _outside_note(estimate: Estimate) -> str | None:
+    if estimate.limits is None or estimate.histogram:
+        return None
+    nearest = np.clip(estimate.interval_centre, *estimate.limits)
+    beyond = np.abs(estimate.values - nearest) - 2 * estimate.std_error
+    return OUTSIDE_UNBIASED if (beyond > 1e-9 * np.ptp(estimate.limits, axis=0)).any() else None
+
+
+def _search_note(estimate: Estimate) -> str | None:
+    if estimate.converged:
+        return None
+    return f"The search stopped early: the mean log-likelihood may lack {estimate.shortfall or 0:.1g}."
+
+
+def _negative_note(estimate: Estimate) -> str | None:
+    cut_off = estimate.limits is not None or estimate.total is not None
+    if cut_off or not estimate.counts_people or not (estimate.values < 0).any():
+        return None
+    whole = ", even with its whole interval" if (estimate.interval()[1] < 0).any() else ""
+    methods = "Method mle, or project()," if estimate.histogram else "Method mle"
+    return (
+        f"An unbiased estimate of a small count can be below zero{whole}: its share is near zero. {methods} "
+        "gives counts that are not."
+    )
 
 
 def changes_among(alike: tuple[Label, Label] | None) -> str:
@@ -128,50 +411,35 @@ def changes_among(alike: tuple[Label, Label] | None) -> str:
     )
 
 
-def estimate_text(estimate: Estimate) -> str:
-    """The warning, the values with their intervals, and the notes."""
-    low, high = estimate.interval()
-    lines = [] if estimate.warning is None else [f"Warning: {estimate.warning}"]
-    shown = most_relevant(estimate)
-    names = aligned_texts([estimate.labels[i] for i in shown])
-    width = max(map(len, names), default=20)
-    lines.append(f"{'value':<{width}} {'estimate':>12} {'95 % interval':>25}  by {estimate.method}")
-    for name, i in zip(names, shown, strict=True):
-        lines.append(f"{name} {estimate.values[i]:>12.1f} {low[i]:>12.1f} {high[i]:>12.1f}")
-    if len(shown) < len(estimate.labels):
-        lines.append(f"and {len(estimate.labels) - len(shown):,} more")
-    return "\n".join([*lines, *estimate.notes])
-
-
-def most_relevant(estimate: Estimate) -> list[int]:
-    """What to print, by index: all in their order; of more than 50 the largest counts, or the first statistics."""
-    if len(estimate.labels) <= _MOST_SHOWN:
-        return list(range(len(estimate.labels)))
-    order = np.argsort(-estimate.values, kind="stable") if estimate.histogram else np.arange(_MOST_SHOWN)
-    return list(map(int, order[:_MOST_SHOWN]))
-
-
 # -- precision -------------------------------------------------------------------------------------------
 
 
 def precision_text(precision: Precision) -> str:
     """What is known about the population and, leaning on the prior, about these people."""
-    people = f"{precision.people:,} people"
+    people, statistic, confidence = f"{precision.people:,} people", precision.statistic, precision.confidence
     sentence = "reports alone do not determine the population, however many there are"
     if precision.determined:
         sentence = f"reports of {people} are too few to estimate the population without the prior"
     if precision.population is not None:
-        sentence = f"with {people} {_half_width_text(precision, '', precision.population)}"
+        sentence = f"with {people} {_half_width_text(statistic, precision.population, confidence)}"
     if precision.these_people is None:
         return sentence
-    leaning = _half_width_text(precision, f" among {people}", precision.these_people)
+    leaning = _half_width_text(statistic, precision.these_people, confidence, f" among {people}")
     return f"{sentence}; leaning on the prior, {leaning}, if the prior is right"
 
 
-def _half_width_text(precision: Precision, among: str, half_width: float) -> str:
-    each, better = ("the", "") if precision.statistic == AVERAGE else ("every", " or better")
+def reached_precision(estimate: Estimate, level: float) -> str:
+    """How precise an estimate is: the largest half width of its intervals, per person, in a sentence."""
+    low, high = estimate.interval(level)
+    half_width = float(np.max(high - low)) / 2 / estimate.reports
+    leans = estimate.leans_on_prior
+    known = _half_width_text(estimate.statistic, half_width, level, " among these people" if leans else "")
+    with_reports = f"With {'this' if estimate.reports == 1 else 'these'} {plural(estimate.reports, 'report')}"
+    return f"{with_reports} {known}{', if the prior is right' if leans else ''}."
+
+
+def _half_width_text(statistic: str, half_width: float, confidence: float, among: str = "") -> str:
+    each, better = ("the", "") if statistic == AVERAGE else ("every", " or better")
     units = {"share": f"{round_up(100 * half_width)} points", AVERAGE: round_up(half_width)}
-    width = units.get(precision.statistic, f"{round_up(half_width)} per person")
-    return (
-        f"{each} {precision.statistic}{among} is known to ±{width}{better} ({percent(precision.confidence)})"
-    )
+    width = units.get(statistic, f"{round_up(half_width)} per person")
+    return f"{each} {statistic}{among} is known to ±{width}{better} ({percent(confidence)})"

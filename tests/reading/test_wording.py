@@ -1,0 +1,187 @@
+"""The words of estimates: tables as data, and the sentences around them. Other tests compare no sentences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import priorveil as pv
+from priorveil.reading.estimate import Estimate
+from priorveil.reading.wording import (
+    describe,
+    number_records,
+    number_tables,
+    per_person_table,
+    reached_precision,
+    value_rows,
+)
+
+JOINT = pv.Prior.joint(
+    {("young", "yes"): 0.1, ("young", "no"): 0.3, ("old", "yes"): 0.25, ("old", "no"): 0.35},
+    names=("age", "smokes"),
+)
+
+
+def estimate_of(prior: pv.Prior, query: pv.Query, values: Any, method: Any = "auto") -> Estimate:
+    plan = pv.design(prior, 1.0, query)
+    return plan.estimate(plan.tally(plan.privatize(values, np.random.default_rng(1))), method)
+
+
+def counts(**changes: Any) -> Estimate:
+    """An estimate of two counts."""
+    plain = Estimate(np.array([30.0, 70.0]), np.array([4.0, 4.0]), "unbiased", "nothing", 100, ("a", "b"))
+    return replace(plain, **changes)
+
+
+# -- tables ----------------------------------------------------------------------------------------------
+
+
+def test_the_rows_have_the_numbers_of_the_estimate() -> None:
+    found = estimate_of(JOINT, pv.Distribution(), [*JOINT.labels] * 100)
+    rows, (low, high) = value_rows(found, 0.9), found.interval(0.9)
+    assert [row.label for row in rows] == list(found.labels)
+    columns = [found.values, found.std_error, low, high]
+    assert pytest.approx(np.array(columns)) == np.array([row.numbers for row in rows]).T
+    assert [row.expected for row in rows] == pytest.approx(400 * JOINT.probabilities)
+    assert [row.value_text for row in rows] == [f"{value:,.1f}" for value in found.values]
+
+
+def test_margins_are_tables_with_a_column_for_each_attribute() -> None:
+    query = pv.Linear.margins(JOINT, ["age", ("age", "smokes")], unbiased=True)
+    found = estimate_of(JOINT, query, [*JOINT.labels] * 100)
+    tables = describe(found).tables
+    assert [table.heads for table in tables] == [("age",), ("age", "smokes")]
+    assert [row.label for row in tables[0].rows] == [("young",), ("old",)]
+    assert [row.label for row in tables[1].rows] == list(JOINT.labels)
+
+
+def test_a_margin_has_the_names_of_its_attributes() -> None:
+    found = estimate_of(JOINT, pv.Distribution(), [*JOINT.labels] * 100)
+    (smokes,) = describe(found.margin("smokes")).tables
+    (turned,) = describe(found.margin("smokes", "age")).tables
+    assert smokes.heads == ("smokes",) and turned.heads == ("smokes", "age")
+
+
+@pytest.mark.parametrize(("size", "shown"), [(50, 50), (60, 50)])
+def test_of_many_counts_the_largest_are_shown(size: int, shown: int) -> None:
+    values = np.arange(size, dtype=float)
+    found = counts(values=values, std_error=np.ones(size), labels=tuple(map(str, range(size))))
+    (table,) = describe(found).tables
+    assert len(table.rows) == shown
+    assert table.left_out == (None if size == shown else "and 10 more")
+    assert {row.value for row in table.rows} == set(sorted(values)[-shown:])
+    assert str(found).count("\n") < shown + 10
+
+
+def test_numbers_have_a_mean_or_quantiles() -> None:
+    grid, cells = pv.Prior.grid([0, 10, 30], [0.3, 0.4, 0.3]), pv.Prior.cells([0, 10, 30], [0.4, 0.6])
+    mean = estimate_of(grid, pv.Histogram(), [0.0, 10.0, 30.0] * 100)
+    quantiles = estimate_of(cells, pv.Distribution(), [5.0, 15.0, 20.0] * 100)
+    (table,) = number_tables(mean)
+    assert [row.label for row in table.rows] == [("mean",)] and table.rows[0].value == mean.mean().value
+    records = number_records(quantiles, 0.9)
+    median = quantiles.quantile(0.5)
+    assert [record["name"] for record in records][2] == "quantile 0.5"
+    assert (records[2]["lower"], records[2]["upper"]) == median.interval(0.9)
+    assert describe(quantiles).tables[-1].rows[2].value == median.value
+    assert number_tables(counts()) == []
+
+
+def test_shares_are_per_person_and_amounts_have_a_total() -> None:
+    found = estimate_of(JOINT, pv.Distribution(), [*JOINT.labels] * 100)
+    shares = per_person_table(found, 0.95, most=2)
+    assert [row.value for row in shares.rows] == sorted(found.proportions)[:-3:-1]
+    assert all(row.value_text.endswith(" %") and row.interval_text.count("%") == 1 for row in shares.rows)
+    amounts = [0.001, 0.002, 0.003, 0.004]
+    total = estimate_of(JOINT, pv.Sum(amounts), [*JOINT.labels] * 100)
+    average, whole = per_person_table(total, 0.95, most=2).rows
+    assert (average.label, whole.label) == (("Average per person",), ("Total of 400 people",))
+    assert average.expected == pytest.approx(JOINT.probabilities @ amounts)
+    assert whole.value == total.values[0] == pytest.approx(400 * average.value)
+    assert float(average.value_text) == pytest.approx(average.value, abs=0.1 * average.std_error)
+
+
+def test_an_estimate_is_printed_as_its_description() -> None:
+    found = estimate_of(JOINT, pv.Sum([0, 1, 2, 3]), [*JOINT.labels] * 100)
+    told = describe(found)
+    (row,) = told.tables[0].rows
+    printed = str(found)
+    assert all(
+        text in printed for text in (row.value_text, row.low_text, row.high_text, "95 % low", *told.notes)
+    )
+
+
+# -- sentences -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "Method unbiased assumes nothing."),
+        ({}, "Prior check: none. There are too few reports, or they say too little."),
+        (
+            {"prior_check": 0.25},
+            "Prior check: p = 0.25. There may be too few reports to notice even a large change.",
+        ),
+        (
+            {"prior_check": 0.25, "noticeable_change": 0.031},
+            "Prior check: p = 0.25. The check detects a change in nine of ten surveys, if 3.1 % of the people have "
+            "moved from one value to another; smaller changes can pass.",
+        ),
+        (
+            {"prior_check": 1e-9, "noticeable_change": 0.031, "unseen_changes": "Some changes pass."},
+            "Some changes pass. Prior check: p < 0.0001. The prior is wrong or somebody manipulates the reports. This "
+            "method does not rest on the prior. The check detects other changes in nine of ten surveys, if 3.1 % of "
+            "the people have moved from one value to another.",
+        ),
+        (
+            {"unbiased_difference": 2.34},
+            "The answer of method unbiased, which does not use the prior, is up to 2.3 of its own standard errors "
+            "away from this one.",
+        ),
+        (
+            {"mle_gain": 2.0},
+            "Method mle uses that shares are not negative and add up to one: it has about 2.0 times less squared error "
+            "than unbiased, if the prior is about right.",
+        ),
+        ({"converged": False}, "The search stopped early: the mean log-likelihood may lack 0."),
+        (
+            {"values": np.array([-20.0, 120.0])},
+            "An unbiased estimate of a small count can be below zero, even with its whole interval: its share is near "
+            "zero. Method mle, or project(), gives counts that are not.",
+        ),
+        ({"remarks": ("Mind the gap.",)}, "Mind the gap."),
+    ],
+)
+def test_notes(changes: dict[str, Any], sentence: str) -> None:
+    assert sentence in counts(**changes).notes
+
+
+@pytest.mark.parametrize(
+    ("difference", "advice"),
+    [
+        (2.0, "Read the reports with method unbiased, or give a better prior."),
+        (None, "Give a better prior, or design a plan for the query distribution."),
+    ],
+)
+def test_a_warning_says_what_to_do(difference: float | None, advice: str) -> None:
+    found = counts(method="mmse", prior_check=0.001, unbiased_difference=difference)
+    assert found.warning == (
+        "The reports contradict the prior (p = 0.001), and this estimate leans on it: the truth may be far outside "
+        f"the intervals. {advice}"
+    )
+    assert str(found).startswith("Warning: ")
+    assert counts(prior_check=0.001).warning is None
+
+
+def test_the_precision_that_was_reached() -> None:
+    assert reached_precision(counts(), 0.95) == (
+        "With these 100 reports every share is known to ±7.9 points or better (95 %)."
+    )
+    assert reached_precision(counts(method="mmse"), 0.5) == (
+        "With these 100 reports every share among these people is known to ±2.7 points or better (50 %), if the prior "
+        "is right."
+    )
