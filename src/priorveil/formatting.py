@@ -63,13 +63,22 @@ def share_at_least(share: float) -> str:
     return "100 %" if share >= 1 else f"{min(math.floor(share * 1e4 + 1e-6), 9999) / 100:.2f} %"
 
 
-def percent(level: float) -> str:
-    """A level of confidence in percent.
+def percent(confidence: float) -> str:
+    """A confidence, or another round share, in percent.
 
     >>> percent(0.95), percent(0.999)
     ('95 %', '99.9 %')
     """
-    return f"{100 * level:.6g} %"
+    return f"{100 * confidence:.6g} %"
+
+
+def interval_title(confidence: float) -> str:
+    """The name of intervals that hold the truth with this probability.
+
+    >>> interval_title(0.95)
+    '95 % interval'
+    """
+    return f"{percent(confidence)} interval"
 
 
 def p_value_text(p: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from priorveil.priors import NumberLabels, Prior
 
 if TYPE_CHECKING:
     from priorveil.plans.plan import Plan
+    from priorveil.reading.estimate import Estimate
 
 _BEST = 0.999  # the efficiency from which a mechanism is called the best one
 _IDENTIFIES = {  # by whether reports alone determine the distribution, and whether the query is unbiased
@@ -74,6 +76,15 @@ def plan_title(plan: Plan) -> str:
 def budget_text(plan: Plan) -> str:
     """The notion and the budget that a plan was designed for."""
     return f"{plan.certificate.notion} at {plan.budget}"
+
+
+def reading_title(plans: Sequence[Plan], estimate: Estimate) -> str:
+    """What was estimated, by which method, from how many reports, at which budgets."""
+    budgets = sorted(set(map(budget_text, plans)))
+    budget = budgets[0] if len(budgets) == 1 else f"{budgets[0]} to {budgets[-1]}"
+    asked = plans[0].query.title(plans[0].reference)
+    reports = plural(estimate.reports, "report")
+    return f"{asked[0].upper()}{asked[1:]}, {estimate.method} reading of {reports}, {budget}"
 
 
 def is_best(plan: Plan) -> bool:

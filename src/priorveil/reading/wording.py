@@ -112,35 +112,35 @@ class Description:
     warning: str | None
     tables: tuple[StatisticTable, ...]
     notes: tuple[str, ...]
-    level: float
+    confidence: float
 
     @property
     def interval_heads(self) -> tuple[str, str]:
         """The titles of two columns with the ends of the intervals."""
-        return f"{percent(self.level)} low", "high"
+        return f"{percent(self.confidence)} low", "high"
 
 
-def describe(estimate: Estimate, level: float = 0.95, most: int = _MOST_SHOWN) -> Description:
+def describe(estimate: Estimate, confidence: float = 0.95, most: int = _MOST_SHOWN) -> Description:
     """An estimate as people read it: a table for the values, or for each margin, and one for statistics of numbers.
 
     Of more than `most` statistics there are the largest counts, or the first ones if they are not a histogram.
     """
     shown = most_relevant(estimate, most)
-    *tables, last = _tables_by_heads(estimate, shown, value_rows(estimate, level, shown))
+    *tables, last = _tables_by_heads(estimate, shown, value_rows(estimate, confidence, shown))
     if hidden := len(estimate.labels) - len(shown):
         last = replace(last, left_out=f"and {hidden:,} more")
-    tables += [last, *number_tables(estimate, level)]
-    return Description(estimate.warning, tuple(tables), estimate.notes, level)
+    tables += [last, *number_tables(estimate, confidence)]
+    return Description(estimate.warning, tuple(tables), estimate.notes, confidence)
 
 
 def value_rows(
-    estimate: Estimate, level: float = 0.95, indices: Sequence[int] | None = None
+    estimate: Estimate, confidence: float = 0.95, indices: Sequence[int] | None = None
 ) -> list[StatisticRow]:
     """A row for each of the values of an estimate, or for those with these indices."""
     chosen = range(len(estimate.labels)) if indices is None else indices
     expected = estimate.expected
     texts = _count_texts if estimate.counts_people else amount_texts
-    columns = np.stack([estimate.values, estimate.std_error, *estimate.interval(level)])
+    columns = np.stack([estimate.values, estimate.std_error, *estimate.interval(confidence)])
     return [
         _row(
             tuple(_label_cells(estimate, estimate.labels[i]).values()),
@@ -152,7 +152,7 @@ def value_rows(
     ]
 
 
-def number_tables(estimate: Estimate, level: float = 0.95) -> list[StatisticTable]:
+def number_tables(estimate: Estimate, confidence: float = 0.95) -> list[StatisticTable]:
     """The mean of numbers on a grid, or quantiles of numbers in cells; none for other values.
 
     There are none either if reports do not determine them, if there are no reports, or if cohorts have other numbers.
@@ -165,16 +165,16 @@ def number_tables(estimate: Estimate, level: float = 0.95) -> list[StatisticTabl
         elif prior is not None and prior.edges is not None:
             statistics = {f"quantile {q:g}": estimate.quantile(q) for q in QUANTILES}
     rows = [
-        _row((name,), (one.value, one.std_error, *one.interval(level)), None, amount_texts)
+        _row((name,), (one.value, one.std_error, *one.interval(confidence)), None, amount_texts)
         for name, one in statistics.items()
     ]
     return [StatisticTable(("numbers",), tuple(rows))] if rows else []
 
 
-def number_records(estimate: Estimate, level: float = 0.95) -> list[dict[str, Any]]:
+def number_records(estimate: Estimate, confidence: float = 0.95) -> list[dict[str, Any]]:
     """The statistics of `number_tables` as JSON."""
     names = ("value", "std_error", "lower", "upper")
-    rows = [row for table in number_tables(estimate, level) for row in table.rows]
+    rows = [row for table in number_tables(estimate, confidence) for row in table.rows]
     return [{"name": ", ".join(row.label), **dict(zip(names, row.numbers, strict=True))} for row in rows]
 
 
@@ -186,13 +186,13 @@ def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
     return list(map(int, order[:most]))
 
 
-def per_person_table(estimate: Estimate, level: float, most: int) -> StatisticTable:
+def per_person_table(estimate: Estimate, confidence: float, most: int) -> StatisticTable:
     """Shares of the people; statistics other than counts have a row for the average per person and one for the total.
 
     Of more than `most` statistics there are those of `most_relevant`.
     """
     people = estimate.reports
-    shown = value_rows(estimate, level, most_relevant(estimate, most))
+    shown = value_rows(estimate, confidence, most_relevant(estimate, most))
     if estimate.counts_people:
         return StatisticTable(
             ("Answer",), tuple(_scaled(row, people, row.label, _share_texts) for row in shown)
@@ -428,12 +428,14 @@ def precision_text(precision: Precision) -> str:
     return f"{sentence}; leaning on the prior, {leaning}, if the prior is right"
 
 
-def reached_precision(estimate: Estimate, level: float) -> str:
+def reached_precision(estimate: Estimate, confidence: float) -> str:
     """How precise an estimate is: the largest half width of its intervals, per person, in a sentence."""
-    low, high = estimate.interval(level)
+    low, high = estimate.interval(confidence)
     half_width = float(np.max(high - low)) / 2 / estimate.reports
     leans = estimate.leans_on_prior
-    known = _half_width_text(estimate.statistic, half_width, level, " among these people" if leans else "")
+    known = _half_width_text(
+        estimate.statistic, half_width, confidence, " among these people" if leans else ""
+    )
     with_reports = f"With {'this' if estimate.reports == 1 else 'these'} {plural(estimate.reports, 'report')}"
     return f"{with_reports} {known}{', if the prior is right' if leans else ''}."
 

@@ -20,11 +20,14 @@ import numpy.typing as npt
 from priorveil.arrays import Array
 from priorveil.atomic_files import atomic_write
 from priorveil.errors import NotIdentifiable, TooLarge, plural
+from priorveil.formatting import interval_title
 from priorveil.mechanisms.estimators import apply_rows, normal_width
 from priorveil.plans import Plan
+from priorveil.plans.wording import reading_title
 from priorveil.priors import Label, NumberLabels
-from priorveil.priors.labels import label_parts, label_positions, label_text
+from priorveil.priors.labels import label_parts, label_text
 from priorveil.reading.estimate import Estimate
+from priorveil.reading.wording import group_title, groups_warning
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS
 
@@ -37,7 +40,6 @@ _MOST_PANELS = 24
 _MOST_NAMES = 100  # values that have their names in a histogram
 _MOST_NAMES_EACH = 30  # the same where there are several panels
 _MOST_ACROSS = 4  # panels in a row
-_NAMED_GROUPS = 3  # that contradict the prior
 _MOST_TICKS = 12  # names below a curve
 _MOST_SLANTED = 15  # names below a map; more are upright
 _LONGEST_NAME = 30  # letters
@@ -147,7 +149,7 @@ def _precision_panel(axes: Axes, plan: Plan) -> None:
     numbers = np.array([expected, expected - width, expected + width, expected])
     panel = Panel("", plan.query.statistic_labels(plan.labels), numbers, _PEOPLE)
     (panel,) = _in_units([panel], plan, per_person=True)
-    draw_function(plan)(axes, panel, plan, "95 % interval")
+    draw_function(plan)(axes, panel, plan, interval_title(0.95))
     if axes.get_legend_handles_labels()[1]:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.5, ncols=2)
     axes.set_title(f"to expect from {_PEOPLE:,} people,\nwith 95 % intervals")
@@ -249,7 +251,7 @@ class Panel:
 
 def estimate_panel(title: str, estimate: Estimate, confidence: float) -> Panel:
     """An estimate with its intervals, and the quartiles of cells of numbers. An infinite end is left out."""
-    numbers = np.array([estimate.values, *estimate.interval(confidence), _expected_statistics(estimate)])
+    numbers = np.array([estimate.values, *estimate.interval(confidence), estimate.expected])
     panel = Panel(title, estimate.labels, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
     if estimate.reports and estimate.readings[0].prior.edges is not None:
         with suppress(NotIdentifiable):  # some statistics of cells do not determine quantiles
@@ -263,7 +265,7 @@ def estimate_panel(title: str, estimate: Estimate, confidence: float) -> Panel:
 def estimate_plot(estimates: TableEstimate, by: str | None, confidence: float) -> Figure:
     """The estimates of a table. If there are more groups than panels, the largest ones, and the title says so."""
     plan = next(iter(estimates.tallies.plans.values()))
-    words = f"estimate, {100 * confidence:.4g} % interval"
+    words = f"estimate, {interval_title(confidence)}"
     figure = statistics_figure(list(estimate_panels(estimates, by, confidence)), plan, words)
     title = list(title_lines(estimates, by, int(figure.get_figwidth() * 15)))
     figure.set_figheight(figure.get_figheight() + 0.16 * max(0, len(title) - 2))  # room for a warning
@@ -277,7 +279,7 @@ def estimate_plot(estimates: TableEstimate, by: str | None, confidence: float) -
 def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, plan: Plan) -> Figure:
     """Estimates of histograms under their titles, each with the truth and the prior."""
     panels = [estimate_panel(title, estimate, 0.95) for title, estimate in estimates]
-    figure, at = statistics_figure(panels, plan, "estimate, 95 % interval"), np.arange(len(truth))
+    figure, at = statistics_figure(panels, plan, f"estimate, {interval_title(0.95)}"), np.arange(len(truth))
     for place, panel in zip(figure.axes, panels, strict=True):
         scaled_truth = np.asarray(truth) * (100 / panel.people if len(panels) > 1 else 1)
         place.plot(
@@ -293,31 +295,18 @@ def estimate_panels(estimates: TableEstimate, by: str | None, confidence: float)
     largest = sorted(estimates.groups, key=lambda group: -estimates.groups[group].reports)[: _MOST_PANELS - 1]
     for group, estimate in estimates.groups.items():
         if group in largest:
-            name = "(missing)" if group is None else short_name(group)
-            yield estimate_panel(f"{by} = {name}", estimate, confidence)
-
-
-def _expected_statistics(estimate: Estimate) -> Array:
-    """What the prior of each plan expects of the people who reported by it."""
-    total: Array = np.zeros(len(estimate.labels))
-    for reading in estimate.readings:
-        expected = apply_rows(reading.rows, reading.prior.probabilities * reading.tally.reports)
-        total += expected[list(label_positions(reading.labels, estimate.labels))]
-    return total
+            title = group_title(by, None if group is None else short_name(group))
+            yield estimate_panel(title, estimate, confidence)
 
 
 def title_lines(estimates: TableEstimate, by: str | None, width: int) -> Iterator[str]:
     """Warnings, also of groups; the query, the method, the reports and the level; and what the intervals assume."""
-    plans, everybody = list(estimates.tallies.plans.values()), estimates.everybody
-    levels = sorted({f"{p.certificate.notion} at {p.budget}" for p in plans})
-    level = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
-    title = f"{plans[0].query.title(plans[0].reference)}, {everybody.method} reading"
-    about = f"{title[0].upper()}{title[1:]} of {plural(everybody.reports, 'report')}, {level}"
-    yield from textwrap.wrap(f"Warning: {everybody.warning}" if everybody.warning else "", width)
-    if wrong := [str(group) for group, each in estimates.groups.items() if each.warning]:
-        names = ", ".join(wrong[:_NAMED_GROUPS]) + ", ..." * (len(wrong) > _NAMED_GROUPS)
-        yield from textwrap.wrap(f"Warning: reports contradict the prior where {by} is {names}", width)
-    yield from textwrap.wrap(about, width)
+    everybody = estimates.everybody
+    contradicting = [group for group, each in estimates.groups.items() if each.warning]
+    for warning in (everybody.warning, groups_warning(by, contradicting)):
+        if warning is not None:
+            yield from textwrap.wrap(f"Warning: {warning}", width)
+    yield from textwrap.wrap(reading_title([*estimates.tallies.plans.values()], everybody), width)
     if len(estimates.groups) >= _MOST_PANELS:
         yield f"the {_MOST_PANELS - 1} largest of {len(estimates.groups):,} groups by {by}"
     yield from textwrap.wrap(f"intervals assume {everybody.assumes}", width)
