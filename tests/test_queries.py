@@ -297,6 +297,8 @@ def test_a_document_holds_the_whole_query(query):
 def test_a_structured_matrix_is_written_out_only_by_its_users():
     query = Linear.cumulative(Prior.uniform(1000))
     assert len(json.dumps(query.document()["matrix"])) < 50
+    assert query.title(Prior.uniform(1000)) == "cumulative shares" and query.statistic_name == "share"
+    assert "rows" not in vars(query.matrix)
     for write in (
         lambda: Cumulative(10**6),
         lambda: Ranges(10**4),
@@ -330,7 +332,9 @@ def test_documents_of_impossible_matrices_are_refused(document):
 def test_every_matrix_is_written_out_as_its_shape_says(kind):
     matrix = next(query.matrix for query in LINEAR if query.matrix.kind == kind)
     assert matrix.read(json.loads(json.dumps(matrix.document()))) == matrix
-    assert matrix.rows is None or matrix.rows.shape == matrix.shape
+    assert matrix.is_identity == (matrix.rows is None)
+    assert matrix.is_identity or matrix.rows.shape == matrix.shape
+    assert matrix.is_identity or matrix.counts_people == np.isin(matrix.rows, (0, 1)).all()
     assert matrix.title
 
 

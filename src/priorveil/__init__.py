@@ -84,9 +84,9 @@ def __getattr__(name: str) -> object:
 
     if name not in _LATER:
         raise AttributeError(f"module 'priorveil' has no attribute {name!r}")
-    module, attribute = _LATER[name]
-    found = import_module(module)
-    value = getattr(found, attribute) if attribute else found
+    module_name, attribute = _LATER[name]
+    module = import_module(module_name)
+    value = getattr(module, attribute) if attribute else module
     globals()[name] = value
     return value
 

@@ -25,19 +25,19 @@ def read_only(array: npt.ArrayLike) -> Array:
     return copy
 
 
-def own_integers(argument: str, given: npt.ArrayLike, dimensions: int) -> Ints:
+def own_integers(argument: str, integers: npt.ArrayLike, dimensions: int) -> Ints:
     """A read-only copy of a list or a matrix of integers, as 64-bit integers.
 
     >>> own_integers("rows", [0, 1], 1).flags.writeable
     False
     """
-    array = np.asarray(given)
+    array = np.asarray(integers)
     if array.ndim != dimensions or array.size == 0 or array.dtype.kind not in "iu":
         kind = "a list" if dimensions == 1 else "a matrix"
         raise InvalidInput(argument, NOT_SHOWN, f"{array.dtype} {array.shape}; give {kind} of integers")
-    owned = np.array(array, dtype=np.int64)  # numbers from 2**63 on become negative
-    owned.flags.writeable = False
-    return owned
+    copy = np.array(array, dtype=np.int64)  # numbers from 2**63 on become negative
+    copy.flags.writeable = False
+    return copy
 
 
 def as_matrix(argument: str, rows: npt.ArrayLike, error: type[InvalidInput], each_row: str) -> Array:

@@ -35,19 +35,22 @@ def atomic_write(
     A `private` file is readable by its owner only, from the first byte. Errors call the path by `argument`. A link is
     followed, and its target is written. A pipe, a device or a folder is never replaced.
     """
-    given, path = path, Path(os.path.realpath(path))
-    if problem := write_problem(given):
-        raise InvalidInput(argument, str(given), problem)
+    requested_path = path
+    path = Path(os.path.realpath(path))
+    if problem := write_problem(requested_path):
+        raise InvalidInput(argument, str(requested_path), problem)
     if path.exists() and not replace:
-        raise _already_exists(given, argument)
+        raise _already_exists(requested_path, argument)
     _remove_abandoned_drafts(path)
     try:
         file, draft = _new_draft(path, _PRIVATE if private else _PUBLIC)
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
-            raise OSError(error.errno, error.strerror, str(given)) from error  # not the name of the draft
+            raise OSError(
+                error.errno, error.strerror, str(requested_path)
+            ) from error  # not the name of the draft
         advice = f"the folder {path.parent} cannot be written to: choose another"
-        raise InvalidInput(argument, str(given), advice) from error
+        raise InvalidInput(argument, str(requested_path), advice) from error
     try:
         with file:
             yield file

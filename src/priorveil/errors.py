@@ -110,8 +110,8 @@ class InvalidInput(PriorveilError, ValueError):
     """
 
     def __init__(self, argument: str, value: object, advice: str, *hints: Hint) -> None:
-        shown = "" if value is NOT_SHOWN else f" = {short_repr(value)}"
-        super().__init__(f"{argument}{shown}: {advice}", *hints)
+        value_text = "" if value is NOT_SHOWN else f" = {short_repr(value)}"
+        super().__init__(f"{argument}{value_text}: {advice}", *hints)
         self.argument = argument
         self.value = value
         self.advice = advice

@@ -157,7 +157,7 @@ class Linear(Query):
     @property
     def asks_all_counts(self) -> bool:
         """Whether the matrix is the identity."""
-        return self.matrix.rows is None
+        return self.matrix.is_identity
 
     @property
     def takes_offsets(self) -> bool:
@@ -186,10 +186,11 @@ class Linear(Query):
         >>> Sum(grid.points).title(grid)
         'mean'
         """
-        rows, points = self.matrix.rows, prior.points
-        if rows is None:
+        if self.asks_all_counts:
             return self.kind
-        return "mean" if points is not None and np.array_equal(rows, points[None]) else self.matrix.title
+        rows = self.matrix.rows if self.takes_offsets else None
+        is_mean = rows is not None and prior.points is not None and np.array_equal(rows[0], prior.points)
+        return "mean" if is_mean else self.matrix.title
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Linear) and self.document() == other.document()

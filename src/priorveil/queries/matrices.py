@@ -30,10 +30,12 @@ class Matrix(ABC):
     """The weights of linear statistics. Two matrices are equal if their documents are.
 
     `kind` is the name of the class in documents. `moved_by_rounding` says whether the statistics change when numbers
-    are rounded at random to a point of a grid. Means do not; the share of people below a number does.
+    are rounded at random to a point of a grid. Means do not; the share of people below a number does. None of these
+    answers but `rows` writes a large matrix out.
     """
 
     kind: ClassVar[str]
+    is_identity: ClassVar[bool] = False
     moved_by_rounding: ClassVar[bool] = False
 
     @property
@@ -63,12 +65,12 @@ class Matrix(ABC):
     @property
     def counts_people(self) -> bool:
         """Whether every statistic is a number of people: all its weights are zero or one."""
-        return self.rows is None or bool(np.isin(self.rows, (0.0, 1.0)).all())
+        return True
 
     @property
     def takes_offsets(self) -> bool:
         """Whether a number of their own can be added for each person: whether the only statistic is a sum."""
-        return self.rows is not None and len(self.rows) == 1
+        return not self.is_identity and self.shape is not None and self.shape[0] == 1
 
     @property
     def statistic_name(self) -> StatisticName:
@@ -99,6 +101,7 @@ class Identity(Matrix):
     """
 
     kind = "identity"
+    is_identity = True
     rows = None
     title = "histogram"
     size: int | None = None
@@ -268,6 +271,11 @@ class Dense(Matrix):
     def shape(self) -> tuple[int, int]:
         """The shape of the rows."""
         return len(self._rows), self._rows.shape[1]
+
+    @property
+    def counts_people(self) -> bool:
+        """Whether all weights are zero or one."""
+        return bool(np.isin(self._rows, (0.0, 1.0)).all())
 
     @property
     def title(self) -> str:
