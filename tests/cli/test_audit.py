@@ -200,7 +200,7 @@ def test_rounded_figures_need_normalise(tmp_path: Path) -> None:
         ("0.5,0.5\n0.5,0.5\n", "0\n1\n", (), "probability zero"),
         ("0.5,0.5\n0.5,0.5\n", "yes,69%\nno,31%\n", (), "p.csv: line 1: not a number"),
         ("0.5,0.5\n0.5,0.5\n", "yes,A\nno,B\n", (), "priorveil design with --column"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.25\n0.25\n", (), "prior = '3 values': the channel has 2 rows"),
+        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.25\n0.25\n", (), "prior: 3 values; give 2"),
         ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--epsilon", "-1"), "give a number above zero"),
         ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--epsilon", "nan"), "give a number above zero"),
         ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--epsilon", "1", "--lower", "1"), "not both"),

@@ -857,7 +857,7 @@ def test_several_columns_of_people_are_designed_for_and_privatized(files: Path) 
     status, out, _ = run("estimate", "plan.json", "reports.csv", "--csv")
     assert status == 0 and '"income=high, work=a",' in out
     for wrong in (("--merge-rare", "other"), ("--values", "a,b")):
-        assert "are for one --column" in run("design", "people.csv", *both, "--epsilon", 1, *wrong)[2]
+        assert "are for a single --column" in run("design", "people.csv", *both, "--epsilon", 1, *wrong)[2]
 
 
 @pytest.mark.parametrize(

@@ -322,9 +322,8 @@ def test_serving_without_the_extra_names_it(tmp_path: Path, library: str) -> Non
 
 def test_where_files_cannot_be_locked_another_store_is_named(tmp_path: Path) -> None:
     """As on Windows: two curators that share a file would count twice."""
-    code = (
-        "import sys; from priorveil import cli, files; files._LOCKS = False; sys.exit(cli.run(sys.argv[1:]))"
-    )
+    code = "import sys; from priorveil import atomic_files, cli; "
+    code += "atomic_files._LOCKS = False; sys.exit(cli.run(sys.argv[1:]))"
     told = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
     left = subprocess.run(told, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert left.returncode == 2

@@ -48,8 +48,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a command; a mistyped name is an error that suggests the nearest one."""
         if cmd_name not in COMMANDS:
-            near = get_close_matches(cmd_name.lower(), [*COMMANDS, "--help", "--version"], 1)
-            advice = f"did you mean {near[0]}?" if near else "priorveil --help lists them"
+            similar = get_close_matches(cmd_name.lower(), [*COMMANDS, "--help", "--version"], 1)
+            advice = f"did you mean {similar[0]}?" if similar else "priorveil --help lists them"
             raise click.UsageError(f"there is no command {cmd_name!r}: {advice}", ctx)
         command: click.Command = getattr(import_module(f"priorveil.cli.{cmd_name}"), cmd_name)
         return command

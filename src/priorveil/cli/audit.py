@@ -55,8 +55,8 @@ _OF_SECRETS = ("lip", "pufferfish")  # the notions that a secret changes
 
 
 @click.command(epilog=options.epilog(__doc__))
-@click.argument("channel", type=options.INPUT_FILE)
-@click.argument("prior", type=options.INPUT_FILE)
+@click.argument("channel_file", metavar="CHANNEL", type=options.INPUT_FILE)
+@click.argument("prior_file", metavar="PRIOR", type=options.INPUT_FILE)
 @options.SECRET
 @options.MIX
 @options.budget_options
@@ -67,9 +67,9 @@ _OF_SECRETS = ("lip", "pufferfish")  # the notions that a secret changes
 @click.option("--confidence", type=options.SHARE, default=0.99, help="Confidence of levels from samples.")
 @options.JSON
 def audit(
-    channel: Path,
-    prior: Path,
-    secret: Path | None,
+    channel_file: Path,
+    prior_file: Path,
+    secret_file: Path | None,
     mix: bool,
     budget: Budget | None,
     notion: str,
@@ -87,18 +87,18 @@ def audit(
     With --observed or --samples the levels come from samples: ranges that hold together with the stated
     confidence. They can refute a budget, never prove one.
     """
-    known = prior_format.read(prior)
+    prior = prior_format.read(prior_file)
     if observed or samples is not None:
-        if secret is not None or notion != "lip" or (observed and samples is not None):
+        if secret_file is not None or notion != "lip" or (observed and samples is not None):
             advice = "leave out --secret and --notion, and give only one of --observed and --samples"
             raise click.UsageError(f"samples measure LIP of the value itself: {advice}")
-        return _report_samples(_sampled_leakage(channel, known, samples, confidence), budget, as_json)
-    given = inputs.read_channel(channel, prior_format.normalise)
-    known = given.align(known)
+        return _report_samples(_sampled_leakage(channel_file, prior, samples, confidence), budget, as_json)
+    channel = inputs.read_channel(channel_file, prior_format.normalise)
+    prior = channel.align(prior)
     # Where the channel has numbers, the prior may have names.
-    named = Channel(given.matrix, known.labels, given.outputs)
-    latent, known = inputs.read_secret(secret, known, prior_format.normalise, mix)
-    return _report(named, known, latent, notion, budget, as_json)
+    channel = Channel(channel.matrix, prior.labels, channel.outputs)
+    secret, prior = inputs.read_secret(secret_file, prior, prior_format.normalise, mix)
+    return _report(channel, prior, secret, notion, budget, as_json)
 
 
 def _report(
@@ -112,8 +112,8 @@ def _report(
     if as_json:
         record: dict[str, object] = {"levels": screen.levels_record(levels)}
         if budget is not None:
-            found = [{**asdict(breach), "allowed": allowed} for breach, allowed in breaches]
-            verdict = {"notion": notion, **asdict(budget), "holds": not breaches, "breaches": found}
+            records = [{**asdict(breach), "allowed": allowed} for breach, allowed in breaches]
+            verdict = {"notion": notion, **asdict(budget), "holds": not breaches, "breaches": records}
             record["verdict"] = verdict
         screen.print_json(record)
         return int(bool(breaches))

@@ -50,8 +50,8 @@ def _scripts() -> dict[str, Path]:
     """Return the benchmarks of the checkout that the current directory, or this package, belongs to."""
     for root in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]):
         if (root / "src" / "priorveil").is_dir() and (root / "benchmarks").is_dir():
-            found = sorted((root / "benchmarks").glob("*.py"))
-            return {script.stem: script for script in found if not script.stem.startswith("_")}
+            files = sorted((root / "benchmarks").glob("*.py"))
+            return {script.stem: script for script in files if not script.stem.startswith("_")}
     raise click.ClickException("no benchmarks here: they are part of a checkout of priorveil; run it there")
 
 

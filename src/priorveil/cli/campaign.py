@@ -41,11 +41,11 @@ def campaign(plan: Path, output: Path, force: bool, **texts: Any) -> None:
 
     inputs.require_new(force, output)
     plans = inputs.read_plans(plan, "cohort" if plan.is_dir() else None)
-    made = Campaign(cohorts=plans if isinstance(plans, dict) else {EVERYONE: plans}, **texts)
+    new_campaign = Campaign(cohorts=plans if isinstance(plans, dict) else {EVERYONE: plans}, **texts)
     with atomic_write(output, replace=force) as file:
-        file.write(made.to_json().encode("utf-8"))
-    sizes = f"{plural(len(made.labels), 'answer')}, {plural(len(made.cohorts), 'cohort')}"
-    click.echo(f"saved {output}: {sizes}, id {made.id}")
+        file.write(new_campaign.to_json().encode("utf-8"))
+    sizes = f"{plural(len(new_campaign.labels), 'answer')}, {plural(len(new_campaign.cohorts), 'cohort')}"
+    click.echo(f"saved {output}: {sizes}, id {new_campaign.id}")
     missing = [name for name in ("asked-by", "purpose") if not texts[name.replace("-", "_")]]
     if missing:
         click.echo(f"people should know who asks and why: give --{' and --'.join(missing)}", err=True)

@@ -91,7 +91,7 @@ _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 
 
 @click.command(epilog=options.epilog(__doc__))
-@click.argument("prior", type=options.INPUT_FILE, required=False)
+@click.argument("prior_file", metavar="[PRIOR]", type=options.INPUT_FILE, required=False)
 @options.prior_format_options
 @click.option(
     "--column",
@@ -139,9 +139,9 @@ _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 @options.PLOT
 @options.JSON
 def design(
-    prior: Path | None,
+    prior_file: Path | None,
     prior_format: options.PriorFormat,
-    secret: Path | None,
+    secret_file: Path | None,
     mix: bool,
     budget: pv.Budget | None,
     query: options.QueryChoice,
@@ -168,22 +168,23 @@ def design(
     if piped and as_json:
         raise click.UsageError("--json and -o - would both be standard output: save the plan to a file")
     inputs.require_new(force, output)
-    inputs.require_distinct({"PRIOR": prior, "--secret": secret}, {"-o": output, "--plot": plot})
-    source = PriorSource(prior, prior_format, **data)
-    if secret is not None and source.secret_column is not None:
+    inputs.require_distinct({"PRIOR": prior_file, "--secret": secret_file}, {"-o": output, "--plot": plot})
+    source = PriorSource(prior_file, prior_format, **data)
+    if secret_file is not None and source.secret_column is not None:
         raise click.UsageError("--secret-column takes the secret from the data: leave --secret out")
-    known, latent, notice = source.read(query, budget, notion)
-    if latent is None:
-        latent, known = inputs.read_secret(secret, known, prior_format.normalise, mix)
-    asked = query.of(known)
+    prior, secret, notice = source.read(query, budget, notion)
+    if secret is None:
+        secret, prior = inputs.read_secret(secret_file, prior, prior_format.normalise, mix)
+    question = query.of(prior)
     if notice is not None and not as_json:
         screen.open_console(stderr=piped).print(notice, style="yellow")
     best_plan = pv.design  # loads the solvers: while they load, ctrl-C ends the command
     search: dict[str, Any] = {"method": method, "time_limit": time_limit, "gap": gap}
-    with screen.design_bar(asked.no_report(known), gap or _FULL_BAR, time_limit) as (progress, interrupted):
+    no_report = question.no_report(prior)
+    with screen.design_bar(no_report, gap or _FULL_BAR, time_limit) as (progress, interrupted):
         search |= {"progress": progress, "should_stop": interrupted.is_set}
-        priors = known if radius is None else pv.PriorSet.ball(known, radius)
-        plan = best_plan(priors, budget, asked, latent, options.DESIGN_NOTIONS[notion], **search)
+        priors = prior if radius is None else pv.PriorSet.ball(prior, radius)
+        plan = best_plan(priors, budget, question, secret, options.DESIGN_NOTIONS[notion], **search)
     if output is not None and not piped:
         plan.save(output)
     if plot is not None:  # before anything is printed, since a pipe may close early

@@ -70,7 +70,9 @@ def require_plots() -> None:
 PLOT = click.option("--plot", type=PictureFile(), help="Save a plot to this file (.png, .svg, .pdf).")
 JSON = click.option("--json", "as_json", is_flag=True, help='Print JSON; infinity is the text "inf".')
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random generator.")
-SECRET = click.option("--secret", type=INPUT_FILE, help="Protect a secret: a file with Pr(value | secret).")
+SECRET = click.option(
+    "--secret", "secret_file", type=INPUT_FILE, help="Protect a secret: a file with Pr(value | secret)."
+)
 MIX = click.option(
     "--mix", is_flag=True, help="Replace the prior by the nearest mixture of the secret's rows."
 )
@@ -227,9 +229,9 @@ class QueryChoice:
                     f"--amounts {self.amounts}: {bad[0]!r} is not a number; give numbers such as 0,1,2"
                 )
             if len(numbers) != len(prior):
-                wanted = f"give {len(prior):,}, one for each of {first_labels(prior.labels)}"
+                advice = f"give {len(prior):,}, one for each of {first_labels(prior.labels)}"
                 raise click.UsageError(
-                    f"--amounts {self.amounts}: {plural(len(numbers), 'number')}; {wanted}"
+                    f"--amounts {self.amounts}: {plural(len(numbers), 'number')}; {advice}"
                 )
         elif not all(map(is_number, numbers)):
             others = "use --query histogram, distribution or cumulative for values that are words"

@@ -60,11 +60,11 @@ def run_on_table(
     with rows_bar(words) as progress, _refused_rows_file(refused_file, force) as on_refused:
         table = sys.stdin.buffer if data == "-" else data
         try:
-            done = task(table, *arguments, progress=progress, on_refused=on_refused, **settings)
+            outcome = task(table, *arguments, progress=progress, on_refused=on_refused, **settings)
         except NothingWritten as error:
-            done = error
-    _print_refused(done.refused, refused_file)
-    return done
+            outcome = error
+    _print_refused(outcome.refused, refused_file)
+    return outcome
 
 
 @contextmanager

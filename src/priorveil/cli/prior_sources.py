@@ -45,8 +45,7 @@ class PriorSource:
         used_options = {name for name in data_options if getattr(self, name) not in (None, False)}
         if self.numbers is not None:
             if used_options - {"values"}:
-                needed = "of these options it needs --values only"
-                raise click.UsageError(f"--numbers takes a public sample: {needed}")
+                raise click.UsageError("--numbers takes a public sample: leave out all of these but --values")
             prior = self.read_numbers(self.numbers, query, budget, notion)
             return prior, None, screen.NOTICES["no prior"] if self.path is None and notion != "ldp" else None
         if self.outside != "refuse" or query.kind in options.NUMBER_QUERIES:
@@ -72,20 +71,20 @@ class PriorSource:
         low, high, points = numbers
         make, usual = (pv.Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (pv.Prior.cells, _EDGES)
         if self.path is not None and not self.columns:
-            given = self.form.read(self.path)
-            bounds = np.linspace(low, high, points or len(given) + (make == pv.Prior.cells))
+            listed_prior = self.form.read(self.path)
+            bounds = np.linspace(low, high, points or len(listed_prior) + (make == pv.Prior.cells))
             labels = make(bounds, lambda number: 1.0).labels
-            order = label_order(self.path, given.labels, labels)
-            return make(bounds, given.probabilities[order], outside=self.outside)
-        known: dict[str, Any] = {"sample": self._read_sample(low, high), "outside": self.outside}
+            order = label_order(self.path, listed_prior.labels, labels)
+            return make(bounds, listed_prior.probabilities[order], outside=self.outside)
+        data: dict[str, Any] = {"sample": self._read_sample(low, high), "outside": self.outside}
         density = None if self.columns else lambda number: 1.0  # all numbers are equally common
         bounds = np.linspace(low, high, points or usual)
         if query.kind == "mean" and points is None:
             plan = designs.design_mean(
-                low, high, budget, density, notion=options.DESIGN_NOTIONS[notion], **known
+                low, high, budget, density, notion=options.DESIGN_NOTIONS[notion], **data
             )
             bounds = np.array(plan.labels)
-        return make(bounds, density, smoothing=self.form.smoothing, **known)
+        return make(bounds, density, smoothing=self.form.smoothing, **data)
 
     def _read_sample(self, low: float, high: float) -> list[float] | None:
         """Return the numbers in a column of a public sample; None without a column."""
@@ -95,11 +94,8 @@ class PriorSource:
             advice = "add --smoothing 1, or choose another range"
             raise click.UsageError(f"--leave-out is not for numbers: {advice}")
         if self.path is None or len(self.columns) > 1 or self.values != "public":
-            advice = (
-                "a plan publishes how common its numbers are: say --values public if they are public already"
-            )
-            needed = "--numbers with --column needs one column of a public sample"
-            raise click.UsageError(f"{needed}, since {advice}")
+            reason = "--numbers with --column needs one column of a public sample, because a plan publishes its shares"
+            raise click.UsageError(f"{reason}: add --values public if these numbers are public already")
         if self.outside == "ends":
             low, high = -math.inf, math.inf
         advice = "correct it, change --numbers, or add --outside ends"
@@ -113,7 +109,7 @@ class PriorSource:
         if self.secret_column is not None and self.prior_epsilon is not None:
             raise click.UsageError("--prior-epsilon adds no noise to --secret-column: give a public --secret")
         if len(columns) > 1 and (self.values not in (None, "public") or self.merge_rare is not None):
-            raise click.UsageError("--values (but public) and --merge-rare are for one --column")
+            raise click.UsageError("--merge-rare and --values (except public) are for a single --column")
         secret_columns = () if self.secret_column is None else (self.secret_column,)
         rows = inputs.read_people(path, *columns, *secret_columns)
         parts = [labels_from_text(column) for column in zip(*(cells for _, cells in rows), strict=True)]
@@ -141,9 +137,9 @@ class PriorSource:
 
     def _publication(self, prior: pv.Prior, secret: pv.Secret | None) -> str:
         """Return what a plan with this prior will publish about the people."""
-        shown = first_labels(prior.labels, prior.probabilities.tolist())
+        shares = first_labels(prior.labels, prior.probabilities.tolist())
         values = f"{plural(len(prior), 'value')} of {', '.join(self.columns)!r}"
-        text = f"The plan will publish {values} and their shares: {shown}."
+        text = f"The plan will publish {values} and their shares: {shares}."
         if secret is not None:
             text += f" It will also publish the shares for each of {plural(len(secret), 'secret')}."
         if self.merge_rare is not None and self.merge_rare in map(str, prior.labels):

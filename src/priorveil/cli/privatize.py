@@ -79,18 +79,18 @@ def privatize(
     target = sys.stdout.buffer if piped else out
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
-    done = outputs.run_on_table(privatize_table, data, plans, column, target, **settings)
-    if done.refused.counts.keys() & {OUTSIDE, SPELLING, LEFT_OUT, NOT_A_NUMBER}:
-        click.echo(f"  the plan's values are {_domain(plans, OUTSIDE in done.refused.counts)}", err=True)
+    outcome = outputs.run_on_table(privatize_table, data, plans, column, target, **settings)
+    if outcome.refused.counts.keys() & {OUTSIDE, SPELLING, LEFT_OUT, NOT_A_NUMBER}:
+        click.echo(f"  the plan's values are {_domain(plans, OUTSIDE in outcome.refused.counts)}", err=True)
     if as_json:
-        screen.print_json({"reports": done.reports, **outputs.refused_record(done.refused)}, err=piped)
-    if done.refused.total and not done.reports:
+        screen.print_json({"reports": outcome.reports, **outputs.refused_record(outcome.refused)}, err=piped)
+    if outcome.refused.total and not outcome.reports:
         click.echo("nothing is written: rows are refused", err=True)
         return 1
     if not as_json:
         place = "standard output" if piped else str(out)
-        click.echo(f"{plural(done.reports, 'report')} written to {place}", err=True)
-    return outputs.refusal_status(done.refused, done.reports)
+        click.echo(f"{plural(outcome.reports, 'report')} written to {place}", err=True)
+    return outputs.refusal_status(outcome.refused, outcome.reports)
 
 
 def _domain(plans: pv.Plan | Mapping[str, pv.Plan], outside: bool) -> str:

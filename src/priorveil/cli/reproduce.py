@@ -64,6 +64,6 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int) -> in
     missing = [section for section in sections if not section.picture]
     for section in missing:
         click.echo(f"figure {section.number}: {section.remarks[0]}", err=True)
-    done = len(sections) - len(missing)
-    click.echo(f"wrote {plural(done, 'figure')} and {page}")
-    return 0 if done else 1
+    drawn_count = len(sections) - len(missing)
+    click.echo(f"wrote {plural(drawn_count, 'figure')} and {page}")
+    return 0 if drawn_count else 1

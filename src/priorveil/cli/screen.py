@@ -83,11 +83,12 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    listed, sides = list(rows), align.ljust(len(heads))
-    lengths = [max(map(len, column)) + 2 for column in zip(heads, *listed, strict=True)]
+    body = list(rows)
+    sides = align.ljust(len(heads))
+    lengths = [max(map(len, column)) + 2 for column in zip(heads, *body, strict=True)]
     needed = sum(n if side == "r" else min(n, 10) for n, side in zip(lengths, sides, strict=True)) - 2
     if needed > console.width:
-        for name, *cells in listed:
+        for name, *cells in body:
             lines = [name, *(f"  {head} {cell}" for head, cell in zip(heads[1:], cells, strict=True))]
             console.print(Text("\n".join(lines)), overflow="fold")
         return
@@ -95,7 +96,7 @@ def print_table(
     for head, side in zip(heads, sides, strict=True):
         number = side == "r"
         table.add_column(head, justify="right" if number else "left", overflow="fold", no_wrap=number)
-    for row in listed:
+    for row in body:
         table.add_row(*map(Text, row))
     console.print(table)
 

@@ -53,7 +53,7 @@ _EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 
 
 @click.command(epilog=options.epilog(__doc__))
-@click.argument("prior", type=options.INPUT_FILE, required=False)
+@click.argument("prior_file", metavar="[PRIOR]", type=options.INPUT_FILE, required=False)
 @click.option(
     "--epsilon",
     "--eps",
@@ -87,12 +87,12 @@ _EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV even on a terminal.")
 @options.PLOT
 def simulate(
-    prior: Path | None,
+    prior_file: Path | None,
     epsilons: tuple[float, ...],
     query: options.QueryChoice,
     numbers: options.NumberRange | None,
     methods: tuple[str, ...],
-    secret: Path | None,
+    secret_file: Path | None,
     mix: bool,
     data: Path | None,
     columns: tuple[str, ...],
@@ -111,28 +111,30 @@ def simulate(
     if (data is None) != (not columns):
         raise click.UsageError("--data is a table, and --column its column of people's values: give both")
     if numbers is not None:
-        source, largest = PriorSource(prior, prior_format), pv.Budget.of(max(epsilons))
-        known = source.read_numbers(numbers, query, largest, "lip")
-    elif prior is not None:
-        known = prior_format.read(prior)
+        source, largest = PriorSource(prior_file, prior_format), pv.Budget.of(max(epsilons))
+        prior = source.read_numbers(numbers, query, largest, "lip")
+    elif prior_file is not None:
+        prior = prior_format.read(prior_file)
     else:
         raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
-    question = query.of(known)
-    latent, known = inputs.read_secret(secret, known, prior_format.normalise, mix)
+    question = query.of(prior)
+    secret, prior = inputs.read_secret(secret_file, prior, prior_format.normalise, mix)
     people: Sequence[Label] | None = None
     if data is not None:
-        wanted = known.names or ("value",)
-        if len(columns) != len(wanted):
-            raise click.UsageError(f"the prior is of {', '.join(wanted)}: give a --column for each, in order")
+        attributes = prior.names or ("value",)
+        if len(columns) != len(attributes):
+            raise click.UsageError(
+                f"the prior is of {', '.join(attributes)}: give a --column for each, in order"
+            )
         if numbers is not None:
             people = inputs.read_numbers(data, columns[0], *numbers[:2], "correct it, or change --numbers")
         else:
-            people = inputs.match_labels(inputs.read_people(data, *columns), known.labels, data, "the prior")
+            people = inputs.match_labels(inputs.read_people(data, *columns), prior.labels, data, "the prior")
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
-    inputs.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
+    inputs.require_distinct({"PRIOR": prior_file, "--secret": secret_file, "--data": data}, {"--plot": plot})
     with screen.end_on_interrupt(), screen.progress_bar("simulating") as advance:
         study = simulation.simulate(
-            known, epsilons, question, names, secret=latent, values=people, progress=advance, **settings
+            prior, epsilons, question, names, secret=secret, values=people, progress=advance, **settings
         )
     if plot is not None:  # before anything is printed, since a pipe may close early
         from priorveil.studies import plots

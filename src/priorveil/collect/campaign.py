@@ -164,8 +164,9 @@ def ask(
     from priorveil.designs import design  # loads optimisers, which a curator and its clients do not need
 
     priors = prior if isinstance(prior, Mapping) else {EVERYONE: prior}
-    wanted = Distribution() if query is None else query
-    return Campaign(question, {name: design(p, epsilon, wanted) for name, p in priors.items()}, **details)
+    query = Distribution() if query is None else query
+    cohorts = {name: design(p, epsilon, query) for name, p in priors.items()}
+    return Campaign(question, cohorts, **details)
 
 
 def stamp(time: datetime | None) -> str | None:
@@ -216,7 +217,7 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
     if any(plan.labels != plans[0].labels for plan in plans):
         raise InvalidInput("cohorts", names, "the plans should have the same labels, in the same order")
     if isinstance(plans[0].labels, NumberLabels) and plans[0].labels.outside != "ends":
-        advice = "a number outside the range would send nothing, which is an answer"
+        advice = "numbers outside the range send no report, which reveals that they are outside"
         hint = Hint("outside='ends' in the prior", purpose="to count it at the nearest end")
         raise InvalidInput("cohorts", names, advice, hint)
     parts = ((f"cohort {name!r}", plan.query.statistics(plan.reference)) for name, plan in cohorts.items())

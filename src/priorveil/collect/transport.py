@@ -56,8 +56,8 @@ class RetryPolicy:
     def wait(self, attempt: int, retry_after: str | None) -> None:
         """Wait before the next attempt, at least as long as the curator asks for."""
         pause = min(self.pause * 2**attempt, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-        asked = float(retry_after) if retry_after and re.fullmatch("[0-9]+", retry_after) else 0.0
-        self.sleep(min(max(pause, asked * random.uniform(1.0, 1.5)), _LONGEST_PAUSE))
+        requested_pause = float(retry_after) if retry_after and re.fullmatch("[0-9]+", retry_after) else 0.0
+        self.sleep(min(max(pause, requested_pause * random.uniform(1.0, 1.5)), _LONGEST_PAUSE))
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ def parse_campaign_url(url: str) -> tuple[str, str]:
     plain = url.rstrip("/") if isinstance(url, str) else ""
     campaign = plain.rpartition("/")[2]
     try:
-        read = httpx.URL(plain)
+        address = httpx.URL(plain)
     except httpx.InvalidURL:
-        read = httpx.URL()
-    if read.scheme not in ("http", "https") or not read.host or not _ID.fullmatch(campaign):
+        address = httpx.URL()
+    if address.scheme not in ("http", "https") or not address.host or not _ID.fullmatch(campaign):
         advice = "give a campaign's address, https://.../v1/campaigns/ and its id of 64 hexadecimal digits"
         raise InvalidInput("campaign_url", url, advice)
     return plain, campaign

@@ -192,8 +192,8 @@ class Curator:
         async def with_token(request: Request) -> Response:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not self.service.is_curator(token.strip()):
-                wanted = {"www-authenticate": 'Bearer realm="curator"'}
-                raise HTTPException(401, "this needs the curator's token", wanted)
+                challenge = {"www-authenticate": 'Bearer realm="curator"'}
+                raise HTTPException(401, "this needs the curator's token", challenge)
             return await endpoint(request)
 
         return with_token

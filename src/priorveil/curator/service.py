@@ -119,8 +119,8 @@ class Service:
 
     def is_curator(self, token: str) -> bool:
         """Whether this is a curator's token; takes the same time for every token. The empty token is none."""
-        given = token_digest(token)
-        return sum(hmac.compare_digest(given, digest) for digest in self._digests) > 0 and token != ""
+        own = token_digest(token)
+        return sum(hmac.compare_digest(own, digest) for digest in self._digests) > 0 and token != ""
 
     async def refresh(self) -> None:
         """Save refusal counts, load new tokens, and notice campaigns that were closed or lost.
@@ -129,9 +129,9 @@ class Service:
         """
         await self._save_refusals()
         self._digests = await self.store.token_digests()
-        known = list(self.live)
+        loaded = list(self.live)
         stored = dict(await self.store.campaign_ids())
-        for campaign in known:
+        for campaign in loaded:
             if campaign in stored:
                 self.live[campaign].closed = stored[campaign] or self.live[campaign].closed
             else:

@@ -106,8 +106,8 @@ class SqliteStore(Store):
         _, campaign, plan = numbers[0]
         group = group.select(np.unique(group.rows()[0], return_index=True)[1])  # sorted, each id once
         arguments = {"campaign": campaign, "ids": group.ids, "reports": group.size}
-        known = json.loads(db.execute(_KNOWN, arguments).fetchone()[0])
-        new = group.select(np.delete(np.arange(group.size), known)) if known else group
+        duplicates = json.loads(db.execute(_KNOWN, arguments).fetchone()[0])
+        new = group.select(np.delete(np.arange(group.size), duplicates)) if duplicates else group
         if new.size:
             arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size, "plan": plan}
             db.execute(_INSERT, {**arguments, "words": new.words, "size": len(new.words) // new.size})

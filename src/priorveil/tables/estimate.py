@@ -24,7 +24,7 @@ from priorveil.tables import columns
 from priorveil.tables.batches import Batch, batch_rows
 from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
 from priorveil.tables.columns import ABSENT, OUTSIDE_DOMAIN, Indices
-from priorveil.tables.read import Progress, in_threads, only_text, open_table, thread_count
+from priorveil.tables.read import RowProgress, in_threads, only_text, open_table, thread_count
 from priorveil.tables.refusals import MISSING, NO_PLAN, OTHER_PLAN, OnRefused, RefusalLog, RefusedRows
 from priorveil.tables.reports import PLAN, REPORT, read_reports
 
@@ -76,10 +76,10 @@ class Tallies:
         if known is not None and len(set(labels)) > 1 and len(known) == len(labels[0]):
             known = Prior.from_counts(known.align_to(labels[0]).weights, labels[0])
         # A group may be NaN, which equals itself only inside a tuple.
-        wanted = {key: tally for key, tally in self.by.items() if not only or key[1:] == (only["group"],)}
+        selected = {key: tally for key, tally in self.by.items() if not only or key[1:] == (only["group"],)}
         estimates = []
         for cohort, plan in self.plans.items():
-            own = [tally for (key, _), tally in wanted.items() if key == cohort]
+            own = [tally for (key, _), tally in selected.items() if key == cohort]
             tally = sum(own[1:], own[0]) if own else plan.tally([])
             estimates.append(plan.estimate(tally, method, known))
         return combine_estimates(estimates)
@@ -139,7 +139,7 @@ def tally_table(
     by: str | None = None,
     cohort: str | None = None,
     assume_plan: bool = False,
-    progress: Progress | None = None,
+    progress: RowProgress | None = None,
     on_refused: OnRefused | None = None,
 ) -> Tallies:
     """Add up the reports in a `column` of a table by cohort and group; see `privatize_table` for the kinds of `data`.
@@ -152,9 +152,9 @@ def tally_table(
     ids = {plan.id for plan in plans.values()}
     # The plans of reports take as long to read as the reports, so the statistics of a Parquet file may do.
     made_by = None if assume_plan or ids == {only_text(data, PLAN)} else PLAN
-    wanted = [name for name in (column, by, cohort, made_by) if name is not None]
+    names = [name for name in (column, by, cohort, made_by) if name is not None]
     try:
-        table = open_table(data, wanted, batch_rows(plans))
+        table = open_table(data, names, batch_rows(plans))
     except InvalidInput as error:
         if error.argument == "column" and error.value == made_by:
             raise no_plan_column(error.advice) from None
@@ -168,10 +168,10 @@ def tally_table(
     return counter.tallies()
 
 
-def no_plan_column(found: str) -> InvalidInput:
+def no_plan_column(columns_text: str) -> InvalidInput:
     """The error for a table that does not name the plan of its reports."""
     hint = Hint("assume_plan=True", purpose="if this plan made all of them")
-    return InvalidInput("column", PLAN, f"nothing names the plan that made the reports; {found}", hint)
+    return InvalidInput("column", PLAN, f"nothing names the plan that made the reports; {columns_text}", hint)
 
 
 def _other_plan(name: str, plans: Mapping[Any, Plan]) -> ForeignReport:
@@ -179,8 +179,8 @@ def _other_plan(name: str, plans: Mapping[Any, Plan]) -> ForeignReport:
     if not _PLAN_ID.fullmatch(name):
         hint = Hint("assume_plan=True", purpose="if it means something else and this plan made all reports")
         return ForeignReport("column", PLAN, "it does not hold ids of plans", hint)
-    known = ", ".join(sorted({plan.id[:12] for plan in plans.values()})[:3])
-    advice = f"read them with the plan that made them, not with {known}"
+    plan_ids = ", ".join(sorted({plan.id[:12] for plan in plans.values()})[:3])
+    advice = f"read them with the plan that made them, not with {plan_ids}"
     return ForeignReport("data", NOT_SHOWN, f"reports of plan {name[:12]}; {advice}")
 
 
@@ -251,12 +251,12 @@ class BatchCounter:
     def _check_plans(self, names: columns.Column, cohorts: Codes) -> Codes:
         """The cohorts, with the reason instead where a row names no plan or another plan than its cohort has."""
         words, indices = columns.distinct(names)
-        known = {name: number for number, name in enumerate(self._ids)}
-        named = np.array([*(known.get(str(word), _OTHER) for word in words), ABSENT])[indices]
-        expected = np.array([known[plan.id] for plan in self.plans.values()])[np.maximum(cohorts, 0)]
-        others = (cohorts >= 0) & (named != expected) & (named != ABSENT)
+        plan_numbers = {name: number for number, name in enumerate(self._ids)}
+        named_plans = np.array([*(plan_numbers.get(str(word), _OTHER) for word in words), ABSENT])[indices]
+        own_plans = np.array([plan_numbers[plan.id] for plan in self.plans.values()])[np.maximum(cohorts, 0)]
+        others = (cohorts >= 0) & (named_plans != own_plans) & (named_plans != ABSENT)
         self.other_plans.update(str(words[index]) for index in np.unique(indices[others]))
-        absent = np.where((cohorts >= 0) & (named == ABSENT), ABSENT, cohorts)
+        absent = np.where((cohorts >= 0) & (named_plans == ABSENT), ABSENT, cohorts)
         return np.where(others, _OTHER, absent)
 
     def _group(self, name: Any) -> int:

@@ -19,7 +19,7 @@ from priorveil.tables import columns, write
 from priorveil.tables.batches import Batch, batch_rows
 from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
 from priorveil.tables.columns import Indices, take
-from priorveil.tables.read import Progress, in_threads, open_table
+from priorveil.tables.read import RowProgress, in_threads, open_table
 from priorveil.tables.refusals import MISSING, NO_PLAN, NothingWritten, OnRefused, RefusalLog, RefusedRows
 from priorveil.tables.reports import ID_BYTES, PLAN, REPORT, REPORT_ID
 
@@ -48,7 +48,7 @@ def privatize_table(
     format: write.Format | None = None,
     replace: bool = False,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: RowProgress | None = None,
     on_refused: OnRefused | None = None,
 ) -> Privatized:
     """Perturb a column of a table of any size: every row gets a report, with an id of its own and the plan's id.

@@ -27,7 +27,7 @@ from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.tables.batches import Batch
 from priorveil.tables.columns import pyarrow
 
-Progress = Callable[[int, int | None, float | None], None]
+RowProgress = Callable[[int, int | None, float | None], None]
 
 _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _SMALL_BATCH = 1 << 16  # rows, of a CSV or of a lazy table
@@ -71,16 +71,16 @@ def open_table(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
 def text_columns(path: Path, *names: str) -> tuple[list[str], ...]:
     """Whole columns of a file as text, empty where an entry is missing. A broken line is an error."""
     table = open_table(path, names, _SMALL_BATCH)
-    found: dict[str, list[str]] = {name: [] for name in names}
+    texts: dict[str, list[str]] = {name: [] for name in names}
     for batch in table.batches:
         if len(batch.broken):
             advice = f"row {batch.broken[0] + 1} does not have as many cells as the header"
             raise InvalidInput("data", str(path), advice)
-        for name, cells in found.items():
+        for name, cells in texts.items():
             column = batch.columns[name]
             entries = column if isinstance(column, list) else column.to_pylist()
             cells += ["" if entry is None else str(entry).strip() for entry in entries]
-    return tuple(found[name] for name in names)
+    return tuple(texts[name] for name in names)
 
 
 def _select(names: Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -90,13 +90,13 @@ def _select(names: Sequence[str], columns: Sequence[str]) -> list[str]:
     Traceback (most recent call last):
     priorveil.errors.InvalidInput: column = 'c': the table has a, b
     """
-    wanted = list(dict.fromkeys(columns))
-    for name in wanted:
+    selected = list(dict.fromkeys(columns))
+    for name in selected:
         if name not in names:
             raise InvalidInput("column", name, f"the table has {', '.join(names)}{delimiter_advice(names)}")
         if list(names).count(name) > 1:
             raise InvalidInput("column", name, "the table has several columns of this name")
-    return wanted
+    return selected
 
 
 # -- Arrow -------------------------------------------------------------------------------------------------
@@ -111,9 +111,11 @@ def _open_arrow(
     def cut_batches() -> Iterator[Batch]:
         first = 0
         for batch in batches:
-            given = {name: batch.column(name) for name in types}
+            arrays = {name: batch.column(name) for name in types}
             # Casting loads Arrow's functions, which takes longer than counting a million reports.
-            columns = {name: c if c.type == types[name] else c.cast(types[name]) for name, c in given.items()}
+            columns = {
+                name: c if c.type == types[name] else c.cast(types[name]) for name, c in arrays.items()
+            }
             for start in range(0, batch.num_rows, most):
                 part = {name: column.slice(start, most) for name, column in columns.items()}
                 count = min(most, batch.num_rows - start)
@@ -229,10 +231,10 @@ def _csv_batches(rows: Iterator[Cells], width: int, indices: Mapping[str, int], 
     rows = (cells or [None] for cells in rows) if width == 1 else filter(None, rows)
     first = 0
     while part := list(islice(rows, most)):
-        kept = [cells for cells in part if len(cells) == width]
+        complete = [cells for cells in part if len(cells) == width]
         broken = [first + number for number, cells in enumerate(part) if len(cells) != width]
-        columns = {name: [cells[index] for cells in kept] for name, index in indices.items()}
-        yield Batch(columns, len(kept), first, np.array(broken, dtype=np.int64))
+        columns = {name: [cells[index] for cells in complete] for name, index in indices.items()}
+        yield Batch(columns, len(complete), first, np.array(broken, dtype=np.int64))
         first += len(part)
 
 
@@ -285,7 +287,7 @@ def table_files(path: Path) -> list[tuple[Path, Path]]:
     if path.exists() or not glob.has_magic(str(path)):
         return [(path, Path(path.name))]
     fixed = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
-    matches = sorted(Path(found) for found in glob.glob(str(path), recursive=True))
+    matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
     return [(p, Path(*p.parts[fixed:])) for p in matches if p.is_file()]
 
 
@@ -308,8 +310,10 @@ def _open_files(files: Sequence[tuple[Path, Path]], columns: Sequence[str], batc
             before = end
 
     def share() -> float | None:
-        within = current.share()
-        return None if within is None else min(1.0, (done + within * size) / max(sum(sizes), 1))
+        share_of_file = current.share()
+        if share_of_file is None:
+            return None
+        return min(1.0, (done + share_of_file * size) / max(sum(sizes), 1))
 
     footers = _parquet_footers(path for path, _ in files)
     rows = None if footers is None else sum(footer.num_rows for footer in footers)
@@ -319,9 +323,11 @@ def _open_files(files: Sequence[tuple[Path, Path]], columns: Sequence[str], batc
 def _open_with_folders(path: Path, name: Path, columns: Sequence[str], batch_rows: int) -> OpenTable:
     """One file, with the columns that the folders in its name give, such as `region=north`."""
     pairs = (part.partition("=") for part in name.parts[:-1])
-    given = {unquote(key): None if text == _NO_VALUE else unquote(text) for key, sign, text in pairs if sign}
-    table = _open_file(path, [column for column in columns if column not in given], batch_rows)
-    extra = {key: value for key, value in given.items() if key in columns}
+    folder_values = {
+        unquote(key): None if text == _NO_VALUE else unquote(text) for key, sign, text in pairs if sign
+    }
+    table = _open_file(path, [column for column in columns if column not in folder_values], batch_rows)
+    extra = {key: value for key, value in folder_values.items() if key in columns}
 
     def extend(batch: Batch) -> Batch:
         added = {key: [value] * batch.rows for key, value in extra.items()}
@@ -332,13 +338,13 @@ def _open_with_folders(path: Path, name: Path, columns: Sequence[str], batch_row
 
 def _parquet_footers(paths: Iterable[Path]) -> list[Any] | None:
     """The metadata of Parquet files; None if one is another kind of file."""
-    found = []
+    footers = []
     for path in paths:
         with open(path, "rb") as file, _name_in_errors(str(path)):
             if file.read(4) != _PARQUET:
                 return None
-            found.append(pyarrow().parquet.read_metadata(file))
-    return found
+            footers.append(pyarrow().parquet.read_metadata(file))
+    return footers
 
 
 def only_text(data: Any, column: str) -> str | None:
@@ -351,10 +357,12 @@ def only_text(data: Any, column: str) -> str | None:
             return None
         index = footer.schema.names.index(column)
         for group in range(footer.num_row_groups):
-            found = footer.row_group(group).column(index).statistics
-            if found is None or not (found.has_min_max and found.has_null_count) or found.null_count:
+            statistics = footer.row_group(group).column(index).statistics
+            if statistics is None or not (statistics.has_min_max and statistics.has_null_count):
                 return None
-            texts |= {found.min, found.max}
+            if statistics.null_count:
+                return None
+            texts |= {statistics.min, statistics.max}
     return texts.pop() if len(texts) == 1 else None
 
 
@@ -382,10 +390,10 @@ def in_threads(task: Callable[[_In], _Out], items: Iterable[_In], threads: int) 
         yield from map(task, items)
         return
     with ThreadPoolExecutor(threads) as pool:
-        coming: deque[Future[_Out]] = deque()
+        pending: deque[Future[_Out]] = deque()
         for item in items:
-            coming.append(pool.submit(task, item))
-            if len(coming) > threads:
-                yield coming.popleft().result()
-        while coming:
-            yield coming.popleft().result()
+            pending.append(pool.submit(task, item))
+            if len(pending) > threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

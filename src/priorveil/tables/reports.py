@@ -37,8 +37,8 @@ def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any]
     >>> reports.tolist(), {reason: indices.tolist() for reason, indices in refused.items()}
     ([0, 1], {'missing': [1], 'foreign': [3]})
     """
-    found = _arrow_reports(column, mechanism.width)
-    reports, readable, present = _parse_reports(column, mechanism.width) if found is None else found
+    width = mechanism.width
+    reports, readable, present = _arrow_reports(column, width) or _parse_reports(column, width)
     accepted = mechanism.accepts(reports)
     if len(reports) == len(column) and accepted.all():
         return reports, {}
@@ -86,11 +86,13 @@ def _parse_reports(column: Column, width: int) -> Parsed:
         advice = f"a column of {wrong.pop().__name__}; this plan reports {own}"
         raise InvalidInput("reports", NOT_SHOWN, advice)
     parsed = [_parse_bits(word, width) if width else _parse_number(word) for word in words]
-    known: list[Any] = [report for report in parsed if report is not None]
-    reports = np.frombuffer(b"".join(known), WORD).reshape(-1, width) if width else np.array(known, np.int64)
-    is_known = np.array([report is not None for report in parsed] + [False])
-    position = np.cumsum(is_known) - 1
-    readable = is_known[indices]
+    entries: list[Any] = [report for report in parsed if report is not None]
+    reports = (
+        np.frombuffer(b"".join(entries), WORD).reshape(-1, width) if width else np.array(entries, np.int64)
+    )
+    is_readable = np.array([report is not None for report in parsed] + [False])
+    position = np.cumsum(is_readable) - 1
+    readable = is_readable[indices]
     return reports[position[indices[readable]]], readable, indices >= 0
 
 

@@ -146,9 +146,9 @@ def tally(
         if group_type is not None:  # the partition is not empty
             yield _tally_rows(counter.tallies(), group_type)
 
-    wanted = dict.fromkeys(name for name in (column, by, cohort, made_by) if name is not None)
-    counted = df.select(*wanted).mapInArrow(run, T.StructType([group, *numbers]))
-    return _collect(counted.groupBy("plan", "group", "index").agg(F.sum("amount").alias("amount")), plans)
+    names = dict.fromkeys(name for name in (column, by, cohort, made_by) if name is not None)
+    amounts = df.select(*names).mapInArrow(run, T.StructType([group, *numbers]))
+    return _collect(amounts.groupBy("plan", "group", "index").agg(F.sum("amount").alias("amount")), plans)
 
 
 def refused(

@@ -35,8 +35,8 @@ def format_of(path: Path) -> Format:
     for kind, endings in _ENDINGS.items():
         if path.name.lower().endswith(endings):
             return cast(Format, kind)
-    known = ", ".join(ending for endings in _ENDINGS.values() for ending in endings)
-    raise InvalidInput("out", str(path), f"give a name that ends in {known}")
+    names = ", ".join(ending for endings in _ENDINGS.values() for ending in endings)
+    raise InvalidInput("out", str(path), f"give a name that ends in {names}")
 
 
 def report_schema(kept: Mapping[str, Any], ids: bool, plans: Collection[Plan]) -> Any:
