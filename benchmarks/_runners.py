@@ -33,25 +33,24 @@ def priorveil(mechanism: str, d: int, seeded: bool = False, zipf: bool = False) 
     import priorveil as pv
     from _local_hash import LocalHash, randomized_response
     from priorveil.mechanisms.randomness import as_source
+    from priorveil.reading.readers import reader_of
 
     source = as_source(np.random.default_rng(1) if seeded else None)
     ratio = Fraction(math.exp(EPSILON))
     if mechanism == "OUE":
         prior = pv.Prior.zipf(d) if zipf else pv.Prior.uniform(d)
-        unary = pv.design(prior, EPSILON, pv.Histogram(), notion=pv.LDP(), method="unary").mechanism
-        P = prior.probabilities
+        plan = pv.design(prior, EPSILON, pv.Histogram(), notion=pv.LDP(), method="unary")
+        unary, reader, P = plan.mechanism, plan.reader, prior.probabilities
         return Runner(
             lambda x: unary.sample(x, source),
-            lambda r: unary.answer("unbiased", unary.accumulate(r), P, None, False).mean,
+            lambda r: reader.answer("unbiased", reader.count(r), P, None, False).mean,
         )
     if mechanism == "OLH":
         hashed = LocalHash(d, round(math.exp(EPSILON)) + 1, ratio)
         return Runner(lambda x: hashed.sample(x, source), hashed.estimate)
     table = randomized_response(d, ratio)
-    keep, other = table.matrix[0, 0], table.matrix[0, 1]
-    return Runner(
-        lambda x: table.sample(x, source), lambda r: (table.accumulate(r) - len(r) * other) / (keep - other)
-    )
+    keep, other, count = table.matrix[0, 0], table.matrix[0, 1], reader_of(table).count
+    return Runner(lambda x: table.sample(x, source), lambda r: (count(r) - len(r) * other) / (keep - other))
 
 
 # -- plain numpy ---------------------------------------------------------------------------------------------

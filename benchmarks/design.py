@@ -39,7 +39,7 @@ from scipy.stats import binom
 import priorveil as pv
 from priorveil.designs import closed, design_margins
 from priorveil.information import variance
-from priorveil.mechanisms.estimators import unbiased_scores
+from priorveil.reading.linear_answers import unbiased_scores
 from priorveil.studies.datasets import _adult_rows, find
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -119,13 +119,14 @@ def measure_arc(reports: int) -> dict[str, float]:
     import priorveil as pv
     from priorveil.mechanisms.randomness import as_source
 
-    arc = pv.design(pv.Prior.zipf(ARC_SIZE), 2.0, pv.Histogram(), method="arc").mechanism
+    plan = pv.design(pv.Prior.zipf(ARC_SIZE), 2.0, pv.Histogram(), method="arc")
+    arc, reader = plan.mechanism, plan.reader
     rng = np.random.default_rng(0)
     source = as_source(rng)
-    arc.accumulate(arc.sample(rng.integers(0, ARC_SIZE, 300_000), source))
+    reader.count(arc.sample(rng.integers(0, ARC_SIZE, 300_000), source))
     codes = rng.integers(0, ARC_SIZE, reports)
     client, told = timed(lambda x: arc.sample(x, source), codes)
-    decode = min(timed(arc.accumulate, told)[0] for _ in range(3))
+    decode = min(timed(reader.count, told)[0] for _ in range(3))
     sort = min(timed(np.sort, told)[0] for _ in range(3))
     return {"client": reports / client, "decode": decode, "sort": sort, "reports": reports}
 

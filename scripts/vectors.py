@@ -89,9 +89,8 @@ def case(plan: Plan, value: Label, randomness: bytes) -> dict[str, Any]:
 def likelihoods(plan: Plan, sent: str | int) -> list[float]:
     """`Pr(report | x)` for every value over the largest of them, to nine digits."""
     report = unpack_reports(plan.mechanism, pack_report(plan.mechanism, sent) or b"")[0]
-    mechanism, prior = plan.mechanism, plan.reference.probabilities
-    posterior = mechanism.answer("mmse", mechanism.accumulate([report]), prior, None, False).mean
-    return [round(float(v), 9) for v in posterior / prior / (posterior / prior).max()]
+    likelihood = plan.reader.likelihood(report[None] if np.ndim(report) else [report])[0]
+    return [round(float(v), 9) for v in likelihood / likelihood.max()]
 
 
 def edges(mechanism: Mechanism) -> list[bytes]:

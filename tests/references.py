@@ -12,8 +12,9 @@ import numpy.typing as npt
 from priorveil.designs.arcs import ArcLayout
 from priorveil.designs.closed import binary
 from priorveil.mechanisms import Arc, Mechanism, Orders
-from priorveil.mechanisms.arc.counting import ArcCells
+from priorveil.mechanisms.arc.cells import ArcCells
 from priorveil.mechanisms.bit_reports import BitReports
+from priorveil.reading.readers import reader_of
 
 Array = npt.NDArray[np.float64]
 
@@ -138,5 +139,6 @@ def count_cells(mechanism: Orders, reports: npt.NDArray[np.int64]) -> npt.NDArra
     """How many reports fell into each column of the written-out channel."""
     line = mechanism.line
     parts = [reports[reports >> line.bits == i] & (line.places - 1) for i in range(mechanism.count)]
-    counts = [cells.tally(part)[0] for cells, part in zip(mechanism.cells, parts, strict=True)]
+    readers = [reader_of(Arc(cells.line)) for cells in mechanism.cells]
+    counts = [reader.count(part)[0] for reader, part in zip(readers, parts, strict=True)]
     return np.concatenate(counts)

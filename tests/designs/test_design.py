@@ -23,6 +23,7 @@ from priorveil.designs.limits import Clock
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.information import variance
 from priorveil.queries import Query
+from priorveil.reading.order_information import information_of
 from priorveil.studies import datasets
 from sample_plans import PRIOR, named_plan
 
@@ -993,7 +994,7 @@ class TestLinear:
         for query in (pv.Linear(np.tri(6), unbiased=True), pv.Sum(range(6), unbiased=True)):
             plan = pv.design(prior, 1.0, query, method="arc")
             assert plan.mechanism.kind == "orders" and plan.certificate.lip <= 1.0
-            information = np.array([plan.mechanism.information_times(unit) for unit in np.eye(6)])
+            information = np.array([information_of(plan.mechanism).times(unit) for unit in np.eye(6)])
             spread = np.linalg.inv(information) - np.outer(prior.probabilities, prior.probabilities)
             assert plan.expected_mse == pytest.approx(
                 np.trace(query.matrix.rows @ spread @ query.matrix.rows.T)

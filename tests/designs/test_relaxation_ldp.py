@@ -16,7 +16,8 @@ from priorveil.designs.limits import Limits
 from priorveil.designs.relaxation import identity_bound, ldp_histogram_bound, ldp_variance_bound
 from priorveil.designs.unbiased import best_weights
 from priorveil.information import lift_variance
-from priorveil.mechanisms.bit_estimators import ones_variance, subset_law
+from priorveil.mechanisms.bit_law import subset_law
+from priorveil.reading.bit_forms import ones_variance
 
 LDP = pv.LDP()
 

@@ -19,13 +19,17 @@ from priorveil.designs.arcs import ArcLayout, arc_layout, histogram_error, sum_e
 from priorveil.errors import ForeignReport, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import Orders, kernels
 from priorveil.mechanisms.arc import Arc
+from priorveil.mechanisms.arc.cells import ArcCells, squared_overlap
 from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, line_edges
-from priorveil.mechanisms.arc.counting import ArcCells, squared_overlap
 from priorveil.mechanisms.arc.line import ArcLine
-from priorveil.mechanisms.kernels import LIMB
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret
+from priorveil.reading import counting_kernels
+from priorveil.reading.arcs import ArcReader
+from priorveil.reading.counting_kernels import LIMB
+from priorveil.reading.moments import Moments
+from priorveil.reading.readers import reader_of
 from references import circle_lifts, circumference, likelihood, own_lifts, posterior_sums_under
 
 WEIGHTS = st.lists(st.integers(1, 40), min_size=2, max_size=8)
@@ -294,7 +298,7 @@ def test_compiled_loops_give_the_same(monkeypatch):
     reports = drawn(arc, codes, words)
     for enough in (0, 1 << 60):
         monkeypatch.setattr(kernels, "ENOUGH_WORK", enough)
-        found.append(arc.cells.tally(reports))
+        found.append(reader_of(arc).count(reports))
     assert (found[0] == found[1]).all()
 
 
@@ -317,21 +321,24 @@ def test_both_loops_count_by_the_definition(weights, tenths, bits, seed):
     places = np.concatenate([around, rng.integers(0, cells.line.outputs, 1000)]) % cells.line.places
     reports = places[places < cells.line.outputs]
     tally = np.zeros((len(cells.base), 3), dtype=np.int64)
-    shift, guide = cells._guide
-    kernels.compile_loop(kernels.count_cells.loop)(reports, cells.base, guide, shift, tally)
+    shift, guide = ArcReader(Arc(cells.line))._guide
+    plain = tally.copy()
+    kernels.compile_loop(counting_kernels.count_cells.loop)(reports, cells.base, guide, shift, tally)
+    counting_kernels.count_cells.twin(reports, cells.base, guide, shift, plain)
     expected = counted_one_by_one(cells, reports)
     assert (expected == tally.T).all()
-    assert (cells.tally(reports, compiled=False) == expected).all()
+    assert (expected == plain.T).all()
 
 
 @pytest.mark.parametrize("place", [0, 0.3, 1])
-def test_many_equal_reports_add_up(place):
+def test_many_equal_reports_add_up(place, monkeypatch):
     """More than one block, all in one column."""
     cells = ArcCells(big_example(N=1)[0])
     y = int(place * (cells.line.outputs - 1)) | ((1 << LIMB) - 1 if 0 < place < 1 else 0)
     reports = np.full((1 << 18) + 7, y)
-    for compiled in (True, False):
-        tally = cells.tally(reports, compiled)
+    for enough in (0, 1 << 60):
+        monkeypatch.setattr(kernels, "ENOUGH_WORK", enough)
+        tally = reader_of(Arc(cells.line)).count(reports)
         assert (tally == counted_one_by_one(cells, reports)).all()
         assert tally.sum(axis=1).tolist() == [
             len(reports),
@@ -372,19 +379,25 @@ def plain_channel(m: ArcLine) -> np.ndarray:
     return Q
 
 
+def posterior_sums(
+    reader: ArcReader, tally: np.ndarray, P: np.ndarray, rows: np.ndarray | None = None
+) -> Moments:
+    return reader.answer("mmse", tally, P, rows, False)
+
+
 @settings(max_examples=60, deadline=None)
 @given(WEIGHTS, TENTHS, st.integers(4, 6), st.randoms(use_true_random=False))
 def test_the_tally_gives_exactly_what_the_reports_give(weights, tenths, bits, random):
     order = list(range(len(weights)))
     random.shuffle(order)
     m = fitted(weights, tenths, bits, order=order)
-    Q, cells, P = plain_channel(m), ArcCells(m), m.lengths / m.places
+    Q, cells, reader, P = plain_channel(m), ArcCells(m), ArcReader(Arc(m)), m.lengths / m.places
     assert Q.sum(axis=1) == pytest.approx(np.ones(len(P)))
     reports = np.array([random.randrange(m.outputs) for _ in range(40)])
     posterior = P[:, None] * Q / (P @ Q)
-    tally = cells.tally(reports[:15]) + cells.tally(reports[15:])
-    assert (tally == cells.tally(reports)).all()
-    assert P * cells.lift_sums(tally) == pytest.approx(posterior[:, reports].sum(axis=1))
+    tally = reader.count(reports[:15]) + reader.count(reports[15:])
+    assert (tally == reader.count(reports)).all()
+    assert posterior_sums(reader, tally, P).mean == pytest.approx(posterior[:, reports].sum(axis=1))
 
     each = [likelihood(Arc(m), y) for y in range(m.outputs)]
     assert np.stack(each, axis=1) == pytest.approx(Q)
@@ -392,13 +405,13 @@ def test_the_tally_gives_exactly_what_the_reports_give(weights, tenths, bits, ra
     assert cells.matrix == pytest.approx(merged)
     assert cells.law(P) == pytest.approx(P @ merged)
 
-    once = cells.tally(np.arange(m.outputs))
-    assert cells.lift_sums(once) == pytest.approx((posterior / P[:, None]).sum(axis=1))
+    once = reader.count(np.arange(m.outputs))
+    assert posterior_sums(reader, once, P).mean == pytest.approx(posterior.sum(axis=1))
     a = np.sin(np.outer([1, 2], np.arange(len(P))))
     spread = (posterior * (1 - posterior)).sum(axis=1)
-    assert cells.posterior_variances(once, P, None) == pytest.approx(spread)
+    assert posterior_sums(reader, once, P).variance == pytest.approx(spread)
     spread = a**2 @ posterior - (a @ posterior) ** 2
-    assert cells.posterior_variances(once, P, a) == pytest.approx(spread.sum(axis=1))
+    assert posterior_sums(reader, once, P, a).variance == pytest.approx(spread.sum(axis=1))
 
 
 def test_measured_error_is_the_expected_one():
@@ -411,8 +424,8 @@ def test_measured_error_is_the_expected_one():
     for _ in range(300):
         codes = rng.choice(20, 400, p=P)
         words = rng.integers(0, 2**64, size=(400, 3), dtype=np.uint64)
-        tally = arc.accumulate(drawn(arc, codes, words))
-        miss = arc.answer("mmse", tally, P, None, False).mean - np.bincount(codes, minlength=20)
+        tally = reader_of(arc).count(drawn(arc, codes, words))
+        miss = reader_of(arc).answer("mmse", tally, P, None, False).mean - np.bincount(codes, minlength=20)
         errors.append(float(miss @ miss) / 400)
     spread = 4 * np.std(errors) / math.sqrt(len(errors))
     assert abs(np.mean(errors) - histogram_error(layout)) < spread
@@ -425,7 +438,7 @@ def test_expectation_maximisation_learns_another_prior_from_the_tally_alone():
     P, truth, (lo, hi) = np.full(12, 1 / 12), zipf(12), bounds_at(4.0)
     layout = arc_layout(P, math.exp(-4), math.exp(4))
     arc = Arc(fit_line([1] * 12, layout.order, layout.heavy, lo, hi))
-    tally = arc.accumulate(arc.sample(rng.choice(12, 60_000, p=truth), GeneratorSource(rng)))
+    tally = reader_of(arc).count(arc.sample(rng.choice(12, 60_000, p=truth), GeneratorSource(rng)))
     p = P
     for _ in range(300):
         p = posterior_sums_under(arc.cells, tally, p) / tally[0].sum()
@@ -436,14 +449,14 @@ def test_expectation_maximisation_learns_another_prior_from_the_tally_alone():
 def test_another_prior_is_read_by_columns_and_never_mistaken_for_the_plans_own():
     m = fitted([3, 3, 3, 3, 4, 5], (3, 35), bits=6)
     arc, other = Arc(m), np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
-    tally = arc.accumulate(np.arange(m.outputs))
+    tally = reader_of(arc).count(np.arange(m.outputs))
     joint = other[:, None] * arc.matrix
     posterior = joint / joint.sum(axis=0)
-    found = arc.answer("mmse", tally, other, None, False)
+    found = reader_of(arc).answer("mmse", tally, other, None, False)
     assert posterior_sums_under(arc.cells, tally, other) == pytest.approx(posterior @ tally[0])
     assert found.mean == pytest.approx(posterior @ tally[0])
     assert found.variance == pytest.approx((posterior * (1 - posterior)) @ tally[0])
-    total = arc.answer("mmse", tally, other, np.arange(6.0)[None], False)
+    total = reader_of(arc).answer("mmse", tally, other, np.arange(6.0)[None], False)
     spread = np.arange(6.0) ** 2 @ posterior - (np.arange(6.0) @ posterior) ** 2
     assert total.variance == pytest.approx([spread @ tally[0]])
 
@@ -495,20 +508,21 @@ def test_a_pool_of_circles_is_measured_at_its_points_too():
 
 def test_tallies_whose_sums_may_have_overflowed_are_refused():
     wide = ArcLine([1 << 51, 1 << 51], [0, 1], 0, 0, 1 << 50, 2**63, 52)
-    cells = ArcCells(wide)
-    assert cells.most_reports >= 1 << 31
-    tally = cells.tally(np.array([wide.outputs - 1]))
-    large = tally * cells.most_reports
-    assert int(large[2, -1]) == cells.most_reports * ((wide.outputs - 1) >> LIMB) > 0
-    assert cells.lift_sums(large) == pytest.approx(cells.most_reports * cells.lift_sums(tally))
-    with pytest.raises(TooLarge, match="64 bits"):
-        cells.lift_sums(large + tally)
+    reader, P = ArcReader(Arc(wide)), np.full(2, 0.5)
+    assert reader.most_reports >= 1 << 31
+    tally = reader.count([wide.outputs - 1])
+    large = tally * reader.most_reports
+    assert int(large[2, -1]) == reader.most_reports * ((wide.outputs - 1) >> LIMB) > 0
+    one, many = (posterior_sums(reader, counts, P).mean for counts in (tally, large))
+    assert many == pytest.approx(reader.most_reports * one)
+    with pytest.raises(TooLarge):
+        posterior_sums(reader, large + tally, P)
 
 
 def test_foreign_reports_and_huge_matrices_are_refused():
     m, _, _ = big_example(N=1)
     with pytest.raises(ForeignReport):
-        Arc(m).accumulate([m.outputs])
+        reader_of(Arc(m)).count([m.outputs])
     wide = fit_line([1] * 9000, np.arange(9000), 0, *bounds_at(1.0))
     for name in ("matrix", "leakage_matrix"):
         with pytest.raises(TooLarge):

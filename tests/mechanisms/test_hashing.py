@@ -29,6 +29,7 @@ from priorveil.mechanisms.hashing import (
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.queries import Histogram
+from priorveil.reading.readers import reader_of
 
 POOL = best_pool(Prior.zipf(30), Budget(1.5), seeds=16)[0]
 
@@ -129,10 +130,10 @@ def test_compiled_and_numpy_agree_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -
     codes, data = rng.integers(0, POOL.size, 20_003), rng.bytes(16 * 20_003)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 1)
     reports = POOL.sample(codes, BytesSource(data))
-    counts = POOL.accumulate(reports)
+    counts = reader_of(POOL).count(reports)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 1 << 60)
     np.testing.assert_array_equal(reports, POOL.sample(codes, BytesSource(data)))
-    np.testing.assert_array_equal(counts, POOL.accumulate(reports))
+    np.testing.assert_array_equal(counts, reader_of(POOL).count(reports))
 
 
 def test_bulk_and_scalar_use_the_same_words_and_parts_add_up() -> None:
@@ -142,15 +143,17 @@ def test_bulk_and_scalar_use_the_same_words_and_parts_add_up() -> None:
     reports = POOL.sample(codes, BytesSource(data))
     np.testing.assert_array_equal(reports, [POOL.sample_one(int(x), source) for x in codes])
     assert source.used == len(data)
-    parts = POOL.accumulate(reports[:100]) + POOL.accumulate(reports[100:])
-    np.testing.assert_array_equal(parts, POOL.accumulate(reports))
+    parts = reader_of(POOL).count(reports[:100]) + reader_of(POOL).count(reports[100:])
+    np.testing.assert_array_equal(parts, reader_of(POOL).count(reports))
 
 
 @pytest.mark.statistical
 def test_the_law_is_accepted_and_one_percent_off_in_one_entry_is_not() -> None:
     """Four million reports of a tiny pool; false alarm 1e-4 for either decision."""
     pool = tiny_pool()
-    counts = pool.accumulate(pool.sample(np.full(4_000_000, 2), GeneratorSource(np.random.default_rng(22))))
+    counts = reader_of(pool).count(
+        pool.sample(np.full(4_000_000, 2), GeneratorSource(np.random.default_rng(22)))
+    )
     law = pool.matrix[2]
     live = law > 0
     assert counts[~live].sum() == 0
@@ -177,7 +180,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(InvalidInput):
         PooledHash((1, 0, 1), np.arange(1), groups, 1)
     with pytest.raises(ForeignReport):
-        POOL.accumulate([POOL.outputs])
+        reader_of(POOL).count([POOL.outputs])
 
 
 # -- designs ----------------------------------------------------------------------------------------------
@@ -231,8 +234,8 @@ def test_the_expected_error_is_the_measured_one() -> None:
     expected = Histogram().error(Channel(POOL.matrix), prior)
     for _ in range(200):
         codes = rng.choice(30, 500, p=P)
-        counts = POOL.accumulate(POOL.sample(codes, GeneratorSource(rng)))
-        mean = POOL.answer("mmse", counts, P, None, False).mean
+        counts = reader_of(POOL).count(POOL.sample(codes, GeneratorSource(rng)))
+        mean = reader_of(POOL).answer("mmse", counts, P, None, False).mean
         squares.append(((mean - np.bincount(codes, minlength=30)) ** 2).sum() / 500)
     assert abs(np.mean(squares) - expected) < 5 * np.std(squares) / np.sqrt(200)
 

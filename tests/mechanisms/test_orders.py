@@ -16,12 +16,14 @@ from priorveil.certify import exp_above, exp_below
 from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
 from priorveil.information import variance, variance_bound
 from priorveil.mechanisms import Arc, Orders, kernels
-from priorveil.mechanisms.arc import orders
 from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.arc.line import ArcLine
-from priorveil.mechanisms.arc.orders import order_names, prime_above
-from priorveil.mechanisms.estimators import score_check
+from priorveil.mechanisms.arc.orders import prime_above, seeds_and_multipliers
 from priorveil.mechanisms.randomness import GeneratorSource
+from priorveil.reading import counting_kernels, order_information, orders
+from priorveil.reading.order_information import OrdersInformation, information_of
+from priorveil.reading.prior_check import score_check
+from priorveil.reading.readers import reader_of
 from references import count_cells, likelihood
 
 
@@ -50,7 +52,7 @@ def told(m: Orders, law: np.ndarray, people: int, seed: int) -> tuple[np.ndarray
     """People drawn from a law: how many of each value, and the tally of their reports."""
     rng = np.random.default_rng(seed)
     values = rng.choice(len(law), people, p=law)
-    return np.bincount(values, minlength=len(law)), m.accumulate(m.sample(values, GeneratorSource(rng)))
+    return np.bincount(values, minlength=len(law)), reader_of(m).count(m.sample(values, GeneratorSource(rng)))
 
 
 # -- orders ------------------------------------------------------------------------------------------------
@@ -73,7 +75,7 @@ def ordered(values: list[int], seed: int, multiplier: int) -> list[int]:
 @pytest.mark.parametrize(("values", "count"), [(1, 8), (2, 8), (30, 4), (30, 15), (30, 64)])
 def test_orders_are_spread(values: int, count: int) -> None:
     prime = prime_above(values)
-    seeds, multipliers = order_names(prime, count)
+    seeds, multipliers = seeds_and_multipliers(prime, count)
     names = set(zip(seeds.tolist(), multipliers.tolist(), strict=True))
     assert len(names) == count == len(seeds)
     assert multipliers.min() >= 1
@@ -84,7 +86,7 @@ def test_orders_are_spread(values: int, count: int) -> None:
 def test_a_walk_is_the_order_of_its_name(size: int) -> None:
     m = pool(size)
     light = np.setdiff1d(np.arange(size), m.line.owners)
-    for index, name in enumerate(zip(*order_names(prime_above(light.size), m.count), strict=True)):
+    for index, name in enumerate(zip(*seeds_and_multipliers(prime_above(light.size), m.count), strict=True)):
         assert m.circles(np.array([index]))[0].tolist() == ordered(light.tolist(), *map(int, name))
 
 
@@ -107,7 +109,9 @@ def test_the_loops_and_their_twins_agree() -> None:
     density -= (density * lengths).sum(axis=1, keepdims=True) / total
     for window in (0.05 * total, 0.3 * total, 0.95 * total, float(total)):
         smooth = np.zeros((2, 2, 9))
-        for run, found in zip((kernels.add_smoothed.loop, kernels.add_smoothed.twin), smooth, strict=True):
+        for run, found in zip(
+            (counting_kernels.add_smoothed.loop, counting_kernels.add_smoothed.twin), smooth, strict=True
+        ):
             run(steps, seeds, prime, lengths.astype(float), density, window, found)
         assert smooth[0] == pytest.approx(smooth[1], rel=1e-9, abs=1e-7)
 
@@ -123,13 +127,13 @@ def test_the_information_is_the_mean_of_products_of_lifts(size: int, epsilon: fl
     owned = np.searchsorted(m.line.edges[1 : m.line.heavy], t, side="right")
     y = np.where(t < m.line.start, owned, m.line.heavy + t - m.line.start)
     r = lifts_of(m, (rng.permutation(index) << m.line.bits) + y)
-    information = np.array([m.information_times(unit) for unit in np.eye(size)])
+    information = np.array([information_of(m).times(unit) for unit in np.eye(size)])
     products = r[:, :, None] * r[:, None, :]
     noise = products.std(axis=0) / math.sqrt(fine)
     assert np.all(np.abs(information - products.mean(axis=0)) <= 5 * noise + 1e-9)
     assert (noise / information).max() < 0.1
     assert information == pytest.approx(information.T, rel=1e-9)
-    assert np.diag(information) == pytest.approx(1 + m.spread, rel=1e-9)
+    assert np.diag(information) == pytest.approx(1 + information_of(m).spread, rel=1e-9)
     assert information @ m.shares == pytest.approx(1.0, rel=1e-9)
 
 
@@ -174,24 +178,26 @@ def test_more_keep_would_break_the_budget() -> None:
 def test_tallies_are_sums_of_lifts_and_add_up(size: int, epsilon: float) -> None:
     m = pool(size, epsilon)
     reports = m.sample(np.arange(3000) % size, GeneratorSource(np.random.default_rng(5)))
-    whole = m.accumulate(reports)
+    whole = reader_of(m).count(reports)
     k = m.line.keep_chance
-    assert 3000 * (1 - k) + k * whole[1:] * m._scale == pytest.approx(
+    assert 3000 * (1 - k) + k * whole[1:] * reader_of(m)._lift_per_place == pytest.approx(
         lifts_of(m, reports).sum(axis=0), rel=1e-6
     )
-    assert m.reports_in(whole) == 3000
-    assert np.array_equal(whole, m.accumulate(reports[:700]) + m.accumulate(reports[700:]))
-    assert not m.accumulate([]).any()
+    assert reader_of(m).people(whole) == 3000
+    assert np.array_equal(whole, reader_of(m).count(reports[:700]) + reader_of(m).count(reports[700:]))
+    assert not reader_of(m).count([]).any()
     weights = np.arange(3000) % 3
-    assert m.weigh(reports, weights.astype(float)) == pytest.approx(m.accumulate(np.repeat(reports, weights)))
+    assert reader_of(m).count(reports, weights.astype(float)) == pytest.approx(
+        reader_of(m).count(np.repeat(reports, weights))
+    )
 
 
 def test_tallies_whose_sums_might_not_fit_are_refused() -> None:
     m, P = pool(), pv.Prior.zipf(40).probabilities
-    tally = m.accumulate([0])
+    tally = reader_of(m).count([0])
     tally[0] = 2**31
     with pytest.raises(TooLarge, match="64 bits"):
-        m.answer("unbiased", tally, P, None, True)
+        reader_of(m).answer("unbiased", tally, P, None, True)
 
 
 def test_foreign_reports_are_refused() -> None:
@@ -199,7 +205,7 @@ def test_foreign_reports_are_refused() -> None:
     outside = [-1, m.line.outputs, m.count * m.line.places]
     assert m.accepts(np.array([0, *outside])).tolist() == [True, False, False, False]
     with pytest.raises(PriorveilError, match=r"reports\[1\]"):
-        m.accumulate([0, outside[1]])
+        reader_of(m).count([0, outside[1]])
 
 
 def test_the_matrix_is_the_law_of_the_cells() -> None:
@@ -238,18 +244,18 @@ def test_the_stated_error_is_the_information_of_fine_cells() -> None:
     """Cells average a little away, so they tell a little less."""
     m = pool()
     cells = variance(m.matrix, pv.Prior.zipf(40).probabilities)
-    assert 1 <= cells / m.variance() < 1.03
-    assert plan().expected_mse == m.variance()
+    assert 1 <= cells / information_of(m).variance() < 1.03
+    assert plan().expected_mse == information_of(m).variance()
 
 
 def test_the_measured_error_is_the_stated_one() -> None:
     m, P, N = pool(), pv.Prior.zipf(40).probabilities, 4000
     errors = [
-        ((m.answer("unbiased", told(m, P, N, seed)[1], P, None, True).mean / N - P) ** 2).sum()
+        ((reader_of(m).answer("unbiased", told(m, P, N, seed)[1], P, None, True).mean / N - P) ** 2).sum()
         for seed in range(120)
     ]
     assert N * np.mean(errors) == pytest.approx(
-        m.variance(), rel=5 * np.std(errors) / np.mean(errors) / 120**0.5
+        information_of(m).variance(), rel=5 * np.std(errors) / np.mean(errors) / 120**0.5
     )
     assert np.std(errors) / np.mean(errors) / 120**0.5 < 0.04
 
@@ -263,12 +269,12 @@ def test_a_wrong_prior_does_not_bias(size: int) -> None:
     for seed in range(10):
         people, tally = told(m, truth, N, seed)
         for population, right in ((True, N * truth), (False, people)):
-            found = m.answer("unbiased", tally, P, None, population)
+            found = reader_of(m).answer("unbiased", tally, P, None, population)
             assert found.mean.sum() == pytest.approx(N)
             z = (found.mean - right) / np.sqrt(found.variance)
             assert abs(z).max() < 4.5
             squares.append((z**2).mean())
-            total = m.answer("unbiased", tally, P, scores[None], population)
+            total = reader_of(m).answer("unbiased", tally, P, scores[None], population)
             assert total.mean[0] == pytest.approx(scores @ found.mean)
             assert abs(total.mean[0] - scores @ right) < 4 * math.sqrt(total.variance[0])
     assert 0.8 < np.mean(squares) < 1.25
@@ -284,7 +290,7 @@ def test_intervals_hold_for_rare_values_and_few_reports() -> None:
     m, P, N = pool(150), pv.Prior.zipf(150).probabilities, 300
     inside, zero = [], 0
     for seed in range(40):
-        found = m.answer("unbiased", told(m, P, N, seed)[1], P, None, True)
+        found = reader_of(m).answer("unbiased", told(m, P, N, seed)[1], P, None, True)
         inside.append(np.abs(found.mean - N * P) <= 1.96 * np.sqrt(found.variance))
         zero += np.count_nonzero(found.variance == 0)
     assert 0.93 < np.mean(inside) < 0.97
@@ -311,28 +317,29 @@ def test_conjugate_gradients_give_what_the_inverse_gives(
     assert isinstance(m, Orders)
     _, tally = told(m, P[::-1] * 0.4 + 0.6 / 100, N, 3)
     rows = np.stack([np.linspace(-1, 2, 100), np.arange(100) < 10, np.arange(100) == 50])
-    exact = [m.answer("unbiased", tally, P, r, True) for r in (None, rows)]
-    inverse, variance, covariance = m.inverse, m.variance(), m.covariance("unbiased", tally, P, rows, True)
-    monkeypatch.setattr(orders, "_WRITTEN_OUT", 1)
-    large, products, product = Orders(m.line, m.count), [], Orders.information_times
+    exact = [reader_of(m).answer("unbiased", tally, P, r, True) for r in (None, rows)]
+    inverse, variance = information_of(m).inverse, information_of(m).variance()
+    covariance = reader_of(m).covariance("unbiased", tally, P, rows, True)
+    monkeypatch.setattr(order_information, "_WRITTEN_OUT", 1)
+    large, products, product = Orders(m.line, m.count), [], OrdersInformation.times
 
-    def count_product(mechanism: Orders, v: np.ndarray) -> np.ndarray:
+    def count_product(information: OrdersInformation, v: np.ndarray) -> np.ndarray:
         products.append(v)
-        return product(mechanism, v)
+        return product(information, v)
 
-    monkeypatch.setattr(Orders, "information_times", count_product)
+    monkeypatch.setattr(OrdersInformation, "times", count_product)
     for right, r, near in zip(exact, (None, rows), (rough, 3e-3), strict=True):
-        found, error = large.answer("unbiased", tally, P, r, True), np.sqrt(right.variance)
+        found, error = reader_of(large).answer("unbiased", tally, P, r, True), np.sqrt(right.variance)
         assert found.mean / error == pytest.approx(right.mean / error, abs=close)
         assert found.variance == pytest.approx(right.variance, rel=near)
-    likely, signs = np.count_nonzero(P >= 0.25), -(-orders._SIGNS // 100)
+    likely, signs = np.count_nonzero(P >= 0.25), -(-order_information._SIGNS // 100)
     assert len(products) <= 2 * (signs + len(rows)) + 8 * (2 + likely)
     scale = np.sqrt(np.diag(covariance))
-    difference = large.covariance("unbiased", tally, P, rows, True) - covariance
+    difference = reader_of(large).covariance("unbiased", tally, P, rows, True) - covariance
     assert np.abs(difference / np.outer(scale, scale)).max() < 3e-3
-    assert large.variance() == pytest.approx(variance, rel=5e-3 if close == 1e-3 else 0.04)
+    assert information_of(large).variance() == pytest.approx(variance, rel=5e-3 if close == 1e-3 else 0.04)
     assert inverse is not None
-    assert large.inverse_diagonal == pytest.approx(np.diag(inverse), rel=rough)
+    assert information_of(large).inverse_diagonal == pytest.approx(np.diag(inverse), rel=rough)
 
 
 @pytest.mark.parametrize(
@@ -354,55 +361,70 @@ def test_many_statistics_of_many_values_take_no_product_each(
     assert isinstance(m, Orders)
     _, tally = told(m, P, 20_000, 3)
     rows = np.tri(100)[:99]
-    exact, covariance = (ask("unbiased", tally, P, rows, True) for ask in (m.answer, m.covariance))
-    leaning, paired = (ask("mmse", tally, P, rows, False) for ask in (m.answer, m.covariance))
-    monkeypatch.setattr(orders, "_WRITTEN_OUT", 1)
-    large, products, product = Orders(m.line, m.count), [], Orders.information_times
+    exact, covariance = (
+        ask("unbiased", tally, P, rows, True) for ask in (reader_of(m).answer, reader_of(m).covariance)
+    )
+    leaning, paired = (
+        ask("mmse", tally, P, rows, False) for ask in (reader_of(m).answer, reader_of(m).covariance)
+    )
+    monkeypatch.setattr(order_information, "_WRITTEN_OUT", 1)
+    large, products, product = Orders(m.line, m.count), [], OrdersInformation.times
 
-    def count_product(mechanism: Orders, v: np.ndarray) -> np.ndarray:
+    def count_product(information: OrdersInformation, v: np.ndarray) -> np.ndarray:
         products.append(v)
-        return product(mechanism, v)
+        return product(information, v)
 
-    assert large.variance() == pytest.approx(m.variance(), rel=0.04)  # which asks for the trace
-    monkeypatch.setattr(Orders, "information_times", count_product)
-    found = large.answer("unbiased", tally, P, rows, True)
+    assert information_of(large).variance() == pytest.approx(
+        information_of(m).variance(), rel=0.04
+    )  # which asks for the trace
+    monkeypatch.setattr(OrdersInformation, "times", count_product)
+    found = reader_of(large).answer("unbiased", tally, P, rows, True)
     assert found.variance == pytest.approx(exact.variance, rel=near)
     close = 1e-3 if near < 0.1 else 1e-2  # of a standard error
     assert found.mean == pytest.approx(exact.mean, abs=close * math.sqrt(exact.variance.max()))
-    assert len(products) <= 6 + 8 * np.count_nonzero(P >= orders._LIKELY)
+    assert len(products) <= 6 + 8 * np.count_nonzero(P >= order_information._LIKELY)
     scale = np.sqrt(np.outer(exact.variance, exact.variance))
-    assert np.abs((large.covariance("unbiased", tally, P, rows, True) - covariance) / scale).max() < near
-    assert large.answer("mmse", tally, P, rows, False).variance == pytest.approx(leaning.variance, rel=0.03)
-    assert large.covariance("mmse", tally, P, rows, False) == pytest.approx(paired, abs=0.03 * paired.max())
+    assert (
+        np.abs((reader_of(large).covariance("unbiased", tally, P, rows, True) - covariance) / scale).max()
+        < near
+    )
+    assert reader_of(large).answer("mmse", tally, P, rows, False).variance == pytest.approx(
+        leaning.variance, rel=0.03
+    )
+    assert reader_of(large).covariance("mmse", tally, P, rows, False) == pytest.approx(
+        paired, abs=0.03 * paired.max()
+    )
 
 
 def test_further_statistics_of_the_same_tally_take_no_product(monkeypatch: pytest.MonkeyPatch) -> None:
     small = pool(60)
-    monkeypatch.setattr(orders, "_WRITTEN_OUT", 1)
+    monkeypatch.setattr(order_information, "_WRITTEN_OUT", 1)
     m, P = Orders(small.line, small.count), small.shares
     tallies = [told(m, P, 2_000, seed)[1] for seed in range(6)]
-    first = [m.answer("unbiased", tally, P, None, True).mean for tally in tallies]
+    first = [reader_of(m).answer("unbiased", tally, P, None, True).mean for tally in tallies]
     kept = first[-1].copy()
     first[-1][:] = 0.0  # whoever writes into an answer changes no other
-    assert len(m._histograms) == orders._KEPT
-    product = Orders.information_times
-    monkeypatch.setattr(Orders, "information_times", None)
-    again = m.answer("unbiased", tallies[-1], P, np.tri(60), True)
+    assert reader_of(m)._solved_histogram.cache_info().currsize == orders._KEPT
+    product = OrdersInformation.times
+    monkeypatch.setattr(OrdersInformation, "times", None)
+    again = reader_of(m).answer("unbiased", tallies[-1], P, np.tri(60), True)
     assert again.mean == pytest.approx(np.cumsum(kept), abs=1e-9)
-    monkeypatch.setattr(Orders, "information_times", product)
-    other = m.answer("unbiased", tallies[0] + tallies[1], P, None, True)
+    monkeypatch.setattr(OrdersInformation, "times", product)
+    other = reader_of(m).answer("unbiased", tallies[0] + tallies[1], P, None, True)
     assert other.mean == pytest.approx(first[0] + first[1], abs=0.1 * math.sqrt(other.variance.max()))
 
 
 def test_shares_that_are_not_negative() -> None:
     m, P, N = pool(), pv.Prior.zipf(40).probabilities, 1000
     _, tally = told(m, P, N, 3)
-    linear, likely = (m.answer(method, tally, P, None, True).mean for method in ("unbiased", "mle"))
+    linear, likely = (
+        reader_of(m).answer(method, tally, P, None, True).mean for method in ("unbiased", "mle")
+    )
     assert linear.min() < 0 <= likely.min()
     assert likely.sum() == pytest.approx(N)
     assert ((likely / N - P) ** 2).sum() < ((linear / N - P) ** 2).sum()
     kept = likely > 0
-    steps = (linear - likely)[kept] * m.spread[kept]
+    steps = (linear - likely)[kept] * information_of(m).spread[kept]
     assert steps == pytest.approx(steps[0]), "all move alike in the metric of the information"
 
 
@@ -411,32 +433,35 @@ def test_posteriors_are_those_of_the_arcs_together() -> None:
     rng = np.random.default_rng(1)
     reports = m.sample(rng.choice(12, 5000, p=P), GeneratorSource(rng))
     posterior = P * lifts_of(m, reports)
-    found = m.answer("mmse", m.accumulate(reports), P, None, False)
+    found = reader_of(m).answer("mmse", reader_of(m).count(reports), P, None, False)
     assert found.mean == pytest.approx(posterior.sum(axis=0), rel=1e-5)
     spreads = posterior * (1 - posterior)
     assert np.all(np.abs(found.variance - spreads.sum(axis=0)) < 4 * math.sqrt(5000) * spreads.std(axis=0))
     assert np.max(math.sqrt(5000) * spreads.std(axis=0) / found.variance) < 0.04
     a = np.linspace(0, 3, 12)
-    total = m.answer("mmse", m.accumulate(reports), P, a[None], False)
+    total = reader_of(m).answer("mmse", reader_of(m).count(reports), P, a[None], False)
     assert total.mean == pytest.approx(posterior.sum(axis=0) @ a)
     assert total.variance == pytest.approx((posterior @ a**2 - (posterior @ a) ** 2).sum(), rel=0.05)
     with pytest.raises(TooLarge, match=r"own prior.*unbiased"):
-        m.answer("mmse", m.accumulate(reports), np.full(12, 1 / 12), None, False)
+        reader_of(m).answer("mmse", reader_of(m).count(reports), np.full(12, 1 / 12), None, False)
 
 
 def test_a_wrong_prior_is_noticed() -> None:
     m, P = pool(), pv.Prior.zipf(40).probabilities
-    assert m.prior_check(told(m, P, 50_000, 1)[1], P).p_value > 0.001
-    assert m.prior_check(told(m, P[::-1], 50_000, 1)[1], P).p_value < 0.001
+    assert reader_of(m).prior_check(told(m, P, 50_000, 1)[1], P).p_value > 0.001
+    assert reader_of(m).prior_check(told(m, P[::-1], 50_000, 1)[1], P).p_value < 0.001
 
 
 def test_the_prior_is_checked_as_if_the_information_were_written_out() -> None:
     m, P = pool(30), pv.Prior.zipf(30).probabilities
     _, tally = told(m, P, 5000, 3)
-    information = np.array([m.information_times(unit) for unit in np.eye(30)])
+    information = np.array([information_of(m).times(unit) for unit in np.eye(30)])
     covariance = P[:, None] * (information - 1) * P
-    total, enough = P * (tally[1:] * m._scale - tally[0]) * m.line.keep_chance, np.full(30, 1.0)
-    quick, dense = m.prior_check(tally, P), score_check(total, covariance, P, enough, 5000.0)
+    total, enough = (
+        P * (tally[1:] * reader_of(m)._lift_per_place - tally[0]) * m.line.keep_chance,
+        np.full(30, 1.0),
+    )
+    quick, dense = reader_of(m).prior_check(tally, P), score_check(total, covariance, P, enough, 5000.0)
     assert quick is not None and dense is not None
     assert quick.noticeable_change == pytest.approx(dense.noticeable_change, rel=0.02)
     assert abs(quick.p_value - dense.p_value) < 0.1

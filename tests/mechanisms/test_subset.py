@@ -17,9 +17,11 @@ from priorveil.certify import TOTAL
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.information import variance
 from priorveil.mechanisms import Subset, kernels
-from priorveil.mechanisms.bit_estimators import scored_form, subset_information, subset_law
-from priorveil.mechanisms.estimators import reports_moments
+from priorveil.mechanisms.bit_law import subset_law
 from priorveil.mechanisms.randomness import GeneratorSource
+from priorveil.reading.bit_forms import scored_form, subset_information
+from priorveil.reading.linear_answers import channel_answer
+from priorveil.reading.readers import reader_of
 from references import subset_selection_matrix
 
 SIZES = [(2, 1), (3, 1), (3, 2), (4, 2), (5, 3), (6, 5)]
@@ -119,12 +121,12 @@ def test_information_is_that_of_all_subsets(size: int, members: int, epsilon: fl
 def test_estimates_are_those_of_the_written_out_channel(method: str, rows: np.ndarray | None) -> None:
     """The tally has few numbers, but says as much as the counts of all subsets."""
     subset, rng = mechanism(7, 3), np.random.default_rng(2)
-    P = subset.scoring_prior
+    P = reader_of(subset).scoring_prior
     reports = subset.sample(rng.choice(7, 20_000, p=P), GeneratorSource(rng))
     listed = sorted(sum(1 << x for x in chosen) for chosen in combinations(range(7), 3))
     counts = np.array([np.count_nonzero(reports[:, 0] == y) for y in listed], dtype=float)
-    expected = reports_moments(method, counts, subset.matrix, P, rows, True)
-    found = subset.answer(method, subset.accumulate(reports), P, rows, True)
+    expected = channel_answer(method, counts, subset.matrix, P, rows, True).moments(rows)
+    found = reader_of(subset).answer(method, reader_of(subset).count(reports), P, rows, True)
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-6, atol=1e-3)
     np.testing.assert_allclose(found.variance, expected.variance, rtol=0.05)
 
@@ -137,8 +139,8 @@ def test_estimates_spread_as_they_say(method: str) -> None:
     off, spreads = [], []
     for _ in range(400):
         codes = rng.choice(12, 800, p=law)
-        counts = subset.accumulate(subset.sample(codes, GeneratorSource(rng)))
-        found = subset.answer(method, counts, law, values, False)
+        counts = reader_of(subset).count(subset.sample(codes, GeneratorSource(rng)))
+        found = reader_of(subset).answer(method, counts, law, values, False)
         off.append(float(found.mean[0]) - float(values[0, codes].sum()))
         spreads.append(float(found.variance[0]))
     z = np.array(off) / np.sqrt(np.mean(spreads))
@@ -148,16 +150,16 @@ def test_estimates_spread_as_they_say(method: str) -> None:
 
 def test_the_prior_check_is_quiet_for_the_prior_and_fires_for_another() -> None:
     subset, rng = mechanism(12, 4), np.random.default_rng(5)
-    P = subset.scoring_prior
+    P = reader_of(subset).scoring_prior
     checks = [
-        subset.prior_check(
-            subset.accumulate(subset.sample(rng.choice(12, 800, p=P), GeneratorSource(rng))), P
+        reader_of(subset).prior_check(
+            reader_of(subset).count(subset.sample(rng.choice(12, 800, p=P), GeneratorSource(rng))), P
         )
         for _ in range(400)
     ]
     assert 0.006 < np.mean([check.p_value < 0.05 for check in checks if check is not None]) < 0.094
-    counts = subset.accumulate(subset.sample(rng.choice(12, 20_000, p=P[::-1]), GeneratorSource(rng)))
-    fired = subset.prior_check(counts, P)
+    counts = reader_of(subset).count(subset.sample(rng.choice(12, 20_000, p=P[::-1]), GeneratorSource(rng)))
+    fired = reader_of(subset).prior_check(counts, P)
     assert fired is not None and fired.p_value < 1e-6
 
 
@@ -167,7 +169,7 @@ def test_foreign_reports_and_wrong_parameters_are_refused() -> None:
     reports = np.array([good, [0b11, 0], [0b1111, 0], beyond], dtype=np.uint64)
     assert subset.accepts(reports).tolist() == [True, False, False, False]
     with pytest.raises(ForeignReport, match="exactly 3 of the first 70 bits"):
-        subset.accumulate(reports)
+        reader_of(subset).count(reports)
     for size, keep in ((0, TOTAL // 2), (3, TOTAL // 2), (1, 0), (1, TOTAL), (2, TOTAL // 2)):
         with pytest.raises(InvalidInput):
             Subset(np.array([1, 1, 1]), size, keep)
@@ -259,7 +261,7 @@ def test_large_domains_are_sampled_read_and_saved() -> None:
 def test_errors_are_those_of_the_written_out_channel(query: pv.Query, members: int, epsilon: float) -> None:
     subset = mechanism(6, members, epsilon)
     for prior in (pv.Prior.zipf(6), pv.Prior([0.05, 0.3, 0.1, 0.2, 0.25, 0.1])):
-        assert subset.error(query, prior) == pytest.approx(
+        assert reader_of(subset).error(query, prior) == pytest.approx(
             query.error(pv.Channel(subset.matrix), prior), rel=1e-9
         )
 

@@ -20,6 +20,8 @@ from priorveil.mechanisms.randomness import (
     word_blocks,
 )
 from priorveil.mechanisms.table import Table
+from priorveil.reading import counting_kernels
+from priorveil.reading.readers import reader_of
 
 
 def random_table(rng: np.random.Generator, size: int, outputs: int) -> Table:
@@ -116,7 +118,7 @@ def test_the_law_is_accepted_and_one_percent_off_in_one_entry_is_not(rng: np.ran
     weights[0] += TOTAL - weights.sum()
     table = Table(np.stack([weights, weights[::-1]]))
     source, codes = as_source(rng), np.zeros(REPORTS, dtype=np.int64)
-    counts = sum(table.accumulate(table.sample(codes, source)) for _ in range(ROUNDS))
+    counts = sum(reader_of(table).count(table.sample(codes, source)) for _ in range(ROUNDS))
     assert chisquare(counts, ROUNDS * REPORTS * table.matrix[0]).pvalue > (
         FALSE_ALARM if rng is not None else 1e-9
     )
@@ -129,23 +131,25 @@ def test_the_law_is_accepted_and_one_percent_off_in_one_entry_is_not(rng: np.ran
 def test_counts_of_parts_add_up() -> None:
     table, rng = TABLES["general"], np.random.default_rng(6)
     reports = table.sample(rng.integers(0, 7, 1000), GeneratorSource(rng))
-    whole = table.accumulate(reports)
-    np.testing.assert_array_equal(whole, table.accumulate(reports[:300]) + table.accumulate(reports[300:]))
+    whole = reader_of(table).count(reports)
+    np.testing.assert_array_equal(
+        whole, reader_of(table).count(reports[:300]) + reader_of(table).count(reports[300:])
+    )
     assert whole.sum() == 1000 and whole.shape == (table.outputs,)
 
 
 def test_no_reports_and_no_values() -> None:
     table = TABLES["general"]
     assert table.sample([], SystemSource()).size == 0
-    assert table.accumulate([]).tolist() == [0] * table.outputs
+    assert reader_of(table).count([]).tolist() == [0] * table.outputs
 
 
 @needs_numba
 def test_the_compiled_count_is_the_plain_one() -> None:
     numbers = np.array([0, 3, -1, 5, 3, 2], dtype=np.int64)
     plain, compiled = np.zeros(5, np.int64), np.zeros(5, np.int64)
-    kernels.count_numbers.twin(numbers, plain)
-    run = kernels.compile_loop(kernels.count_numbers.loop)
+    counting_kernels.count_numbers.twin(numbers, plain)
+    run = kernels.compile_loop(counting_kernels.count_numbers.loop)
     assert run is not None
     run(numbers, compiled)
     assert plain.tolist() == compiled.tolist() == [1, 0, 1, 2, 0]
@@ -162,7 +166,7 @@ def test_what_is_refused() -> None:
         table.sample([0.5], SystemSource())
     for foreign in (table.outputs, -1, 1 << 62):
         with pytest.raises(ForeignReport, match=r"reports\[1\]"):
-            table.accumulate([0, foreign, 0])
+            reader_of(table).count([0, foreign, 0])
     with pytest.raises(InvalidChannel):
         Table(np.array([[TOTAL // 2, TOTAL // 2 - 1]]))
     with pytest.raises(InvalidChannel):

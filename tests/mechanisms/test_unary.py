@@ -17,11 +17,14 @@ from priorveil import LIP, Histogram
 from priorveil.certify import TOTAL, Lifts, keeps_budget
 from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms import bit_reports, kernels
-from priorveil.mechanisms.bit_estimators import exponential_sum, guess_gain, posterior_form, unary_law
+from priorveil.mechanisms import kernels
+from priorveil.mechanisms.bit_law import unary_law
 from priorveil.mechanisms.randomness import GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.priors import Budget, Prior, PriorSet
+from priorveil.reading import bits as bits_module
+from priorveil.reading.bit_forms import exponential_sum, guess_gain, posterior_form
+from priorveil.reading.readers import reader_of
 from references import bitwise_gain, clearing, report_bits
 
 SMALL = Unary(np.array([5, 2, 9]), noise=3, noise_bits=3, drop=TOTAL // 5)
@@ -99,10 +102,10 @@ def test_compiled_and_numpy_agree_bit_for_bit(size: int, even: bool, monkeypatch
     codes, data = rng.integers(0, size, 3000), rng.bytes(8 * 3000 * unary.draws_per_report)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 1)
     reports = unary.sample(codes, BytesSource(data))
-    counts = unary.accumulate(reports)
+    counts = reader_of(unary).count(reports)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 1 << 60)
     np.testing.assert_array_equal(reports, unary.sample(codes, BytesSource(data)))
-    np.testing.assert_array_equal(counts, unary.accumulate(reports))
+    np.testing.assert_array_equal(counts, reader_of(unary).count(reports))
 
 
 @pytest.mark.parametrize("even", [False, True], ids=["uneven", "even"])
@@ -115,12 +118,12 @@ def test_counts_and_scores_are_those_of_the_definition(
     reports = unary.sample(rng.integers(0, size, 1000), GeneratorSource(rng))
     bits = report_bits(unary, reports).astype(np.int64)
     slope = float((unary.odds - 1) / int(unary.masses.sum()))
-    scores = np.rint(bit_reports.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
+    scores = np.rint(bits_module.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 1)
-    monkeypatch.setattr(bit_reports, "_BLOCK_WORDS", 100)
-    monkeypatch.setattr(bit_reports, "_MOST_SHARED", 333)
+    monkeypatch.setattr(bits_module, "_BLOCK_WORDS", 100)
+    monkeypatch.setattr(bits_module, "_MOST_SHARED", 333)
     expected = [1000, scores.sum(), *bits.sum(axis=0), *(scores @ bits)]
-    np.testing.assert_array_equal(unary.accumulate(reports), expected)
+    np.testing.assert_array_equal(reader_of(unary).count(reports), expected)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -147,22 +150,26 @@ def test_the_law_is_accepted_and_one_percent_off_in_one_entry_is_not() -> None:
 
 def sampled(size: int, people: int, seed: int) -> tuple[Unary, np.ndarray, np.ndarray, np.ndarray]:
     unary, rng = mechanism(size), np.random.default_rng(seed)
-    codes = rng.choice(size, people, p=unary.scoring_prior)
-    return unary, unary.scoring_prior, codes, unary.sample(codes, GeneratorSource(rng))
+    codes = rng.choice(size, people, p=reader_of(unary).scoring_prior)
+    return unary, reader_of(unary).scoring_prior, codes, unary.sample(codes, GeneratorSource(rng))
 
 
 def test_tallies_say_what_the_reports_say() -> None:
     unary, P, _, reports = sampled(83, 2000, 12)
-    counts = unary.accumulate(reports)
+    counts = reader_of(unary).count(reports)
     bits = report_bits(unary, reports).astype(float)
     posterior = P * np.where(bits > 0, float(unary.odds), 1.0)
     posterior /= posterior.sum(axis=1, keepdims=True)
     np.testing.assert_array_equal(counts[2 : 2 + unary.size], bits.sum(axis=0))
-    joint = unary.answer("mmse", counts, P, None, False).mean
+    joint = reader_of(unary).answer("mmse", counts, P, None, False).mean
     np.testing.assert_allclose(joint, posterior.sum(axis=0), rtol=1e-6)
     values = np.arange(83.0)
     weights = np.random.default_rng(13).normal(size=2000)
-    answer = unary.answer("mmse", unary.weigh(reports, weights), P, values[None], False).mean[0]
+    answer = (
+        reader_of(unary)
+        .answer("mmse", reader_of(unary).count(reports, weights), P, values[None], False)
+        .mean[0]
+    )
     assert answer == pytest.approx(weights @ posterior @ values, rel=1e-6)
 
 
@@ -171,7 +178,9 @@ def test_tallies_say_what_the_reports_say() -> None:
 def test_tallies_of_parts_add_up_exactly(cuts: list[int]) -> None:
     unary, _, _, reports = sampled(70, 500, 14)
     parts = np.split(reports, sorted(cuts))
-    np.testing.assert_array_equal(sum(unary.accumulate(part) for part in parts), unary.accumulate(reports))
+    np.testing.assert_array_equal(
+        sum(reader_of(unary).count(part) for part in parts), reader_of(unary).count(reports)
+    )
 
 
 def test_parameters_read_back() -> None:
@@ -190,18 +199,18 @@ def test_what_is_refused() -> None:
     beyond[1, 1] = 1 << 6
     assert unary.accepts(beyond).tolist() == [True, False]
     with pytest.raises(ForeignReport):
-        unary.accumulate(beyond)
+        reader_of(unary).count(beyond)
     with pytest.raises(ForeignReport, match=r"give rows of 2 64-bit words$"):
-        unary.accumulate(np.zeros((2, 3), dtype=np.uint64))
+        reader_of(unary).count(np.zeros((2, 3), dtype=np.uint64))
     reports = [
         row.tobytes().hex() for row in unary.sample(np.arange(5), SystemSource())
     ]  # as JavaScript writes them
     with pytest.raises(
         ForeignReport, match=r"hexadecimal reports become such rows by np\.frombuffer"
     ) as caught:
-        unary.accumulate(reports)
+        reader_of(unary).count(reports)
     words = eval(caught.value.advice.rpartition("rows by ")[2])
-    assert unary.accumulate(words)[0] == 5
+    assert reader_of(unary).count(words)[0] == 5
     with pytest.raises(InvalidInput):
         Unary(np.array([1, 1]), noise=4, noise_bits=2, drop=1)
     with pytest.raises(InvalidInput):
@@ -209,7 +218,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(InvalidInput):
         Unary(np.array([1, 0]), noise=1, noise_bits=2, drop=1)
     with pytest.raises(ForeignReport):
-        unary.weigh(beyond, np.ones(2))
+        reader_of(unary).count(beyond, np.ones(2))
 
 
 # -- how much a report tells ------------------------------------------------------------------------------
@@ -265,7 +274,7 @@ def test_figures_of_the_published_mechanism() -> None:
         design = best_within(prior, Budget(epsilon))
         R = float(largest_odds(Budget(epsilon), smallest_mass(prior), 1 - smallest_mass(prior)))
         assert 1 - bitwise_gain(prior.probabilities, 1 / (1 + R), R) == pytest.approx(printed, abs=1e-3)
-        assert (design.error(Histogram(), prior) or 1.0) < printed - 0.004
+        assert (reader_of(design).error(Histogram(), prior) or 1.0) < printed - 0.004
 
 
 @settings(max_examples=30, deadline=None)
@@ -318,13 +327,13 @@ def test_errors_are_what_the_variances_say(method: str) -> None:
     """Forty campaigns of 4,000 people: the mean squared z-score is one within 14 % (4 sd of its error)."""
     rng = np.random.default_rng(16)
     unary = Unary(np.arange(10, 50), noise=3, noise_bits=3, drop=TOTAL // 5)
-    P = unary.scoring_prior
+    P = reader_of(unary).scoring_prior
     squares = []
     for _ in range(40):
         codes = rng.choice(P.size, 4000, p=P)
-        counts = unary.accumulate(unary.sample(codes, GeneratorSource(rng)))
+        counts = reader_of(unary).count(unary.sample(codes, GeneratorSource(rng)))
         prior = P * (1 + 1e-6 * np.arange(P.size)) if method == "other prior" else P
-        found = unary.answer(
+        found = reader_of(unary).answer(
             "mmse" if method == "other prior" else method, counts, prior / prior.sum(), None, False
         )
         truth = np.bincount(codes, minlength=P.size)
@@ -339,14 +348,14 @@ def test_sums_have_their_variance(shift: float) -> None:
     """Three hundred campaigns: the mean squared z-score is one within 0.3 (3.7 sd of its error)."""
     rng, values = np.random.default_rng(17), np.arange(12.0) ** 2
     unary = Unary(np.arange(1, 13), noise=3, noise_bits=3, drop=TOTAL // 5)
-    P = unary.scoring_prior
+    P = reader_of(unary).scoring_prior
     prior = P * (1 + shift * np.arange(12))
     squares = []
     for _ in range(300):
         codes = rng.choice(12, 500, p=P)
-        counts = unary.accumulate(unary.sample(codes, GeneratorSource(rng)))
+        counts = reader_of(unary).count(unary.sample(codes, GeneratorSource(rng)))
         for method in ("mmse", "unbiased"):
-            found = unary.answer(method, counts, prior / prior.sum(), values[None], False)
+            found = reader_of(unary).answer(method, counts, prior / prior.sum(), values[None], False)
             squares.append((float(found.mean[0]) - values[codes].sum()) ** 2 / float(found.variance[0]))
     for start in (0, 1):
         assert abs(np.mean(squares[start::2]) - 1) < 0.3
@@ -357,24 +366,24 @@ def test_the_prior_check_is_uniform_and_fires() -> None:
     """P-values of 300 campaigns pass a Kolmogorov test (false alarm 1e-4); a wrong prior gives tiny ones."""
     rng = np.random.default_rng(18)
     unary = Unary(np.arange(1, 13), noise=3, noise_bits=3, drop=TOTAL // 5)
-    P = unary.scoring_prior
+    P = reader_of(unary).scoring_prior
     found = []
     for _ in range(300):
-        counts = unary.accumulate(unary.sample(rng.choice(12, 800, p=P), GeneratorSource(rng)))
-        found.append(unary.prior_check(counts, P).p_value)
+        counts = reader_of(unary).count(unary.sample(rng.choice(12, 800, p=P), GeneratorSource(rng)))
+        found.append(reader_of(unary).prior_check(counts, P).p_value)
     assert kstest(found, "uniform").pvalue > 1e-4
-    counts = unary.accumulate(unary.sample(rng.choice(12, 20_000, p=P[::-1]), GeneratorSource(rng)))
-    assert unary.prior_check(counts, P).p_value < 1e-6
-    assert unary.prior_check(unary.accumulate(unary.sample([0], SystemSource())), P) is None
+    counts = reader_of(unary).count(unary.sample(rng.choice(12, 20_000, p=P[::-1]), GeneratorSource(rng)))
+    assert reader_of(unary).prior_check(counts, P).p_value < 1e-6
+    assert reader_of(unary).prior_check(reader_of(unary).count(unary.sample([0], SystemSource())), P) is None
 
 
 def test_a_report_that_says_nothing_identifies_nothing() -> None:
     silent = Unary(np.array([1, 1]), noise=1, noise_bits=1, drop=TOTAL // 2)
-    assert silent.odds == 1 and not silent.identifies()
+    assert silent.odds == 1 and not reader_of(silent).identifies()
     with pytest.raises(Exception, match="do not determine"):
-        silent.answer(
+        reader_of(silent).answer(
             "unbiased",
-            silent.accumulate(silent.sample([0, 1], SystemSource())),
+            reader_of(silent).count(silent.sample([0, 1], SystemSource())),
             np.array([0.5, 0.5]),
             None,
             False,

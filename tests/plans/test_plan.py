@@ -24,6 +24,7 @@ from priorveil.mechanisms import MECHANISMS, Table
 from priorveil.plans import document as documents
 from priorveil.plans import schema
 from priorveil.queries import QUERIES
+from priorveil.reading.readers import reader_of
 from priorveil.reading.tally import Tally
 from sample_plans import PAIRS, pair_plan
 
@@ -461,7 +462,7 @@ def test_a_plan_that_contradicts_itself_is_refused_though_its_id_fits(
 def test_a_file_cannot_state_a_better_error_than_its_mechanism_has(kind: str, query: str) -> None:
     """A thousandth less is refused. The bound itself may be stated: a file does not prove it."""
     plan = pair_plan(kind, query)
-    found = plan.mechanism.error(plan.query, plan.reference)
+    found = plan.reader.error(plan.query, plan.reference)
     assert found == pytest.approx(plan.expected_mse, rel=1e-9)
 
     def stated(expected: float, bound: float) -> pv.Plan:
@@ -477,9 +478,11 @@ def test_a_file_cannot_state_a_better_error_than_its_mechanism_has(kind: str, qu
 
 def test_errors_of_large_channels_are_not_worked_out_at_every_start() -> None:
     wide = Table(np.full((1100, 4096), 2**50))
-    assert wide.error(pv.Histogram(), pv.Prior.uniform(1100)) is None
-    assert Table(np.full((600, 1024), 2**52)).error(pv.Distribution(), pv.Prior.uniform(600)) is None
-    assert pair_plan("arc", "Histogram").mechanism.error(pv.Histogram(), pv.Prior.uniform(5)) is None
+    assert reader_of(wide).error(pv.Histogram(), pv.Prior.uniform(1100)) is None
+    assert (
+        reader_of(Table(np.full((600, 1024), 2**52))).error(pv.Distribution(), pv.Prior.uniform(600)) is None
+    )
+    assert pair_plan("arc", "Histogram").reader.error(pv.Histogram(), pv.Prior.uniform(5)) is None
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

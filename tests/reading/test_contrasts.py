@@ -20,6 +20,7 @@ from priorveil.mechanisms.table import Grouped, Table
 from priorveil.reading import estimate as estimate_module
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate
+from priorveil.reading.readers import reader_of
 from priorveil.reading.statistics import quantile_of, ratio_of
 from priorveil.reading.tally import Tally
 from priorveil.reading.tally_reading import Reading
@@ -586,7 +587,9 @@ def error_and_bound(points, numbers, share, Q) -> tuple[float, float]:
     means = points * law @ Q / (law @ Q)
     error = (share[:, None] * (rounded @ Q) * (means - numbers[:, None]) ** 2).sum()
     counts = (1e12 * law @ Q).astype(np.int64)
-    reading = Reading(table, "mmse", Tally("", counts, int(counts.sum())), prior, False, None, grid)
+    reading = Reading(
+        reader_of(table), "mmse", Tally("", counts, int(counts.sum())), prior, False, None, grid
+    )
     bound = reading.moments(points[None]).variance[0] + reading.rounding(points)
     return float(error), float(bound / counts.sum())
 

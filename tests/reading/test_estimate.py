@@ -12,16 +12,12 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.errors import InvalidInput, NotIdentifiable
-from priorveil.mechanisms.estimators import (
-    PriorCheck,
-    cells_check,
-    reports_moments,
-    split_prior,
-)
-from priorveil.mechanisms.simplex import most_likely
 from priorveil.mechanisms.table import TOTAL, Table
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate
+from priorveil.reading.linear_answers import channel_answer
+from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
+from priorveil.reading.simplex import most_likely
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.wording import RARE_CHANGES, changes_among
 from references import likelihood as likelihood_of
@@ -45,11 +41,11 @@ def answer(values: list[float], labels: tuple[str, ...] | None = None) -> Estima
 def test_mmse_adds_up_posteriors(prior: pv.Prior, channel: pv.Channel, rng) -> None:
     counts = rng.integers(0, 50, channel.shape[1]).astype(float)
     P, posterior = prior.probabilities, channel.posterior(prior)
-    found = reports_moments("mmse", counts, channel.matrix, P, None, False)
+    found = channel_answer("mmse", counts, channel.matrix, P, None, False).moments(None)
     assert found.mean == pytest.approx(posterior @ counts)
     assert found.mean.sum() == pytest.approx(counts.sum())
     scores = rng.normal(size=4)
-    summed = reports_moments("mmse", counts, channel.matrix, P, scores[None], False)
+    summed = channel_answer("mmse", counts, channel.matrix, P, scores[None], False).moments(scores[None])
     assert summed.mean[0] == pytest.approx(scores @ found.mean, abs=1e-9)
     assert (summed.variance >= 0).all() and (found.variance >= -1e-12).all()
 
@@ -59,7 +55,7 @@ def test_unbiased_inverts_the_channel(rng) -> None:
     """Fed with the mean of the counts it returns the people, whatever the prior it was told."""
     Q = 0.5 * np.eye(4) + 0.5 * rng.dirichlet(np.ones(4), 4)
     people, P = 1e9 * rng.integers(1, 1000, 4), rng.dirichlet(np.full(4, 5.0))
-    found = reports_moments("unbiased", people @ Q, Q, P, None, False)
+    found = channel_answer("unbiased", people @ Q, Q, P, None, False).moments(None)
     assert found.mean == pytest.approx(people, abs=1e-6 * people.sum())
     noise = sum(n * (np.diag(q) - np.outer(q, q)) for n, q in zip(people, Q, strict=True))
     inverse = np.linalg.inv(Q)
@@ -79,7 +75,7 @@ def test_a_rare_report_that_tells_much_is_not_forgotten_where_it_is_missing() ->
     inside, missing = [], 0
     for truth in people:
         counts = sum(rng.multinomial(n, row) for n, row in zip(truth, Q, strict=True))
-        found = reports_moments("unbiased", counts.astype(float), Q, P, None, False)
+        found = channel_answer("unbiased", counts.astype(float), Q, P, None, False).moments(None)
         inside.append(np.abs(found.mean - truth) <= 1.96 * np.sqrt(found.variance))
         missing += counts[2] == 0
     assert missing > 0.7 * len(people)
@@ -105,7 +101,7 @@ def test_the_gap_is_large_away_from_the_best(monkeypatch: pytest.MonkeyPatch) ->
     p = np.array([0.1, 0.9])
     best = most_likely(counts, Q, p).shares
     truly = counts / 40 @ np.log(best @ Q) - counts / 40 @ np.log(p @ Q)
-    monkeypatch.setattr("priorveil.mechanisms.simplex._ROUNDS", 1)
+    monkeypatch.setattr("priorveil.reading.simplex._ROUNDS", 1)
     stopped = most_likely(counts, Q, p)
     assert stopped.shares == pytest.approx(p) and not stopped.converged
     assert 0.1 < truly <= stopped.gap
@@ -133,11 +129,10 @@ def test_a_flat_likelihood_takes_few_rounds(people: int) -> None:
 
 
 def test_a_search_that_is_cut_short_admits_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priorveil.mechanisms.simplex._ROUNDS", 1)
+    monkeypatch.setattr("priorveil.reading.simplex._ROUNDS", 1)
     Q = np.array([[0.6, 0.4], [0.4, 0.6]])
-    found = reports_moments("mle", np.array([55.0, 45.0]), Q, np.array([0.1, 0.9]), None, False)
-    assert not found.converged and found.rounds == 1
-    assert found.shortfall is not None and found.shortfall > 1e-9
+    minimum = most_likely(np.array([55.0, 45.0]), Q, np.array([0.1, 0.9]))
+    assert not minimum.converged and minimum.rounds == 1 and minimum.gap > 1e-9
     chosen = PLANS["distribution"]
     read = chosen.estimate(chosen.tally(chosen.privatize([0] * 90 + [4] * 10)), "mle")
     assert not read.converged and "stopped early" in str(read)
@@ -240,7 +235,7 @@ def test_domains_of_one_or_two_values(domain: str, notion: pv.LIP | pv.LDP) -> N
 def test_methods_agree_when_reports_say_it_all() -> None:
     Q, P = np.eye(3), np.array([0.5, 0.3, 0.2])
     for method in ("mmse", "unbiased", "mle"):
-        moments = reports_moments(method, np.array([5.0, 3.0, 2.0]), Q, P, None, False)
+        moments = channel_answer(method, np.array([5.0, 3.0, 2.0]), Q, P, None, False).moments(None)
         assert moments.mean == pytest.approx([5, 3, 2]) and moments.variance == pytest.approx(
             [0, 0, 0], abs=1e-6
         )
@@ -611,17 +606,17 @@ def test_statistics_of_many_rows_are_those_of_each(kind: str, method: str) -> No
     """For all rows at once the mean is linear in the histogram, and variances are those of the rows one by one."""
     chosen = pair_plan(kind, "Histogram")
     P, rng = chosen.prior.probabilities, np.random.default_rng(8)
-    counts = chosen.mechanism.accumulate(chosen.privatize(rng.choice(5, 3000, p=P), rng))
+    counts = chosen.reader.count(chosen.privatize(rng.choice(5, 3000, p=P), rng))
     rows = rng.normal(size=(3, 5))
-    if method != "mmse" and not chosen.mechanism.identifies():
+    if method != "mmse" and not chosen.reader.identifies():
         with pytest.raises(NotIdentifiable):
-            chosen.mechanism.answer(method, counts, P, rows, True)
+            chosen.reader.answer(method, counts, P, rows, True)
         return
     for population in (True, False):
-        whole = chosen.mechanism.answer(method, counts, P, None, population)
-        found = chosen.mechanism.answer(method, counts, P, rows, population)
-        each = [chosen.mechanism.answer(method, counts, P, row[None], population) for row in rows]
-        units = chosen.mechanism.answer(method, counts, P, np.eye(5), population)
+        whole = chosen.reader.answer(method, counts, P, None, population)
+        found = chosen.reader.answer(method, counts, P, rows, population)
+        each = [chosen.reader.answer(method, counts, P, row[None], population) for row in rows]
+        units = chosen.reader.answer(method, counts, P, np.eye(5), population)
         assert found.mean == pytest.approx(rows @ whole.mean)
         assert found.variance == pytest.approx(np.concatenate([one.variance for one in each]))
         assert units.variance == pytest.approx(whole.variance, rel=1e-6, abs=1e-6)

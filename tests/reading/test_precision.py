@@ -34,11 +34,11 @@ def test_estimates_have_the_expected_standard_errors(kind: str, query: str) -> N
 def test_expected_counts_read_as_the_prior(kind: str, query: str) -> None:
     plan = pair_plan(kind, query)
     P = plan.reference.probabilities
-    counts = plan.mechanism.expected_counts(P, 300)
-    assert counts.shape == plan.mechanism.counts_shape
-    assert plan.mechanism.reports_in(np.rint(counts)) == pytest.approx(300, abs=len(counts.T))
+    counts = plan.reader.expected_counts(P, 300)
+    assert counts.shape == plan.reader.counts_shape
+    assert plan.reader.people(np.rint(counts)) == pytest.approx(300, abs=len(counts.T))
     for method in ("mmse", "unbiased") if plan.identifiable else ("mmse",):
-        assert plan.mechanism.answer(method, counts, P, None, True).mean == pytest.approx(300 * P, rel=1e-6)
+        assert plan.reader.answer(method, counts, P, None, True).mean == pytest.approx(300 * P, rel=1e-6)
 
 
 def test_an_unbiased_plan_states_points_of_shares() -> None:

@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 import priorveil as pv
-from priorveil.mechanisms import Table
+from priorveil.reading.numbered import TableReader
 
 
 def thread_counts() -> set[int]:
@@ -17,7 +17,7 @@ def thread_counts() -> set[int]:
 def test_designs_and_estimates_use_one_thread_and_leave_the_rest_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen, answer = [], Table.answer
+    seen, answer = [], TableReader.answer
 
     def progress(*_: float) -> None:
         seen.append(thread_counts())
@@ -26,7 +26,7 @@ def test_designs_and_estimates_use_one_thread_and_leave_the_rest_alone(
         seen.append(thread_counts())
         return answer(*arguments)
 
-    monkeypatch.setattr(Table, "answer", answer_and_count)
+    monkeypatch.setattr(TableReader, "answer", answer_and_count)
     with ThreadpoolController().limit(limits=2):
         prior = pv.Prior.zipf(30)
         plan = pv.design(prior, 1.0, pv.Distribution(), method="columns", progress=progress, time_limit=1)

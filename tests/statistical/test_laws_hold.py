@@ -20,6 +20,7 @@ from priorveil.mechanisms import MECHANISMS, Arc, Grouped, Mechanism, Orders, Po
 from priorveil.mechanisms.arc.certificate import fit_line
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.randomness import GeneratorSource, as_source
+from priorveil.reading.readers import reader_of
 from references import count_cells
 
 pytestmark = pytest.mark.statistical
@@ -60,7 +61,7 @@ def counted(mechanism: Mechanism, code: int, rng: np.random.Generator | None) ->
         return counts[counts > 0] if isinstance(mechanism, Subset) else counts
     if isinstance(mechanism, Orders):
         return count_cells(mechanism, reports)
-    counts = mechanism.accumulate(reports)
+    counts = reader_of(mechanism).count(reports)
     return counts[0] if isinstance(mechanism, Arc) else counts
 
 

@@ -11,8 +11,9 @@ import pytest
 
 import priorveil as pv
 from priorveil.designs.cohorts import Cohorts
-from priorveil.mechanisms.estimators import DOUBTFUL
 from priorveil.reading.estimate import Estimate
+from priorveil.reading.prior_check import DOUBTFUL
+from priorveil.reading.readers import reader_of
 
 pytestmark = pytest.mark.statistical
 
@@ -23,8 +24,8 @@ def p_values(
     rng, mechanism = np.random.default_rng(seed), plan.mechanism
     found = []
     for _ in range(surveys):
-        counts = mechanism.accumulate(plan.privatize(rng.choice(len(law), people, p=law), rng))
-        check = mechanism.prior_check(counts, plan.reference.probabilities)
+        counts = reader_of(mechanism).count(plan.privatize(rng.choice(len(law), people, p=law), rng))
+        check = reader_of(mechanism).prior_check(counts, plan.reference.probabilities)
         assert check is not None
         found.append(check.p_value)
     return found
@@ -101,11 +102,15 @@ def test_a_noticeable_change_is_noticed(method: str, query: pv.Query) -> None:
             law = P.copy()
             law[rng.choice(values, 2, replace=False)] += [share, -share]
             codes = rng.choice(values, people, p=law)
-            check = mechanism.prior_check(mechanism.accumulate(plan.privatize(codes, rng)), P)
+            check = reader_of(mechanism).prior_check(
+                reader_of(mechanism).count(plan.privatize(codes, rng)), P
+            )
             fired.append(check is not None and check.p_value < DOUBTFUL)
         return float(np.mean(fired))
 
-    check = mechanism.prior_check(mechanism.accumulate(plan.privatize(np.arange(people) % values, rng)), P)
+    check = reader_of(mechanism).prior_check(
+        reader_of(mechanism).count(plan.privatize(np.arange(people) % values, rng)), P
+    )
     assert check is not None and check.noticeable_change is not None
     assert 0.75 < noticed(check.noticeable_change) < 0.995
     assert noticed(check.noticeable_change / 3) < 0.2

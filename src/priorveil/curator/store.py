@@ -32,6 +32,7 @@ from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
+from priorveil.reading.readers import reader_of
 from priorveil.reading.tally import Tally
 
 SCHEMA_VERSION = 3
@@ -210,7 +211,7 @@ class Store(ABC):
 
     async def tallies(self, campaign: Campaign) -> dict[str, Tally]:
         """The stored tally of each plan."""
-        shapes = {id: plan.mechanism.counts_shape for id, plan in campaign.plans.items()}
+        shapes = {id: plan.reader.counts_shape for id, plan in campaign.plans.items()}
         cells = {id: np.zeros(1 + int(np.prod(shape)), np.int64) for id, shape in shapes.items()}
         for id, cell, count in await self._fetch(_TALLIES, campaign.id):
             cells[id][cell] = count
@@ -293,7 +294,7 @@ def token_digest(token: str) -> bytes:
 def count_words(mechanism: Mechanism, words: bytes) -> str:
     """Count packed reports: the cells of their tally as a JSON object."""
     reports = unpack_reports(mechanism, words)
-    return cells_as_json(mechanism.accumulate(reports), len(reports))
+    return cells_as_json(reader_of(mechanism).count(reports), len(reports))
 
 
 def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:

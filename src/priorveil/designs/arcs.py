@@ -37,11 +37,12 @@ from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.mechanisms import Arc, Orders
 from priorveil.mechanisms.arc.batch import PLACES, ArcBatch, fit_batch, row_windows
+from priorveil.mechanisms.arc.cells import squared_overlap
 from priorveil.mechanisms.arc.certificate import fit_line
-from priorveil.mechanisms.arc.counting import squared_overlap
 from priorveil.plans import Plan
 from priorveil.priors import Budget
 from priorveil.priors.budget import window_mass
+from priorveil.reading.order_information import information_of
 
 ARC_KINDS = ("histogram", "sum")  # the queries that arcs in one order are for
 _MOST_ORDERS = 1 << 14
@@ -92,13 +93,14 @@ def _orders_plan(problem: Problem) -> Plan:
     own = owners(problem.P, problem.budget)
     weights = np.array(prior.weights, dtype=object)
     pool = Orders.fit(weights, own, order_count(len(prior)), lo or exp_above(-1000.0), hi)
-    if not pool.identifies():
+    information = information_of(pool)
+    if not information.is_invertible:
         raise Infeasible("the pool of orders does not identify the distribution", Hint("method", "columns"))
     why = (
         f"arcs on a circle in {pool.count:,} public orders, one drawn for each report; "
         f"{len(own)} likely values have a report of their own"
     )
-    return problem.certified_plan(pool, pool.variance(problem.query.centred_rows(prior)), "arc", why)
+    return problem.certified_plan(pool, information.variance(problem.query.centred_rows(prior)), "arc", why)
 
 
 def order_count(size: int) -> int:

@@ -24,7 +24,6 @@ from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, Invalid
 from priorveil.information import histogram_bound
 from priorveil.mechanisms.arc.batch import posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
-from priorveil.mechanisms.estimators import PriorCheck, mean_check
 from priorveil.mechanisms.interface import integer_column
 from priorveil.mechanisms.randomness import Source, as_source, word_blocks
 from priorveil.notions import LIP
@@ -34,6 +33,7 @@ from priorveil.priors import Budget, Label, Prior
 from priorveil.queries import Histogram, Query
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.prior_check import PriorCheck, mean_check
 from priorveil.reading.tally import numbers_per_report
 from priorveil.reading.wording import ASSUMES, CHANGES_BY_ROW, WEIGHTED
 

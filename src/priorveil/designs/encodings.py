@@ -32,7 +32,7 @@ from priorveil.designs.limits import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible
 from priorveil.information import gain_share
-from priorveil.mechanisms.bit_estimators import ones_noise, subset_law
+from priorveil.mechanisms.bit_law import subset_law
 from priorveil.mechanisms.bit_reports import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.randomness import Words
@@ -41,6 +41,8 @@ from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
 from priorveil.queries import Query
+from priorveil.reading.bit_forms import ones_noise
+from priorveil.reading.readers import reader_of
 
 _MOST_ODDS = Fraction(1 << 40)  # with larger odds a report is practically the value itself
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
@@ -83,7 +85,7 @@ def _require_fits(problem: Problem, method: str) -> None:
 
 
 def _error(mechanism: Unary | Subset, query: Query, prior: Prior) -> float:
-    found = mechanism.error(query, prior)
+    found = reader_of(mechanism).error(query, prior)
     if found is None:
         message = f"the method {mechanism.kind} does not know its error for {query.kind.capitalize()}"
         raise Infeasible(message, Hint("method", "columns"))

@@ -15,7 +15,7 @@ bits of the first (the size of the pool is a power of two), the second goes to t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -27,8 +27,7 @@ from priorveil.arrays import Array, Ints, own_integers
 from priorveil.certify import TOTAL, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import interface, kernels
-from priorveil.mechanisms.estimators import not_identifiable
-from priorveil.mechanisms.interface import MOST_ENTRIES, MOST_MEASURED, NumberedReports
+from priorveil.mechanisms.interface import MOST_MEASURED, NumberedReports
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Cone, Known, Secrets
@@ -151,7 +150,7 @@ class PooledHash(NumberedReports):
         """How many different reports there are."""
         return int(self.seeds.size) * self.groups_per_seed
 
-    def assignments(self, part: slice = slice(None)) -> Ints:
+    def assignments(self, part: slice | Ints = slice(None)) -> Ints:
         """The group of every value under every seed, (seeds, values), or under some of the seeds."""
         bins = bins_of(self.seeds[part, None], np.arange(self.size), self.bins)
         return np.take_along_axis(self.groups[part], bins, axis=1)
@@ -169,7 +168,7 @@ class PooledHash(NumberedReports):
     def matrix(self) -> Array:
         """The channel `Q[x, report]` in floats: values times reports; raises `TooLarge` when huge."""
         interface.require_writable(self.size, self.outputs)
-        return np.hstack([block for _, block in self._parts()])
+        return np.hstack([block for _, block in self.channel_parts()])
 
     @property
     def leakage_matrix(self) -> tuple[Array, None]:
@@ -177,15 +176,14 @@ class PooledHash(NumberedReports):
         interface.require_writable(self.size, self.outputs, MOST_MEASURED)
         return self.matrix, None
 
-    def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:
-        """The channel in parts: a few seeds at a time for posteriors, all at once for methods that invert it."""
-        if method == "mmse":
-            return self._parts()
-        if self._large:
-            raise not_identifiable()
-        return super().blocks(method)
+    def columns(self, reports: Ints) -> Array:
+        """The columns of the channel for some of the reports, a row for each."""
+        index, y = np.divmod(reports, self.groups_per_seed)
+        weights = self.tables[index[:, None], self.assignments(index), y[:, None]]
+        return weights / (float(TOTAL) * self.seeds.size)
 
-    def _parts(self) -> Iterator[tuple[slice, Array]]:
+    def channel_parts(self) -> Iterator[tuple[slice, Array]]:
+        """The channel a few seeds at a time: which reports, and their columns."""
         step = max(1, _BLOCK // (self.size * self.groups_per_seed))
         for first in range(0, self.seeds.size, step):
             part = slice(first, min(first + step, self.seeds.size))
@@ -195,16 +193,7 @@ class PooledHash(NumberedReports):
 
     def law(self, p: Array) -> Array:
         """`p @ matrix`."""
-        return np.concatenate([p @ block for _, block in self._parts()], axis=-1)
-
-    def identifies(self) -> bool:
-        """Whether the rows of the channel are independent; not if there are too many values to invert it."""
-        return not self._large and super().identifies()
-
-    @property
-    def _large(self) -> bool:
-        """Whether there are fewer reports than values, or more entries than are written out."""
-        return self.outputs < self.size or self.size * self.outputs > MOST_ENTRIES
+        return np.concatenate([p @ block for _, block in self.channel_parts()], axis=-1)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes over all seeds: the seed is public, so each seed is a channel of its own."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,23 +13,17 @@ from priorveil.arrays import Array, Ints, Mask
 from priorveil.certify import Certificate, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
-from priorveil.information import identifiable
-from priorveil.mechanisms import estimators, kernels
-from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows
 from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
 from priorveil.notions import Cone, Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Prior
-from priorveil.queries import Query
 
 MOST_ENTRIES = 1 << 24  # of an implicit channel that is written out
 MOST_MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
 MEASURE_WITHOUT = Hint("plan.levels", purpose="to measure it")
-_QUICK = 1 << 22  # entries of a channel whose error takes less than a second
-_QUICK_WORK = 1 << 28  # multiplications, where the error is that of learning a distribution
 
 
 class Mechanism(ABC):
-    """A sampler in integers, its exact certificate, and the counting and reading of its reports.
+    """A sampler in integers, and its exact certificate. `reading` has what a curator does with its reports.
 
     `kind` is its name in a plan's file.
     """
@@ -114,30 +105,9 @@ class Mechanism(ABC):
             return "this mechanism never makes it"
         return f"this mechanism reports 0 to {self.outputs - 1}"
 
-    @abstractmethod
-    def accumulate(self, reports: npt.ArrayLike) -> Ints:
-        """The reports added up, in integers; the arrays of parts add up to the array of the whole."""
-
-    @abstractmethod
-    def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
-        """The same in floats, with every report counted as often as its weight says."""
-
-    def reports_in(self, counts: Counts) -> int:
-        """How many reports an array of `accumulate` counts: its first entry, if not stated otherwise."""
-        return int(counts[0])
-
     def new_reports(self, count: int = 0) -> npt.NDArray[Any]:
         """An empty array for this many reports."""
         return np.empty((count, self.width), WORD) if self.width else np.empty(count, np.int64)
-
-    @cached_property
-    def counts_shape(self) -> tuple[int, ...]:
-        """The shape of what `accumulate` gives."""
-        return self.accumulate(self.new_reports()).shape
-
-    @abstractmethod
-    def expected_counts(self, prior: Array, people: int) -> Array:
-        """What `accumulate` gives on average for this many people who follow the prior, as far as `answer` uses it."""
 
     @abstractmethod
     def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
@@ -152,34 +122,6 @@ class Mechanism(ABC):
         return leakage(Channel(matrix, prior.labels, reports), prior, secret)
 
     @abstractmethod
-    def identifies(self) -> bool:
-        """Whether reports alone determine the distribution."""
-
-    @abstractmethod
-    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior; None if reports are too few, or carry no information."""
-
-    @abstractmethod
-    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None, by `mmse`, `unbiased` or `mle`.
-
-        `counts` are those of `accumulate` or of `weigh`; for the latter, see `Reading.moments`. A fourth method,
-        `balanced`, is the unbiased answer on which the intervals of mle rest: its histogram adds up to the reports.
-        """
-
-    def adds_up(self, method: str, prior: Array) -> bool:
-        """Whether the histogram of `answer` adds up to the reports, and its covariance agrees with that."""
-        return True
-
-    @abstractmethod
-    def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
-        """The covariance of the statistics that `answer` gives, for arguments that `answer` accepts."""
-
-    @abstractmethod
-    def error(self, query: Query, prior: Prior) -> float | None:
-        """The expected error per person under the prior; None where it would take long to compute."""
-
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The integers as JSON."""
 
@@ -190,72 +132,20 @@ class Mechanism(ABC):
 
 
 class NumberedReports(Mechanism):
-    """A mechanism whose reports are the numbers `0 .. outputs - 1`, and whose tally counts each of them."""
+    """A mechanism whose reports are the numbers `0 .. outputs - 1`."""
 
     @property
     @abstractmethod
     def outputs(self) -> int:
         """How many different reports there are."""
 
-    def accumulate(self, reports: npt.ArrayLike) -> Ints:
-        """How often each report came."""
-        if "numba" not in sys.modules:  # the compiled count saves too little to load it
-            return np.bincount(self.check_reports(reports), minlength=self.outputs)
-        column, counts = self.report_array(reports), np.zeros(self.outputs, np.int64)
-        kernels.count_numbers(column, counts, work=column.size)
-        if counts.sum() < column.size:
-            self.check_reports(reports)
-        return counts
-
-    def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
-        """The sum of the weights of each report."""
-        return np.bincount(self.check_reports(reports), weights, self.outputs).astype(np.float64)
-
-    def reports_in(self, counts: Counts) -> int:
-        """The sum of the counts."""
-        return int(counts.sum())
-
-    def expected_counts(self, prior: Array, people: int) -> Array:
-        """How often each report comes on average."""
-        return people * self.law(prior)
-
     def law(self, p: Array) -> Array:
         """`p @ matrix`: the law of the reports when the values follow `p`, or each row of it."""
         return np.asarray(p @ self.matrix)
 
-    def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:
-        """The channel in parts whose reports are read one after the other: which reports, and their columns."""
-        return [(slice(None), self.matrix)]
-
-    def identifies(self) -> bool:
-        """Whether the rows of the channel are independent."""
-        return identifiable(self.matrix)
-
-    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior."""
-        return estimators.cells_check(
-            counts.astype(np.float64), self.law(estimators.split_prior(prior, len(counts)))
-        )
-
-    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None."""
-        n, others = counts.astype(np.float64), (prior, rows, population)
-        parts = [estimators.reports_moments(method, n[part], Q, *others) for part, Q in self.blocks(method)]
-        mean, variance = np.sum([(part.mean, part.variance) for part in parts], axis=0)
-        return replace(parts[0], mean=mean, variance=variance)
-
-    def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
-        """The covariance of the statistics, from the scores of the reports."""
-        n, others = counts.astype(np.float64), (prior, rows, population)
-        parts = [estimators.reports_answer(method, n[part], Q, *others) for part, Q in self.blocks(method)]
-        return np.asarray(np.sum([part.covariance(rows) for part in parts], axis=0))
-
-    def error(self, query: Query, prior: Prior) -> float | None:
-        """The expected error per person of the channel, unless the channel is large."""
-        entries = len(prior) * self.outputs
-        if entries > _QUICK or (query.unbiased and entries * len(prior) > _QUICK_WORK):
-            return None
-        return query.error(Channel(self.matrix, prior.labels), prior)
+    def columns(self, reports: Ints) -> Array:
+        """The columns of the channel for some of the reports, a row for each."""
+        return np.asarray(self.matrix.T[reports])
 
 
 def require_writable(values: int, reports: int, most: int | None = None) -> None:

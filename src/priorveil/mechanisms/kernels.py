@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array, Ints
+from priorveil.arrays import Ints
 from priorveil.mechanisms.randomness import Words
 
 Loop = Callable[..., None]
@@ -122,19 +122,6 @@ def scan_shared(rows: Ints, words: Words, own: Word, guide: Guide, reports: Ints
         reports[i] = x if is_own else y
 
 
-def _count_numbers(numbers: Ints, counts: Ints) -> None:
-    known = (numbers >= 0) & (numbers < counts.size)
-    counts += np.bincount(numbers if known.all() else numbers[known], minlength=counts.size)
-
-
-@with_twin(_count_numbers)
-def count_numbers(numbers: Ints, counts: Ints) -> None:
-    """Add to `counts[n]` how often the number n came; numbers without a count are ignored."""
-    for i in range(numbers.size):
-        if 0 <= numbers[i] < counts.size:
-            counts[numbers[i]] += 1
-
-
 # -- unary encoding ----------------------------------------------------------------------------------------
 
 
@@ -232,73 +219,6 @@ def draw_subsets(codes: Ints, words: Words, keep: Word, bounds: Words, last: Wor
                 reports[i, first >> 6] |= one << np.uint64(first & 63)
 
 
-def _transpose(halves: Words32, columns: Words32) -> None:
-    columns[:] = halves.T
-
-
-@with_twin(_transpose)
-def transpose(halves: Words32, columns: Words32) -> None:
-    """Put the columns of `halves`, which has a row for each report, into the rows of `columns`."""
-    for i in range(halves.shape[0]):
-        for column in range(halves.shape[1]):
-            columns[column, i] = halves[i, column]
-
-
-def _bytes_of(halves: Words32) -> Iterator[Words32]:
-    return (column >> np.uint32(8 * k) & np.uint32(255) for column in halves for k in range(4))
-
-
-def _score_reports(halves: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
-    scores[:] = 0
-    for byte, by_byte in zip(_bytes_of(halves), masses.reshape(-1, 256), strict=False):
-        scores += by_byte[byte]
-    scores[:] = np.rint(scale / (1.0 + slope * scores))
-
-
-@with_twin(_score_reports)
-def score_reports(halves: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
-    """`scores[i]` = `scale / (1 + slope * m)`, rounded, `m` the mass of the set bits of report `i`.
-
-    `halves[:, i]` are the half words of report `i`; `masses[256 * place + byte]` is the mass of the bits of a byte.
-    Going through one half word of all reports before the next keeps the part of the table that is in use close to
-    the processor.
-    """
-    low, byte, step, first = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(0)
-    scores[:] = 0
-    for column in range(halves.shape[0]):
-        for i in range(scores.size):
-            half, place, mass = np.uint64(halves[column, i]), first, np.int64(0)
-            for _ in range(4):
-                mass += masses[place + (half & low)]
-                half >>= byte
-                place += step
-            scores[i] += mass
-        first += np.uint64(1024)
-    for i in range(scores.size):
-        scores[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(scores[i]))))
-
-
-def _add_by_byte(halves: Words32, one: int, scores: Ints, sums: Ints) -> None:
-    # bincount adds scores in floats, which is exact for as few reports as share a 64-bit sum.
-    for byte, by_byte in zip(_bytes_of(halves), sums.reshape(-1, 256), strict=False):
-        by_byte += one * np.bincount(byte, minlength=256)
-        by_byte += np.bincount(byte, scores, 256).astype(np.int64)
-
-
-@with_twin(_add_by_byte)
-def add_by_byte(halves: Words32, one: int, scores: Ints, sums: Ints) -> None:
-    """Add `one + scores[i]` to `sums[256 * place + byte]` for each byte of report `i`; see `score_reports`."""
-    low, byte, step, first = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(0)
-    for column in range(halves.shape[0]):
-        for i in range(scores.size):
-            half, place, more = np.uint64(halves[column, i]), first, one + scores[i]
-            for _ in range(4):
-                sums[place + (half & low)] += more
-                half >>= byte
-                place += step
-        first += np.uint64(1024)
-
-
 # -- hashing -----------------------------------------------------------------------------------------------
 
 STEP = 0x9E3779B97F4A7C15
@@ -335,47 +255,6 @@ def hash_values(seeds: Words, values: Ints, bins: int, hashed: Ints) -> None:
         b = (b ^ (b >> np.uint64(27))) * second
         place = (a ^ (a >> np.uint64(31))) * np.uint64(values[i]) + (b ^ (b >> np.uint64(31)))
         hashed[i] = np.int64(((place >> np.uint64(32)) * np.uint64(bins)) >> np.uint64(32))
-
-
-# -- arcs --------------------------------------------------------------------------------------------------
-
-# A tally of arcs has the sums of this many low bits of the reports, and of the rest.
-LIMB = 21
-LOW = (1 << LIMB) - 1
-
-
-def _count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, tally: Ints) -> None:
-    # Sorted in blocks that stay in the cache.
-    for first in range(0, len(reports), 1 << 17):
-        ordered = np.sort(reports[first : first + (1 << 17)])
-        until = np.searchsorted(ordered, base, side="left")
-        counts = np.diff(until, append=len(ordered))
-        filled = np.flatnonzero(counts)
-        tally[:, 0] += counts
-        tally[filled, 1] += np.add.reduceat(ordered & LOW, until[filled])
-        tally[filled, 2] += np.add.reduceat(ordered >> LIMB, until[filled])
-
-
-@with_twin(_count_cells)
-def count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, tally: Ints) -> None:
-    """Add to row `c` of `tally` the reports of column `c`, and the sums of their low and of their high bits.
-
-    Column `c` begins at report `base[c]`. The guide gives the range of columns of a report's leading bits, and a
-    search finds the one.
-    """
-    for i in range(reports.size):
-        y = reports[i]
-        bucket = y >> shift
-        low, high = guide[bucket], guide[bucket + 1]
-        while low < high:
-            middle = (low + high + 1) >> 1
-            if base[middle] <= y:
-                low = middle
-            else:
-                high = middle - 1
-        tally[low, 0] += 1
-        tally[low, 1] += y & LOW
-        tally[low, 2] += y >> LIMB
 
 
 # -- arcs in many orders -----------------------------------------------------------------------------------
@@ -416,83 +295,3 @@ def add_segments(keys: Ints, seeds: Ints, multipliers: Ints, prime: int, lengths
             at -= prime if at >= prime else 0
             total += lengths[seed, rank] if at < key else 0
         begins[i] = total
-
-
-def _add_smoothed(
-    steps: Ints, seeds: Ints, prime: int, lengths: Array, density: Array, window: float, sums: Array
-) -> None:
-    for i in range(steps.size):
-        ranks = walk_ranks(steps[i : i + 1], prime, lengths.shape[1])[0]
-        h, c = lengths[seeds[i], ranks], density[seeds[i], ranks]
-        ends, once, twice, thrice = np.zeros((4, h.size + 1))
-        ends[1:], once[1:] = np.cumsum(h), np.cumsum(h * c)
-        twice[1:] = np.cumsum(h * (once[:-1] + h * c / 2))
-        thrice[1:] = np.cumsum(h * (twice[:-1] + h * (once[:-1] / 2 + h * c / 6)))
-        around = ends[-1]
-        # Without their means, the integrals go round the circle too.
-        a = twice[-1] / around
-        b = thrice[-1] / around - a * around / 2
-        thrice -= ends * (a * ends / 2 + b)
-        twice -= a * ends + b
-        once -= a
-        smooth = -2 * thrice
-        for moved in ((ends + window) % around, (ends - window) % around):
-            at = np.clip(np.searchsorted(ends, moved, side="right") - 1, 0, h.size - 1)
-            t = moved - ends[at]
-            smooth += thrice[at] + t * (twice[at] + t * (once[at] / 2 + t * c[at] / 6))
-        sums[seeds[i], ranks] += np.diff(smooth)
-
-
-@with_twin(_add_smoothed)
-def add_smoothed(
-    steps: Ints, seeds: Ints, prime: int, lengths: Array, density: Array, window: float, sums: Array
-) -> None:
-    """Add to `sums`, for every order, the integral over each arc of a density convolved with `max(0, window - |t|)`.
-
-    The density is constant on an arc, with integral zero around the circle. The twin takes second differences of its
-    third integral, at distance `window`. The loop moves a window around the circle instead: its mass is linear between
-    the places where it loses or gains an arc, and `twice` is the second integral of that.
-    """
-    n = lengths.shape[1]
-    ends, lost, gained = np.zeros(n + 2), np.zeros(n + 1), np.zeros(n + 1)
-    height, at_rank = np.zeros(n + 1), np.zeros(n, np.int64)
-    none, one, turn = np.uint64(0), np.uint64(1), np.uint64(n)
-    for i in range(steps.size):
-        seed, step, rank, count = seeds[i], steps[i], 0, 0
-        for _ in range(prime - 1):
-            rank += step
-            rank -= prime if rank >= prime else 0
-            if rank <= n:
-                at_rank[count], height[count] = rank - 1, density[seed, rank - 1]
-                ends[count + 1] = ends[count] + lengths[seed, rank - 1]
-                count += 1
-        around = float(ends[n])
-        ends[n + 1] = 2 * around
-        begun, mass = 0, 0.0
-        while begun < n - 1 and ends[begun + 1] <= window:
-            mass += height[begun] * (ends[begun + 1] - ends[begun])
-            begun += 1
-        mass += height[begun] * (window - ends[begun])
-        reach, place, once, twice = window, 0.0, 0.0, 0.0
-        first, last = none, np.uint64(begun)  # unsigned: a signed index is tested for being negative
-        for _ in range(2 * n):
-            loses = ends[first + one] <= ends[last + one] - reach
-            there = ends[first + one] if loses else ends[last + one] - reach
-            t, slope = there - place, height[last] - height[first]
-            twice += t * (once + t * (mass / 2 + t * slope / 6))
-            once += t * (mass + t * slope / 2)
-            mass += t * slope
-            place = there
-            if loses:
-                first += one
-                lost[first] = twice
-            else:
-                last += one
-                gained[last] = twice
-            if last == turn:
-                last, reach = none, reach - around
-        gained[0] = gained[n]
-        for j in range(begun + 1):  # these were gained a turn later
-            gained[j] -= twice
-        for j in range(n):
-            sums[seed, at_rank[j]] += lost[j + 1] - lost[j] - gained[j + 1] + gained[j]

@@ -27,17 +27,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array, Ints
+from priorveil.arrays import Ints
 from priorveil.certify import TOTAL
 from priorveil.errors import Hint, Infeasible, InvalidInput
-from priorveil.mechanisms import bit_estimators, kernels
-from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw
+from priorveil.mechanisms import kernels
+from priorveil.mechanisms.bit_law import BitLaw, subset_law
 from priorveil.mechanisms.bit_reports import BitReports
-from priorveil.mechanisms.estimators import LinearAnswer
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Known
-
-MOST_SCORED = 1_000  # values up to which reports are read by their scores; the information is a dense matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +73,7 @@ class Subset(BitReports):
     @cached_property
     def law(self) -> BitLaw:
         """The law of a report in floats."""
-        return bit_estimators.subset_law(float(self.odds), self.size, self.subset_size)
+        return subset_law(float(self.odds), self.size, self.subset_size)
 
     @cached_property
     def _draw_bounds(self) -> tuple[Words, Words]:
@@ -98,34 +95,6 @@ class Subset(BitReports):
     def allowed_reports(self) -> str:
         """Which bits may be set, in words."""
         return f"exactly {self.subset_size} of the first {self.size} bits have to be set"
-
-    @cached_property
-    def uses_scores(self) -> bool:
-        """Whether estimates use the scores; otherwise they use the counts of ones, which then say nearly the same."""
-        return 1 < self.subset_size < self.size - 1 and self.size <= MOST_SCORED and bool(np.ptp(self.masses))
-
-    @cached_property
-    def _inverse(self) -> Array:
-        information = bit_estimators.subset_information(self.law, self.scoring_prior)
-        return np.asarray(np.linalg.inv(information), dtype=np.float64)
-
-    @property
-    def reads_whole_reports(self) -> bool:
-        """Whether there are few enough values to compute the expected error of posteriors."""
-        return self.size <= MOST_SCORED
-
-    def unbiased_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
-        """The answer from the scores, or from the counts of ones."""
-        if self.uses_scores:
-            own, inverse = self.scoring_prior, self._inverse
-            return bit_estimators.scored_answer(self.law, counts, own, inverse, population)
-        return super().unbiased_answer(counts, prior, population)
-
-    def learning_error(self, P: Array) -> float:
-        """N times the variance of the unbiased distribution, summed over the values."""
-        if not self.uses_scores:
-            return super().learning_error(P)
-        return float(np.trace(np.linalg.inv(bit_estimators.subset_information(self.law, P))) - P @ P)
 
     def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
         """Those of the rarest and of the commonest values, for one prior or a finite set of priors."""

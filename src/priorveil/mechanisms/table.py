@@ -14,7 +14,7 @@ posterior is in proportion to the prior, and reports never identify the distribu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -25,7 +25,6 @@ from priorveil.arrays import Array, Ints, own_integers
 from priorveil.certify import TOTAL, Certificate, Lifts, lifts
 from priorveil.errors import InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, not_identifiable
 from priorveil.mechanisms.interface import NumberedReports, require_writable, single_prior
 from priorveil.mechanisms.kernels import Guide
 from priorveil.mechanisms.randomness import Words
@@ -71,6 +70,10 @@ class Table(NumberedReports):
     def matrix(self) -> Array:
         """The channel `Q[x, y] = Pr(y | x)` in floats."""
         return self.weights / float(TOTAL)
+
+    def columns(self, reports: Ints) -> Array:
+        """The columns of the channel for some of the reports, a row for each."""
+        return self.weights.T[reports] / float(TOTAL)
 
     @cached_property
     def _thresholds(self) -> Words:
@@ -225,38 +228,13 @@ class Grouped(NumberedReports):
             sums[row] += weight
         return Prior.from_counts(sums)
 
-    def identifies(self) -> bool:
-        """Only if no two values share a row."""
-        return self.size == self.table.size and self.table.identifies()
-
     def law(self, p: Array) -> Array:
         """`p @ matrix`, from the masses of the groups."""
         return np.asarray(np.bincount(self.rows, p) @ self.table.matrix)
 
-    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior, in the directions that groups can tell apart."""
-        return self.table.prior_check(counts, np.bincount(self.rows, prior).astype(np.float64))
-
-    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None.
-
-        Other methods than posteriors need statistics that do not tell the values of a group apart.
-        """
-        if method == "mmse":
-            return super().answer(method, counts, prior, rows, population)
-        mass, (_, first) = np.bincount(self.rows, prior), np.unique(self.rows, return_index=True)
-        if rows is None:
-            raise not_identifiable(np.flatnonzero(np.bincount(self.rows)[self.rows] > 1).tolist())
-        if (lost := (rows != rows[:, first][:, self.rows]).any(axis=1)).any():
-            raise not_identifiable(np.flatnonzero(lost).tolist())
-        return self.table.answer(method, counts, mass.astype(np.float64), rows[:, first], population)
-
-    def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:
-        """The channel in parts: for posteriors column by column, since there are many values and few reports."""
-        if method != "mmse":
-            return super().blocks(method)
-        Q = self.table.matrix
-        return ((slice(y, y + 1), Q[self.rows, y : y + 1]) for y in range(self.outputs))
+    def columns(self, reports: Ints) -> Array:
+        """The columns of the channel for some of the reports, a row for each."""
+        return self.table.columns(reports)[:, self.rows]
 
     def parameters(self) -> dict[str, Any]:
         """The row of each value, and the table."""

@@ -23,13 +23,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from priorveil.arrays import Array, Ints
+from priorveil.arrays import Ints
 from priorveil.certify import TOTAL
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, balanced_answer, unary_law
+from priorveil.mechanisms.bit_law import BitLaw, unary_law
 from priorveil.mechanisms.bit_reports import BitReports
-from priorveil.mechanisms.estimators import LinearAnswer
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Known
 from priorveil.priors import Prior
@@ -86,14 +85,6 @@ class Unary(BitReports):
         """Fill `reports` for valid codes."""
         coins = self.noise, self.noise_bits, np.uint64(TOTAL - self.drop), np.uint64(self._tail)
         kernels.flip_bits(codes, words, *coins, reports, work=total * self.draws_per_report)
-
-    def adds_up(self, method: str, prior: Array) -> bool:
-        """Not for method unbiased: the numbers of set bits differ."""
-        return method != "unbiased" and super().adds_up(method, prior)
-
-    def balanced_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
-        """The counts of ones, less their excess over the reports."""
-        return balanced_answer(self.law, counts, prior, population)
 
     def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
         """Those of the rarest value, and of all others; for a set of priors, of the rarest anywhere in the set."""

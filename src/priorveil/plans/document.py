@@ -188,7 +188,7 @@ def _prove_errors(plan: Plan) -> None:
 
     if not near(plan.no_report, plan.query.no_report(plan.prior)):
         raise PlanError("no_report", "it is not the error of the prior alone")
-    error = plan.mechanism.error(plan.query, plan.prior)
+    error = plan.reader.error(plan.query, plan.prior)
     if error is not None and not near(plan.expected_mse, error):
         raise PlanError("expected_mse", "it is not the error that the mechanism has")
     if plan.secret is None and plan.notion.implies_lip:

@@ -25,9 +25,7 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge
 from priorveil.information import gain_share
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.estimators import Moments, normal_width, not_identifiable
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.mechanisms.simplex import expected_gain
 from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.plans import wording
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
@@ -35,7 +33,11 @@ from priorveil.plans.values import Column, codes_of, is_single
 from priorveil.priors import Budget, Label, Prior
 from priorveil.queries import Query
 from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.moments import Moments, normal_width, not_identifiable
 from priorveil.reading.precision import Precision
+from priorveil.reading.reader import Reader
+from priorveil.reading.readers import reader_of
+from priorveil.reading.simplex import expected_gain
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.reading.threads import single_thread
@@ -79,6 +81,11 @@ class Plan:
         return self.prior.centre
 
     @cached_property
+    def reader(self) -> Reader[Any]:
+        """What counts and reads the reports of this plan."""
+        return reader_of(self.mechanism)
+
+    @cached_property
     def channel(self) -> Channel:
         """The sampled channel as a matrix; `TooLarge` where it is implicit and huge.
 
@@ -116,7 +123,7 @@ class Plan:
     @cached_property
     def identifiable(self) -> bool:
         """Whether reports alone determine the distribution. Where not, estimates lean on the prior."""
-        return self.mechanism.identifies()
+        return self.reader.identifies()
 
     @cached_property
     def precision(self) -> Precision:
@@ -177,13 +184,13 @@ class Plan:
         `foreign="count"` it is left out and counted.
         """
         kept, selected, refused = select_reports(self.mechanism, reports, foreign)
-        counts, weighted = self.mechanism.accumulate(kept), None
+        counts, weighted = self.reader.count(kept), None
         if offsets is not None and not self.query.takes_offsets:
             raise InvalidInput("offsets", NOT_SHOWN, f"offsets belong to a Sum, not to {self.query!r}")
         if weights is not None or offsets is not None:
             c = numbers_per_report("weights", 1.0 if weights is None else weights, selected)
             b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, selected)
-            weighted = Weighted.of(self.mechanism, kept, c, b)
+            weighted = Weighted.of(self.reader, kept, c, b)
         return Tally(self.id, counts, len(kept), refused, weighted)
 
     # -- read ----------------------------------------------------------------------------------------------
@@ -206,8 +213,8 @@ class Plan:
             raise InvalidInput("tally", NOT_SHOWN, advice)
         if tally.plan != self.id:
             raise InvalidInput("tally", tally.plan, f"it belongs to another plan than {self.id}")
-        fits = tally.counts.shape == self.mechanism.counts_shape
-        if not fits or self.mechanism.reports_in(tally.counts) != tally.reports:
+        fits = tally.counts.shape == self.reader.counts_shape
+        if not fits or int(self.reader.people(tally.counts)) != tally.reports:
             raise InvalidInput("tally", tally, "its counts are not those of this plan's reports")
         known = self.reference if prior is None else Prior.of(prior)
         if len(known) != len(self.labels):
@@ -217,11 +224,11 @@ class Plan:
         aligned, weighted = known.align_to(self.labels), tally.weighted
         if aligned.labels != self.labels:  # it came without names
             aligned = Prior.from_counts(aligned.weights, self.labels)
-        known_total = rows is not None or self.mechanism.adds_up(method, aligned.probabilities)
+        known_total = rows is not None or self.reader.adds_up(method, aligned.probabilities)
         unbiased, offset = self.query.unbiased, weighted.offset if weighted else 0.0
         determined = unbiased or self.identifiable
         reading = Reading(
-            self.mechanism, method, tally, aligned, unbiased, rows, labels, known_total, determined
+            self.reader, method, tally, aligned, unbiased, rows, labels, known_total, determined
         )
         try:
             moments = reading.moments(rows).plus(offset)
@@ -229,7 +236,7 @@ class Plan:
             named = [labels[row] for row in error.statistics]
             kind = "counts of" if rows is None else "statistic" if len(named) == 1 else "statistics"
             raise not_identifiable(named, kind) from None
-        check = self.mechanism.prior_check(tally.counts, aligned.probabilities)
+        check = self.reader.prior_check(tally.counts, aligned.probabilities)
         return Estimate(
             values=moments.mean,
             std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
@@ -270,8 +277,8 @@ class Plan:
         if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
             raise InvalidInput("people", people, "give the number of people, one or more")
         P, rows = self.reference.probabilities, self.query.centred_rows(self.reference)
-        expected = self.mechanism.expected_counts(P, people)
-        variance = self.mechanism.answer(method, expected, P, rows, population).variance
+        expected = self.reader.expected_counts(P, people)
+        variance = self.reader.answer(method, expected, P, rows, population).variance
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
 
     def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> Precision:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import chain
 
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.mechanisms.estimators import sum_moments
 from priorveil.queries import LabelledRows, require_same_statistics
 from priorveil.reading.estimate import Estimate, largest_known, with_moments
+from priorveil.reading.moments import sum_moments
 
 
 def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:

@@ -24,12 +24,12 @@ import numpy as np
 
 from priorveil.arrays import Array, Ints
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.mechanisms.estimators import Moments, apply_rows, normal_width, not_identifiable, sum_moments
-from priorveil.mechanisms.simplex import nearest_shares
 from priorveil.priors import AttributeLabels, Label
 from priorveil.priors.labels import label_positions, named_levels
 from priorveil.reading import wording
 from priorveil.reading.label_weights import LabelWeights, weights_of
+from priorveil.reading.moments import Moments, apply_rows, normal_width, not_identifiable, sum_moments
+from priorveil.reading.simplex import nearest_shares
 from priorveil.reading.statistics import Statistic, quantile_of, ratio_of
 from priorveil.reading.tally_reading import Reading
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
-from priorveil.mechanisms.estimators import normal_width
+from priorveil.reading.moments import normal_width
 
 Ends = tuple[float, float]
 

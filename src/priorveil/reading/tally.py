@@ -11,11 +11,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array, Mask
+from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput, plural
 from priorveil.mechanisms import Mechanism
-
-Counts = npt.NDArray[np.int64]
+from priorveil.reading.reader import Reader
 
 FORMAT = "priorveil-tally"
 VERSION = 1
@@ -40,9 +39,9 @@ class Weighted:
     offset: float
 
     @classmethod
-    def of(cls, mechanism: Mechanism, reports: npt.NDArray[Any], c: Array, b: Array) -> Weighted:
+    def of(cls, reader: Reader[Any], reports: npt.NDArray[Any], c: Array, b: Array) -> Weighted:
         """The weighted counts of reports with the weights `c` and the offsets `b`."""
-        counts = mechanism.weigh(reports, c), mechanism.weigh(reports, c**2)
+        counts = reader.count(reports, c), reader.count(reports, c**2)
         return cls(*counts, float(c.sum()), float(c @ c), float(c.min(initial=0.0)), float(b.sum()))
 
     def __add__(self, other: Weighted) -> Weighted:
@@ -63,7 +62,7 @@ class Tally:
     """
 
     plan: str
-    counts: Counts
+    counts: Ints
     reports: int
     refused: Mapping[str, int] = field(default_factory=dict)
     weighted: Weighted | None = None

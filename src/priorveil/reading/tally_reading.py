@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.arrays import Array, centre_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.priors import Label, Prior
 from priorveil.priors.labels import label_positions
+from priorveil.reading.moments import Counts, Moments, StatisticRows
+from priorveil.reading.reader import Reader
 from priorveil.reading.tally import Tally, Weighted
 from priorveil.reading.threads import single_thread
 from priorveil.reading.wording import WEIGHTED
@@ -24,7 +23,7 @@ QUICK = 512  # values up to which the unbiased answer is computed next to the on
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A tally, and how it is read: the mechanism, the method, the prior, and whether people are a sample.
+    """A tally, and how it is read: the reader, the method, the prior, and whether people are a sample.
 
     `rows` are the statistics of the query, or None for the histogram, and `labels` their names. The tally holds counts,
     never single reports. With `knows_total` statistics are read from rows less their means under the prior, and the
@@ -33,17 +32,17 @@ class Reading:
     `determined` is true if the reports are known to determine the statistics without the prior.
     """
 
-    mechanism: Mechanism
+    reader: Reader[Any]
     method: str
     tally: Tally
     prior: Prior
     population: bool
-    rows: Rows
+    rows: StatisticRows
     labels: tuple[Label, ...]
     knows_total: bool = True
     determined: bool = False
 
-    def moments(self, rows: Rows) -> Moments:
+    def moments(self, rows: StatisticRows) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, with their variances.
 
         For people of weight `c_i` it is `sum_i c_i rows[:, x_i]`. What a report adds to an mmse or unbiased answer is
@@ -72,21 +71,21 @@ class Reading:
         weighted, rows = self.tally.weighted, self._centre(self.rows)[0]
         counts, scale = (self.tally.counts, 1.0) if weighted is None else self._squares(weighted)
         P = self.prior.probabilities
-        found = self.mechanism.covariance(self.method, counts, P, rows, self.population)
+        found = self.reader.covariance(self.method, counts, P, rows, self.population)
         if weighted is None:
             return found
         shift = self._shift(weighted, *(self._answer(n, rows) for n in (weighted.weights, counts)))
         return scale * (found + self.tally.reports * np.outer(shift, shift))
 
-    def _centre(self, rows: Rows) -> tuple[Rows, Array]:
+    def _centre(self, rows: StatisticRows) -> tuple[StatisticRows, Array]:
         """The rows less their means under the prior, and the means; as they are if the total is not known."""
         if rows is None or not self.knows_total:
             return rows, np.zeros(1)
         return centre_rows(rows, self.prior.probabilities)
 
     @single_thread()
-    def _answer(self, counts: npt.NDArray[Any], rows: Rows) -> Moments:
-        return self.mechanism.answer(self.method, counts, self.prior.probabilities, rows, self.population)
+    def _answer(self, counts: Counts, rows: StatisticRows) -> Moments:
+        return self.reader.answer(self.method, counts, self.prior.probabilities, rows, self.population)
 
     def _squares(self, weighted: Weighted) -> tuple[Array, float]:
         """The counts with squares of weights, divided by the mean square; and the mean square."""

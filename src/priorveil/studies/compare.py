@@ -15,24 +15,24 @@ from typing import Literal, cast
 
 import numpy as np
 
-from priorveil.arrays import Array
+from priorveil.arrays import Array, Ints
 from priorveil.certify import Certificate, certified_table
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Table
-from priorveil.mechanisms.bit_estimators import single_bit_posteriors
-from priorveil.mechanisms.estimators import apply_rows, unbiased_scores
 from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Criterion, Histogram, Query
-from priorveil.reading.tally import Counts
+from priorveil.reading.bit_forms import single_bit_posteriors
+from priorveil.reading.linear_answers import unbiased_scores
+from priorveil.reading.moments import apply_rows
 from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding
 
-Survey = Callable[[Counts, np.random.Generator], float]
+Survey = Callable[[Ints, np.random.Generator], float]
 Form = Callable[[Prior, float], Published]
 
 _HASHES = 20  # public hash functions that people draw from, where a form does not give a number
@@ -72,7 +72,7 @@ class ComparedMethod:
 def from_plan(plan: Plan, scenario: Scenario) -> ComparedMethod:
     """A plan, with its own sampler and estimator: the same code as in a real collection."""
 
-    def estimate(truth: Counts, rng: np.random.Generator) -> Array:
+    def estimate(truth: Ints, rng: np.random.Generator) -> Array:
         codes = np.repeat(np.arange(len(truth)), truth)
         return plan.estimate(plan.tally(plan.mechanism.sample(codes, as_source(rng)))).values
 
@@ -101,17 +101,17 @@ def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
     except NotIdentifiable:
         return ComparedMethod(error, levels, _unknown_error)
 
-    def estimate(truth: Counts, rng: np.random.Generator) -> Array:
+    def estimate(truth: Ints, rng: np.random.Generator) -> Array:
         return apply_rows(query.rows(prior), histograms @ rng.multinomial(truth, channel.matrix).sum(axis=0))
 
     return ComparedMethod(error, levels, _squared_error(estimate, scenario))
 
 
-def _unknown_error(truth: Counts, rng: np.random.Generator) -> float:
+def _unknown_error(truth: Ints, rng: np.random.Generator) -> float:
     return math.nan
 
 
-def _squared_error(estimate: Callable[[Counts, np.random.Generator], Array], scenario: Scenario) -> Survey:
+def _squared_error(estimate: Callable[[Ints, np.random.Generator], Array], scenario: Scenario) -> Survey:
     """The squared error of an estimate of the statistics, per person; unknown for a query that is not linear.
 
     An unbiased query asks about the population, which the counts describe: the people are a sample of it.
@@ -120,7 +120,7 @@ def _squared_error(estimate: Callable[[Counts, np.random.Generator], Array], sce
         return _unknown_error
     rows = scenario.query.rows(scenario.prior)
 
-    def survey(truth: Counts, rng: np.random.Generator) -> float:
+    def survey(truth: Ints, rng: np.random.Generator) -> float:
         people = rng.multinomial(truth.sum(), truth / truth.sum()) if scenario.query.unbiased else truth
         gap = estimate(people, rng) - apply_rows(rows, truth.astype(np.float64))
         return float(gap @ gap) / float(truth.sum())
@@ -133,7 +133,7 @@ def _wrong_share(channel: Channel, prior: Prior) -> Survey:
     channel = channel.drop_unused()
     guess = channel.posterior(prior).argmax(axis=0)
 
-    def survey(truth: Counts, rng: np.random.Generator) -> float:
+    def survey(truth: Ints, rng: np.random.Generator) -> float:
         reports = rng.multinomial(truth, channel.matrix)
         return 1 - float(reports[guess, np.arange(len(guess))].sum() / truth.sum())
 
@@ -211,7 +211,7 @@ def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
     if_one, if_zero = single_bit_posteriors(encoding.law, scenario.prior.probabilities)
     support = published.Support(1 - encoding.one_to_zero, encoding.zero_to_one)
 
-    def estimate(truth: Counts, rng: np.random.Generator) -> Array:
+    def estimate(truth: Ints, rng: np.random.Generator) -> Array:
         people = int(truth.sum())
         ones = rng.binomial(truth, support.own) + rng.binomial(people - truth, support.other)
         if scenario.query.unbiased:
@@ -229,7 +229,7 @@ def _context_free_method(scenario: Scenario) -> ComparedMethod:
     form = published.k_rr(scenario.prior, scenario.epsilon)
     support, Q = cast(published.Support, form.support), form.channel.matrix
 
-    def estimate(truth: Counts, rng: np.random.Generator) -> Array:
+    def estimate(truth: Ints, rng: np.random.Generator) -> Array:
         return support.counts(rng.multinomial(truth, Q).sum(axis=0), int(truth.sum()))
 
     expected = _context_free_error(support, scenario)

@@ -21,12 +21,12 @@ from priorveil.arrays import Array
 from priorveil.atomic_files import atomic_write
 from priorveil.errors import NotIdentifiable, TooLarge, plural
 from priorveil.formatting import interval_title
-from priorveil.mechanisms.estimators import apply_rows, normal_width
 from priorveil.plans import Plan
 from priorveil.plans.wording import reading_title
 from priorveil.priors import Label, NumberLabels
 from priorveil.priors.labels import label_parts, label_text
 from priorveil.reading.estimate import Estimate
+from priorveil.reading.moments import apply_rows, normal_width
 from priorveil.reading.wording import group_title, groups_warning
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS

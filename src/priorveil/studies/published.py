@@ -22,10 +22,11 @@ from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import closed
 from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.mechanisms.bit_estimators import BitLaw, bitwise_form, unary_law
+from priorveil.mechanisms.bit_law import BitLaw, unary_law
 from priorveil.notions import Known, Leakage, as_known, leakage, leakage_bounds
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
+from priorveil.reading.bit_forms import bitwise_form
 
 _MOST_BITS = 12  # a unary encoding of more values is not written out report by report
 

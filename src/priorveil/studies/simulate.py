@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Ints
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms.estimators import normal_width
 from priorveil.mechanisms.randomness import as_source
 from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Criterion, Histogram, Query, StatisticName
-from priorveil.reading.tally import Counts
+from priorveil.reading.moments import normal_width
 from priorveil.studies.compare import COMPARED_METHODS, Scenario, Survey
 from priorveil.studies.curves import METHOD_STYLES
 
@@ -160,7 +160,7 @@ def simulate(
 
 
 def _row(
-    name: str, scenario: Scenario, truth: Counts | None, people: int, runs: int, rng: np.random.Generator
+    name: str, scenario: Scenario, truth: Ints | None, people: int, runs: int, rng: np.random.Generator
 ) -> StudyRow:
     """One method at one epsilon, or a note why it does not apply."""
     count = people if truth is None else int(truth.sum())
@@ -181,7 +181,7 @@ def simulated_error(
     people: int,
     runs: int,
     rng: np.random.Generator,
-    truth: Counts | None = None,
+    truth: Ints | None = None,
 ) -> tuple[float, float, float]:
     """The mean error over simulated surveys, with the ends of its 99 % interval; nan for fewer than two surveys.
 

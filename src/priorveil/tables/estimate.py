@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput, TooLarge
-from priorveil.mechanisms import Arc, Mechanism
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
 from priorveil.priors import Prior
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, Method
-from priorveil.reading.tally import Counts, Tally
+from priorveil.reading.tally import Tally
 from priorveil.tables import columns
 from priorveil.tables.batches import Batch, batch_rows
 from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
@@ -37,7 +35,6 @@ _OTHER = OUTSIDE_DOMAIN - 1
 # Why rows are in no tally, by the number in place of that of their plan.
 _REASONS = {ABSENT: MISSING, OUTSIDE_DOMAIN: NO_PLAN, _OTHER: OTHER_PLAN}
 _PLAN_ID = re.compile(r"[0-9a-f]{64}")
-_MANY_ROWS = 100_000_000  # from here on compiled loops save more time than it takes to load them
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +156,7 @@ def tally_table(
         if error.argument == "column" and error.value == made_by:
             raise no_plan_column(error.advice) from None
         raise
-    counter = BatchCounter(plans, column, by, cohort, RefusalLog(on_refused), table.rows, made_by)
+    counter = BatchCounter(plans, column, by, cohort, RefusalLog(on_refused), made_by)
     for rows in counter.count(table.batches, thread_count()):
         if counter.other_plans:
             raise _other_plan(min(counter.other_plans), plans)
@@ -186,7 +183,7 @@ def _other_plan(name: str, plans: Mapping[Any, Plan]) -> ForeignReport:
 
 @dataclass(eq=False)
 class BatchCounter:
-    """Adds up the reports of batches, by cohort and group. `rows` is the size of the table, if it is known.
+    """Adds up the reports of batches, by cohort and group.
 
     `made_by` is the column with the ids of the plans; None: not checked. `other_plans` are ids of other plans in it.
     """
@@ -196,13 +193,11 @@ class BatchCounter:
     by: str | None = None
     cohort: str | None = None
     log: RefusalLog = field(default_factory=RefusalLog)
-    rows: int | None = None
     made_by: str | None = None
 
     def __post_init__(self) -> None:
         self.other_plans: set[str] = set()
         self._ids = list({plan.id for plan in self.plans.values()})
-        self._accumulate = [_accumulator(plan.mechanism, self.rows) for plan in self.plans.values()]
         self._groups: dict[Hashable, int] = {None: 0}  # of rows without a group
         self._tallies: dict[tuple[int, int], Tally] = {}
 
@@ -279,14 +274,7 @@ class BatchCounter:
             reports, rejected = read_reports(plans[cohort].mechanism, own)
             for reason, rows in rejected.items():
                 refused[reason].append(rows if indices is None else indices[rows])
-            counts = self._accumulate[cohort](reports)
+            counts = plans[cohort].reader.count_valid(reports)
             reasons = {why: rows.size for why, rows in rejected.items()}
             tallies[cohort, group] = Tally(plans[cohort].id, counts, len(reports), reasons)
         return batch, tallies, {reason: np.concatenate(rows) for reason, rows in refused.items()}
-
-
-def _accumulator(mechanism: Mechanism, rows: int | None) -> Callable[[Any], Counts]:
-    """The fastest function that adds up reports of the mechanism, for a table of this many rows."""
-    if not isinstance(mechanism, Arc):
-        return mechanism.accumulate
-    return partial(mechanism.cells.tally, compiled=(rows or 0) >= _MANY_ROWS)

@@ -206,7 +206,7 @@ def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
         refused_counts.update(others)
         if row["plan"] is not None:
             key, plan = list(plans.items())[row["plan"]]
-            counts = np.zeros(plan.mechanism.counts_shape, np.int64)
+            counts = np.zeros(plan.reader.counts_shape, np.int64)
             counts.ravel()[list(numbers)] = list(numbers.values())
             tallies[key, row["group"]] = Tally(plan.id, counts, reports, dict(+others))
     if foreign := refused_counts[OTHER_PLAN]:

@@ -10,13 +10,12 @@ from typing import Any, cast
 import numpy as np
 from scipy.stats.contingency import association
 
-from priorveil.arrays import Array
+from priorveil.arrays import Array, Ints
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.notions import LDP, LIP, Pufferfish, leakage
 from priorveil.priors import Prior, Secret
 from priorveil.queries import Distribution, Histogram
-from priorveil.reading.tally import Counts
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
 from priorveil.studies.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Records, below, column
@@ -132,7 +131,7 @@ _CERTIFIED = (*_FORMS, "best")
 _REAL = FIGURE_STYLES["gowalla"]
 
 
-def district_counts(checkins: datasets.CheckIns) -> tuple[Prior, Counts]:
+def district_counts(checkins: datasets.CheckIns) -> tuple[Prior, Ints]:
     """The prior of districts, and how many users were last seen in each.
 
     The prior counts all earlier check-ins. The districts that were visited most keep their own value; all the
@@ -176,7 +175,7 @@ def gowalla(settings: Settings) -> Outcome:
 
 
 def _real_surveys(
-    prior: Prior, truth: Counts, epsilon: float, limit: float, settings: Settings
+    prior: Prior, truth: Ints, epsilon: float, limit: float, settings: Settings
 ) -> tuple[list[Row], dict[str, Array]]:
     """One survey of the users' real districts for each method: rows of the table, and the estimates."""
     rng = np.random.default_rng([settings.seed, 11, round(100 * epsilon)])
@@ -220,7 +219,7 @@ def _gowalla_verdicts(study: Study, prior: Prior) -> tuple[dict[str, bool], Row]
 
 
 def _draw_gowalla(
-    study: Study, prior: Prior, truth: Counts, real: Records, estimates: dict[str, Array]
+    study: Study, prior: Prior, truth: Ints, real: Records, estimates: dict[str, Array]
 ) -> curves.Figure:
     figure, axes = curves.canvas(3, 2, height=2.3)
     rows = [row for row in study.table() if not math.isnan(row["expected"])]
@@ -260,7 +259,7 @@ _STYLES = FIGURE_STYLES["census"]
 _SURVEYS = {"acs": "ACS 2018, eight brackets", "adult": "UCI Adult, two levels"}
 
 
-def income_and_work(census: datasets.Census) -> Counts:
+def income_and_work(census: datasets.Census) -> Ints:
     """How many people have each income bracket (rows) and work class (columns)."""
     counts = Counter(zip(census.income, census.work, strict=True))
     return np.array([[counts[i, work] for work in datasets.WORK_CLASSES] for i in census.brackets])

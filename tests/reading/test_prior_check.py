@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2, ncx2
 
 import priorveil as pv
-from priorveil.mechanisms.estimators import (
+from priorveil.reading.prior_check import (
     DOUBTFUL,
     PriorCheck,
     bits_check,

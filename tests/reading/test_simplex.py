@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, most_likely_ones, subset_law, unary_law
-from priorveil.mechanisms.simplex import expected_gain, most_likely
+from priorveil.mechanisms.bit_law import BitLaw, subset_law, unary_law
+from priorveil.reading.bits import BitCounts, most_likely_ones
+from priorveil.reading.simplex import expected_gain, most_likely
 from priorveil.reading.tally import Tally
 from strategies import generators
 
@@ -94,7 +95,7 @@ def test_the_gain_over_unbiased_is_foretold(people: int, least: float, most: flo
     law, errors = plan.reference.probabilities, np.zeros(2)
     chances = plan.mechanism.law.q + plan.mechanism.law.contrast * law
     for _ in range(30):
-        counts = plan.mechanism.expected_counts(law, people)
+        counts = plan.reader.expected_counts(law, people)
         counts[2 : 2 + d] = rng.binomial(people, chances)
         tally = Tally(plan.id, counts.astype(np.int64), people)
         found = [plan.estimate(tally, method) for method in ("unbiased", "mle")]

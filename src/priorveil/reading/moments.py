@@ -1,0 +1,115 @@
+"""Means and variances of answers.
+
+An answer is `rows @ histogram` for a matrix `rows` with a column for each value; None stands for the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.arrays import Array
+from priorveil.errors import Hint, InvalidInput, NotIdentifiable
+from priorveil.priors import Label
+from priorveil.priors.labels import first_labels
+from priorveil.queries import Distribution
+from priorveil.reading.simplex import Minimum
+
+Counts = npt.NDArray[Any]  # what a reader counts: integers, or floats if people have weights
+StatisticRows = (
+    Array | None
+)  # a matrix of statistics with a column for each value; None stands for the identity
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean and variance of each answer; `rounds` and `shortfall` if a search found them.
+
+    `assumes` says what they rest on, where that differs from what the method assumes elsewhere (`ASSUMES`). If the
+    variance is that of another answer, the unbiased one, this is `center`, and `limits` has two rows: the
+    least and the most that any distribution can answer.
+    """
+
+    mean: Array
+    variance: Array
+    center: Array | None = None
+    limits: Array | None = None
+    rounds: int | None = None
+    converged: bool = True
+    shortfall: float | None = None
+    assumes: str | None = None
+
+    @property
+    def linear(self) -> Array:
+        """The answer that the variance belongs to: it is linear in the counts of reports."""
+        return self.mean if self.center is None else self.center
+
+    def plus(self, constant: Array | float) -> Moments:
+        """The moments of the answers plus a constant each."""
+        moved = {name: getattr(self, name) for name in ("mean", "center", "limits")}
+        return replace(self, **{name: x + constant for name, x in moved.items() if x is not None})
+
+
+def sum_moments(parts: Sequence[Moments]) -> Moments:
+    """The sums of independent answers."""
+    mean, variance, linear = (
+        np.sum([getattr(part, name) for part in parts], axis=0) for name in ("mean", "variance", "linear")
+    )
+    limits = [part.limits for part in parts if part.limits is not None]
+    center = linear if any(part.center is not None for part in parts) else None
+    ends = np.sum(limits, axis=0) if len(limits) == len(parts) else None
+    return Moments(mean, np.maximum(variance, 0.0), center, ends)
+
+
+def apply_rows(rows: StatisticRows, values: Array) -> Array:
+    """`rows @ values`, where None stands for the identity.
+
+    >>> apply_rows(np.array([[1.0, 1.0]]), np.array([2.0, 3.0])).tolist(), apply_rows(None, np.ones(2)).tolist()
+    ([5.0], [1.0, 1.0])
+    """
+    return values if rows is None else np.asarray(rows @ values)
+
+
+def constrained_moments(linear: Moments, found: Minimum, total: float, rows: StatisticRows) -> Moments:
+    """The answer of the distribution that a search has found, next to the unbiased answer `linear`.
+
+    Variances and intervals stay those of `linear`, and the limits are what any distribution can answer.
+    """
+    least, most = (0.0, 1.0) if rows is None else (rows.min(axis=1), rows.max(axis=1))
+    return replace(
+        linear,
+        mean=total * apply_rows(rows, found.shares),
+        center=linear.mean,
+        limits=np.stack([total * least + 0 * linear.mean, total * most + 0 * linear.mean]),
+        rounds=found.rounds,
+        converged=found.converged,
+        shortfall=max(0.0, found.gap),
+    )
+
+
+def normal_width(level: float, argument: str) -> float:
+    """Half the width of a normal interval, in standard errors."""
+    if not 0 < level < 1:
+        raise InvalidInput(argument, level, "give a probability, such as 0.95")
+    return -NormalDist().inv_cdf((1 - level) / 2)  # 1 + level could round to 2
+
+
+def not_identifiable(statistics: Sequence[Label] = (), kind: str = "statistics") -> NotIdentifiable:
+    """The error for an estimate that reports alone cannot give: of these statistics, or of the distribution.
+
+    >>> print(not_identifiable(["b", "c"], "counts of").message)
+    reports of this plan do not determine the counts of b, c
+    """
+    what = f"{kind} {first_labels(statistics)}" if statistics else "distribution"
+    error = NotIdentifiable(
+        f"reports of this plan do not determine the {what}",
+        Hint("method", "mmse", purpose="to lean on the prior"),
+        Hint("query", Distribution(), purpose="to learn the distribution, design another plan"),
+    )
+    error.statistics = tuple(statistics)
+    return error

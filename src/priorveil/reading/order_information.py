@@ -1,0 +1,245 @@
+"""The information of a report of arcs in many orders, `J = E[r r']` with `r` its lifts.
+
+`J v` takes `O(d)` steps for each order. Conjugate gradients solve `J x = b` in few steps, because `J` is close to a
+matrix that is simple to invert (`OrdersInformation.approximation`), which also gives the variances of many statistics
+at once. For few values `J` is written out and inverted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from priorveil.arrays import Array
+from priorveil.errors import NotIdentifiable
+from priorveil.mechanisms import Orders
+from priorveil.mechanisms.arc.cells import squared_overlap
+from priorveil.reading import counting_kernels
+from priorveil.reading.moments import StatisticRows, apply_rows, not_identifiable
+from priorveil.reading.simplex import conjugate_gradients
+
+_IDENTIFIED = 1e-10  # eigenvalues of the information below this are not identified
+_WRITTEN_OUT = 128  # values up to which the information is written out
+_LIKELY = 0.15  # share from which a value is solved for by itself
+_SIGNS = 2_048  # random signs that measure a trace
+_FEW = 8  # statistics up to which each is worth products with the information, of 0.03 to 10 s
+# The error of conjugate gradients, relative to the noise of the reports; a last step divides it by five to ten.
+SOLVER_ERROR = 1e-2
+_PRECISE = 1e-6  # the same for single reports, relative to the right-hand side
+_ROUGH = 0.2  # the same for a variance, whose error is the square of it, and smaller by a last step too
+
+
+class LowRank(NamedTuple):
+    """The symmetric matrix `diag(diagonal) + U' S U`."""
+
+    diagonal: Array
+    U: Array
+    S: Array
+
+    def times(self, v: Array) -> Array:
+        """The product with a vector, or with every row of a matrix."""
+        return np.asarray(self.diagonal * v + v @ self.U.T @ self.S @ self.U)
+
+    def inverse(self) -> LowRank:
+        """The inverse, by Woodbury's formula."""
+        scaled = self.U / self.diagonal
+        inner = np.linalg.solve(np.eye(len(self.S)) + self.S @ scaled @ self.U.T, self.S)
+        return LowRank(1 / self.diagonal, scaled, np.asarray(-inner, dtype=np.float64))
+
+    def plus(self, U: Array, S: Array) -> LowRank:
+        """The sum with another `U' S U`."""
+        size, both = len(self.S), np.pad(self.S, (0, len(S)))
+        both[size:, size:] = S
+        return LowRank(self.diagonal, np.vstack([self.U, U]), both)
+
+    def scaled(self, factor: float) -> LowRank:
+        """The product with a number."""
+        return LowRank(factor * self.diagonal, self.U, factor * self.S)
+
+    def entries(self) -> Array:
+        """The entries on its diagonal."""
+        return np.asarray(self.diagonal + (self.U * (self.S @ self.U)).sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class OrdersInformation:
+    """The information of a report at the prior of the layout."""
+
+    mechanism: Orders
+
+    @cached_property
+    def spread(self) -> Array:
+        """The variance of the lift of every value, `J_xx - 1`: the same in every order."""
+        m, light, squares = self.mechanism.line, self.mechanism.circle_values, 1 / self.mechanism.shares
+        window, circle = m.window / m.places, m.circumference / m.places
+        squares[light] = squared_overlap(self.mechanism.shares[light], window, circle) / window**2
+        return np.asarray(m.keep_chance**2 * (squares - 1))
+
+    def times(self, v: Array) -> Array:
+        """`J v` for the information `J = E[r r']` of a report at the prior of the layout."""
+        m, k, walks, light = (
+            self.mechanism.line,
+            self.mechanism.line.keep_chance,
+            self.mechanism.walks,
+            self.mechanism.circle_values,
+        )
+        window, lengths = m.window / m.places, walks.lengths / m.places
+        mean = float(v[light].sum()) / (m.circumference / m.places)
+        density, smooth = v[walks.shuffled] / lengths - mean, np.zeros(lengths.shape)
+        work = 16 * self.mechanism.count * light.size  # products are computed many at a time
+        counting_kernels.add_smoothed(
+            walks.steps, walks.seeds, walks.prime, lengths, density, window, smooth, work=work
+        )
+        used = v / self.mechanism.shares
+        used[light] = mean
+        np.add.at(used, walks.shuffled, smooth / (self.mechanism.count * window**2 * lengths))
+        return np.asarray((1 - k**2) * v.sum() + k**2 * used)
+
+    @cached_property
+    def approximation(self) -> LowRank:
+        """A matrix close to `J` that is simple to invert.
+
+        Off the diagonal `1 - J_xy` is the same number `h` for all pairs with an owner, or with a value that half of the
+        people have. For other pairs random orders have about `a_x + a_y - c P_x P_y`: if an arc is anywhere outside the
+        other, this is its expectation up to third powers of their lengths. `J P = 1` and the diagonal give `h` and `a`.
+        """
+        m, P, q = self.mechanism.line, self.mechanism.shares, self.spread * self.mechanism.shares
+        light = (P < 0.45) & ~np.isin(np.arange(self.mechanism.size), m.owners)
+        h, rest = float((q / (1 - P))[~light].max(initial=0.0)), float(P[light].sum())
+        window, circle = m.window / m.places, m.circumference / m.places
+        c = m.keep_chance**2 * (1 / (2 * window**2) - 2 / (window * circle) + 2 / circle**2) / circle
+        short = light * np.minimum(P, min(window, circle / 4))
+        left = np.maximum(rest - 2 * P, 0.02 * rest or 1.0)  # without light values nothing is divided
+        own = q - (1 - rest) * h + c * short * (short @ P - short * P)
+        weights = light * P / left
+        a = light * (own - weights @ own / (1 + weights.sum())) / left
+        S = np.array([[1 - h, 0, 0, 0], [0, h, -1, 0], [0, -1, 0, 0], [0, 0, 0, c]])
+        pairs = LowRank(
+            np.zeros(self.mechanism.size), np.stack([np.ones(self.mechanism.size), light, a, short]), S
+        )
+        return pairs._replace(diagonal=1 + self.spread - pairs.entries())
+
+    @cached_property
+    def _approximate_inverse(self) -> LowRank:
+        return self.approximation.inverse()
+
+    @cached_property
+    def inverse(self) -> Array | None:
+        """The inverse of the information, if there are few values; refused where reports do not identify them."""
+        if self.mechanism.size > _WRITTEN_OUT:
+            return None
+        root = np.sqrt(self.mechanism.shares)
+        information = np.array([self.times(unit) for unit in np.eye(self.mechanism.size)])
+        scaled = root[:, None] * information * root
+        if np.linalg.eigvalsh(scaled)[0] <= _IDENTIFIED:
+            raise not_identifiable()
+        return np.asarray(root[:, None] * np.linalg.inv(scaled) * root)
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether reports determine all values; with many values, which have many orders, they always do."""
+        try:
+            return self.inverse is None or bool(np.isfinite(self.inverse).all())
+        except NotIdentifiable:
+            return False
+
+    def solve(self, b: Array, error: float) -> Array:
+        """`J**-1 b`, if there are many values up to an error below this size, as `J` measures it."""
+        if self.inverse is not None:
+            return np.asarray(self.inverse @ b)
+        near = self._approximate_inverse.times
+        solution, residual = conjugate_gradients(self.times, b, near, error**2)
+        return solution + near(residual)  # a step that needs no further product with `J`
+
+    def solve_rows(self, rows: Array) -> Array:
+        """`J**-1 b` for every row `b`, up to a relative error of a millionth."""
+        if self.inverse is not None:
+            return np.asarray(rows @ self.inverse)
+        sizes = np.sqrt(np.maximum((rows * self._approximate_inverse.times(rows)).sum(axis=1), 0.0))
+        return np.array([self.solve(b, _PRECISE * size) for b, size in zip(rows, sizes, strict=True)])
+
+    def quadratic_forms(self, rows: Array) -> Array:
+        """`a' J**-1 a` for every row `a`."""
+        if len(rows) <= _FEW:
+            return np.diag(self.inverse_products(rows))
+        return np.asarray((rows * self.inverse_times(rows)).sum(axis=1))
+
+    def inverse_products(self, rows: Array) -> Array:
+        """`a' J**-1 b` for all rows `a` and `b`, close enough for variances.
+
+        Where `a = J x + r` and `b = J y + s`, it is `x' b + r' y + r' J**-1 s`, and `r` and `s` are small.
+        """
+        if self.inverse is not None or len(rows) > _FEW:
+            return np.asarray(rows @ self.inverse_times(rows).T)
+        near = self._approximate_inverse.times
+        pairs = [conjugate_gradients(self.times, a, near, _ROUGH**2 * a @ near(a)) for a in rows]
+        x, r = np.array(pairs).swapaxes(0, 1)
+        return np.asarray(x @ rows.T + r @ (x + near(r)).T)
+
+    def inverse_times(self, rows: Array) -> Array:
+        """`J**-1 a` for every row `a`; if there are many values within a few percent, since solving would take long."""
+        return (
+            self._corrected_inverse.times(rows) if self.inverse is None else np.asarray(rows @ self.inverse)
+        )
+
+    @cached_property
+    def _corrected_inverse(self) -> LowRank:
+        """The approximate inverse, corrected: exact for ones and for likely values, and with the right trace.
+
+        `U` has ones (`J**-1 1 = P`) and the indicators of likely values, and `Y = J**-1 U`. With `V = Y (U' Y)**-1` the
+        inverse is `V Y' + (1 - V U') J**-1 (1 - U V')`. In the second term the approximate inverse stands for `J**-1`,
+        scaled to the trace that is left.
+        """
+        approximate, shares = self._approximate_inverse, self.mechanism.shares
+        likely = np.flatnonzero(shares >= _LIKELY)
+        U = np.vstack([np.ones(len(shares)), np.arange(len(shares)) == likely[:, None]])
+        Y = np.vstack([shares, *(self.solve(u, SOLVER_ERROR) for u in U[1:])])
+        inner = np.linalg.pinv((U @ Y.T + Y @ U.T) / 2)
+        images = approximate.times(U)
+        S = np.block([[inner @ images @ U.T @ inner, -inner], [-inner, 0 * inner]])
+        remainder = approximate.plus(np.vstack([Y, images]), S)
+        trace_left = self._trace - float(np.trace(inner @ Y @ Y.T))
+        return remainder.scaled(trace_left / float(remainder.entries().sum())).plus(Y, inner)
+
+    def times_rows(self, rows: Array) -> Array:
+        """`J v` for every row `v`."""
+        if self.mechanism.size > _WRITTEN_OUT and len(rows) > _FEW:
+            return self.approximation.times(rows)
+        return np.array([self.times(v) for v in rows])
+
+    @cached_property
+    def _trace(self) -> float:
+        """The trace of `J**-1`; for many values an estimate, right on average, with an error of 0.1 to 0.3 %.
+
+        It is the trace of the approximate inverse, plus the mean of `z' (difference) z` for rows `z` of random signs.
+        So its error comes only from the entries of the difference that are off the diagonal.
+        """
+        if self.inverse is not None:
+            return float(np.trace(self.inverse))
+        near = self._approximate_inverse
+        signs = np.random.default_rng(0).choice(
+            [-1.0, 1.0], (-(-_SIGNS // self.mechanism.size), self.mechanism.size)
+        )
+        more = [self.inverse_products(z[None])[0, 0] - z @ near.times(z) for z in signs]
+        return float(near.entries().sum() + np.mean(more))
+
+    @cached_property
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of `J**-1`; for many values that of the corrected inverse, with the right sum."""
+        if self.inverse is not None:
+            return np.diag(self.inverse)
+        return self._corrected_inverse.entries()
+
+    def variance(self, rows: StatisticRows = None) -> float:
+        """N times the variance of the distribution, or of `rows @ shares`, learnt from N reports; summed."""
+        squares = self._trace if rows is None else float(self.quadratic_forms(rows).sum())
+        return squares - float(np.square(apply_rows(rows, self.mechanism.shares)).sum())
+
+
+@lru_cache(maxsize=8)
+def information_of(mechanism: Orders) -> OrdersInformation:
+    """The information of the mechanism: one object for a design and for its plan, which keeps what it computes."""
+    return OrdersInformation(mechanism)

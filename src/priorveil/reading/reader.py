@@ -1,0 +1,162 @@
+"""The reader: what a curator does with the reports of a mechanism, whatever the mechanism is.
+
+There is one reader for each family of mechanisms, in a module of its own; `readers.READERS` is the table.
+
+* **mmse** adds up posteriors. It is best when the prior is right, and leans towards it when not.
+* **unbiased** inverts the channel: it is right on average, whatever the truth is.
+* **mle** finds the distribution under which the reports are most likely.
+* **balanced** is the unbiased answer on which the intervals of mle rest: its histogram adds up to the reports.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.arrays import Array
+from priorveil.errors import Hint, TooLarge
+from priorveil.mechanisms import Mechanism
+from priorveil.priors import Prior
+from priorveil.queries import Query
+from priorveil.reading.linear_answers import LinearAnswer
+from priorveil.reading.moments import Counts, Moments, StatisticRows, constrained_moments, sum_moments
+from priorveil.reading.prior_check import PriorCheck
+from priorveil.reading.simplex import Minimum
+
+M = TypeVar("M", bound=Mechanism)
+
+_MOST_ENTRIES = 1 << 24  # numbers in a matrix with a row for each report: 128 MB
+_BLOCK_ENTRIES = 1 << 20  # numbers in a block of such rows: 8 MB, so that a few blocks fit in any memory
+
+
+@dataclass(frozen=True, eq=False)
+class Reader(ABC, Generic[M]):
+    """Counts the reports of a mechanism, and reads the counts."""
+
+    mechanism: M
+
+    mle_assumes: ClassVar[str | None] = None  # what mle rests on, where that differs from `wording.ASSUMES`
+
+    # -- counting ------------------------------------------------------------------------------------------
+
+    def count(self, reports: npt.ArrayLike, weights: Array | None = None) -> Counts:
+        """The reports added up, in integers: the counts of parts add up to the counts of the whole.
+
+        With `weights`, one for each report, the same in floats, every report counted as often as its weight says. A
+        report that the mechanism cannot have made is refused.
+        """
+        return self.count_valid(self.mechanism.check_reports(reports), weights)
+
+    @abstractmethod
+    def count_valid(self, reports: npt.NDArray[Any], weights: Array | None = None) -> Counts:
+        """As `count`, for an array of reports that `mechanism.accepts` has accepted."""
+
+    @abstractmethod
+    def people(self, counts: Counts) -> float:
+        """How many reports were counted, or the sum of their weights."""
+
+    @abstractmethod
+    def expected_counts(self, prior: Array, people: int) -> Array:
+        """The average counts of this many people who follow the prior, as far as `answer` uses them."""
+
+    @cached_property
+    def counts_shape(self) -> tuple[int, ...]:
+        """The shape of the counts."""
+        return self.count(self.mechanism.new_reports()).shape
+
+    # -- single reports ------------------------------------------------------------------------------------
+
+    def likelihood(self, reports: npt.ArrayLike) -> Array:
+        """`Pr(report | value)` for each report and each value, up to a factor for each report."""
+        valid = self.mechanism.check_reports(reports)
+        hint = Hint("plan.likelihood_blocks(reports)", purpose="to go through it in parts")
+        _require_few("the likelihood", len(valid), self.mechanism.size, hint)
+        return self.likelihood_rows(valid)
+
+    def likelihood_blocks(self, reports: npt.ArrayLike) -> Iterator[Array]:
+        """The rows of `likelihood`, a block of consecutive reports at a time."""
+        valid = self.mechanism.check_reports(reports)
+        step = max(1, _BLOCK_ENTRIES // self.mechanism.size)
+        return (self.likelihood_rows(valid[first : first + step]) for first in range(0, len(valid), step))
+
+    def scores(self, reports: npt.ArrayLike, prior: Array, rows: StatisticRows) -> Array:
+        """What each report adds to the unbiased answer for `rows`: on average `rows[:, x]` for people with value `x`.
+
+        The prior decides which of the unbiased answers it is, as in `answer`.
+        """
+        valid = self.mechanism.check_reports(reports)
+        _require_few("scores", len(valid), self.mechanism.size if rows is None else len(rows))
+        return self.score_rows(valid, prior, rows)
+
+    @abstractmethod
+    def likelihood_rows(self, reports: npt.NDArray[Any]) -> Array:
+        """As `likelihood`, for a few reports that `mechanism.accepts` has accepted."""
+
+    @abstractmethod
+    def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
+        """As `scores`, for a few reports that `mechanism.accepts` has accepted."""
+
+    # -- answers -------------------------------------------------------------------------------------------
+
+    def answer(
+        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> Moments:
+        """The statistics `rows @ histogram`, or the histogram for None, by one of the four methods.
+
+        With `population` people are a sample, and the variance is that for their population. For counts with weights
+        see `Reading.moments`.
+        """
+        answers = self.linear_answers(method, counts, prior, rows, population)
+        parts = [answer.moments(rows) for answer in answers]
+        linear = replace(sum_moments(parts), assumes=parts[0].assumes)
+        if method != "mle":
+            return linear
+        most_likely = self.most_likely(counts, prior)
+        constrained = constrained_moments(linear, most_likely, self.people(counts), rows)
+        return replace(constrained, assumes=self.mle_assumes)
+
+    def covariance(
+        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> Array:
+        """The covariance of the statistics that `answer` gives, for arguments that `answer` accepts."""
+        parts = self.linear_answers(method, counts, prior, rows, population)
+        return np.asarray(sum(part.covariance(rows) for part in parts))
+
+    @abstractmethod
+    def linear_answers(
+        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> Iterable[LinearAnswer]:
+        """Answers of parts of the reports, whose sum is the answer of all; that of mle is its balanced one."""
+
+    @abstractmethod
+    def most_likely(self, counts: Counts, prior: Array) -> Minimum:
+        """The distribution under which the counts are most likely; a search may start at the prior."""
+
+    def adds_up(self, method: str, prior: Array) -> bool:
+        """Whether the histogram of `answer` adds up to the reports, and its covariance agrees with that."""
+        return True
+
+    # -- what is to be expected ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def identifies(self) -> bool:
+        """Whether reports alone determine the distribution."""
+
+    @abstractmethod
+    def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
+        """The check of the counts against the prior; None if reports are too few, or carry no information."""
+
+    @abstractmethod
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person under the prior; None where it would take long to compute."""
+
+
+def _require_few(what: str, reports: int, columns: int, *hints: Hint) -> None:
+    if reports * columns > _MOST_ENTRIES:
+        raise TooLarge(f"{what} of {reports:,} reports with {columns:,} columns has too many entries", *hints)
