@@ -167,60 +167,68 @@ def prior_format_options(command: Command) -> Command:
     return wrapper
 
 
-QUERY_NAMES = (
-    "histogram", "distribution", "cumulative", "ranges", "margins", "sum", "mean", "quantiles", "linear", "guess",
-)  # fmt: skip
-_NAMES = f"What is asked: {', '.join(QUERY_NAMES)}."
-NUMBER_QUERIES = ("mean", "quantiles")  # these need --numbers
-_FOR_QUERY = {"amounts": "sum", "margin": "margins", "matrix": "linear"}  # options of one query each
+@dataclass(frozen=True)
+class NamedQuery:
+    """A query that --query can name: how it is made, and which options go with it.
+
+    `own_option` is an option that no other query takes. `needs_numbers` says whether it is for --numbers only,
+    `rounds_numbers` whether numbers are then rounded to a grid instead of put into cells, and `chooses_points` whether
+    the design chooses that grid if --numbers does not say how many points.
+    """
+
+    make: Callable[[QueryChoice, pv.Prior], Query]
+    own_option: str | None = None
+    can_be_unbiased: bool = True
+    needs_numbers: bool = False
+    rounds_numbers: bool = False
+    chooses_points: bool = False
 
 
 @dataclass(frozen=True)
 class QueryChoice:
     """The query of a command, before its prior is known. Means and quantiles are always unbiased."""
 
-    kind: str
+    name: str
     unbiased: bool
     amounts: str | None
     margin: tuple[str, ...]
     matrix: Path | None
 
     def __post_init__(self) -> None:
-        for name, kind in _FOR_QUERY.items():
-            if getattr(self, name) and self.kind != kind:
-                raise click.UsageError(f"--{name} is for --query {kind}, not for {self.kind}")
-        if self.unbiased and self.kind == "guess":
-            raise click.UsageError("--unbiased is not for --query guess")
+        for name, query in NAMED_QUERIES.items():
+            if name != self.name and query.own_option is not None and getattr(self, query.own_option):
+                raise click.UsageError(f"--{query.own_option} is for --query {name}, not for {self.name}")
+        if self.unbiased and not self.named.can_be_unbiased:
+            raise click.UsageError(f"--unbiased is not for --query {self.name}")
+
+    @property
+    def named(self) -> NamedQuery:
+        """What the name stands for."""
+        return NAMED_QUERIES[self.name]
 
     def of(self, prior: pv.Prior) -> Query:
         """Return the query about the values of a prior."""
-        make: dict[str, Callable[[], Query]] = {
-            "histogram": lambda: pv.Histogram(self.unbiased),
-            "distribution": pv.Distribution,
-            "cumulative": lambda: pv.Linear.cumulative(prior, self.unbiased),
-            "ranges": lambda: pv.Linear.ranges(prior, self.unbiased),
-            "margins": lambda: pv.Linear.margins(prior, self._margins(prior), self.unbiased),
-            "sum": lambda: pv.Sum(self._amounts(prior), self.unbiased),
-            "mean": lambda: pv.Sum(self._amounts(prior), unbiased=True),
-            "quantiles": lambda: pv.Linear.cumulative(prior, unbiased=True),
-            "linear": lambda: self._linear(prior),
-            "guess": pv.Guess,
-        }
-        if self.kind == "quantiles" and prior.edges is None:
-            self._amounts(prior)  # refuses words
-        return make[self.kind]()
+        return self.named.make(self, prior)
 
-    def _linear(self, prior: pv.Prior) -> Query:
+    def quantiles(self, prior: pv.Prior) -> Query:
+        """Return the cumulative shares of numbers, from which quantiles are read."""
+        if prior.edges is None:
+            self.numbers(prior)  # refuses words
+        return pv.Linear.cumulative(prior, unbiased=True)
+
+    def linear(self, prior: pv.Prior) -> Query:
         """Return the statistics in the rows of a file."""
         if self.matrix is None:
             raise click.UsageError("--query linear needs its numbers: give --matrix FILE")
         return pv.Linear.from_file(self.matrix, prior, self.unbiased)
 
-    def _margins(self, prior: pv.Prior) -> list[list[str]]:
-        """Return the attributes of each margin: by default each attribute alone."""
-        return [[name.strip() for name in margin.split(",")] for margin in self.margin or prior.names or ()]
+    def margins(self, prior: pv.Prior) -> Query:
+        """Return the margins of some attributes: by default of each attribute alone."""
+        margins = self.margin or prior.names or ()
+        attributes = [[name.strip() for name in margin.split(",")] for margin in margins]
+        return pv.Linear.margins(prior, attributes, self.unbiased)
 
-    def _amounts(self, prior: pv.Prior) -> list[float]:
+    def numbers(self, prior: pv.Prior) -> list[float]:
         """Return the number that each value stands for: by default its label."""
         numbers = list(map(str, prior.labels)) if self.amounts is None else self.amounts.split(",")
         if self.amounts is not None:
@@ -235,15 +243,45 @@ class QueryChoice:
                 )
         elif not all(map(is_number, numbers)):
             others = "use --query histogram, distribution or cumulative for values that are words"
-            advice = "give --amounts, such as 0,1,2" if self.kind == "sum" else others
-            raise click.UsageError(f"--query {self.kind} needs a number for each value of PRIOR: {advice}")
+            advice = "give --amounts, such as 0,1,2" if self.named.own_option == "amounts" else others
+            raise click.UsageError(f"--query {self.name} needs a number for each value of PRIOR: {advice}")
         return [float(number) for number in numbers]
+
+
+NAMED_QUERIES = {
+    "histogram": NamedQuery(lambda choice, prior: pv.Histogram(choice.unbiased)),
+    "distribution": NamedQuery(lambda choice, prior: pv.Distribution()),
+    "cumulative": NamedQuery(lambda choice, prior: pv.Linear.cumulative(prior, choice.unbiased)),
+    "ranges": NamedQuery(lambda choice, prior: pv.Linear.ranges(prior, choice.unbiased)),
+    "margins": NamedQuery(QueryChoice.margins, own_option="margin"),
+    "sum": NamedQuery(
+        lambda choice, prior: pv.Sum(choice.numbers(prior), choice.unbiased),
+        own_option="amounts",
+        rounds_numbers=True,
+    ),
+    "mean": NamedQuery(
+        lambda choice, prior: pv.Sum(choice.numbers(prior), unbiased=True),
+        needs_numbers=True,
+        rounds_numbers=True,
+        chooses_points=True,
+    ),
+    "quantiles": NamedQuery(QueryChoice.quantiles, needs_numbers=True),
+    "linear": NamedQuery(QueryChoice.linear, own_option="matrix"),
+    "guess": NamedQuery(lambda choice, prior: pv.Guess(), can_be_unbiased=False),
+}
+_QUERY_HELP = f"What is asked: {', '.join(NAMED_QUERIES)}."
 
 
 def query_options(command: Command) -> Command:
     """Add the options of the query; the command gets a `QueryChoice`."""
 
-    @click.option("--query", type=click.Choice(QUERY_NAMES), default="histogram", metavar="NAME", help=_NAMES)
+    @click.option(
+        "--query",
+        type=click.Choice(list(NAMED_QUERIES)),
+        default="histogram",
+        metavar="NAME",
+        help=_QUERY_HELP,
+    )
     @click.option(
         "--unbiased", is_flag=True, help="Estimate from the reports alone; the prior only shapes the noise."
     )

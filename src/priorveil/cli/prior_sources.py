@@ -17,7 +17,6 @@ from priorveil.priors.labels import first_labels
 from priorveil.priors.number_files import label_order, labels_from_text
 from priorveil.priors.number_labels import Outside
 
-_GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into cells for others
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _RULES = ("merge_rare", "allow_rare", "prior_epsilon")  # what a prior from data may publish
 
@@ -48,7 +47,7 @@ class PriorSource:
                 raise click.UsageError("--numbers takes a public sample: leave out all of these but --values")
             prior = self.read_numbers(self.numbers, query, budget, notion)
             return prior, None, screen.NOTICES["no prior"] if self.path is None and notion != "ldp" else None
-        if self.outside != "refuse" or query.kind in options.NUMBER_QUERIES:
+        if self.outside != "refuse" or query.named.needs_numbers:
             raise click.UsageError(screen.NOTICES["about numbers"])
         if self.path is None:
             raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
@@ -69,7 +68,7 @@ class PriorSource:
         from priorveil import designs
 
         low, high, points = numbers
-        make, usual = (pv.Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (pv.Prior.cells, _EDGES)
+        make, usual = (pv.Prior.grid, _POINTS) if query.named.rounds_numbers else (pv.Prior.cells, _EDGES)
         if self.path is not None and not self.columns:
             listed_prior = self.form.read(self.path)
             bounds = np.linspace(low, high, points or len(listed_prior) + (make == pv.Prior.cells))
@@ -79,7 +78,7 @@ class PriorSource:
         data: dict[str, Any] = {"sample": self._read_sample(low, high), "outside": self.outside}
         density = None if self.columns else lambda number: 1.0  # all numbers are equally common
         bounds = np.linspace(low, high, points or usual)
-        if query.kind == "mean" and points is None:
+        if query.named.chooses_points and points is None:
             plan = designs.design_mean(
                 low, high, budget, density, notion=options.DESIGN_NOTIONS[notion], **data
             )
