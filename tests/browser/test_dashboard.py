@@ -11,6 +11,7 @@ import pytest
 
 from browser.steps import ENTER, TAB, TOKEN, sign_in
 from patience import PATIENCE, wait_until
+from priorveil.reading.wording import LEANING
 
 HEADING = "main h1"
 
@@ -150,9 +151,7 @@ def test_a_plan_that_leans_on_the_prior_says_so(browser: Any, curator: Any) -> N
     sign_in(browser, curator, "spending")
     browser.see("#histogram")
     assert estimates(curator, "spending")["warning"] is None
-    assert browser.text("#live").startswith(
-        "These estimates lean on the prior: more reports do not correct a wrong one."
-    )
+    assert browser.text("#live").startswith(LEANING)
     assert "if the prior is right" in browser.text("#reached")
 
 
@@ -206,8 +205,7 @@ def test_precision_is_said_with_its_unit(browser: Any, curator: Any) -> None:
         numbers = estimates(curator, name)
         browser.run("sessionStorage.clear()")
         sign_in(browser, curator, name)
-        text = numbers["precision"]["text"]
-        browser.see("main p", f"{text[0].upper()}{text[1:]}.")
+        browser.see("main p", numbers["promise"])
         found = re.search(now, browser.text("#reached"))
         width = (
             max(h - v for h, v in zip(numbers["upper"], numbers["values"], strict=True)) / numbers["reports"]

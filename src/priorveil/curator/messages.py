@@ -158,6 +158,55 @@ class NumberStatistic(Body):
     upper: Finite
 
 
+class DisplayRow(Body):
+    """A statistic as a page shows it: its numbers per person, for pictures, and their texts."""
+
+    label: str
+    value: Finite
+    lower: Finite
+    upper: Finite
+    expected: Annotated[float | None, Meta(description="what the prior expects")]
+    value_text: str
+    interval_text: str
+    expected_text: str
+    people_text: Annotated[str | None, Meta(description="the number of people, if the value is a share")]
+
+
+class Display(Body):
+    """The tables and sentences that a page shows for an estimate."""
+
+    label_head: str
+    interval_head: str
+    shares: Annotated[bool, Meta(description="whether the numbers are shares of the people")]
+    rows: Annotated[list[DisplayRow], Meta(description="the most relevant statistics, at most a few hundred")]
+    left_out: Annotated[str | None, Meta(description="which statistics are shown; null if all are")]
+    numbers: Annotated[list[DisplayRow], Meta(description="the rows of `statistics`")]
+    precision: Annotated[str, Meta(description="how precise the estimate is")]
+
+
+class Fact(Body):
+    """A fact about all plans of a campaign, with what it means in a few words."""
+
+    name: str
+    text: str
+    note: str
+
+
+class MethodTitle(Body):
+    """A method that can read these reports, and what people call it."""
+
+    method: Literal["auto", "mmse", "unbiased", "mle"]
+    title: str
+
+
+class PrivacyTexts(Body):
+    """The levels of a plan's certificate as texts, rounded up."""
+
+    lip_lower: str
+    lip_upper: str
+    ldp: str
+
+
 class Total(Body, kw_only=True):
     """An estimate."""
 
@@ -205,8 +254,10 @@ class Total(Body, kw_only=True):
         ),
     ]
     converged: bool
+    display: Display
 
 
+Promise = Annotated[str, Meta(description="the precision that the plan promises, in a sentence")]
 PriorStatistics = Annotated[list[float], Meta(description="every statistic per person, under the prior")]
 
 
@@ -219,6 +270,8 @@ class Shown(Total, kw_only=True):
     identifiable: bool
     precision: Precision
     privacy: Privacy
+    privacy_texts: PrivacyTexts
+    promise: Promise
     withheld: Annotated[bool, _described(const=False)]
 
 
@@ -232,6 +285,8 @@ class Withheld(Body, kw_only=True):
     identifiable: bool
     precision: Precision
     privacy: Privacy
+    privacy_texts: PrivacyTexts
+    promise: Promise
     withheld: Annotated[bool, _described(const=True)]
 
 
@@ -246,6 +301,13 @@ class Estimates(Body):
     level: float
     smallest_count: Natural
     leans_on_prior: bool
+    caution: Annotated[
+        str | None,
+        Meta(description="a sentence to show first, unless there are warnings; null if none is needed"),
+    ]
+    withheld_because: Annotated[str, Meta(description="why some estimates are withheld, if some are")]
+    facts: list[Fact]
+    methods: list[MethodTitle]
     reports: Natural
     cohorts: list[Annotated[Any, _described(oneOf=_COHORTS)]]  # Shown or Withheld
     total: Total | None

@@ -22,7 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES
-from priorveil.curator import messages
+from priorveil.curator import display, messages
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, StoredReport, StoreFull, Unavailable
 from priorveil.curator.writer import QueueFull
@@ -32,6 +32,7 @@ from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, Method
 from priorveil.reading.moments import apply_rows
 from priorveil.reading.tally import Tally
+from priorveil.reading.wording import LEANING, precision_sentence
 from priorveil.tables.columns import pyarrow
 from priorveil.tables.write import plan_field
 
@@ -110,6 +111,8 @@ def campaign_estimates(
             "identifiable": plan.identifiable,
             "precision": messages.Precision(**plan.precision.document()),
             "privacy": messages.Privacy(*(getattr(plan.certificate, bound) for bound in _PRIVACY)),
+            "privacy_texts": display.privacy_texts(plan.certificate),
+            "promise": precision_sentence(plan.precision),
         }
         if name in estimates:
             cohorts.append(
@@ -125,6 +128,10 @@ def campaign_estimates(
         level=level,
         smallest_count=campaign.smallest_count,
         leans_on_prior=campaign.leans_on_prior,
+        caution=LEANING if display.leans(campaign, method) else None,
+        withheld_because=display.withheld_because(campaign),
+        facts=display.privacy_facts(campaign),
+        methods=display.methods(campaign),
         reports=sum(tally.reports for tally in tallies.values()),
         cohorts=cohorts,
         total=messages.Total(**_estimate_fields(total, level)) if total else None,
@@ -136,7 +143,7 @@ def _estimate_fields(estimate: Estimate, level: float) -> dict[str, Any]:
     """The fields of an estimate in a response."""
     record = estimate.record(level)
     statistics = [messages.NumberStatistic(**statistic) for statistic in record["statistics"]]
-    return {**record, "statistics": statistics}
+    return {**record, "statistics": statistics, "display": display.estimate_display(estimate, level)}
 
 
 def metrics(service: Service) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from priorveil.errors import plural
-from priorveil.formatting import readable_number, share_at_least
+from priorveil.formatting import factor_at_most, level_at_most, readable_number, share_at_least
 from priorveil.information import gain_share
 from priorveil.priors import NumberLabels, Prior
 
 if TYPE_CHECKING:
+    from priorveil.certify import Certificate
     from priorveil.plans.plan import Plan
     from priorveil.reading.estimate import Estimate
 
@@ -85,6 +87,22 @@ def reading_title(plans: Sequence[Plan], estimate: Estimate) -> str:
     asked = plans[0].query.title(plans[0].reference)
     reports = plural(estimate.reports, "report")
     return f"{asked[0].upper()}{asked[1:]}, {estimate.method} reading of {reports}, {budget}"
+
+
+def privacy_facts(certificates: Sequence[Certificate]) -> list[tuple[str, str, str]]:
+    """The LIP and LDP levels that hold for all of these certificates: name, level, and what it means in a few words."""
+    lip = max(certificate.lip for certificate in certificates)
+    ldp = max(certificate.ldp for certificate in certificates)
+    return [
+        ("Privacy (LIP)", level_at_most(lip), f"a belief {_moves(lip)}"),
+        ("Privacy (LDP)", level_at_most(ldp), f"whatever is known, a belief {_moves(ldp)}"),
+    ]
+
+
+def _moves(level: float) -> str:
+    if math.isinf(level):
+        return "can move by any factor: a report can rule out a value"
+    return f"moves by a factor of {factor_at_most(level)} at most"
 
 
 def is_best(plan: Plan) -> bool:

@@ -19,7 +19,7 @@ from priorveil.priors.labels import label_parts, label_text, named_levels
 from priorveil.reading.prior_check import DOUBTFUL
 
 if TYPE_CHECKING:
-    from priorveil.reading.estimate import Estimate
+    from priorveil.reading.estimate import Estimate, Method
     from priorveil.reading.precision import Precision
     from priorveil.reading.statistics import Statistic
 
@@ -33,6 +33,12 @@ OUTSIDE_UNBIASED = (
     "Rare values come out too common if no share is negative, and over many values this adds up: the answer is outside "
     "the interval of method unbiased. For cumulative shares, quantiles and sums of many values use that method."
 )
+METHOD_TITLES: dict[Method, str] = {
+    "auto": "chosen by the query",
+    "unbiased": "unbiased",
+    "mmse": "mmse (trusts the prior)",
+    "mle": "most likely distribution",
+}
 LEANING = "These estimates lean on the prior: more reports do not correct a wrong one."
 RARE_CHANGES = (
     "The prior check does not look at all values one by one: a change among rare or neighbouring ones can pass, "
@@ -191,29 +197,44 @@ def per_person_table(estimate: Estimate, confidence: float, most: int) -> Statis
 
     Of more than `most` statistics there are those of `most_relevant`.
     """
-    people = estimate.reports
-    shown = value_rows(estimate, confidence, most_relevant(estimate, most))
-    if estimate.counts_people:
-        return StatisticTable(
-            ("Answer",), tuple(_scaled(row, people, row.label, _share_texts) for row in shown)
-        )
-    listed = []
-    for row in shown:
-        names = (AVERAGE, f"total of {people:,} people")
-        if estimate.is_sum:
-            average, total = (f"{name[0].upper()}{name[1:]}" for name in names)
+    people, indices = estimate.reports, most_relevant(estimate, most)
+    rows: list[StatisticRow] = []
+    for i, row in zip(indices, value_rows(estimate, confidence, indices), strict=True):
+        name = label_text(estimate.labels[i])
+        if estimate.counts_people:
+            rows.append(_scaled(row, people, name, _share_texts))
         else:
-            average, total = (", ".join((*row.label, name)) for name in names)
-        listed.append(_scaled(row, people, (average,), amount_texts))
-        listed.append(_scaled(row, 1, (total,), amount_texts))
-    return StatisticTable(("Quantity",), tuple(listed))
+            average, total = _average_and_total(name, people, estimate.is_sum)
+            rows += [_scaled(row, people, average, amount_texts), _scaled(row, 1, total, amount_texts)]
+    head = "Answer" if estimate.counts_people else "Quantity"
+    return StatisticTable((head,), tuple(rows), left_out=_selection_text(estimate, len(indices)))
 
 
-def _scaled(row: StatisticRow, people: int, label: tuple[str, ...], texts: Texts) -> StatisticRow:
-    """The row of numbers for one of so many people, under a label."""
+def _average_and_total(name: str, people: int, is_sum: bool) -> tuple[str, str]:
+    """The names of a statistic per person and of its total; a sum needs no name of its own."""
+    if is_sum:
+        return "Average per person", f"Total of {people:,} people"
+    return f"{name}, {AVERAGE}", f"{name}, total of {people:,} people"
+
+
+def _selection_text(estimate: Estimate, shown: int) -> str | None:
+    """Which statistics are shown, in a sentence; None if all are."""
+    size = len(estimate.labels)
+    if shown == size:
+        return None
+    selected = (
+        f"{shown:,} largest of {size:,} answers"
+        if estimate.histogram
+        else f"first {shown:,} of {size:,} statistics"
+    )
+    return f"The {selected}."
+
+
+def _scaled(row: StatisticRow, people: int, label: str, texts: Texts) -> StatisticRow:
+    """The row with its numbers divided by so many people, under a label."""
     value, error, low, high = (number / people for number in row.numbers)
     expected = None if row.expected is None else row.expected / people
-    return _row(label, (value, error, low, high), expected, texts)
+    return _row((label,), (value, error, low, high), expected, texts)
 
 
 def _row(
@@ -426,6 +447,12 @@ def precision_text(precision: Precision) -> str:
         return sentence
     leaning = _half_width_text(statistic, precision.these_people, confidence, f" among {people}")
     return f"{sentence}; leaning on the prior, {leaning}, if the prior is right"
+
+
+def precision_sentence(precision: Precision) -> str:
+    """The same as a whole sentence."""
+    text = precision_text(precision)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def reached_precision(estimate: Estimate, confidence: float) -> str:

@@ -2,16 +2,10 @@
 
 import { badge, campaignList, closing, sharing } from "/static/campaigns.js";
 import { SignedOut, ask, forget, read, signIn, signedIn } from "/static/curator.js";
-import { el, factor, number } from "/static/dom.js";
-import { histogram, widest } from "/static/histogram.js";
+import { el, number } from "/static/dom.js";
+import { estimateTables } from "/static/histogram.js";
 
 const EVERY = 4000; // milliseconds between looks at the counts
-const METHODS = {
-  auto: "chosen by the query",
-  unbiased: "unbiased",
-  mmse: "mmse (trusts the prior)",
-  mle: "most likely distribution",
-};
 
 const main = document.querySelector("#main");
 const news = document.querySelector("#news");
@@ -163,17 +157,14 @@ function draw(view, estimates, counters) {
 
 function sections(view, estimates, counters) {
   const several = estimates.cohorts.length > 1;
-  const all = several
-    ? estimates.total && { ...estimates.total, prior: mixed(estimates.cohorts), cohort: "all" }
-    : null;
-  const chosen = estimates.cohorts.find((c) => c.cohort === view.cohort) ?? (several ? all : estimates.cohorts[0]);
-  const leans = view.method === "auto" ? estimates.leans_on_prior : view.method === "mmse";
-  const shown = estimates.cohorts.filter((c) => view.cohort === "" || c === chosen);
+  const cohort = estimates.cohorts.find((c) => c.cohort === view.cohort);
+  const chosen = cohort ?? (several ? estimates.total : estimates.cohorts[0]);
+  const shown = cohort ? [cohort] : estimates.cohorts;
   return [
-    warnings(shown, several, leans),
+    warnings(shown, several, estimates.caution),
     facts(estimates, counters),
     controls(view, estimates, several),
-    chosen === null || chosen.withheld ? withheld(estimates) : results(estimates, chosen),
+    chosen === null || chosen.withheld ? withheld(estimates) : results(chosen),
     planned(shown, several),
     privacy(estimates),
     refused(counters),
@@ -183,27 +174,18 @@ function sections(view, estimates, counters) {
   ];
 }
 
-/** The prior of everyone together, by how many of each cohort reported. */
-function mixed(cohorts) {
-  const total = cohorts.reduce((n, c) => n + c.reports, 0);
-  return cohorts[0].prior.map((_, x) =>
-    cohorts.reduce((sum, c) => sum + (c.prior[x] * c.reports) / Math.max(total, 1), 0),
-  );
+/** What must be known before a number is read: a prior that the reports contradict, or one that nothing corrects. */
+function warnings(cohorts, several, caution) {
+  const contradicted = cohorts.filter((c) => c.warning).map((c) => ofCohort(c, several, c.warning, "warning"));
+  return contradicted.length > 0 ? contradicted : caution && el("p", { class: "warning" }, caution);
 }
 
-/** What must be known before a number is read: a prior that the reports contradict, or one that nothing corrects. */
-function warnings(cohorts, several, leans) {
-  const contradicted = cohorts
-    .filter((c) => c.warning)
-    .map((c) => el("p", { class: "warning" }, several && el("strong", {}, el("bdi", {}, c.cohort), ": "), c.warning));
-  if (contradicted.length > 0 || !leans) return contradicted;
-  const text = "These estimates lean on the prior: more reports do not correct a wrong one.";
-  return el("p", { class: "warning" }, text);
-}
+/** A sentence, with the name of its cohort if there are several. */
+const ofCohort = ({ cohort }, several, text, kind = null) =>
+  el("p", { class: kind }, several && el("strong", {}, el("bdi", {}, cohort), ": "), text);
 
 function facts(estimates, counters) {
   const lost = Object.values(counters.refused).reduce((a, b) => a + b, 0);
-  const worst = (name) => Math.max(...estimates.cohorts.map((c) => c.privacy[name] ?? Infinity));
   const fact = (name, value, note) =>
     el("div", {}, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
   return el(
@@ -211,17 +193,8 @@ function facts(estimates, counters) {
     { class: "facts" },
     fact("Reports", el("span", { id: "reports" }, number(estimates.reports)), badge(estimates.state)),
     fact("Refused", number(lost)),
-    fact("Privacy (LIP)", level(worst("lip")), `a belief moves by a factor of ${factor(worst("lip"))} at most`),
-    fact("Privacy (LDP)", level(worst("ldp")), `whatever is known: a factor of ${factor(worst("ldp"))} at most`),
+    ...estimates.facts.map(({ name, text, note }) => fact(name, text, note)),
   );
-}
-
-const level = (value) => (value === Infinity ? "none" : (Math.ceil(value * 1000 - 1e-6) / 1000).toLocaleString("en")); // rounded up
-
-/** The available methods: where reports alone do not determine the answer, only those that trust the prior. */
-function methods({ cohorts }) {
-  const free = cohorts.every((c) => c.identifiable);
-  return Object.entries(METHODS).filter(([name]) => free || name === "auto" || name === "mmse");
 }
 
 function controls(view, estimates, several) {
@@ -245,9 +218,15 @@ function controls(view, estimates, several) {
   return el(
     "div",
     { class: "controls" },
-    select("method", "Method", methods(estimates), view.method, (value) => {
-      view.method = value;
-    }),
+    select(
+      "method",
+      "Method",
+      estimates.methods.map(({ method, title }) => [method, title]),
+      view.method,
+      (value) => {
+        view.method = value;
+      },
+    ),
     several &&
       select(
         "cohort",
@@ -261,45 +240,22 @@ function controls(view, estimates, several) {
   );
 }
 
-function withheld(estimates) {
+function withheld({ withheld_because: reason }) {
+  return [el("h2", {}, "Estimates"), el("p", { id: "withheld" }, reason)];
+}
+
+function results({ display, warning, notes }) {
   return [
     el("h2", {}, "Estimates"),
-    el(
-      "p",
-      { id: "withheld" },
-      `Withheld: this campaign promises to show no estimate from fewer than ${number(estimates.smallest_count)} reports${estimates.cohorts.length > 1 ? " of a cohort" : ""}.`,
-    ),
+    estimateTables(display),
+    !warning && el("p", { id: "reached" }, display.precision),
+    ...notes.map((note) => el("p", { class: "quiet" }, note)),
   ];
 }
-
-function results(estimates, chosen) {
-  const { statistic } = estimates.cohorts[0].precision;
-  return [
-    el("h2", {}, "Estimates"),
-    histogram(chosen, estimates.level, statistic),
-    !chosen.warning && el("p", { id: "reached" }, reached(estimates.level, chosen, statistic)),
-    ...chosen.notes.map((note) => el("p", { class: "quiet" }, note)),
-  ];
-}
-
-/** How precise the answer is now. */
-function reached(level, chosen, statistic) {
-  const leans = !["unbiased", "mle"].includes(chosen.method);
-  const each = statistic === "average per person" ? "the average per person" : `every ${statistic}`;
-  const better = chosen.labels.length > 1 ? " or better" : "";
-  const among = leans ? " among these people" : "";
-  const width = `±${widest(chosen, statistic)}${better} (${number(100 * level)} %)`;
-  return `With these ${number(chosen.reports)} reports ${each}${among} is known to ${width}${leans ? ", if the prior is right" : ""}.`;
-}
-
-const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 /** How precise the plan makes the answer, for a round number of people. */
 function planned(cohorts, several) {
-  const lines = cohorts.map(({ cohort, precision }) =>
-    el("p", {}, several && el("strong", {}, el("bdi", {}, cohort), ": "), sentence(precision.text)),
-  );
-  return [el("h2", {}, "What the plan promises"), ...lines];
+  return [el("h2", {}, "What the plan promises"), ...cohorts.map((c) => ofCohort(c, several, c.promise))];
 }
 
 function privacy(estimates) {
@@ -308,9 +264,7 @@ function privacy(estimates) {
       "tr",
       {},
       el("th", { scope: "row" }, el("bdi", {}, c.cohort)),
-      ...["lip_lower", "lip_upper", "ldp"].map((name) =>
-        el("td", { class: "figure" }, level(c.privacy[name] ?? Infinity)),
-      ),
+      ...["lip_lower", "lip_upper", "ldp"].map((name) => el("td", { class: "figure" }, c.privacy_texts[name])),
       el("td", { class: "figure" }, c.identifiable ? "yes" : "no"),
     ),
   );

@@ -1,124 +1,70 @@
 // Estimates as a table that is also a picture: a bar for each answer, its interval, and the prior next to it.
 
-import { el, labelText, number, percent } from "/static/dom.js";
+import { el, percent } from "/static/dom.js";
 
-const MOST = 200; // rows on the page: the largest ones, with a note
-
-/** The table of one cohort's estimates; `level` is that of the intervals, `statistic` what the numbers are per person. */
-export function histogram(cohort, level, statistic) {
-  return statistic === "share" ? shares(cohort, level) : amounts(cohort, level, statistic);
+/** The tables of an estimate: shares with a picture, or amounts; then the mean or the quantiles of numbers. */
+export function estimateTables(display) {
+  const { shares, rows, left_out: leftOut, label_head: label, interval_head: interval, numbers } = display;
+  const scale = shares ? scaleFor(rows) : null;
+  return [
+    shares && legend(),
+    leftOut && el("p", { class: "quiet" }, leftOut),
+    table("histogram", rows, scale, label, interval),
+    numbers.length > 0 && table("numbers", numbers, null, "Numbers", interval),
+  ];
 }
 
-function shares({ labels, values, lower, upper, prior, reports }, level) {
-  const all = labels.map((label, x) => ({
-    label,
-    prior: prior[x],
-    share: values[x] / reports,
-    low: lower[x] / reports,
-    high: upper[x] / reports,
-    people: values[x],
-  }));
-  const rows = all.length > MOST ? all.toSorted((a, b) => b.share - a.share).slice(0, MOST) : all;
-  const [scale, interval] = [scaleFor(rows), `${number(100 * level)} % interval`];
+/** A table of estimates, with a picture where there is a scale, and what the prior expects where that is known. */
+function table(id, rows, scale, label, interval) {
+  const prior = rows.some((row) => row.expected !== null);
   const head = el(
     "tr",
     { role: "row" },
-    heading("Answer"),
-    el(
-      "th",
-      { class: "picture", scope: "col", role: "columnheader" },
-      el("span", { class: "unseen" }, "Picture"),
-      ruler(scale),
-    ),
+    heading(label),
+    scale &&
+      el(
+        "th",
+        { class: "picture", scope: "col", role: "columnheader" },
+        el("span", { class: "unseen" }, "Picture"),
+        ruler(scale),
+      ),
     heading("Estimate", true),
     heading(interval, true),
-    heading("Prior", true),
+    prior && heading("Prior", true),
   );
   const body = rows.map((row) =>
     el(
       "tr",
       { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, el("bdi", {}, labelText(row.label))),
-      el("td", { class: "picture", role: "cell" }, bar(row, scale)),
+      el("th", { scope: "row", role: "rowheader" }, el("bdi", {}, row.label)),
+      scale && el("td", { class: "picture", role: "cell" }, bar(row, scale)),
       figure(
         "Estimate",
-        percent(row.share),
-        el("br"),
-        el("span", { class: "quiet" }, `${number(Math.round(row.people))} people`),
+        row.value_text,
+        row.people_text && [el("br"), el("span", { class: "quiet" }, row.people_text)],
       ),
-      figure(interval, `${points(row.low)} to ${percent(row.high)}`),
-      figure("Prior", percent(row.prior)),
+      figure(interval, row.interval_text),
+      prior && figure("Prior", row.expected_text),
     ),
   );
-  return [
-    legend(),
-    all.length > MOST && el("p", { class: "quiet" }, `The ${MOST} largest of ${number(all.length)} answers.`),
-    el(
-      "table",
-      { class: "histogram", id: "histogram", role: "table" },
-      el("thead", { role: "rowgroup" }, head),
-      el("tbody", { role: "rowgroup" }, ...body),
-    ),
-  ];
-}
-
-/** Sums have the unit of their values: the average per person and the total of each, with as many digits as are known. */
-function amounts({ labels, values, lower, upper, prior, reports }, level, statistic) {
-  const row = (name, i, people) => {
-    const [value, low, high] = [values[i], lower[i], upper[i]].map((total) => (total * people) / reports);
-    const shown = (amount) => rounded(amount, (high - low) / 2);
-    return el(
-      "tr",
-      { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, el("bdi", {}, name)),
-      figure("Estimate", shown(value)),
-      figure(interval, `${shown(low)} to ${shown(high)}`),
-      figure("Prior", shown(prior[i] * people)),
-    );
-  };
-  const interval = `${number(100 * level)} % interval`;
-  const named = (label, name) =>
-    statistic === "statistic" ? `${labelText(label)}, ${name}` : name[0].toUpperCase() + name.slice(1);
-  const rows = labels.flatMap((label, i) => [
-    row(named(label, "average per person"), i, 1),
-    row(named(label, `total of ${number(reports)} people`), i, reports),
-  ]);
-  const head = [heading("Quantity"), heading("Estimate", true), heading(interval, true), heading("Prior", true)];
   return el(
     "table",
-    { class: "histogram", id: "histogram", role: "table" },
-    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...head)),
-    el("tbody", { role: "rowgroup" }, ...rows),
+    { class: "histogram", id, role: "table" },
+    el("thead", { role: "rowgroup" }, head),
+    el("tbody", { role: "rowgroup" }, ...body),
   );
-}
-
-/** The largest half width of the intervals: of a share in points, rounded up, otherwise in the unit of the values. */
-export function widest({ lower, upper, reports }, statistic) {
-  const half = Math.max(...upper.map((high, i) => (high - lower[i]) / 2)) / reports;
-  const scaled = statistic === "share" ? 100 * half : half;
-  const step = 10 ** (Math.floor(Math.log10(scaled)) - 1);
-  const width = scaled > 0 ? Math.ceil((scaled / step) * (1 - 1e-12)) * step : 0;
-  const unit = { share: " points", statistic: " per person" }[statistic] ?? "";
-  return width.toLocaleString("en", { maximumSignificantDigits: 2 }) + unit;
-}
-
-/** An amount to the second digit of its half width. */
-function rounded(amount, half) {
-  const places = half > 0 ? Math.min(Math.max(1 - Math.floor(Math.log10(half)), 0), 12) : 0;
-  return amount.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
 }
 
 const heading = (text, right = false) =>
   el("th", { scope: "col", role: "columnheader", class: right ? "figure" : null }, text);
-const points = (share) => percent(share).replace(" %", "");
 
 /** A cell of numbers. On a phone rows become blocks: `name` then stands above, and roles keep it a table. */
 const figure = (name, ...content) => el("td", { class: "figure", role: "cell", "data-name": name }, ...content);
 
 /** A scale from zero (or below, where an interval goes there) to a round share, with a handful of ticks. */
 function scaleFor(rows) {
-  const top = Math.max(...rows.flatMap((r) => [r.high, r.prior, r.share]), 0.01);
-  const bottom = Math.min(...rows.map((r) => r.low), 0);
+  const top = Math.max(...rows.flatMap((r) => [r.upper, r.expected, r.value]), 0.01);
+  const bottom = Math.min(...rows.map((r) => r.lower), 0);
   const step = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5].find((s) => (top - bottom) / s <= 5) ?? 10;
   const [from, to] = [Math.floor(bottom / step + 1e-9) * step, Math.ceil(top / step - 1e-9) * step];
   const ticks = Array.from({ length: Math.round((to - from) / step) + 1 }, (_, i) => from + i * step);
@@ -139,7 +85,7 @@ function ruler({ ticks, at, places }) {
   );
 }
 
-function bar({ share, low, high, prior }, { ticks, at, wide }) {
+function bar({ value, lower, upper, expected }, { ticks, at, wide }) {
   const vertical = (name, x, from, to) => el("line", { class: name, x1: at(x), x2: at(x), y1: from, y2: to });
   return el(
     "svg",
@@ -147,16 +93,16 @@ function bar({ share, low, high, prior }, { ticks, at, wide }) {
     ...ticks.map((tick) => vertical(Math.abs(tick) < 1e-9 ? "zero" : "grid", tick, "-40%", "140%")),
     el("rect", {
       class: "estimate",
-      x: at(Math.min(share, 0)),
+      x: at(Math.min(value, 0)),
       y: "20%",
-      width: wide(Math.abs(share)),
+      width: wide(Math.abs(value)),
       height: "60%",
       rx: 2,
     }),
-    vertical("before", prior, "8%", "92%"),
-    el("line", { class: "spread", x1: at(low), x2: at(high), y1: "50%", y2: "50%" }),
-    vertical("spread", low, "36%", "64%"),
-    vertical("spread", high, "36%", "64%"),
+    vertical("before", expected, "8%", "92%"),
+    el("line", { class: "spread", x1: at(lower), x2: at(upper), y1: "50%", y2: "50%" }),
+    vertical("spread", lower, "36%", "64%"),
+    vertical("spread", upper, "36%", "64%"),
   );
 }
 

@@ -1,0 +1,87 @@
+"""What the dashboard shows: the words of plans and estimates, as parts of a response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from priorveil.certify import Certificate
+from priorveil.collect.campaign import Campaign
+from priorveil.curator import messages
+from priorveil.errors import plural
+from priorveil.formatting import interval_title, level_at_most
+from priorveil.plans import wording as plan_wording
+from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.wording import (
+    METHOD_TITLES,
+    StatisticRow,
+    number_tables,
+    per_person_table,
+    reached_precision,
+)
+
+_MOST_SHOWN = 200  # statistics on a page
+
+
+def estimate_display(estimate: Estimate, confidence: float) -> messages.Display:
+    """The tables and sentences of an estimate."""
+    table = per_person_table(estimate, confidence, _MOST_SHOWN)
+    people = estimate.reports if estimate.counts_people else None
+    return messages.Display(
+        label_head=table.heads[0],
+        interval_head=interval_title(confidence),
+        shares=estimate.counts_people,
+        rows=[_display_row(row, people) for row in table.rows],
+        left_out=table.left_out,
+        numbers=[_display_row(row) for each in number_tables(estimate, confidence) for row in each.rows],
+        precision=reached_precision(estimate, confidence),
+    )
+
+
+def _display_row(row: StatisticRow, people: int | None = None) -> messages.DisplayRow:
+    """A row, with the number of people behind a share of so many."""
+    return messages.DisplayRow(
+        label=", ".join(row.label),
+        value=row.value,
+        lower=row.low,
+        upper=row.high,
+        expected=row.expected,
+        value_text=row.value_text,
+        interval_text=row.interval_text,
+        expected_text=row.expected_text,
+        people_text=None if people is None else _people_text(round(row.value * people)),
+    )
+
+
+def _people_text(number: int) -> str:
+    return f"{number:,} {'person' if number == 1 else 'people'}"
+
+
+def privacy_facts(campaign: Campaign) -> list[messages.Fact]:
+    """The levels that hold for every cohort."""
+    certificates = [plan.certificate for plan in campaign.cohorts.values()]
+    return [messages.Fact(*fact) for fact in plan_wording.privacy_facts(certificates)]
+
+
+def privacy_texts(certificate: Certificate) -> messages.PrivacyTexts:
+    """The levels of one plan, rounded up."""
+    levels = (certificate.lip_lower, certificate.lip_upper, certificate.ldp)
+    return messages.PrivacyTexts(*map(level_at_most, levels))
+
+
+def methods(campaign: Campaign) -> list[messages.MethodTitle]:
+    """The available methods: if reports alone do not determine the answer, only those that trust the prior."""
+    free = all(plan.identifiable for plan in campaign.cohorts.values())
+    names: Iterable[Method] = METHOD_TITLES if free else ("auto", "mmse")
+    return [messages.MethodTitle(name, METHOD_TITLES[name]) for name in names]
+
+
+def leans(campaign: Campaign, method: Method) -> bool:
+    """Whether estimates of a campaign by this method lean on the prior."""
+    return campaign.leans_on_prior if method == "auto" else method == "mmse"
+
+
+def withheld_because(campaign: Campaign) -> str:
+    """Why the estimates of a campaign are withheld while there are few reports."""
+    reports = plural(campaign.smallest_count, "report")
+    of_cohort = " of a cohort" if len(campaign.cohorts) > 1 else ""
+    return f"Withheld: this campaign promises to show no estimate from fewer than {reports}{of_cohort}."
