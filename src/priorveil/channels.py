@@ -73,8 +73,8 @@ class Channel(ReadOnly):
         has the line.
         """
         matrix = read_matrix(Path(path))
-        rows = matrix.shares().rows if normalise else matrix.rows
         with file_errors(path):
+            rows = matrix.shares().rows if normalise else matrix.rows
             return cls(rows, matrix.row_labels, matrix.column_labels)
 
     @classmethod

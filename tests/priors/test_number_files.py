@@ -1,6 +1,7 @@
 """Priors, secrets, sets of priors, channels and statistics from files; errors have the line and show no cell."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import priorveil as pv
-from priorveil.errors import InvalidFile, InvalidInput
+from priorveil.errors import InvalidFile, InvalidInput, PriorveilError
 
 THREE = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.2})
 
@@ -122,6 +123,41 @@ def test_a_broken_prior_has_its_line_and_shows_no_cell(
     for private in (PRIVATE, "34", "51000", str(2**40)):
         assert private not in str(error).removeprefix(str(path))
     assert error.__cause__ is None  # a traceback shows causes too
+
+
+CELL = st.sampled_from(
+    ["", "a", "--3", "0", "1", "0.5", "-1", "1e308", "1e-320", "nan", "9" * 5000, '"', "ß"]
+)
+TABLE = st.lists(st.lists(CELL, max_size=4).map(",".join), max_size=5).map("\n".join)
+NUMBER = st.floats() | st.integers() | st.sampled_from([10**400, "x", None, True, [0.5]])
+DOCUMENT = st.dictionaries(CELL, NUMBER, max_size=4) | st.lists(
+    NUMBER | st.lists(NUMBER, max_size=3), max_size=4
+)
+
+
+@given(
+    text=TABLE | st.text(max_size=40) | DOCUMENT.map(json.dumps),
+    ending=st.sampled_from([".csv", ".json"]),
+    counts=st.booleans(),
+    normalise=st.booleans(),
+)
+def test_any_text_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, text: str, ending: str, counts: bool, normalise: bool
+) -> None:
+    """Every reader returns an object or raises an error of its own, never one of Python or numpy."""
+    path = tmp_path_factory.mktemp("any") / f"file{ending}"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    readers = (
+        lambda: pv.Prior.from_file(path, counts=counts, normalise=normalise and not counts),
+        lambda: pv.Prior.from_file(path, impossible="leave out"),
+        lambda: pv.Channel.from_file(path, normalise=normalise),
+        lambda: pv.Secret.from_file(path, pv.Prior([0.5, 0.5]), normalise=normalise),
+        lambda: pv.PriorSet.from_file(path, normalise=normalise),
+        lambda: pv.Linear.from_file(path, pv.Prior([0.5, 0.5])),
+    )
+    for read in readers:
+        with suppress(PriorveilError):
+            read()
 
 
 def test_text_that_is_not_utf_8(tmp_path: Path) -> None:

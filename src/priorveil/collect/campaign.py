@@ -181,22 +181,22 @@ def stamp(time: datetime | None) -> str | None:
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
-def read_time(field: str, given: object) -> datetime | None:
+def read_time(field: str, time: object) -> datetime | None:
     """A time in UTC, from an aware time or from ISO 8601 with a zone; None stays None.
 
     >>> read_time("opens", "2026-01-01T12:00:00+02:00")
     datetime.datetime(2026, 1, 1, 10, 0, tzinfo=datetime.timezone.utc)
     """
-    if given is None:
+    if time is None:
         return None
     try:
-        time = given if isinstance(given, datetime) else datetime.fromisoformat(str(given))
-        if time.tzinfo is None:
+        aware = time if isinstance(time, datetime) else datetime.fromisoformat(str(time))
+        if aware.tzinfo is None:
             raise ValueError("it has no zone")
-        return time.astimezone(UTC).replace(microsecond=0)
+        return aware.astimezone(UTC).replace(microsecond=0)
     except (ValueError, OverflowError) as error:
         advice = "give a time with its zone, like 2026-01-31T12:00:00Z, in the years 1 to 9999"
-        raise InvalidInput(field, given, advice) from error
+        raise InvalidInput(field, time, advice) from error
 
 
 def _check_text(field: str, text: object, least: int = 0) -> None:
@@ -218,7 +218,7 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
         raise InvalidInput("cohorts", names, "the plans should have the same labels, in the same order")
     if isinstance(plans[0].labels, NumberLabels) and plans[0].labels.outside != "ends":
         advice = "numbers outside the range send no report, which reveals that they are outside"
-        hint = Hint("outside='ends' in the prior", purpose="to count it at the nearest end")
+        hint = Hint("outside='ends' in the prior", purpose="to count them at the nearest end")
         raise InvalidInput("cohorts", names, advice, hint)
     parts = ((f"cohort {name!r}", plan.query.statistics(plan.reference)) for name, plan in cohorts.items())
     require_same_statistics("cohorts", parts)
@@ -233,9 +233,10 @@ def _from_document(read: dict[str, Any]) -> Campaign:
     cohorts = {name: Plan.from_json(json.dumps(plan)) for name, plan in read["cohorts"].items()}
     names = (field.name for field in fields(Campaign) if field.name != "cohorts")
     campaign = Campaign(cohorts=cohorts, **{name: read[name] for name in names})
-    given, expected = {"id": campaign.id, **read}, {"id": campaign.id, **campaign.document()}
-    if doc.canonical(given) != doc.canonical(expected):
-        wrong = [name for name in sorted(given) if given[name] != expected.get(name, ...)]
+    received = {"id": campaign.id, **read}
+    expected = {"id": campaign.id, **campaign.document()}
+    if doc.canonical(received) != doc.canonical(expected):
+        wrong = [name for name in sorted(received) if received[name] != expected.get(name, ...)]
         advice = "it is not what `campaign.to_json()` writes: the campaign was changed, or made by hand"
         raise PlanError(wrong[0] if wrong else "campaign", advice)
     return campaign

@@ -66,8 +66,8 @@ class Client:
         retry: RetryPolicy | None = None,
     ) -> None:
         self._url, self._id = http.parse_campaign_url(campaign_url)
-        given = default_folder() if state is None else state
-        self._memory = given if isinstance(given, Memory) else Memory(given)
+        state = default_folder() if state is None else state
+        self._memory = state if isinstance(state, Memory) else Memory(state)
         self._limit = None if limit is None else Budget.of(limit, "limit")
         self._http = http.HttpClient(transport, retry or RetryPolicy())
 

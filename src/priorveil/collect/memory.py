@@ -96,8 +96,8 @@ class Memory:
 
 def default_folder() -> Path:
     """The folder of this user's answers: `PRIORVEIL_STATE`, or a folder for the state of programs."""
-    if given := os.environ.get("PRIORVEIL_STATE"):
-        return Path(given)
+    if folder := os.environ.get("PRIORVEIL_STATE"):
+        return Path(folder)
     base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.local/state"
     return Path(base) / "priorveil" / "answers"
 

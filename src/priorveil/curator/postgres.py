@@ -83,8 +83,8 @@ class PostgresStore(Store):
         """Make the tables, one process at a time. Where they exist, no right to make tables is needed."""
         if self._create:
             await db.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
-        known = await db.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
-        version = await db.fetchval("SELECT max(version) FROM schema_version") if known else 0
+        has_tables = await db.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
+        version = await db.fetchval("SELECT max(version) FROM schema_version") if has_tables else 0
         self._check_schema(version or 0)
         if self._create:
             await _check_writable(db)

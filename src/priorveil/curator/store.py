@@ -311,14 +311,20 @@ def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:
 # -- work of the commands on a store that is given by its address -----------------------------------------
 
 
-async def ensure_token(url: str, given: str | None, another: bool) -> str | None:
-    """Make sure that the store has a token; return it if it was made here."""
+async def ensure_token(url: str, token: str | None, another: bool) -> str | None:
+    """Add the token to the store, or without one make sure that the store has one; return a token that is made here.
+
+    With `another` a new one is made although there are some.
+    """
     async with open_store(url) as store:
-        if given is None and await store.token_digests() and not another:
+        if token is None and await store.token_digests() and not another:
             return None
-        token = secrets.token_urlsafe(32) if given is None else given
-        await store.add_token(token_digest(token))
-        return token if given is None else None
+        if token is not None:
+            await store.add_token(token_digest(token))
+            return None
+        new_token = secrets.token_urlsafe(32)
+        await store.add_token(token_digest(new_token))
+        return new_token
 
 
 @dataclass

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _ARGUMENTS = {
     "Channel.from_weights": Hint("normalise=True", purpose="for weights or rounded figures"),
     "Secret.from_joint": Hint("normalise=True", purpose="for weights or rounded figures"),
 }
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,99}")  # a label with more digits stays a text
 _MISSING_NUMBERS = ("na", "n/a", "null", "none")  # these are never the name of a column
 
 
@@ -44,15 +46,17 @@ def file_errors(path: str | Path) -> Iterator[None]:
     except InvalidInput as error:
         hints = (_ARGUMENTS.get(hint.argument, hint) for hint in error.hints)
         raise InvalidFile(path, f"{error.argument}: {error.advice}", *hints) from None
+    except OverflowError:
+        raise InvalidFile(path, "the sum of the numbers is too large: give smaller numbers") from None
 
 
 def labels_from_text(texts: Sequence[str]) -> list[Label]:
     """The labels that a file holds as text: whole numbers if all of them are.
 
-    >>> labels_from_text(["0", "10"]), labels_from_text(["007", "8"]), labels_from_text(["a", "1"])
-    ([0, 10], ['007', '8'], ['a', '1'])
+    >>> labels_from_text(["0", "10"]), labels_from_text(["007", "8"]), labels_from_text(["--3", "1"])
+    ([0, 10], ['007', '8'], ['--3', '1'])
     """
-    if texts and all(text.lstrip("-").isdecimal() and str(int(text)) == text for text in texts):
+    if texts and all(map(_WHOLE_NUMBER.fullmatch, texts)):
         return [int(text) for text in texts]
     return list(texts)
 

@@ -213,8 +213,9 @@ for counts, use Prior.from_counts
             numbers = numbers.possible()
         elif numbers.names is not None and smoothing is None:
             number_files.require_all_combinations(path, numbers.cells)
-        cells, names = numbers.shares().cells if normalise else numbers.cells, numbers.names
+        names = numbers.names
         with number_files.file_errors(path):
+            cells = numbers.shares().cells if normalise else numbers.cells
             if counts:
                 return cls.from_counts(cells, None, smoothing, names, impossible)
             return cls(cells) if names is None else cls.joint(cells, names, None, impossible)

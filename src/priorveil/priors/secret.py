@@ -99,8 +99,8 @@ class Secret(ReadOnly):
         """
         matrix = read_matrix(Path(path))
         columns = matrix.column_labels or range(len(matrix.rows[0]))
-        rows = np.array((matrix.shares() if normalise else matrix).rows)
         with file_errors(path):
+            rows = np.array((matrix.shares() if normalise else matrix).rows)
             return cls(rows[:, label_order(path, columns, prior.labels)], matrix.row_labels)
 
     @cached_property

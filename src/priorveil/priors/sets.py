@@ -56,8 +56,8 @@ class PriorSet(ReadOnly):
         rows. `normalise` divides each row by its sum. A broken file raises `InvalidFile`, which has the line.
         """
         matrix = read_matrix(Path(path))
-        rows = matrix.shares().rows if normalise else matrix.rows
         with file_errors(path):
+            rows = matrix.shares().rows if normalise else matrix.rows
             return PriorSet([Prior(row, matrix.column_labels) for row in rows])
 
     @staticmethod

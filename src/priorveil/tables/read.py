@@ -257,8 +257,10 @@ def _open_parquet(file: Any, path: str | None, columns: Sequence[str], batch_row
         raise InvalidInput("data", NOT_SHOWN, advice)
     # Without these options Arrow would hold the whole column of the file in memory.
     open_again = partial(pyarrow().parquet.ParquetFile, pre_buffer=False, buffer_size=_BUFFER)
-    whole, own = open_again(file), local()  # every thread opens the file for itself
-    metadata, names = whole.metadata, _select(whole.schema_arrow.names, columns)
+    parquet = open_again(file)
+    metadata = parquet.metadata
+    names = _select(parquet.schema_arrow.names, columns)
+    own = local()  # every thread opens the file for itself
 
     def decode(group: int) -> list[Any]:
         if not hasattr(own, "file"):
@@ -266,10 +268,10 @@ def _open_parquet(file: Any, path: str | None, columns: Sequence[str], batch_row
         return list(own.file.iter_batches(batch_rows, [group], names, use_threads=False))
 
     groups = range(metadata.num_row_groups)
-    batches = whole.iter_batches(batch_rows, columns=names)
+    batches = parquet.iter_batches(batch_rows, columns=names)
     if path and all(metadata.row_group(group).total_byte_size <= _LARGEST_GROUP for group in groups):
         batches = chain.from_iterable(in_threads(decode, groups, thread_count()))
-    return _open_arrow(whole.schema_arrow, batches, names, batch_rows, metadata.num_rows)
+    return _open_arrow(parquet.schema_arrow, batches, names, batch_rows, metadata.num_rows)
 
 
 # -- several files -----------------------------------------------------------------------------------------
