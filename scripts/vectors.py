@@ -25,7 +25,7 @@ from priorveil.certify import TOTAL, certificate
 from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
 from priorveil.mechanisms import Arc, Grouped, Mechanism, Orders, PooledHash, Subset, Table, Unary
 from priorveil.plans import Plan
-from priorveil.priors import Label, NumberLabels
+from priorveil.priors.number_domains import NumberDomain
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "clients" / "js" / "vectors"
@@ -65,6 +65,15 @@ def plans() -> Iterator[tuple[str, Plan]]:
     yield "table-cells", pv.design(pv.Prior.cells([0, 0.3, 7, 1e22], [0.3, 0.3, 0.4]), 1.0, histogram)
     cells = {("young", 0.5): 0.2, ("young", 3): 0.3, ("old", 0.5): 0.4, ("old", 3): 0.1}
     yield "table-attributes", pv.design(pv.Prior.joint(cells, ("age", "dose")), 1.0, histogram)
+    yield "table-joint-numbers", pv.design(joint_numbers(), 1.0, histogram)
+
+
+def joint_numbers() -> pv.Prior:
+    """A grid and cells beside a group; the old have two of the three points."""
+    hours = [("young", 0), ("young", 2.5), ("young", 40), ("old", 0), ("old", 40)]
+    mass = {(*group, income): 0.1 for group in hours for income in (0, 1e3)}
+    numbers: dict[str, Any] = {"grids": ("hours",), "cells": {"income": [0, 1e3, 5e5]}}
+    return pv.Prior.joint(mass, ("age", "hours", "income"), impossible="leave out", outside="ends", **numbers)
 
 
 def grouped(plan: Plan) -> Plan:
@@ -78,12 +87,11 @@ def grouped(plan: Plan) -> Plan:
     return dataclasses.replace(plan, prior=finer, mechanism=mechanism, certificate=proven, **known)
 
 
-def case(plan: Plan, value: Label, randomness: bytes) -> dict[str, Any]:
-    """One value (a number as text, any other as its code), the bytes it draws, and its report as it is sent."""
-    source, of_numbers = BytesSource(randomness), isinstance(plan.labels, NumberLabels)
+def case(plan: Plan, value: Any, randomness: bytes) -> dict[str, Any]:
+    """One value, the bytes it draws, and its report as it is sent."""
+    source = BytesSource(randomness)
     report = report_to_json(plan.mechanism, plan.privatize(value, source))
-    shown = {"number": repr(value)} if of_numbers else {"code": plan.labels.index(value)}
-    return {**shown, "randomness": randomness[: source.used].hex(), "report": report}
+    return {"value": value, "randomness": randomness[: source.used].hex(), "report": report}
 
 
 def likelihoods(plan: Plan, sent: str | int) -> list[float]:
@@ -133,8 +141,10 @@ def cases(plan: Plan, seed: int) -> list[dict[str, Any]]:
     extremes += [(0, randomness) for randomness in edges(plan.mechanism)]
     rest = [(i * 7 % size, rng.bytes(width)) for i in range(CASES - len(extremes))]
     pairs = [(plan.labels[code], randomness) for code, randomness in extremes + rest]
-    if isinstance(plan.labels, NumberLabels):
-        pairs = list(number_draws(plan.labels, rng))
+    if isinstance(plan.domain, NumberDomain):
+        pairs = list(number_draws(plan.domain, rng))
+    elif plan.domain.rounds:
+        pairs = list(joint_draws(rng))
     listed = [case(plan, value, randomness) for value, randomness in pairs]
     for told in listed[-2:]:
         told["likelihoods"] = likelihoods(plan, told["report"])
@@ -153,9 +163,21 @@ def foreign_reports(mechanism: Mechanism) -> list[int | str]:
     return [-1, mechanism.outputs, 2**53]
 
 
-def number_draws(labels: NumberLabels, rng: np.random.Generator) -> Iterator[tuple[float, bytes]]:
+def joint_draws(rng: np.random.Generator) -> Iterator[tuple[Any, bytes]]:
+    """Numbers beside a group, with draws at the threshold of rounding up between the points of the group."""
+    for age, points in (("young", [0.0, 2.5, 40.0]), ("old", [0.0, 40.0])):
+        for low, high in pairwise(points):
+            for share in (0.0, 0.3, 1.0):
+                number, income = low + share * (high - low), float(rng.uniform(-10, 6e5))
+                edge = int((Fraction(number) - Fraction(low)) / (Fraction(high) - Fraction(low)) * 2**128)
+                for draw in (edge, edge - 1, edge + 2**64, int.from_bytes(rng.bytes(16), "little")):
+                    words = divmod(draw % 2**128, 2**64)
+                    yield (age, number, income), packed(*words, *rng.integers(0, 2**63, 2).tolist())
+
+
+def number_draws(domain: NumberDomain, rng: np.random.Generator) -> Iterator[tuple[float, bytes]]:
     """Numbers on the bounds, next to them and between them, with draws at the threshold of rounding up."""
-    for low, high in pairwise(labels.bounds):
+    for low, high in pairwise(domain.bounds):
         for number in (low, np.nextafter(low, high), low + (high - low) / 3, np.nextafter(high, low), high):
             chance = (Fraction(float(number)) - Fraction(low)) / (Fraction(high) - Fraction(low))
             edge = int(chance * 2**128)
@@ -164,7 +186,7 @@ def number_draws(labels: NumberLabels, rng: np.random.Generator) -> Iterator[tup
                     float(number),
                     packed(*divmod(draw % 2**128, 2**64), *rng.integers(0, 2**63, 2).tolist()),
                 )
-    if labels.outside == "ends":
+    if domain.outside == "ends":
         yield from ((number, rng.bytes(32)) for number in (-1e9, 1e300))
 
 
@@ -174,9 +196,7 @@ def main() -> None:
         foreign = foreign_reports(plan.mechanism)
         vector = {"plan": json.loads(plan.to_json()), "foreign": foreign, "cases": cases(plan, seed)}
         text = json.dumps(vector, ensure_ascii=False, indent=None, separators=(",", ":"))
-        (FOLDER / f"{name}.json").write_text(
-            text.replace('{"code"', '\n{"code"').replace('{"number"', '\n{"number"') + "\n", encoding="utf-8"
-        )
+        (FOLDER / f"{name}.json").write_text(text.replace('{"value"', '\n{"value"') + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

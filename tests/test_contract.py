@@ -185,7 +185,7 @@ def test_a_table_plan_reports_its_columns(method: str) -> None:
 
 def test_codes_and_labels_are_the_same_values(learner: pv.Plan) -> None:
     codes, labels = [0, 3, 2], ["Private", "None", "Government"]
-    by_code = learner.privatize(codes, rng=np.random.default_rng(5))
+    by_code = learner.privatize(codes, rng=np.random.default_rng(5), codes=True)
     by_label = learner.privatize(labels, rng=np.random.default_rng(5))
     assert np.array_equal(by_code, by_label)
 
@@ -194,7 +194,7 @@ def test_codes_and_labels_are_the_same_values(learner: pv.Plan) -> None:
 def test_tallies_add_up_and_are_read(learner: pv.Plan, prior: pv.Prior, method: str) -> None:
     rng = np.random.default_rng(6)
     first, second = (
-        learner.privatize([0, 1, 2, 3] * 50, rng=rng),
+        learner.privatize([0, 1, 2, 3] * 50, rng=rng, codes=True),
         learner.privatize(["Private"] * 300, rng=rng),
     )
     tally = learner.tally(first) + learner.tally(second)

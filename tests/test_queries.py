@@ -418,7 +418,7 @@ def test_bad_margins_are_refused(attributes):
     prior = Prior.joint({("young", "no"): 0.5, ("old", "no"): 0.5}, ("age", "smokes"))
     with pytest.raises(InvalidInput, match="attributes"):
         Linear.margins(prior, attributes)
-    with pytest.raises(InvalidInput, match="several attributes"):
+    with pytest.raises(InvalidInput):
         Linear.margins(Prior.uniform(4), attributes)
 
 

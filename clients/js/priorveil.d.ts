@@ -56,6 +56,17 @@ export interface Numbers {
   readonly outside: "refuse" | "ends";
 }
 
+/** One of several attributes. */
+export interface Attribute {
+  readonly name: string;
+  readonly labels: readonly (string | number)[];
+  /** How a number becomes a level; null where levels are labels. */
+  readonly numbers: Numbers | null;
+}
+
+/** What a person may answer: the table in `docs/values.md` says which label a value is. */
+export type Value = string | number | bigint | boolean | readonly (string | number | bigint | boolean)[];
+
 /** A plan that was checked; made by `readPlan`. */
 export interface Plan {
   readonly id: string;
@@ -63,6 +74,10 @@ export interface Plan {
   readonly labels: readonly Label[];
   /** How a number becomes a value; null where values are labels. */
   readonly numbers: Numbers | null;
+  /** The attributes of a value that is a list of levels; null if there is only one. */
+  readonly attributes: readonly Attribute[] | null;
+  /** Whether some number is outside the range of the plan and refused. */
+  readonly refusesNumbers: boolean;
   readonly kind: "table" | "grouped" | "arc" | "orders" | "unary" | "subset" | "hashing";
   /** Random words that a report takes, whatever the value (for rounded numbers, one more with probability `2**-64`). */
   readonly draws: number;
@@ -73,10 +88,10 @@ export interface Plan {
   readonly prior: readonly number[] | null;
   /** What the certificate is about: the value itself, or a secret behind it. */
   readonly protects: "value" | "secret";
-  /** The code of a label, or of a code where no label is a number; of numbers, that of a cell or of a point drawn at random. */
-  code(value: Label, source?: Source): number;
+  /** The code of a value: that of its label, of its cell, or of a point next to it that is drawn at random. */
+  code(value: Value, source?: Source): number;
   /** The report of one value. Leave `source` out for real answers. */
-  privatize(value: Label, source?: Source): Report;
+  privatize(value: Value, source?: Source): Report;
   /** For every value how likely it would have made this report, up to one factor common to all. */
   likelihoods(report: Report): number[];
   /**
@@ -95,6 +110,7 @@ export interface Campaign {
   readonly question: string;
   readonly labels: readonly Label[];
   readonly numbers: Numbers | null;
+  readonly attributes: readonly Attribute[] | null;
   readonly contact: string;
   /** Who asks, and why: texts for people, which may be empty. */
   readonly askedBy: string;
@@ -162,9 +178,9 @@ export class Client {
   /** What is remembered: the report, and whether it was delivered; or null. */
   remembered(): Promise<(Leaving & { readonly delivered: boolean }) | null>;
   /** What sending this answer would send. Nothing leaves and nothing is stored yet. */
-  prepare(value: Label, cohort?: string): Promise<Leaving>;
+  prepare(value: Value, cohort?: string): Promise<Leaving>;
   /** Perturb the value here, remember the report, and send it. */
-  answer(value: Label, cohort?: string): Promise<{ report: Leaving; replayed: boolean }>;
+  answer(value: Value, cohort?: string): Promise<{ report: Leaving; replayed: boolean }>;
   /** Send the remembered report, if there is one and it was not delivered; true if nothing is left to send. */
   deliver(): Promise<boolean>;
 }

@@ -848,37 +848,33 @@ const MECHANISMS = {
  *
  * `levels` are the proven ones, in natural logarithms: `lip` of what `protects` names ("value" or "secret") under the prior, and
  * `ldp` of the value itself whatever is known. `proof` is "budget" where the whole certificate was proven again, and "ldp"
- * where only that level could be; `lip` is then `ldp`, which implies it. `numbers` is null, or says how a number becomes a value.
+ * where only that level could be; `lip` is then `ldp`, which implies it. `numbers` is null, or says how a number becomes a value;
+ * `attributes` is null, or has the name, the labels and the numbers of each attribute.
  */
 class Plan {
   #mechanism;
+  #domain;
 
-  constructor(document, { labels, numbers }, mechanism, proven) {
+  constructor(document, domain, mechanism, proven) {
     this.#mechanism = mechanism;
+    this.#domain = domain;
     this.document = document;
     this.id = document.id;
-    this.labels = labels;
-    this.numbers = numbers;
+    this.labels = domain.labels;
+    this.numbers = domain.numbers;
+    this.attributes = domain.attributes;
+    this.refusesNumbers = domain.refusesNumbers;
     this.kind = document.mechanism.kind;
-    this.draws = mechanism.draws + (numbers?.kind === "grid" ? 1 : 0);
+    this.draws = mechanism.draws + domain.draws;
     this.prior = probabilities(document.prior);
     this.protects = document.secret === null ? "value" : "secret";
     Object.assign(this, proven);
     Object.freeze(this);
   }
 
-  /** The code of a label, or of a code where no label is a number; of numbers, that of a cell or of a point drawn at random. */
+  /** The code of a value: that of its label, of its cell, or of a point next to it that is drawn at random. */
   code(value, source = systemWords) {
-    if (this.numbers !== null) return numberCode(this.numbers, value, source);
-    const coded = typeof value === "number" && !this.labels.some((label) => typeof label === "number");
-    const given = (label) =>
-      Array.isArray(label)
-        ? Array.isArray(value) && value.length === label.length && label.every((level, i) => level === value[i])
-        : label === value;
-    const code =
-      coded && value >= 0 && value < this.labels.length && Number.isInteger(value) ? value : this.labels.findIndex(given);
-    need(code >= 0, "value", "not one of this plan's labels"); // the value itself stays out of messages
-    return code;
+    return this.#domain.code(value, source); // the value itself stays out of messages
   }
 
   /** The report of one value as it is written in JSON. `source(count)` gives words; leave it out for real answers. */
@@ -928,45 +924,208 @@ export async function readPlan(given, { id } = {}) {
   need(document.format === "priorveil-plan", "format", "not a plan");
   need(document.version === 1, "version", "not known here; this client reads 1");
   checkFields(document, PLAN, "");
-  const values = readLabels(document.labels);
+  const domain = readDomain(document.labels, "labels");
   await checkId(document, id);
   checkWords(document);
   nameOf(document.query, "query"); // a device samples; what is asked matters to those who read the reports
-  const size = values.labels.length;
+  const size = domain.labels.length;
   const mechanism = readMechanism(document, size);
-  return new Plan(document, values, mechanism, proveCertificate(document, size, mechanism));
+  return new Plan(document, domain, mechanism, proveCertificate(document, size, mechanism));
 }
 
-/** The names of the values, and for numbers the rule by which a number becomes one. */
-function readLabels(given) {
-  if (Array.isArray(given)) return { labels: namesOf(given, "labels"), numbers: null };
-  const kind = given?.kind;
-  if (kind === "attributes") return { labels: cellsOf(given), numbers: null };
-  need(hasKind(NUMBERS, kind), "labels", "should be different names, or the numbers of a grid or of cells");
-  checkFields(given, ["kind", NUMBERS[kind], "outside"], "labels");
-  need(["refuse", "ends"].includes(given.outside), "labels.outside", "should be refuse or ends");
-  need(Array.isArray(given[NUMBERS[kind]]), "labels", "should be a list of numbers");
-  const bounds = Object.freeze(given[NUMBERS[kind]].map((text) => real(text, "labels")));
-  const sound = (v, i) => Math.abs(v) <= LARGEST_NUMBER && !Object.is(v, -0) && (i === 0 || v > bounds[i - 1]);
-  need(bounds.length > 1 && bounds.every(sound), "labels", "should be two or more increasing numbers");
-  const text = bounds.map((v) => numberText(v).replace(/\.0$/, ""));
-  const last = text.length - 2;
-  const cells = text.slice(1).map((end, i) => `[${text[i]}, ${end}${i === last ? "]" : ")"}`);
-  const numbers = Object.freeze({ kind, bounds, outside: given.outside });
-  return { labels: kind === "grid" ? bounds : Object.freeze(cells), numbers };
+// -- domains: what a value may be, and which code it has; the table in docs/values.md has the rule ----------------------
+
+const BLANKS = /^[ \t\r\n]+|[ \t\r\n]+$/g;
+const NUMBER = /^([+-]?)(?:([0-9]{1,40})(?:\.([0-9]{0,40}))?|\.([0-9]{1,40}))(?:e([+-]?[0-9]{1,3}))?$/i;
+const LARGEST_NUMBER = 1e100;
+
+/** What decides which label a value is: the same text for equal values; null if it is missing, undefined if it is no label. */
+function valueKey(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return null;
+  if (typeof value === "boolean") return `truth ${value}`;
+  if (typeof value === "number" || typeof value === "bigint") return decimalKey(String(value));
+  if (Array.isArray(value)) {
+    const keys = value.map(valueKey);
+    return keys.includes(null) ? null : keys.includes(undefined) ? undefined : JSON.stringify(keys);
+  }
+  if (typeof value !== "string") return undefined;
+  const text = value.replace(BLANKS, "");
+  return text === "" ? null : (decimalKey(text) ?? `text ${text}`);
+}
+
+/** A decimal number without the zeros around its digits; undefined if the text is none. */
+function decimalKey(text) {
+  const match = NUMBER.exec(text);
+  if (match === null) return undefined;
+  const [, sign, whole = "", part = "", only = "", exponent = "0"] = match;
+  const digits = (whole + part + only).replace(/^0+/, "");
+  const short = digits.replace(/0+$/, "");
+  const power = Number(exponent) - part.length - only.length + digits.length - short.length;
+  return short === "" ? "number 0" : `number ${sign === "-" ? "-" : ""}${short}e${power}`;
+}
+
+/** The truth value that a label takes besides its own key. */
+function truthKey(key) {
+  const word = key.toLowerCase();
+  if (word === "text true" || key === "number 1e0") return "truth true";
+  return word === "text false" || key === "number 0" ? "truth false" : undefined;
+}
+
+/** Words and numbers, or lists of them: a value is the label that has the same key. */
+class Labels {
+  #codes = new Map();
+
+  constructor(labels, field) {
+    Object.assign(this, { labels, numbers: null, attributes: null, draws: 0, refusesNumbers: false });
+    labels.forEach((label, code) => {
+      const key = valueKey(label);
+      need(key !== null, field, "an empty text means a missing value");
+      for (const own of [key, truthKey(key)].filter((k) => k !== undefined)) {
+        need(!this.#codes.has(own), field, "values cannot tell two of the labels apart");
+        this.#codes.set(own, code);
+      }
+    });
+  }
+
+  code(value) {
+    const key = valueKey(value);
+    need(key !== null, "value", "it is missing");
+    const code = this.#codes.get(key);
+    need(code !== undefined, "value", "not one of this plan's labels");
+    return code;
+  }
+}
+
+/** Numbers: points of a grid, to which they are rounded at random, or cells between edges. */
+class NumberDomain {
+  constructor({ kind, outside, ...given }, field) {
+    need(["refuse", "ends"].includes(outside), `${field}.outside`, "should be refuse or ends");
+    const texts = given[NUMBERS[kind]];
+    need(Array.isArray(texts), field, "should be a list of numbers");
+    const bounds = Object.freeze(texts.map((text) => real(text, field)));
+    const sound = (v, i) => Math.abs(v) <= LARGEST_NUMBER && !Object.is(v, -0) && (i === 0 || v > bounds[i - 1]);
+    need(bounds.length > 1 && bounds.every(sound), field, "should be two or more increasing numbers");
+    const text = bounds.map((v) => numberText(v).replace(/\.0$/, ""));
+    const last = text.length - 2;
+    const cells = text.slice(1).map((end, i) => `[${text[i]}, ${end}${i === last ? "]" : ")"}`);
+    this.labels = kind === "grid" ? bounds : Object.freeze(cells);
+    this.numbers = Object.freeze({ kind, bounds, outside });
+    this.attributes = null;
+    this.rounds = kind === "grid";
+    this.draws = this.rounds ? 1 : 0;
+    this.refusesNumbers = outside === "refuse";
+  }
+
+  /** The number that a value is, moved to the nearest end if it is outside the range. */
+  read(value) {
+    const key = valueKey(value);
+    need(key !== null, "value", "it is missing");
+    const infinite = value === Infinity || value === -Infinity;
+    need(key?.startsWith("number ") || infinite, "value", "should be a number");
+    const { bounds } = this.numbers;
+    const number = Number(typeof value === "string" ? value.replace(BLANKS, "") : value);
+    const inside = number >= bounds[0] && number <= bounds.at(-1);
+    need(inside || !this.refusesNumbers, "value", "outside the range of this plan");
+    return Math.min(Math.max(number, bounds[0]), bounds.at(-1));
+  }
+
+  code(value, source) {
+    const x = this.read(value);
+    const { bounds } = this.numbers;
+    const lower = cellOf(bounds, x);
+    return this.rounds && roundsUp(x, bounds[lower], bounds[lower + 1], source) ? lower + 1 : lower;
+  }
 }
 
 const NUMBERS = { grid: "points", cells: "edges" };
-const LARGEST_NUMBER = 1e100;
 
-/** The code of a number: of its cell, or of one of the two points around it, drawn so that its mean is kept. */
-function numberCode({ kind, bounds, outside }, value, source) {
-  need(typeof value === "number" && !Number.isNaN(value), "value", "should be a number");
-  const [first, last] = [bounds[0], bounds.at(-1)];
-  need(outside === "ends" || (value >= first && value <= last), "value", "outside the range of this plan");
-  const x = Math.min(Math.max(value, first), last);
-  const lower = Math.min(bounds.filter((v) => v <= x).length, bounds.length - 1) - 1;
-  return kind === "grid" && roundsUp(x, bounds[lower], bounds[lower + 1], source) ? lower + 1 : lower;
+/** The cell of a number in the range; a number on an edge belongs to the cell above it, the last to the last. */
+const cellOf = (bounds, x) => Math.min(bounds.filter((v) => v <= x).length, bounds.length - 1) - 1;
+
+/** Several attributes: a value has a level of each, and a number is rounded between the points that its group has. */
+class Joint {
+  #parts;
+  #codes = new Map(); // by the positions of the levels
+  #points = new Map(); // of each group, for each attribute: the positions of its points
+
+  constructor({ attributes, cells }, field) {
+    need(Array.isArray(attributes) && attributes.length > 0, field, "should have attributes");
+    for (const part of attributes) checkFields(part, ["name", "levels"], field);
+    const names = attributes.map(({ name }) => name);
+    const named = names.every((name) => typeof name === "string") && new Set(names).size === names.length;
+    need(named, field, "should have different names");
+    this.#parts = attributes.map(({ levels }) => readDomain(levels, field));
+    const flat = this.#parts.every((part) => part.attributes === null && !part.labels.some(Array.isArray));
+    need(flat, field, "a level should be a name or a number");
+    need(Array.isArray(cells) && cells.length > 0, field, "should have cells");
+    cells.forEach((cell, code) => this.#add(cell, code, field));
+    this.#checkGroups(field);
+    this.labels = Object.freeze(cells.map((cell) => Object.freeze(cell.map((at, i) => this.#parts[i].labels[at]))));
+    this.numbers = null;
+    this.attributes = Object.freeze(
+      this.#parts.map(({ labels, numbers }, i) => Object.freeze({ name: names[i], labels, numbers })),
+    );
+    this.draws = this.#parts.reduce((total, part) => total + part.draws, 0);
+    this.refusesNumbers = this.#parts.some((part) => part.refusesNumbers);
+  }
+
+  #group = (places) => places.map((at, i) => (this.#parts[i].rounds ? "" : at)).join();
+
+  #add(cell, code, field) {
+    const fits = Array.isArray(cell) && cell.length === this.#parts.length;
+    const inside = (at, i) => Number.isSafeInteger(at) && at >= 0 && at < this.#parts[i].labels.length;
+    need(fits && cell.every(inside) && !this.#codes.has(cell.join()), field, "should have different cells");
+    this.#codes.set(cell.join(), code);
+    const group = this.#group(cell);
+    if (!this.#points.has(group)) this.#points.set(group, cell.map(() => new Set()));
+    cell.forEach((at, i) => this.#points.get(group)[i].add(at));
+  }
+
+  /** Every level of a name occurs, in order; and every number of the range can be rounded in every group. */
+  #checkGroups(field) {
+    this.#parts.forEach((part, i) => {
+      if (part.numbers !== null) return;
+      const order = [...new Set([...this.#codes.keys()].map((cell) => Number(cell.split(",")[i])))];
+      const whole = order.length === part.labels.length && order.every((at, place) => at === place);
+      need(whole, field, "the levels should be those of the cells, in their order");
+    });
+    let size = 0;
+    for (const [group, points] of this.#points) {
+      this.#parts.forEach((part, i) => {
+        const ends = !part.rounds || (points[i].has(0) && points[i].has(part.labels.length - 1));
+        need(ends, field, "a group lacks an end of the grid");
+      });
+      size += points.reduce((product, own) => product * own.size, 1);
+      this.#points.set(group, points.map((own) => [...own].sort((a, b) => a - b)));
+    }
+    need(size === this.#codes.size, field, "a group lacks points of the grid");
+  }
+
+  code(value, source) {
+    need(value !== null && value !== undefined, "value", "it is missing");
+    const fits = Array.isArray(value) && value.length === this.#parts.length;
+    need(fits, "value", "should be a list with a level of each attribute");
+    const levels = this.#parts.map((part, i) => (part.rounds ? part.read(value[i]) : part.code(value[i], source)));
+    const points = this.#points.get(this.#group(levels));
+    need(points !== undefined, "value", "a combination that this plan leaves out");
+    const places = levels.map((level, i) => {
+      if (!this.#parts[i].rounds) return level;
+      const own = points[i].map((at) => this.#parts[i].labels[at]);
+      const lower = cellOf(own, level);
+      return points[i][roundsUp(level, own[lower], own[lower + 1], source) ? lower + 1 : lower];
+    });
+    return this.#codes.get(places.join());
+  }
+}
+
+/** The domain of a document: a list of labels, the numbers of a grid or of cells, or several attributes. */
+function readDomain(given, field) {
+  if (Array.isArray(given)) return new Labels(namesOf(given, field), field);
+  const kind = given?.kind;
+  const joint = kind === "joint";
+  need(joint || hasKind(NUMBERS, kind), field, "should be different names, numbers of a grid or of cells, or attributes");
+  checkFields(given, joint ? ["kind", "attributes", "cells"] : ["kind", NUMBERS[kind], "outside"], field);
+  return joint ? new Joint(given, field) : new NumberDomain(given, field);
 }
 
 /**
@@ -997,17 +1156,6 @@ function namesOf(labels, field) {
   const good = Array.isArray(labels) && labels.length > 0 && new Set(labels.map(canonical)).size === labels.length;
   need(good && !labels.some((l) => l?.length === 0 && l !== ""), field, "should be different names");
   return Object.freeze(labels.map((l) => (Array.isArray(l) ? Object.freeze(l.map(level)) : level(l))));
-}
-
-/** The values of several attributes: lists with a level of each. */
-function cellsOf(given) {
-  checkFields(given, ["kind", "names", "cells"], "labels");
-  const names = namesOf(given.names, "labels.names");
-  const cells = namesOf(given.cells, "labels.cells");
-  need(names.every((name) => typeof name === "string"), "labels.names", "should be texts");
-  const fits = cells.every((cell) => Array.isArray(cell) && cell.length === names.length);
-  need(fits, "labels.cells", "should have a level of each attribute");
-  return cells;
 }
 
 /** What says nothing about privacy has to be sound, too: of the errors, their order. */
@@ -1184,7 +1332,7 @@ function readSecret(secret, size) {
   return secret.flatMap((scenario) => {
     checkFields(scenario, ["labels", "rows"], "secret");
     const { rows } = scenario;
-    const { labels } = readLabels(scenario.labels);
+    const labels = namesOf(scenario.labels, "secret.labels");
     need(Array.isArray(rows) && rows.length === labels.length, "secret.rows", "should have a row for each secret");
     return rows.map((row) => distribution(row, size));
   });
@@ -1217,7 +1365,7 @@ class Campaign {
     this.document = document;
     this.plans = plans;
     for (const name of ["id", "question", "contact", "purpose"]) this[name] = document[name];
-    ({ labels: this.labels, numbers: this.numbers } = Object.values(plans)[0]);
+    ({ labels: this.labels, numbers: this.numbers, attributes: this.attributes } = Object.values(plans)[0]);
     this.askedBy = document.asked_by;
     this.smallestCount = document.smallest_count;
     this.cohorts = Object.keys(plans);
@@ -1261,8 +1409,8 @@ export async function readCampaign(given, { id } = {}) {
     "labels",
     "they are not those of the plans",
   );
-  const answered = plans.every(([, plan]) => plan.numbers?.outside !== "refuse");
-  need(answered, "labels", "should count numbers outside the range at the ends: sending nothing is an answer");
+  const answered = plans.every(([, plan]) => !plan.refusesNumbers);
+  need(answered, "labels", "should count numbers outside the range at the ends: silence would reveal them");
   need(new Set(plans.map(([, plan]) => plan.id)).size === plans.length, "cohorts", "two cohorts share a plan");
   return new Campaign(document, Object.freeze(Object.fromEntries(plans)));
 }

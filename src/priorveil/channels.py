@@ -13,9 +13,9 @@ import numpy.typing as npt
 from priorveil.arrays import Array, as_matrix
 from priorveil.errors import NOT_SHOWN, Hint, InvalidChannel, TooLarge, plural
 from priorveil.priors import Label, Prior
-from priorveil.priors.labels import as_labels, label_positions
+from priorveil.priors.domain import as_labels, label_positions
 from priorveil.priors.number_files import file_errors, read_matrix
-from priorveil.priors.prior import ReadOnly
+from priorveil.priors.read_only import ReadOnly
 
 _ROW_TOLERANCE = 1e-9  # how far from one the sum of a row may be
 _MOST_JOINT_ENTRIES = 50_000_000  # of a joint channel: 400 MB of floats

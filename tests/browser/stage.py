@@ -51,7 +51,7 @@ class Curator:
         """Reports of simulated people."""
         campaign = self.campaigns[name]
         plan, rng = next(iter(campaign.cohorts.values())), np.random.default_rng(seed)
-        reports = plan.privatize(np.array(values), rng)
+        reports = plan.privatize(np.array(values), rng, codes=True)
         sent = [
             {"id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, report)}
             for report in reports

@@ -472,7 +472,7 @@ def test_unseen_changes_are_in_every_form_of_an_estimate(
     plan = pv.design(pv.Prior([0.74, 0.12, 0.14], labels=LABELS), 1.0, pv.Histogram())
     plan.save("two.json")
     people = np.random.default_rng(4).choice(3, 5000, p=[0.74, 0.01, 0.25])
-    write_reports("r.csv", plan, plan.privatize(people, np.random.default_rng(5)).tolist())
+    write_reports("r.csv", plan, plan.privatize(people, np.random.default_rng(5), codes=True).tolist())
     sentence = changes_among((LABELS[2], LABELS[1]))
     for form in ((), ("--csv",), ("--json",)):
         assert run("estimate", "two.json", "r.csv", *form) == 0

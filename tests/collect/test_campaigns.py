@@ -143,7 +143,7 @@ def test_what_is_nested_too_deeply_is_refused(campaign: Campaign, field: str) ->
 def test_every_report_survives_the_wire(cohorts: Campaign) -> None:
     rng = np.random.default_rng(1)
     for plan in cohorts.plans.values():
-        reports = plan.privatize(rng.integers(0, 4, 50), rng)
+        reports = plan.privatize(rng.integers(0, 4, 50), rng, codes=True)
         words = b"".join(
             pack_report(plan.mechanism, report_to_json(plan.mechanism, r)) or b"" for r in reports
         )

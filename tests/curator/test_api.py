@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from conftest import PRIOR
 from local_server import running
 from patience import until
-from priorveil import Channel, Histogram, Prior, Sum
+from priorveil import Channel, Histogram, Prior, Sum, frames
 from priorveil.certify import certificate
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import PACKED, fresh_id, packed_body, report_to_json
@@ -33,14 +33,14 @@ from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, t
 from priorveil.curator.uploads import read_json, read_packed
 from priorveil.errors import ForeignReport
 from priorveil.mechanisms import Table
-from priorveil.tables import columns, estimate_table
+from priorveil.tables import estimate_table
 
 RNG = np.random.default_rng(3)
 
 
 def reports(campaign: Campaign, count: int, cohort: str | None = None) -> list[dict[str, Any]]:
     plan = campaign.plan_for(cohort)
-    drawn = plan.privatize(RNG.integers(0, 4, count), RNG)
+    drawn = plan.privatize(RNG.integers(0, 4, count), RNG, codes=True)
     return [{"id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, r)} for r in drawn]
 
 
@@ -158,7 +158,7 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
         for name, plan in cohorts.cohorts.items():
             answer = await http.post(path(cohorts, "/reports"), json={"reports": reports(cohorts, 20, name)})
             assert answer.json() == {"accepted": 20, "refused": []}, name
-            drawn = plan.privatize(RNG.integers(0, 4, 30), RNG).astype("<u8").tobytes()
+            drawn = plan.privatize(RNG.integers(0, 4, 30), RNG, codes=True).astype("<u8").tobytes()
             body = packed_body(plan.id, os.urandom(480), drawn)
             answer = await http.post(
                 path(cohorts, "/reports"), content=body, headers={"content-type": PACKED}
@@ -263,7 +263,7 @@ def test_an_export_that_cannot_be_made_is_said_before_it_begins(
     sqlite_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def work(http: httpx.AsyncClient) -> None:
-        columns.pyarrow.cache_clear()
+        frames.pyarrow.cache_clear()
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         answer = await http.get(f"/v1/campaigns/{campaign.id}/reports")
         assert answer.status_code == 500 and answer.headers["content-type"] == PROBLEM

@@ -190,7 +190,7 @@ def test_reports_survive_the_wire(cohorts: Campaign, data: st.DataObject) -> Non
     plan = data.draw(st.sampled_from([*cohorts.plans.values()]))
     from priorveil.collect.wire import report_to_json
 
-    sent = [plan.privatize(data.draw(st.integers(0, 3)).__int__()) for _ in range(3)]
+    sent = [plan.privatize(data.draw(st.integers(0, 3)).__int__(), codes=True) for _ in range(3)]
     told = data.draw(st.lists(ids, min_size=3, max_size=3, unique=True))
     wire = [report_to_json(plan.mechanism, r) for r in sent]
     body = json.dumps(

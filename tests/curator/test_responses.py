@@ -25,7 +25,7 @@ def test_the_prior_has_the_statistics_of_the_query(query: Query, expected: list[
     """So that a page can put them next to the estimates, per person."""
     campaign = ask("How much?", PRIOR, 1.0, query, smallest_count=1)
     plan = campaign.plan_for(None)
-    tally = plan.tally(plan.privatize(np.repeat([0, 1, 2], 50), np.random.default_rng(1)))
+    tally = plan.tally(plan.privatize(np.repeat([0, 1, 2], 50), np.random.default_rng(1), codes=True))
     (cohort,) = campaign_estimates(campaign, {plan.id: tally}, "auto", 0.95, "open").cohorts
     assert cohort.prior == pytest.approx(expected)
     assert len(cohort.prior) == len(cohort.labels) == len(cohort.values)

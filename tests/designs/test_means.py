@@ -8,6 +8,7 @@ import pytest
 import priorveil as pv
 from priorveil.designs import design_mean
 from priorveil.errors import InvalidInput, InvalidPrior
+from priorveil.priors.number_domains import Grid
 
 RNG = np.random.default_rng(6)
 
@@ -16,7 +17,7 @@ def error_of_the_number(plan: pv.Plan, numbers: np.ndarray) -> float:
     """`E (x - E[point | report])**2` for equally common numbers, from first principles."""
     Q, P, points = plan.channel.matrix, plan.reference.probabilities, np.array(plan.labels)
     guess = (P * points) @ Q / (P @ Q)
-    rounding = np.array([plan.labels.masses(np.array([x]), np.ones(1)) for x in numbers])  # type: ignore[attr-defined]
+    rounding = np.array([Grid(plan.labels).masses(np.array([x]), np.ones(1)) for x in numbers])
     return float(np.mean(((numbers[:, None] - guess) ** 2 * (rounding @ Q)).sum(axis=1)))
 
 

@@ -519,7 +519,7 @@ def test_senseless_levels_are_refused(epsilon: float) -> None:
 
 def test_the_width_tells_rows_of_bits_from_numbers(plans: dict[str, pv.Plan]) -> None:
     for plan in plans.values():
-        reports = plan.privatize(np.arange(3) % len(plan.labels), np.random.default_rng(0))
+        reports = plan.privatize(np.arange(3) % len(plan.labels), np.random.default_rng(0), codes=True)
         assert reports.shape == ((3, plan.mechanism.width) if plan.mechanism.width else (3,))
         assert (plan.mechanism.kind in ("unary", "subset")) == (plan.mechanism.width > 0)
 

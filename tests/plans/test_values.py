@@ -1,226 +1,171 @@
-"""Columns of values, whatever library they come from, mean the same codes; and no message shows a value."""
+"""Every line of the table in docs/values.md, in Python, on files, and in JavaScript."""
 
 from __future__ import annotations
 
+import csv
 import datetime
-from collections.abc import Callable
+import io
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.errors import InvalidInput, OutsideDomain
-from priorveil.plans.values import codes_of
+from priorveil.tables import privatize_table
 
-LABELS = ("ash", "birch", "cedar")
-
-WORDS: dict[str, Callable[[list[Any]], Any]] = {
-    "list": list,
-    "tuple": tuple,
-    "generator": iter,
-    "numpy objects": lambda v: np.array(v, dtype=object),
-    "pandas": pd.Series,
-    "pandas string": lambda v: pd.Series(v, dtype="string"),
-    "pandas category": lambda v: pd.Series(v, dtype="category"),
-    "pandas arrow": lambda v: pd.Series(v, dtype=pd.ArrowDtype(pa.string())),
-    "polars": lambda v: pl.Series(v, dtype=pl.String),
-    "polars category": lambda v: pl.Series(v, dtype=pl.Categorical),
-    "arrow": lambda v: pa.array(v, pa.string()),
-    "arrow large": lambda v: pa.array(v, pa.large_string()),
-    "arrow dictionary": lambda v: pa.array(v, pa.string()).dictionary_encode(),
-    "arrow chunks": lambda v: pa.chunked_array([v[:2], v[2:]], pa.string()),
-    "arrow dictionary chunks": lambda v: pa.chunked_array(
-        [pa.array(part, pa.string()).dictionary_encode() for part in (v[:1], v[1:])]
-    ),
-}
-
-NUMBERS: dict[str, Callable[[list[Any]], Any]] = {
-    "list": list,
-    "floats with gaps": lambda v: np.array([np.nan if x is None else x for x in v], dtype=float),
-    "masked": lambda v: np.ma.MaskedArray([99 if x is None else x for x in v], [x is None for x in v]),
-    "pandas": lambda v: pd.Series(v, dtype="Int64"),
-    "pandas floats": lambda v: pd.Series(v, dtype="float64"),
-    "polars": lambda v: pl.Series(v, dtype=pl.UInt8),
-    "arrow": lambda v: pa.array(v, pa.int16()),
-    "arrow chunks": lambda v: pa.chunked_array([v[:1], v[1:]], pa.int64()),
-}
+ROOT = Path(__file__).resolve().parent.parent.parent
+LINE = re.compile(
+    r"^\| (grid|cells)? ?`(\[.*?\])`(, outside: ends)? \| (.*?) \| (?:`(.*?)`|(refused|missing)) \|$", re.M
+)
+ENOUGH = 20  # reports of one value: none is that of another value, except with probability 1e-11
 
 
-@pytest.mark.parametrize("kind", WORDS)
-@given(st.lists(st.sampled_from([*LABELS, None]), max_size=6))
-def test_labels(kind: str, values: list[str | None]) -> None:
-    codes, absent = codes_of(WORDS[kind](values), LABELS, missing="pass")
-    assert absent is not None and absent.tolist() == [v is None for v in values]
-    assert codes.tolist() == [0 if v is None else LABELS.index(v) for v in values]
-    if None in values:
-        with pytest.raises(InvalidInput, match=rf"values\[{values.index(None)}\].*missing"):
-            codes_of(WORDS[kind](values), LABELS)
+@dataclass(frozen=True)
+class Row:
+    """A value with the labels of a plan, and what it is: the position of a label, or a reason."""
+
+    kind: str
+    labels: str
+    ends: bool
+    value: str
+    outcome: int | str
+
+    @property
+    def plan(self) -> pv.Plan:
+        return plan_of(self.kind, self.labels, self.ends)
 
 
-@pytest.mark.parametrize("kind", NUMBERS)
-@given(st.lists(st.sampled_from([0, 1, 2, None]), max_size=6))
-def test_codes(kind: str, values: list[int | None]) -> None:
-    for labels in (LABELS, (0, 1, 2)):
-        codes, absent = codes_of(NUMBERS[kind](values), labels, missing="pass")
-        assert absent is not None and absent.tolist() == [v is None for v in values]
-        assert codes.tolist() == [v or 0 for v in values]
+@cache
+def plan_of(kind: str, labels: str, ends: bool) -> pv.Plan:
+    """A plan that nearly always reports the position of the value."""
+    listed: list[Any] = json.loads(labels)
+    size = len(listed) - (kind == "cells")
+    make: Any = {"grid": pv.Prior.grid, "cells": pv.Prior.cells}.get(kind)
+    even = [1 / size] * size
+    prior = (
+        pv.Prior(even, listed) if make is None else make(listed, even, outside="ends" if ends else "refuse")
+    )
+    return pv.design(prior, 30.0, pv.Histogram(), method="columns")
 
 
-@pytest.mark.parametrize("kind", NUMBERS)
-def test_whole_numbers_are_labels_where_labels_are_numbers(kind: str) -> None:
-    assert codes_of(NUMBERS[kind]([7, 5, 5]), (5, 7, 9))[0].tolist() == [1, 0, 0]
-    with pytest.raises(OutsideDomain):
-        codes_of(NUMBERS[kind]([0, 1]), (5, 7, 9))
+def rows() -> list[Row]:
+    listed = []
+    for kind, labels, ends, values, label, reason in LINE.findall(
+        (ROOT / "docs" / "values.md").read_text("utf-8")
+    ):
+        outcome = reason or plan_of(kind, labels, bool(ends)).labels.index(json.loads(label))
+        listed += [Row(kind, labels, bool(ends), value, outcome) for value in re.findall("`(.*?)`", values)]
+    return listed
 
 
-@pytest.mark.parametrize("kind", ["uint8", "int64", "str"])
-def test_numpy_columns(kind: str) -> None:
-    values = np.array(LABELS)[[2, 0]] if kind == "str" else np.array([2, 0], dtype=kind)
-    assert codes_of(values, LABELS)[0].tolist() == [2, 0]
+ROWS = rows()
+each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.kind}{row.labels}-{row.value}")
 
 
-SECRET = "larch-7391"
+def reports_of(row: Row) -> set[int]:
+    """What people with this value report."""
+    return {row.plan.privatize(row.outcome, codes=True) for _ in range(ENOUGH)}
 
 
-@pytest.mark.parametrize("kind", WORDS)
-def test_outside_the_domain_names_the_row_and_never_the_value(kind: str) -> None:
-    for missing in ("refuse", "pass"):
-        with pytest.raises(OutsideDomain) as caught:
-            codes_of(WORDS[kind](["ash", "cedar", SECRET]), LABELS, missing)
-        assert caught.value.row == 2 and "values[2]" in str(caught.value)
-        assert SECRET not in str(caught.value) and SECRET not in str(vars(caught.value))
+def test_the_table_is_read_whole() -> None:
+    text = (ROOT / "docs" / "values.md").read_text("utf-8")
+    assert len(LINE.findall(text)) == len([line for line in text.splitlines() if line.startswith("| ")]) - 1
+    assert len(ROWS) > 80
 
 
-@pytest.mark.parametrize("foreign", [3, -1, 739145, 10**30, 0.5, np.inf, True, "Ash", ("ash",), b"ash"])
-def test_foreign_values(foreign: object) -> None:
-    with pytest.raises(OutsideDomain) as caught:
-        codes_of([0, foreign], LABELS)
-    assert caught.value.row == 1 and repr(foreign) not in str(caught.value).replace("values[1]", "")
+@each_row
+def test_in_python(row: Row) -> None:
+    value = json.loads(row.value)
+    for values in (value, [value], np.array([value], dtype=object), [value, value]):
+        if isinstance(row.outcome, int):
+            drawn = {
+                report for _ in range(ENOUGH) for report in np.atleast_1d(row.plan.privatize(values)).tolist()
+            }
+            assert drawn == reports_of(row)
+        else:
+            with pytest.raises(InvalidInput) as caught:
+                row.plan.privatize(values)
+            assert isinstance(caught.value, OutsideDomain) == (row.outcome == "refused")
+
+
+@each_row
+def test_in_tables(row: Row) -> None:
+    value = json.loads(row.value)
+    column = pa.array([value] * ENOUGH, pa.string() if value is None else None)
+    tables: list[Any] = [{"x": column}, {"x": column.dictionary_encode()}]
+    if not isinstance(value, bool):  # a text file has no truth values
+        text = io.StringIO()
+        csv.writer(text).writerows([["x", "y"], *[["" if value is None else value, "1"]] * ENOUGH])
+        tables.append(io.BytesIO(text.getvalue().encode()))
+    for table in tables:
+        done = privatize_table(table, row.plan, "x")
+        if isinstance(row.outcome, int):
+            assert set(done.table["report"].to_pylist()) == reports_of(row)
+        else:
+            assert done.reports == 0 and ("missing" in done.refused.counts) == (row.outcome == "missing")
+
+
+SCRIPT = """
+import { readPlan } from %s;
+const { plans, cases } = JSON.parse(await new Response(process.stdin).text());
+const read = await Promise.all(plans.map((plan) => readPlan(plan)));
+const outcome = ([plan, value]) => {
+  try {
+    return [...new Set(Array.from({ length: %d }, () => read[plan].privatize(JSON.parse(value))))];
+  } catch (error) {
+    return error.field === "value" ? (error.message.includes("missing") ? "missing" : "refused") : String(error);
+  }
+};
+console.log(JSON.stringify(cases.map(outcome)));
+"""
+
+
+def test_in_javascript() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node.js is not installed: the JavaScript client is not tested")
+    plans = list(dict.fromkeys(row.plan for row in ROWS))
+    cases = [[plans.index(row.plan), row.value] for row in ROWS]
+    client = (ROOT / "clients" / "js" / "priorveil.js").as_uri()
+    run = subprocess.run(
+        [
+            node,
+            "--experimental-global-webcrypto",
+            "--input-type=module",
+            "-e",
+            SCRIPT % (json.dumps(client), ENOUGH),
+        ],
+        input=json.dumps({"plans": [json.loads(plan.to_json()) for plan in plans], "cases": cases}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    for row, outcome in zip(ROWS, json.loads(run.stdout), strict=True):
+        expected = row.outcome if isinstance(row.outcome, str) else reports_of(row)
+        assert (set(outcome) if isinstance(outcome, list) else outcome) == expected, row
 
 
 @pytest.mark.parametrize(
-    "values",
-    [None, 1.5, "ash", b"\x00", {"ash": 1}, {"ash"}, np.zeros((2, 2)), pd.DataFrame({"x": [1]}), [["ash"]]],
-    ids=lambda v: type(v).__name__,
+    ("value", "label"),
+    [(np.int64(8), 8), (np.float32(8), 8), (Decimal("8.00"), 8), (datetime.date(2024, 5, 1), "2024-05-01")],
+    ids=str,
 )
-def test_what_is_no_column_is_refused(values: Any) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        codes_of(values, LABELS)
-    assert "'ash'" not in str(caught.value)
-
-
-def test_a_truth_value_is_a_number_only_where_labels_are() -> None:
-    assert codes_of([True, False], (0, 1))[0].tolist() == [1, 0]
-    with pytest.raises(OutsideDomain):
-        codes_of(np.array([True]), ("yes", "no"))
-
-
-@pytest.mark.parametrize(
-    "values", [[1.0], [0.5], np.array([1.0, np.nan]), [1.0, None], pa.array([1.0, None])]
-)
-def test_a_float_is_no_code_where_it_might_be_a_label(values: Any) -> None:
-    with pytest.raises(OutsideDomain):
-        codes_of(values, ["0.0", "0.5", "1.0"], "pass")
-    assert codes_of([1, 0], ["0.0", "0.5", "1.0"])[0].tolist() == [1, 0], "a whole number is one"
-
-
-def test_codes_with_gaps_may_come_as_floats() -> None:
-    for labels in (["no", "yes"], ["0", "1"], [0, 1]):
-        codes, gaps = codes_of([1.0, None, 0.0], labels, "pass")
-        assert (codes.tolist(), gaps.tolist()) == ([1, 0, 0], [False, True, False])
-
-
-def test_choices_are_checked() -> None:
-    with pytest.raises(InvalidInput, match="missing"):
-        codes_of(["ash"], LABELS, "ignore")  # type: ignore[arg-type]
-
-
-MISSING_OR_FLOAT = (None, float("nan"), pd.NA, pd.NaT, 1.0, np.float64(2), 1.5)
-OTHERS = (True, np.True_, b"ash", "ash", np.str_("oak"), np.int8(2), 3, 2**70, Decimal(1))
-SINGLE = [*MISSING_OR_FLOAT, *OTHERS, datetime.date(2024, 5, 1), object(), 1j]
-
-
-@pytest.mark.parametrize("value", SINGLE, ids=lambda value: type(value).__name__)
-def test_a_single_value_is_read_like_a_column_of_one(value: Any) -> None:
-    plan = pv.design(pv.Prior.uniform(LABELS), 1.0, pv.Histogram())
-
-    def outcome(values: Any, missing: str) -> str:
-        try:
-            return str(np.ma.atleast_1d(plan.privatize(values, np.random.default_rng(1), missing)))
-        except InvalidInput as error:
-            return f"{type(error).__name__}: {error}"
-
-    assert outcome(value, "refuse") == outcome([value], "refuse")
-    if "missing" in outcome([value], "refuse"):
-        assert plan.privatize(value, missing="pass") is None
-    else:
-        assert outcome(value, "pass") == outcome([value], "pass")
-
-
-def test_an_array_without_dimensions_is_a_single_value() -> None:
-    plan = pv.design(pv.Prior.uniform(LABELS), 1.0, pv.Histogram())
-    assert isinstance(plan.privatize(np.array("ash")), int) and isinstance(plan.privatize(np.array(2)), int)
-    with pytest.raises(OutsideDomain):
-        plan.privatize(np.array("oak"))
-    with pytest.raises(InvalidInput, match="a value is missing"):
-        plan.privatize(np.ma.masked)
-
-
-def test_truth_values_are_not_codes() -> None:
-    for values in ([True], [np.True_], np.array([True])):
-        with pytest.raises(OutsideDomain):
-            codes_of(values, LABELS)
-
-
-CELLS = [("young", "yes"), ("young", "no"), ("old", "yes"), ("old", "no")]
-
-
-@pytest.mark.parametrize("kind", ["tuples", "lists", "array", "pandas", "polars", "arrow", "mapping"])
-def test_values_of_several_attributes_are_rows_or_columns(kind: str) -> None:
-    plan = pv.design(pv.Prior.joint(dict.fromkeys(CELLS, 0.25), ("age", "smokes")), 1.0, pv.Histogram())
-    rows = [CELLS[2], CELLS[0], CELLS[3], CELLS[3]]
-    table = {"smokes": [row[1] for row in rows], "other": [1, 2, 3, 4], "age": [row[0] for row in rows]}
-    values: Any = {
-        "tuples": lambda: rows,
-        "lists": lambda: [list(row) for row in rows],
-        "array": lambda: np.array(rows),
-        "pandas": lambda: pd.DataFrame(table),
-        "polars": lambda: pl.DataFrame(table),
-        "arrow": lambda: pa.table(table),
-        "mapping": lambda: table,
-    }[kind]()
-    drawn = plan.privatize(values, np.random.default_rng(3))
-    assert drawn.tolist() == plan.privatize([2, 0, 3, 3], np.random.default_rng(3)).tolist()
-
-
-def test_a_tuple_is_one_value_of_several_attributes() -> None:
-    plan = pv.design(pv.Prior.joint(dict.fromkeys(CELLS, 0.25), ("age", "smokes")), 1.0, pv.Histogram())
-    assert isinstance(plan.privatize(("old", "no")), int)
-    with pytest.raises(OutsideDomain, match="young, yes; young, no"):
-        plan.privatize(("old", "sometimes"))
-    with pytest.raises(InvalidInput, match="missing") as error:
-        plan.privatize([("old", None)])
-    assert "old" not in str(error.value)
-    masked = plan.privatize([("old", "no"), ("old", None), ("old", float("nan")), None], missing="pass")
-    assert masked.mask.tolist() == [False, True, True, True]
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.int8])
-def test_numbers_of_numpy_are_numbers(kind: Any) -> None:
-    cells = pv.Prior.cells([0, 1, 2, 3], [0.2, 0.5, 0.3]).labels
-    for column in ([kind(2.5)], np.array([2.5], dtype=kind)):
-        assert codes_of(column, cells)[0].tolist() == [2]
-
-
-def test_numbers_that_are_labels_are_not_codes() -> None:
-    assert codes_of([1.5, 1, 0.0], [0.0, 1.0, 1.5])[0].tolist() == [2, 1, 0]
-    with pytest.raises(OutsideDomain):
-        codes_of([2], [0.0, 0.5, 1.5])
+def test_other_types_of_python(value: Any, label: Any) -> None:
+    plan = pv.design(pv.Prior.uniform([8, "2024-05-01"]), 30.0, pv.Histogram())
+    expected = {plan.privatize(label) for _ in range(ENOUGH)}
+    assert (
+        {plan.privatize(value) for _ in range(ENOUGH)}
+        == set(plan.privatize([value] * 9).tolist())
+        == expected
+    )

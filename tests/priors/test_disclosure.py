@@ -80,7 +80,7 @@ def test_rare_values_are_merged_or_confirmed():
             lambda: Prior.from_values([3, 98765.25]),
             r"^values\[1\]: type float; a value is a string or a whole",
         ),
-        (lambda: Prior.from_values(np.array([98765.25])), r"^values\[0\]: type float64; a value is a string"),
+        (lambda: Prior.from_values(np.array([98765.25])), r"^values\[0\]: type float; a value is a string"),
         (lambda: Prior.from_values(["x", None]), r"^values\[1\]: type NoneType.*leave missing values out"),
         (lambda: Prior.from_values(["x", "98765"], domain=["x"]), r"^values\[1\]: not in the domain"),
         (lambda: Prior.from_values(["98765", "x"]), "fewer than 10 people"),

@@ -178,7 +178,7 @@ def test_what_holds_for_the_tuple_holds_for_every_attribute(rng):
     channel = Channel(rng.dirichlet(np.full(4, 0.5), len(cells)))
     whole = leakage(channel, prior)
     for name in prior.names:
-        rows = prior.labels.margin([name])[1] * P
+        rows = prior.domain.margin([name])[1] * P
         part = leakage(channel, prior, Secret(rows / rows.sum(axis=1, keepdims=True)))
         assert part.lip_lower <= whole.lip_lower * (1 + 1e-9) and part.lip_upper <= whole.lip_upper * (
             1 + 1e-9
@@ -528,7 +528,7 @@ def test_points_of_a_grid_are_not_positions() -> None:
     ("thing", "name"),
     [
         (Prior([0.5, 0.5]), "probabilities"),
-        (Prior.uniform(2), "labels"),
+        (Prior.uniform(2), "domain"),
         (Secret([[0.5, 0.5]]), "rows"),
         (PriorSet([[0.5, 0.5]]), "members"),
     ],
@@ -545,7 +545,7 @@ def test_what_is_known_cannot_be_assigned_again(thing, name) -> None:
         ({"a": [], "b": []}, ["a", "b"], "values: there are no rows"),
         ({"a": ["x", "y"] * 30}, ["a", "a"], "each only once"),
         ({"a": ["x", "y"] * 30}, [], "give at least one column"),
-        ({"a": ["x", "y"] * 30, "b": ["x"]}, ["a", "b"], "table: its columns have different lengths"),
+        ({"a": ["x", "y"] * 30, "b": ["x"]}, ["a", "b"], "table: give columns of the same length"),
         ({"a": ["x", "y"] * 30}, 3, "columns = 3: the table has a"),
         (np.zeros((3, 2)), ["a", "b"], "table: type ndarray; give a data frame"),
         ([{"a": "x"}], "a", "table: type list; give a data frame"),

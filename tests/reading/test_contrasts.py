@@ -34,7 +34,7 @@ CASES = [(kind, query, method) for kind, query in PAIRS for method in METHODS if
 
 def collect(plan: pv.Plan, people: int = 2_000, weights: bool = False, law=TRUTH, seed: int = 3):
     rng = np.random.default_rng(seed)
-    reports = plan.privatize(rng.choice(5, people, p=law), rng)
+    reports = plan.privatize(rng.choice(5, people, p=law), rng, codes=True)
     return plan.tally(reports, rng.uniform(0.5, 2.0, people) if weights else None)
 
 
@@ -69,7 +69,7 @@ def test_a_contrast_has_the_variance_of_the_covariance(kind, query, method, weig
 def test_the_covariance_is_that_of_the_scores_of_reports(kind: str) -> None:
     """An unbiased answer adds up a score for each report; a sample of people has the covariance of the scores."""
     plan, rng, people = pair_plan(kind, "Distribution"), np.random.default_rng(5), 40_000
-    reports = plan.privatize(rng.choice(5, people, p=plan.reference.probabilities), rng)
+    reports = plan.privatize(rng.choice(5, people, p=plan.reference.probabilities), rng, codes=True)
     seen, counts = np.unique(reports, axis=0, return_counts=True)
     scores = np.array([plan.estimate(plan.tally(one[None])).values for one in seen])
     expected = people * np.cov(scores.T, fweights=counts, bias=True)
@@ -160,7 +160,7 @@ def test_statistics_of_a_query_and_ratios_of_values() -> None:
     rows = [[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]]
     plan = pv.design(PRIOR, 1.5, pv.Linear(rows, names=("low", "high")))
     other = replace(plan, query=pv.Histogram())
-    reports = plan.privatize(np.random.default_rng(1).choice(5, 900), np.random.default_rng(1))
+    reports = plan.privatize(np.random.default_rng(1).choice(5, 900), np.random.default_rng(1), codes=True)
     asked, histogram = (p.estimate(p.tally(reports), "mmse") for p in (plan, other))
     difference = asked.contrast([1, -1])
     assert difference.std_error == pytest.approx(histogram.contrast([1, 1, -1, -1, -1]).std_error)
@@ -187,7 +187,7 @@ def test_ratios_take_the_labels_of_statistics() -> None:
     for prior, query, top, bottom, few, many in cases:
         plan = pv.design(prior, 1.5, query)
         codes = np.random.default_rng(2).choice(len(prior), 900)
-        asked = plan.estimate(plan.tally(plan.privatize(codes, np.random.default_rng(2))))
+        asked = plan.estimate(plan.tally(plan.privatize(codes, np.random.default_rng(2), codes=True)))
         of_values = asked.ratio(few, many)
         for found in (asked.ratio(top, bottom), asked.ratio(top, many), asked.ratio(few, bottom)):
             assert found.value == pytest.approx(of_values.value)
@@ -456,7 +456,7 @@ def test_the_mean_of_a_sum_is_that_of_its_numbers(labels: tuple, unbiased: bool)
     """Whatever the labels are, but only if the statistic is an unnamed sum; offsets are not part of it."""
     prior, numbers = pv.Prior([0.5, 0.3, 0.2], labels), [0, 10, 50]
     plan = pv.design(prior, 1.0, pv.Sum(numbers, unbiased=unbiased))
-    reports = plan.privatize(np.repeat(np.arange(3), 300), np.random.default_rng(0))
+    reports = plan.privatize(np.repeat(np.arange(3), 300), np.random.default_rng(0), codes=True)
     asked = plan.estimate(plan.tally(reports))
     mean = asked.mean()
     assert mean.value == pytest.approx(asked.proportions[0]) and mean == asked.mean(numbers)
@@ -628,7 +628,7 @@ def test_intervals_of_further_statistics_cover(kind: str, method: str) -> None:
     plan, rng, people, times = pair_plan(kind, "Distribution"), np.random.default_rng(6), 800, 600
     law = PRIOR.probabilities if method == "mmse" else TRUTH
     drawn = rng.choice(5, (times, people), p=law)
-    reports = plan.privatize(drawn.ravel(), rng).reshape(
+    reports = plan.privatize(drawn.ravel(), rng, codes=True).reshape(
         times, people, *((-1,) if plan.mechanism.width else ())
     )
     a, inside = np.array(VALUES), []
@@ -682,7 +682,7 @@ def test_statistics_by_mle_have_the_intervals_of_the_unbiased_ones() -> None:
     """Few people and many zeros: shares near zero are too large by mle, and the others too small."""
     prior = pv.Prior.joint({(a, b): 1 / 16 for a in "pq" for b in range(8)}, names=("a", "b"))
     plan, rng = pv.design(prior, 1.0, pv.Distribution(), method="arc"), np.random.default_rng(3)
-    tally = plan.tally(plan.privatize(rng.choice(2, 60), rng))
+    tally = plan.tally(plan.privatize(rng.choice(2, 60), rng, codes=True))
     likely, unbiased = plan.estimate(tally, "mle"), plan.estimate(tally, "unbiased")
     row = np.arange(16.0)
     for found, other, most in (  # the noise of arcs needs no balance
@@ -713,7 +713,7 @@ def test_statistics_by_mle_have_the_intervals_of_the_unbiased_ones() -> None:
 def test_statistics_carry_the_method_and_the_warning_of_their_estimate() -> None:
     prior = pv.Prior.joint({(a, b): 0.25 for a in "pq" for b in "xy"}, names=("a", "b"))
     plan, rng = pv.design(prior, 2.0, pv.Histogram()), np.random.default_rng(4)
-    tally = plan.tally(plan.privatize([0] * 3_000, rng))
+    tally = plan.tally(plan.privatize([0] * 3_000, rng, codes=True))
     for method, warned in (("mmse", True), ("unbiased", False)):
         estimate = plan.estimate(tally, method)  # type: ignore[arg-type]
         assert (estimate.warning is not None) == warned
@@ -758,7 +758,7 @@ def test_projected_counts_are_covered_zeros_included(kind: str) -> None:
     plan, rng, people, times = pair_plan(kind, "Distribution"), np.random.default_rng(6), 300, 600
     law = np.array([0.7, 0.0, 0.3, 0.0, 0.0])
     drawn = rng.choice(5, (times, people), p=law)
-    reports = plan.privatize(drawn.ravel(), rng).reshape(
+    reports = plan.privatize(drawn.ravel(), rng, codes=True).reshape(
         times, people, *((-1,) if plan.mechanism.width else ())
     )
     inside, far = [], []
@@ -779,7 +779,9 @@ def test_projected_counts_are_covered_zeros_included(kind: str) -> None:
 
 def test_counts_of_weights_below_zero_are_not_projected_and_those_of_nobody_are_zero() -> None:
     plan = pair_plan("table", "Distribution")
-    tally = plan.tally(plan.privatize([0, 1, 2], np.random.default_rng(0)), weights=[-1.0, 2.0, 3.0])
+    tally = plan.tally(
+        plan.privatize([0, 1, 2], np.random.default_rng(0), codes=True), weights=[-1.0, 2.0, 3.0]
+    )
     with pytest.raises(InvalidInput, match="some weights are negative"):
         plan.estimate(tally).project()
     nobody = plan.estimate(plan.tally([])).project()

@@ -110,7 +110,7 @@ def test_the_gap_is_large_away_from_the_best(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", ["columns", "arc", "unary", "distribution", "sum"])
 def test_mle_says_how_it_went(name: str) -> None:
     chosen, rng = PLANS[name], np.random.default_rng(2)
-    tally = chosen.tally(chosen.privatize(rng.choice(5, 5000, p=PRIOR.probabilities), rng))
+    tally = chosen.tally(chosen.privatize(rng.choice(5, 5000, p=PRIOR.probabilities), rng, codes=True))
     found = chosen.estimate(tally, method="mle")
     assert found.converged and found.rounds is not None and found.rounds < 1000
     assert found.shortfall is not None and 0 <= found.shortfall <= 1e-9
@@ -134,7 +134,7 @@ def test_a_search_that_is_cut_short_admits_it(monkeypatch: pytest.MonkeyPatch) -
     minimum = most_likely(np.array([55.0, 45.0]), Q, np.array([0.1, 0.9]))
     assert not minimum.converged and minimum.rounds == 1 and minimum.gap > 1e-9
     chosen = PLANS["distribution"]
-    read = chosen.estimate(chosen.tally(chosen.privatize([0] * 90 + [4] * 10)), "mle")
+    read = chosen.estimate(chosen.tally(chosen.privatize([0] * 90 + [4] * 10, codes=True)), "mle")
     assert not read.converged and "stopped early" in str(read)
     assert "stopped early" not in str(chosen.estimate(chosen.tally([0, 1])))
 
@@ -145,7 +145,7 @@ def test_what_reports_cannot_tell_is_refused_with_advice(name: str, method) -> N
     chosen = PLANS[name]
     assert not chosen.identifiable
     with pytest.raises(NotIdentifiable, match=r"Distribution\(\)"):
-        chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2])), method=method)
+        chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2], codes=True)), method=method)
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -283,7 +283,7 @@ def test_projecting_a_sum_is_refused() -> None:
 
 def test_unbiased_may_be_negative_and_projection_mends_it() -> None:
     chosen, rng = PLANS["distribution"], np.random.default_rng(3)
-    found = chosen.estimate(chosen.tally(chosen.privatize([0] * 60, rng)), method="unbiased")
+    found = chosen.estimate(chosen.tally(chosen.privatize([0] * 60, rng, codes=True)), method="unbiased")
     assert found.values.min() < 0 <= found.project().values.min()
     assert found.values.sum() == pytest.approx(60) == found.project().values.sum()
 
@@ -321,7 +321,7 @@ def test_intervals_widen_with_their_level() -> None:
 @pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
 def test_every_estimate_says_what_it_assumes(method) -> None:
     chosen = PLANS["distribution"]
-    found = chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20)), method=method)
+    found = chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20, codes=True)), method=method)
     assert found.method == method and "prior" in found.assumes
 
 
@@ -355,7 +355,7 @@ def test_margins_explain_counts_below_zero_and_say_what_mle_gains() -> None:
     query = pv.Linear.margins(prior, ["a", "b"], unbiased=True)
     plan, shares = pv.design(prior, 0.5, query), query.rows(prior) @ prior.probabilities
     for _ in range(40):
-        tally = plan.tally(plan.privatize(rng.choice(18, people, p=prior.probabilities), rng))
+        tally = plan.tally(plan.privatize(rng.choice(18, people, p=prior.probabilities), rng, codes=True))
         found = [plan.estimate(tally, method) for method in ("unbiased", "mle")]
         errors += [((each.proportions - shares) ** 2).sum() for each in found]
         negative = [note for note in found[0].notes if "can be below zero" in note]
@@ -364,7 +364,7 @@ def test_margins_explain_counts_below_zero_and_say_what_mle_gains() -> None:
     assert any("times less squared error" in note for note in found[0].notes)
     for query in (pv.Linear.cumulative(prior, unbiased=True), pv.Sum(range(18), unbiased=True)):
         plan = pv.design(prior, 0.5, query)
-        assert plan.estimate(plan.tally(plan.privatize(rng.choice(18, 99), rng))).mle_gain is None
+        assert plan.estimate(plan.tally(plan.privatize(rng.choice(18, 99), rng, codes=True))).mle_gain is None
 
 
 def test_numbers_at_the_ends_and_flat_priors_are_in_the_notes() -> None:
@@ -406,7 +406,7 @@ READINGS = [
 
 def weighed(name: str, weights: object, method: str, people: int = 400) -> Estimate:
     chosen, rng = PLANS[name], np.random.default_rng(11)
-    reports = chosen.privatize(rng.integers(0, len(chosen.labels), people), rng)
+    reports = chosen.privatize(rng.integers(0, len(chosen.labels), people), rng, codes=True)
     return chosen.estimate(chosen.tally(reports, weights=weights), method)  # type: ignore[arg-type]
 
 
@@ -434,7 +434,7 @@ def test_weights_multiply_posteriors(name: str) -> None:
     """Against the posterior of each report, one by one."""
     chosen, rng = PLANS[name], np.random.default_rng(12)
     people, c = rng.integers(0, len(chosen.labels), 60), rng.normal(size=60)
-    reports = chosen.privatize(people, rng)
+    reports = chosen.privatize(people, rng, codes=True)
     P = chosen.reference.probabilities
     if name == "grouped":
         likelihood = chosen.mechanism.matrix[:, reports]
@@ -452,7 +452,7 @@ def test_weights_multiply_posteriors(name: str) -> None:
 def test_weighted_answers_add_up(name: str, method: str, rng) -> None:
     """Values add up over weights, and variances over people."""
     chosen = PLANS[name]
-    reports = chosen.privatize(rng.integers(0, len(chosen.labels), 40), rng)
+    reports = chosen.privatize(rng.integers(0, len(chosen.labels), 40), rng, codes=True)
     a, b = rng.normal(size=40), rng.normal(size=40)
     one, two, both = (chosen.estimate(chosen.tally(reports, weights=c), method) for c in (a, b, a + b))
     scale = np.abs(one.values).max() + np.abs(two.values).max()
@@ -483,7 +483,7 @@ def test_weights_without_a_likelihood_are_refused_by_mle(name: str) -> None:
 def test_mle_with_weights_is_that_of_people_who_come_several_times(name: str) -> None:
     """The likelihood of a report of weight three is that of three such reports."""
     chosen, rng = PLANS[name], np.random.default_rng(13)
-    reports = chosen.privatize(rng.choice(5, 4000, p=PRIOR.probabilities), rng)
+    reports = chosen.privatize(rng.choice(5, 4000, p=PRIOR.probabilities), rng, codes=True)
     c = rng.integers(1, 4, 4000)
     weighted = chosen.estimate(chosen.tally(reports, weights=c), "mle")
     repeated = chosen.estimate(chosen.tally(np.repeat(reports, c, axis=0)), "mle")
@@ -495,10 +495,10 @@ def test_mle_with_weights_is_that_of_people_who_come_several_times(name: str) ->
 
 def test_unary_reports_under_another_prior_say_how_they_are_read() -> None:
     chosen = PLANS["unary"]
-    tally = chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20))
+    tally = chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20, codes=True))
     assert "own bit" in chosen.estimate(tally, prior=[0.2] * 5).assumes
     assert "own bit" not in chosen.estimate(tally).assumes
-    weighted = chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20), weights=2.0)
+    weighted = chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20, codes=True), weights=2.0)
     assert "own bit" in chosen.estimate(weighted, prior=[0.2] * 5).assumes
 
 
@@ -536,7 +536,7 @@ def test_of_nobody_no_share_is_known(numbers: pv.Prior, method) -> None:
 
 def test_estimates_of_cohorts_combine() -> None:
     chosen = PLANS["columns"]
-    parts = [chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2] * n))) for n in (20, 30)]
+    parts = [chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2] * n, codes=True))) for n in (20, 30)]
     both = combine_estimates(parts)
     assert both.values == pytest.approx(parts[0].values + parts[1].values) and both.reports == 150
     assert both.std_error == pytest.approx(np.hypot(parts[0].std_error, parts[1].std_error))
@@ -577,7 +577,7 @@ def test_estimates_compare_and_hash_without_an_error() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_auto_reads_a_plan_as_it_was_designed(name: str) -> None:
     chosen = PLANS[name]
-    tally = chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20))
+    tally = chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20, codes=True))
     found = chosen.estimate(tally)
     assert found.method == ("unbiased" if chosen.query.unbiased else "mmse") == chosen.query.default_method
     assert found.values.tolist() == chosen.estimate(tally, found.method).values.tolist()
@@ -592,7 +592,7 @@ def test_several_statistics_are_estimated_at_once() -> None:
     rows, prior = [[0, 1, 2, 3, 4], [1, 1, 0, 0, 0]], pv.Prior([0.2] * 5)
     chosen = replace(PLANS["columns"], query=pv.Linear(rows, names=("sum", "first two")))
     histogram = PLANS["columns"]
-    reports = histogram.privatize([0, 1, 2, 3, 4] * 20, np.random.default_rng(0))
+    reports = histogram.privatize([0, 1, 2, 3, 4] * 20, np.random.default_rng(0), codes=True)
     found, counts = (p.estimate(p.tally(reports), "mmse", prior=prior) for p in (chosen, histogram))
     assert found.labels == ("sum", "first two") and not found.histogram
     assert found.values == pytest.approx(np.array(rows) @ counts.values)
@@ -606,7 +606,7 @@ def test_statistics_of_many_rows_are_those_of_each(kind: str, method: str) -> No
     """For all rows at once the mean is linear in the histogram, and variances are those of the rows one by one."""
     chosen = pair_plan(kind, "Histogram")
     P, rng = chosen.prior.probabilities, np.random.default_rng(8)
-    counts = chosen.reader.count(chosen.privatize(rng.choice(5, 3000, p=P), rng))
+    counts = chosen.reader.count(chosen.privatize(rng.choice(5, 3000, p=P), rng, codes=True))
     rows = rng.normal(size=(3, 5))
     if method != "mmse" and not chosen.reader.identifies():
         with pytest.raises(NotIdentifiable):
@@ -625,7 +625,9 @@ def test_statistics_of_many_rows_are_those_of_each(kind: str, method: str) -> No
 @pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(values=[0, 1, 2, 3, 4])])
 def test_a_reading_that_leans_on_a_contradicted_prior_says_so_first(query: pv.Query) -> None:
     plan, rng = pv.design(PRIOR, 1.0, query), np.random.default_rng(21)
-    found = plan.estimate(plan.tally(plan.privatize(rng.choice(5, 20_000, p=PRIOR.probabilities[::-1]), rng)))
+    found = plan.estimate(
+        plan.tally(plan.privatize(rng.choice(5, 20_000, p=PRIOR.probabilities[::-1]), rng, codes=True))
+    )
     lines = str(found).splitlines()
     assert found.method == "mmse" and found.prior_check < 0.01
     assert lines[0] == f"Warning: {found.warning}"
@@ -647,7 +649,7 @@ def test_a_warning_on_many_values_advises_the_method_that_the_plan_allows(query:
 
 def test_a_difference_from_the_unbiased_reading_is_in_its_standard_errors() -> None:
     plan, rng = PLANS["distribution"], np.random.default_rng(22)
-    tally = plan.tally(plan.privatize(rng.choice(5, 20_000, p=PRIOR.probabilities[::-1]), rng))
+    tally = plan.tally(plan.privatize(rng.choice(5, 20_000, p=PRIOR.probabilities[::-1]), rng, codes=True))
     mmse, unbiased = plan.estimate(tally, "mmse"), plan.estimate(tally, "unbiased")
     expected = (np.abs(mmse.values - unbiased.values) / unbiased.std_error).max()
     assert mmse.unbiased_difference == pytest.approx(expected) and expected > 4
@@ -676,7 +678,9 @@ def test_the_prior_check_says_first_which_changes_it_never_notices(query: pv.Que
 def test_a_plan_that_tells_all_values_apart_has_no_unseen_changes_if_reports_are_many() -> None:
     plan, rng = PLANS["distribution"], np.random.default_rng(18)
     many, few = (
-        plan.estimate(plan.tally(plan.privatize(rng.choice(5, people, p=PRIOR.probabilities), rng)))
+        plan.estimate(
+            plan.tally(plan.privatize(rng.choice(5, people, p=PRIOR.probabilities), rng, codes=True))
+        )
         for people in (20_000, 20)
     )
     assert many.unseen_changes is None and many.noticeable_change is not None
@@ -693,7 +697,9 @@ def test_unseen_changes_need_no_pair_of_equal_values() -> None:
 @pytest.mark.parametrize("people", [3, 10, 20_000])
 def test_the_prior_check_never_says_that_the_prior_fits(people: int) -> None:
     plan, rng = PLANS["distribution"], np.random.default_rng(23)
-    found = plan.estimate(plan.tally(plan.privatize(rng.choice(5, people, p=PRIOR.probabilities), rng)))
+    found = plan.estimate(
+        plan.tally(plan.privatize(rng.choice(5, people, p=PRIOR.probabilities), rng, codes=True))
+    )
     text = str(found)
     assert "Prior check: " in text and "fits" not in text and found.warning is None
     assert (found.prior_check is None) == (people == 3)
@@ -704,7 +710,9 @@ def test_the_prior_check_never_says_that_the_prior_fits(people: int) -> None:
 def test_a_check_of_cohorts_together_is_as_weak_as_the_weakest() -> None:
     plan, rng = PLANS["distribution"], np.random.default_rng(24)
     parts = [
-        plan.estimate(plan.tally(plan.privatize(rng.choice(5, n, p=PRIOR.probabilities), rng)), "mmse")
+        plan.estimate(
+            plan.tally(plan.privatize(rng.choice(5, n, p=PRIOR.probabilities), rng, codes=True)), "mmse"
+        )
         for n in (5_000, 20_000)
     ]
     both = combine_estimates(parts)

@@ -23,7 +23,7 @@ OFFSET = 2.0**33  # floats hold the sums of numbers with this offset exactly
 def test_an_offset_of_all_numbers_does_not_change_the_error(kind, query, method, unbiased, weights) -> None:
     rng, people = np.random.default_rng(3), 2_000
     base = pair_plan(kind, query)
-    reports = base.privatize(rng.choice(5, people, p=TRUTH), rng)
+    reports = base.privatize(rng.choice(5, people, p=TRUTH), rng, codes=True)
     own = rng.uniform(0.5, 2.0, people) if weights else None
     total = own.sum() if weights else people
     rows = np.stack([NUMBERS, NUMBERS[::-1] ** 2])
@@ -65,7 +65,7 @@ def test_a_plan_for_numbers_with_an_offset_promises_the_same(method, unbiased) -
 @pytest.mark.parametrize("kind", ["table", "subset", "orders"])
 def test_the_weights_of_a_contrast_may_have_an_offset(kind) -> None:
     plan, rng = pair_plan(kind, "Distribution"), np.random.default_rng(5)
-    estimate = plan.estimate(plan.tally(plan.privatize(rng.choice(5, 2_000, p=TRUTH), rng)))
+    estimate = plan.estimate(plan.tally(plan.privatize(rng.choice(5, 2_000, p=TRUTH), rng, codes=True)))
     plain, moved = (estimate.contrast(NUMBERS + offset).std_error for offset in (0.0, OFFSET))
     assert moved == pytest.approx(plain, rel=1e-9)
 

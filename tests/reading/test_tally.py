@@ -25,7 +25,7 @@ each_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 
 def reported(plan: pv.Plan, people: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return plan.privatize(rng.integers(0, len(plan.labels), people), rng)
+    return plan.privatize(rng.integers(0, len(plan.labels), people), rng, codes=True)
 
 
 @each_plan

@@ -35,7 +35,7 @@ def estimates(plan: pv.Plan) -> list[pv.Estimate]:
     rng = np.random.default_rng(15)
     drawn = rng.multinomial(PEOPLE, plan.reference.probabilities, ROUNDS)
     people = (np.repeat(np.arange(len(plan.labels)), counts) for counts in drawn)
-    return [plan.estimate(plan.tally(plan.privatize(values, rng))) for values in people]
+    return [plan.estimate(plan.tally(plan.privatize(values, rng, codes=True))) for values in people]
 
 
 def test_every_statistic_has_its_promised_error(plan: pv.Plan, estimates: list[pv.Estimate]) -> None:

@@ -42,7 +42,7 @@ def collections(
     """Tallies of many collections, and what is to be estimated for the people who reported."""
     rng = np.random.default_rng(seed)
     people = rng.choice(len(law), (repeats, size), p=law)
-    reports = plan.privatize(people.ravel(), rng)
+    reports = plan.privatize(people.ravel(), rng, codes=True)
     for one, told in zip(people, reports.reshape(repeats, size, *reports.shape[1:]), strict=True):
         histogram = np.bincount(one, minlength=len(law)).astype(float)
         is_sum = isinstance(plan.query, pv.Sum)
@@ -124,7 +124,7 @@ def test_measured_wrong_guesses_are_the_expected_share(kind: str, query: str) ->
     """Four standard errors of 40,000 guesses are one point at most."""
     rng, plan = np.random.default_rng(9), pair_plan(kind, query)
     people = rng.choice(len(PRIOR), 40_000, p=PRIOR.probabilities)
-    reports = plan.privatize(people, rng)
+    reports = plan.privatize(people, rng, codes=True)
     if isinstance(plan.mechanism, BitReports):
         likelihood = np.where(report_bits(plan.mechanism, reports), float(plan.mechanism.odds), 1.0)
     elif kind == "arc":  # a place of the circle, and not only its cell
@@ -153,7 +153,7 @@ def test_sampling_intervals_hold_when_the_prior_is_wrong(kind: str, query: str, 
     plan = pair_plan(kind, query)
     if not plan.identifiable:
         with pytest.raises(NotIdentifiable):
-            plan.estimate(plan.tally(plan.privatize([0, 1, 2])), method)
+            plan.estimate(plan.tally(plan.privatize([0, 1, 2], codes=True)), method)
         return
     drawn = collections_under_a_wrong_prior(kind, query)
     estimates, truths = zip(*((plan.estimate(tally, method), truth) for tally, truth in drawn), strict=True)
@@ -170,7 +170,7 @@ def weighted_collections(kind: str, query: str, right: bool) -> list[tuple[Tally
     rng, plan = np.random.default_rng(8), pair_plan(kind, query)
     law, times = (PRIOR.probabilities if right else TRUTH), 800 if query == "Sum" else 400
     people = rng.choice(5, (times, PEOPLE), p=law)
-    reports = plan.privatize(people.ravel(), rng).reshape(
+    reports = plan.privatize(people.ravel(), rng, codes=True).reshape(
         times, PEOPLE, *((-1,) if plan.mechanism.width else ())
     )
     c, b = rng.uniform(0.2, 3.0, PEOPLE), rng.normal(size=PEOPLE) if query == "Sum" else None
@@ -224,6 +224,6 @@ def test_the_prior_check_is_quiet_when_the_prior_is_right(kind: str, query: str)
 def test_the_most_likely_distribution_recovers_from_a_wrong_prior() -> None:
     rng, plan = np.random.default_rng(6), pair_plan("table", "Distribution")
     people = rng.choice(5, 200_000, p=TRUTH)
-    tally = plan.tally(plan.privatize(people, rng))
+    tally = plan.tally(plan.privatize(people, rng, codes=True))
     leaning, learnt = plan.estimate(tally, "mmse"), plan.estimate(tally, "mle")
     assert np.abs(learnt.proportions - TRUTH).max() < 0.01 < np.abs(leaning.proportions - TRUTH).max()

@@ -22,7 +22,7 @@ from priorveil.tables import TableEstimate, estimate_table
 def found(d: int, groups: int = 0, query: pv.Histogram | pv.Sum | None = None) -> TableEstimate:
     prior = pv.Prior.from_counts({f"the value number {i} of many, or ${i}": d + i for i in range(d)})
     plan = pv.design(prior, 2.0, query or pv.Histogram(), method="arc" if d > 20 else "auto")
-    reports = plan.privatize(np.arange(600) % d, np.random.default_rng(d))
+    reports = plan.privatize(np.arange(600) % d, np.random.default_rng(d), codes=True)
     table = {"report": reports, "town": [f"town {i % max(groups, 1)}" for i in range(600)]}
     return estimate_table(table, plan, by="town" if groups else None, assume_plan=True)
 

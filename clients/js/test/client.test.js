@@ -65,12 +65,12 @@ function client(c, store = storage()) {
 test("numbers are answered, and far ones count at the ends", async () => {
   const everyone = plan("table-grid");
   const c = await curator({ document: await campaign({ labels: everyone.labels, cohorts: { everyone } }) });
-  for (const value of [12.5, -7, 1e300, Infinity]) await client(c).answer(value);
-  assert.equal(c.sent.length, 4);
+  for (const value of [12.5, -7, 1e300, Infinity, " 12.5", 3n]) await client(c).answer(value);
+  assert.equal(c.sent.length, 6);
   const one = client(c);
   const first = await one.prepare(12.5);
   assert.deepEqual(await one.prepare(12.5), first, "the same words round it again");
-  for (const value of ["12.5", NaN, null, undefined, [3], 3n])
+  for (const value of ["12.5 h", NaN, null, undefined, [3], "", true, {}])
     await assert.rejects(one.answer(value), (error) => error.field === "value" && !error.message.includes("12.5"));
 });
 

@@ -399,18 +399,18 @@ test("a plan cannot be changed after it was checked", async () => {
   }, TypeError);
 });
 
-test("values are labels, or codes where no label is a number; an error never shows the value", async () => {
+test("a value is a label and never a position; an error never shows the value", async () => {
   const named = await readPlan(vector("table-histogram").plan);
   assert.equal(named.code("None"), 3);
-  assert.equal(named.code(3), 3);
-  for (const wrong of ["ill", 4, -1, 0.5, null, "__proto__"]) {
+  for (const wrong of ["ill", 3, 0, "3", true, 0.5, null, "__proto__"]) {
     assert.throws(
       () => named.code(wrong),
       (error) => refused("value")(error) && !error.message.includes("ill"),
     );
   }
   const numbered = await readPlan(vector("hashing").plan);
-  assert.throws(() => numbered.code("3"), refused("value"));
+  for (const same of [3, 3n, "3", " 03.0 ", "+3", "0.3e1"]) assert.equal(numbered.code(same), 3);
+  for (const wrong of [40, -1, 0.5, "3 4", "0x3", "", {}]) assert.throws(() => numbered.code(wrong), refused("value"));
 });
 
 test("a value of several attributes is a list of levels", async () => {
@@ -422,13 +422,32 @@ test("a value of several attributes is a list of levels", async () => {
   }
 });
 
-test("cells have a level of each attribute: a text or a number", async () => {
-  for (const wrong of [["old", ["old"]], ["old"], [], "old", ["old", { number: "x" }], ["old", { number: "1", more: 1 }], null]) {
-    const plan = await forged("table-attributes", (document) => (document.labels.cells[0] = wrong));
-    await assert.rejects(readPlan(plan), refused("labels"));
+test("cells have the position of a level of each attribute", async () => {
+  const change = (name, edit) => forged(name, ({ labels }) => edit(labels));
+  for (const wrong of [[0, [0]], [0], [], "00", [0, 2], [0, -1], [1, 1], null]) {
+    await assert.rejects(readPlan(await change("table-attributes", (given) => (given.cells[0] = wrong))), refused("labels"));
   }
-  for (const wrong of [["age"], ["age", "age"], ["age", 3], "ab"]) {
-    const plan = await forged("table-attributes", (document) => (document.labels.names = wrong));
-    await assert.rejects(readPlan(plan), refused("labels"));
+  for (const name of ["dose", 3, null]) {
+    await assert.rejects(readPlan(await change("table-attributes", (given) => (given.attributes[0].name = name))), refused("labels"));
   }
+  for (const levels of [[["a"], ["b"]], ["old", "old"], ["old", " old"], { kind: "joint", attributes: [], cells: [] }, 3]) {
+    await assert.rejects(readPlan(await change("table-attributes", (given) => (given.attributes[0].levels = levels))), refused("labels"));
+  }
+});
+
+test("a number is rounded between the points of its group, and every group can round every number", async () => {
+  const plan = await readPlan(vector("table-joint-numbers").plan);
+  assert.equal(plan.attributes[1].numbers.kind, "grid");
+  for (const [value, places] of [
+    [["young", 1, 3], [0, 2.5]],
+    [["old", 1, 3], [0, 40]],
+    [["old", "-5", 1e9], [0]],
+  ]) {
+    for (let i = 0; i < 20; i++) assert.ok(places.includes(plan.labels[plan.code(value)][1]));
+  }
+  for (const wrong of [["old", null, 3], ["old", "x", 3], ["other", 1, 3], ["old", 1, "[0, 1000)"]]) {
+    assert.throws(() => plan.code(wrong), refused("value"));
+  }
+  const lacking = await forged("table-joint-numbers", ({ labels }) => labels.cells.pop());
+  await assert.rejects(readPlan(lacking), refused("labels"));
 });

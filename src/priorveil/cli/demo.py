@@ -98,7 +98,7 @@ def _estimate(
     console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], truth: Array, picture: Path | None
 ) -> None:
     """Let all people report, and estimate in two ways, prior-based and unbiased."""
-    tally = plan.tally(plan.privatize(people))
+    tally = plan.tally(plan.privatize(people, codes=True))
     prior_based, unbiased = plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased")
     _chapter(console, 4, reports=plan.channel.shape[1], received=tally.reports)
     columns = zip(plan.labels, truth, prior_based.values, unbiased.values, *unbiased.interval(), strict=True)

@@ -31,7 +31,7 @@ import click
 
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import InvalidInput
-from priorveil.priors.labels import label_text
+from priorveil.priors.label_texts import label_text
 from priorveil.reading.wording import describe, group_title, number_tables, value_rows
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from priorveil.csv_reader import is_number
 from priorveil.errors import PriorveilError, plural
 
 if TYPE_CHECKING:
-    from priorveil.priors import Label
+    from priorveil.priors import Domain, Label
 
 PeopleRows = list[tuple[int, tuple[str, ...]]]  # the number and the cells of each row
 
@@ -58,20 +58,19 @@ def read_numbers(path: Path, column: str, low: float, high: float, advice: str) 
     return [float(word) for _, (word,) in rows]
 
 
-def match_labels(rows: PeopleRows, labels: Sequence[Label], path: Path, owner: str) -> list[Label]:
+def match_labels(rows: PeopleRows, domain: Domain, path: Path, owner: str) -> list[Label]:
     """Return the labels of `owner` that are in the first cells of numbered rows: a cell for each attribute.
 
     They are found as in any table of values. Any other value is refused by its row; it is private and not shown.
     """
-    from priorveil.priors.labels import label_parts
-    from priorveil.tables.columns import cell_codes
+    from priorveil.mechanisms.randomness import SystemSource
 
-    columns = [[cells[place] for _, cells in rows] for place in range(len(label_parts(labels[0])))]
-    codes = cell_codes(columns, labels).tolist()
+    columns = [[cells[place] for _, cells in rows] for place in range(len(domain.names or [None]))]
+    codes = domain.encode(columns, SystemSource().words).tolist()
     for (row, _), code in zip(rows, codes, strict=True):
         if code < 0:
             raise click.ClickException(f"{path}: row {row}: {owner} has no such value: correct one of them")
-    return [labels[code] for code in codes]
+    return [domain.labels[code] for code in codes]
 
 
 def read_channel(path: Path, normalise: bool) -> pv.Channel:

@@ -17,10 +17,10 @@ from priorveil.atomic_files import write_problem
 from priorveil.csv_reader import is_number
 from priorveil.errors import MissingExtra, plural
 from priorveil.notions import CONES
-from priorveil.priors.labels import first_labels
+from priorveil.priors.label_texts import first_labels
 
 if TYPE_CHECKING:
-    from priorveil.priors.labels import Impossible
+    from priorveil.priors.joint import Impossible
     from priorveil.queries import Query
 
 Command = Callable[..., Any]

@@ -69,8 +69,8 @@ def privatize(
     **settings: Any,
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
+    from priorveil.priors.domain import LEFT_OUT, NOT_A_NUMBER, NOT_IN_DOMAIN, OTHER_SPELLING
     from priorveil.tables import privatize_table
-    from priorveil.tables.refusals import LEFT_OUT, NOT_A_NUMBER, OUTSIDE, SPELLING
 
     piped = str(out) == "-"
     inputs.require_new(force, out, refused_file)
@@ -80,8 +80,10 @@ def privatize(
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
     outcome = outputs.run_on_table(privatize_table, data, plans, column, target, **settings)
-    if outcome.refused.counts.keys() & {OUTSIDE, SPELLING, LEFT_OUT, NOT_A_NUMBER}:
-        click.echo(f"  the plan's values are {_domain(plans, OUTSIDE in outcome.refused.counts)}", err=True)
+    if outcome.refused.counts.keys() & {NOT_IN_DOMAIN, OTHER_SPELLING, LEFT_OUT, NOT_A_NUMBER}:
+        click.echo(
+            f"  the plan's values are {_domain(plans, NOT_IN_DOMAIN in outcome.refused.counts)}", err=True
+        )
     if as_json:
         screen.print_json({"reports": outcome.reports, **outputs.refused_record(outcome.refused)}, err=piped)
     if outcome.refused.total and not outcome.reports:
@@ -95,9 +97,6 @@ def privatize(
 
 def _domain(plans: pv.Plan | Mapping[str, pv.Plan], outside: bool) -> str:
     """Return the range of numbers or the first few values of the plans' domain, which is public."""
-    from priorveil.plans.values import describe_domain
-    from priorveil.priors import NumberLabels
-
-    labels = next(iter(plans.values())).labels if isinstance(plans, Mapping) else plans.labels
+    domain = next(iter(plans.values())).domain if isinstance(plans, Mapping) else plans.domain
     advice = "; a plan made with --outside ends counts others at the nearest end"
-    return describe_domain(labels) + (advice if outside and isinstance(labels, NumberLabels) else "")
+    return domain.describe() + (advice if outside and domain.refuses_numbers else "")

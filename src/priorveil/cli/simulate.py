@@ -129,7 +129,7 @@ def simulate(
         if numbers is not None:
             people = inputs.read_numbers(data, columns[0], *numbers[:2], "correct it, or change --numbers")
         else:
-            people = inputs.match_labels(inputs.read_people(data, *columns), prior.labels, data, "the prior")
+            people = inputs.match_labels(inputs.read_people(data, *columns), prior.domain, data, "the prior")
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     inputs.require_distinct({"PRIOR": prior_file, "--secret": secret_file, "--data": data}, {"--plot": plot})
     with screen.end_on_interrupt(), screen.progress_bar("simulating") as advance:

@@ -17,8 +17,7 @@ from priorveil.errors import Hint, InvalidInput, PlanError
 from priorveil.notions import Known
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
-from priorveil.priors import Budget, Label, NumberLabels
-from priorveil.priors.labels import labels_document
+from priorveil.priors import Budget, Domain, Label
 from priorveil.queries import Distribution, Query, require_same_statistics
 
 VERSION = 1
@@ -62,9 +61,14 @@ class Campaign:
             raise InvalidInput("closes", stamp(self.closes), f"it should be after {stamp(self.opens)}")
 
     @property
+    def domain(self) -> Domain:
+        """What an answer may be, the same in every cohort."""
+        return next(iter(self.cohorts.values())).domain
+
+    @property
     def labels(self) -> tuple[Label, ...]:
-        """The possible answers, the same in every cohort."""
-        return next(iter(self.cohorts.values())).labels
+        """The possible answers."""
+        return self.domain.labels
 
     @cached_property
     def plans(self) -> dict[str, Plan]:
@@ -119,7 +123,7 @@ class Campaign:
             "format": FORMAT,
             "version": VERSION,
             "question": self.question,
-            "labels": labels_document(self.labels),
+            "labels": self.domain.document(),
             "cohorts": {name: {"id": p.id, **p.document()} for name, p in self.cohorts.items()},
             "opens": stamp(self.opens),
             "closes": stamp(self.closes),
@@ -214,9 +218,9 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
     for name in cohorts:
         _check_text("cohorts", name, least=1)
     names, plans = list(cohorts), list(cohorts.values())
-    if any(plan.labels != plans[0].labels for plan in plans):
+    if any(plan.domain != plans[0].domain for plan in plans):
         raise InvalidInput("cohorts", names, "the plans should have the same labels, in the same order")
-    if isinstance(plans[0].labels, NumberLabels) and plans[0].labels.outside != "ends":
+    if plans[0].domain.refuses_numbers:
         advice = "numbers outside the range send no report, which reveals that they are outside"
         hint = Hint("outside='ends' in the prior", purpose="to count them at the nearest end")
         raise InvalidInput("cohorts", names, advice, hint)

@@ -7,26 +7,24 @@ report that could not be sent is sent later, with the same id.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from priorveil.collect import transport as http
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.memory import Memory, NotStored, StoredAnswer, default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
 from priorveil.collect.wire import Report, fresh_id, report_to_json
-from priorveil.errors import NOT_SHOWN, InvalidInput, PriorveilError, short_repr
+from priorveil.errors import NOT_SHOWN, InvalidInput, OutsideDomain, PriorveilError, short_repr
+from priorveil.mechanisms.randomness import SystemSource
 from priorveil.plans import Plan
 from priorveil.plans.ledger import Ledger
-from priorveil.plans.values import codes_of, is_missing
-from priorveil.priors import Budget, Label, NumberLabels
-from priorveil.priors.labels import read_labels
+from priorveil.priors import Budget, Domain, Label
+from priorveil.priors.domain import MISSING, OUTSIDE
+from priorveil.priors.joint import read_domain
 
 __all__ = ["Client", "Memory", "NotSent", "NotStored", "ReportRefused", "RetryPolicy", "default_folder"]
 
@@ -104,7 +102,7 @@ class Client:
         be remembered (nothing is sent), `BudgetExceeded` if the limit would be passed (nothing is drawn or sent).
         """
         kept = self._memory.find(self._id)
-        _check_answer(value, self.campaign.labels if kept is None else read_labels(kept.plan["labels"]))
+        _check_answer(value, self.campaign.domain if kept is None else read_domain(kept.plan["labels"]))
         if kept is None:
             with self._memory.lock():  # another process may have stored an answer meanwhile
                 kept = self._memory.find(self._id) or self._first_answer(value, cohort)
@@ -143,7 +141,7 @@ class Client:
             return
         ledger = Ledger(plan.prior, plan.secret, self._limit)
         for kept in self._memory:
-            if set(read_labels(kept.plan["labels"])) == set(plan.labels):
+            if set(read_domain(kept.plan["labels"]).labels) == set(plan.labels):
                 ledger.spend(Plan.from_json(json.dumps(kept.plan)))
         ledger.spend(plan)
 
@@ -179,13 +177,16 @@ class Client:
             self._memory.keep(kept)
 
 
-def _check_answer(value: object, labels: Sequence[Label]) -> None:
+def _check_answer(value: object, domain: Domain) -> None:
     """Refuse a value that is not one of the answers; the message never shows it."""
-    plain = isinstance(value, str | int | float | tuple | np.number) and not is_missing(value)
-    if not plain and not isinstance(labels, NumberLabels):
-        advice = f"type {type(value).__name__}; give one of the campaign's answers, or its code"
+    if not domain.is_value(value):
+        advice = f"type {type(value).__name__}; give one of the campaign's answers"
         raise InvalidInput("value", NOT_SHOWN, advice)
-    codes_of([value], labels, "refuse")
+    (code,) = domain.encode(domain.columns([value]), SystemSource().words)
+    if code == MISSING:
+        raise InvalidInput("value", NOT_SHOWN, "it is missing; give one of the campaign's answers")
+    if code == OUTSIDE:
+        raise OutsideDomain(0, domain.describe())
 
 
 def _reason(receipt: bytes) -> str | None:

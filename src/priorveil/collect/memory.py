@@ -20,7 +20,7 @@ from priorveil.collect.transport import parse_campaign_url
 from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.plans.document import content_id
-from priorveil.priors.labels import read_labels
+from priorveil.priors.joint import read_domain
 
 
 class NotStored(PriorveilError, OSError):
@@ -136,7 +136,7 @@ def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
         parse_campaign_url(kept.url)[1] == report.campaign == campaign
         and content_id(kept.plan) == kept.plan["id"] == report.plan
         and isinstance(labels, list | dict)
-        and read_labels(labels)
+        and read_domain(labels)
         and isinstance(report.id, str)
         and isinstance(report.report, str | int)
         and isinstance(kept.sent, bool)

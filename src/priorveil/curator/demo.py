@@ -65,7 +65,7 @@ def send_answers(curator: RunningCurator, codes: Sequence[int]) -> Iterator[int]
     plan = curator.campaign.plan_for(None)
 
     def answer(code: int) -> None:
-        report = report_to_json(plan.mechanism, plan.privatize(code))
+        report = report_to_json(plan.mechanism, plan.privatize(code, codes=True))
         body = {"id": fresh_id(), "plan": plan.id, "report": report}
         curator.http.post("reports", json=body).raise_for_status()
 

@@ -27,13 +27,13 @@ from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, StoredReport, StoreFull, Unavailable
 from priorveil.curator.writer import QueueFull
 from priorveil.errors import MissingExtra
+from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, Method
 from priorveil.reading.moments import apply_rows
 from priorveil.reading.tally import Tally
 from priorveil.reading.wording import LEANING, precision_sentence
-from priorveil.tables.columns import pyarrow
 from priorveil.tables.write import plan_field
 
 PROBLEM = "application/problem+json"

@@ -11,8 +11,9 @@ estimates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +29,8 @@ from priorveil.mechanisms.interface import integer_column
 from priorveil.mechanisms.randomness import Source, as_source, word_blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
-from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Budget, Label, Prior
+from priorveil.priors.prior import LabelsOrDomain
 from priorveil.queries import Histogram, Query
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, Method
@@ -63,11 +64,11 @@ class Cohorts:
         priors: npt.ArrayLike,
         epsilon: float | Budget | npt.ArrayLike,
         query: Query | None = None,
-        labels: Iterable[Label] | None = None,
+        labels: LabelsOrDomain = None,
     ) -> None:
         self.priors = P = _valid_priors(priors)
         self.query = query = query or Histogram()
-        self.labels = Prior(P[0], labels).labels
+        self.domain = Prior(P[0], labels).domain
         if query.kind not in ("histogram", "sum") or query.unbiased:
             raise InvalidInput("query", query, "cohorts are designed for a Histogram or a Sum")
         query.require_fits(Prior(P[0]))
@@ -111,17 +112,22 @@ class Cohorts:
         own = self.priors * (1 - self.priors)
         return np.maximum(0.0, histogram_bound(own, self.priors, lo[:, None], self.upper[:, None]))
 
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The names of the values."""
+        return self.domain.labels
+
     # -- run -----------------------------------------------------------------------------------------------
 
     def privatize(
         self,
-        values: Column,
+        values: Any,
         rng: np.random.Generator | Source | None = None,
         rows: npt.ArrayLike | None = None,
     ) -> Ints:
         """One report for each value; `rows` says to which row each belongs (by default value i to row i)."""
         source = as_source(rng)
-        codes, _ = codes_of(values, self.labels, source=source)
+        codes, _ = self.domain.codes(values, source.words)
         mine = self._row_of(rows, len(codes))
         reports = np.empty(len(codes), dtype=np.int64)
         for part, words in word_blocks(source, len(codes), DRAWS):
@@ -136,7 +142,7 @@ class Cohorts:
         if not 0 <= row < len(self):
             raise InvalidInput("row", row, f"rows are 0 to {len(self) - 1}")
         budget = Budget(float(self.lower[row]), float(self.upper[row]))
-        problem = Problem(Prior(self.priors[row], self.labels), budget, self.query, None, LIP())
+        problem = Problem(Prior(self.priors[row], self.domain), budget, self.query, None, LIP())
         why = "arcs on a circle, designed together with the plans of others"
         try:
             return problem.certified_plan(self.lines.arc(row), float(self.expected_mse[row]), "arc", why)

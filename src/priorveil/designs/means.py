@@ -12,7 +12,7 @@ from priorveil.designs.methods import design
 from priorveil.errors import NOT_SHOWN, InvalidInput, TooLarge
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
-from priorveil.priors.number_labels import NumberLabels, Outside, number_column
+from priorveil.priors.number_domains import Cells, Grid, Outside, number_column
 from priorveil.queries import Sum
 
 _SIZES = (2, 3, 5, 9, 17, 33)  # numbers of points
@@ -42,13 +42,13 @@ def design_mean(
     >>> design_mean(0, 100, 1.0, lambda age: 1.0).labels
     (0.0, 50.0, 100.0)
     """
-    NumberLabels.of("grid", [low, high], outside)  # refuses anything but a range
+    Grid([low, high], outside)  # refuses anything but a range
     if (sample is None) == (density is None) or not (density is None or callable(density)):
         advice = "give a function of a number, or a sample, and only one of them"
         raise InvalidInput("density", NOT_SHOWN, advice)
     numbers = None if sample is None else number_column("sample", sample)
     if density is not None:
-        known = NumberLabels.of("cells", np.linspace(low, high, _CELLS + 1)).density_nodes(density, "density")
+        known = Cells(np.linspace(low, high, _CELLS + 1)).density_nodes(density, "density")
     Prior.grid([low, high], density, sample=numbers, outside=outside)  # refuses what cannot be a prior
     if numbers is not None:
         known = np.clip(numbers, low, high), np.full(len(numbers), 1 / len(numbers))
@@ -77,7 +77,7 @@ def _error_of_guesses(plan: Plan, numbers: Array, weights: Array) -> float:
     """The mean squared distance from a number to the mean of its point given the report."""
     Q, P, points = plan.channel.matrix, plan.reference.probabilities, np.array(plan.labels)
     guess = (P * points) @ Q / (P @ Q)
-    cross = NumberLabels.of("grid", points).masses(numbers, weights * numbers) @ Q @ guess
+    cross = Grid(points).masses(numbers, weights * numbers) @ Q @ guess
     return float((weights @ numbers**2 - 2 * cross) / weights.sum() + P @ Q @ guess**2)
 
 
@@ -88,13 +88,13 @@ def _halve_a_step(points: Array, numbers: Array, weights: Array) -> Array:
     """
     half = np.diff(points) / 2
     finer = np.insert(points, range(1, len(points)), points[:-1] + half)
-    mass = NumberLabels.of("grid", finer, "ends").masses(numbers, weights)
+    mass = Grid(finer, "ends").masses(numbers, weights)
     best = int(np.argmax(mass[1::2] * half**2))
     return np.insert(points, best + 1, finer[2 * best + 1])
 
 
 def _without_empty_points(points: Array, numbers: Array, weights: Array) -> tuple[Array, Array]:
     """Remove points until each has mass; return the others and their masses. The ends stay: they are the range."""
-    while (mass := NumberLabels.of("grid", points, "ends").masses(numbers, weights)).min() <= 0:
+    while (mass := Grid(points, "ends").masses(numbers, weights)).min() <= 0:
         points = np.delete(points, np.clip(np.argmin(mass), 1, len(points) - 2))
     return points, mass

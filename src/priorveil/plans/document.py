@@ -25,7 +25,7 @@ from priorveil.errors import PlanError, PriorveilError, UnknownVersion, short_re
 from priorveil.mechanisms import MECHANISMS
 from priorveil.notions import Secrets, read_notion, scenarios
 from priorveil.priors import Budget, Prior, PriorSet, Secret
-from priorveil.priors.labels import labels_document, read_labels
+from priorveil.priors.joint import read_domain
 from priorveil.queries import read_query
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "labels": labels_document(plan.labels),
+        "labels": plan.domain.document(),
         "prior": plan.prior.document(),
         "secret": None if plan.secret is None else [s.document() for s in scenarios(plan.secret)],
         "budget": plan.budget.document(),
@@ -111,9 +111,9 @@ def parse(
 
 def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
     """Read the fields of a plan from its JSON document; nothing is proven yet."""
-    labels = read_field("labels", lambda: read_labels(document["labels"]))
+    domain = read_field("labels", lambda: read_domain(document["labels"]))
     readers: dict[str, Callable[[Json], Any]] = {
-        "prior": lambda prior: (Prior if prior["kind"] == "fixed" else PriorSet).read(prior, labels),
+        "prior": lambda prior: (Prior if prior["kind"] == "fixed" else PriorSet).read(prior, domain),
         "secret": _read_secret,
         "budget": Budget.read,
         "notion": read_notion,

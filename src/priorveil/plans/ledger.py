@@ -17,7 +17,7 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, BudgetExceeded, Infeasible, InvalidInput, TooLarge
 from priorveil.notions import Known, LipSides, Secrets, as_known, leakage, scenarios
 from priorveil.plans import Plan
-from priorveil.priors import Budget, NumberLabels, Prior
+from priorveil.priors import Budget, Prior
 
 _MOST_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
 _ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
@@ -111,11 +111,10 @@ class Ledger:
     def _joint_with(self, plan: Plan) -> Channel | None:
         """The joint channel of all reports so far and one by this plan; None if it is too large to write out.
 
-        A matrix that averages over reports would understate the leakage. Numbers are rounded again for each report, so
-        they have no joint channel: that of the grid can leak less.
+        A matrix that averages over reports would understate the leakage. Numbers, also beside other attributes, are
+        rounded again for each report, so they have no joint channel: that of the grid can leak less.
         """
-        rounds = isinstance(plan.labels, NumberLabels) and plan.labels.rounds
-        if self._joint is None or plan.mechanism.averages or rounds:
+        if self._joint is None or plan.mechanism.averages or plan.domain.rounds:
             return None
         try:
             entries = self._joint.matrix.size * plan.channel.shape[1]

@@ -29,8 +29,8 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.plans import wording
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
-from priorveil.plans.values import Column, codes_of, is_single
-from priorveil.priors import Budget, Label, Prior
+from priorveil.priors import Budget, Domain, Label, Prior
+from priorveil.priors.domain import Labels, Missing
 from priorveil.queries import Query
 from priorveil.reading.estimate import Estimate, Method
 from priorveil.reading.moments import Moments, normal_width, not_identifiable
@@ -71,9 +71,14 @@ class Plan:
     why: str
 
     @property
+    def domain(self) -> Domain:
+        """What a value may be."""
+        return self.prior.domain
+
+    @property
     def labels(self) -> tuple[Label, ...]:
         """The names of the values."""
-        return self.prior.labels
+        return self.domain.labels
 
     @property
     def reference(self) -> Prior:
@@ -146,25 +151,27 @@ class Plan:
 
     def privatize(
         self,
-        values: Label | Column,
+        values: Any,
         rng: np.random.Generator | Source | None = None,
-        missing: Literal["refuse", "pass"] = "refuse",
+        missing: Missing = "refuse",
+        codes: bool = False,
     ) -> Any:
         """The report of one value, or of a column of them.
 
-        `values` are labels, or codes 0 to d - 1 where no label is itself a number; for several attributes they may be
-        the columns of a table, by name; for a prior of numbers they are numbers, which `Prior.grid` rounds at random
-        before they are perturbed. `rng=None` draws from the operating system; a numpy generator is for simulations
-        only. A missing value is an error; with `missing="pass"` it stays missing: None for a single value, a masked
-        array for a column.
+        `values` are labels (0 to d - 1 where none were given): a list, or a column of numpy, pandas, polars or Arrow.
+        For several attributes they may be the columns of a table, by name; for a prior of numbers they are numbers,
+        which `Prior.grid` rounds at random before they are perturbed. With `codes` they are positions of labels, 0 to
+        d - 1, instead. `rng=None` draws from the operating system; a numpy generator is for simulations only. A missing
+        value is an error; with `missing="pass"` it stays missing: None for a single value, a masked array for a column.
         """
-        source, single = as_source(rng), is_single(values, self.labels)
+        source, domain = as_source(rng), Labels(range(len(self.labels))) if codes else self.domain
+        single = domain.is_value(values)
         column = [values.tolist() if isinstance(values, np.ndarray) else values] if single else values
-        codes, absent = codes_of(column, self.labels, missing, source)
+        places, absent = domain.codes(column, source.words, missing)
         if single:
             gap = absent is not None and absent[0]
-            return None if gap else self.mechanism.sample_one(int(codes[0]), source)
-        reports = self.mechanism.sample(codes, source)
+            return None if gap else self.mechanism.sample_one(int(places[0]), source)
+        reports = self.mechanism.sample(places, source)
         if absent is None:
             return reports
         mask = np.broadcast_to(absent.reshape(-1, *[1] * (reports.ndim - 1)), reports.shape)
@@ -222,8 +229,8 @@ class Plan:
             raise InvalidInput("prior", NOT_SHOWN, advice)
         rows, labels = self.query.rows(self.reference), self.query.statistic_labels(self.labels)
         aligned, weighted = known.align_to(self.labels), tally.weighted
-        if aligned.labels != self.labels:  # it came without names
-            aligned = Prior.from_counts(aligned.weights, self.labels)
+        if aligned.domain != self.domain:  # it came without names
+            aligned = Prior.from_counts(aligned.weights, self.domain)
         known_total = rows is not None or self.reader.adds_up(method, aligned.probabilities)
         unbiased, offset = self.query.unbiased, weighted.offset if weighted else 0.0
         determined = unbiased or self.identifiable

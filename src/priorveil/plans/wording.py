@@ -11,7 +11,7 @@ import numpy as np
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, readable_number, share_at_least
 from priorveil.information import gain_share
-from priorveil.priors import NumberLabels, Prior
+from priorveil.priors import Prior
 
 if TYPE_CHECKING:
     from priorveil.certify import Certificate
@@ -31,12 +31,10 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
     """The most important facts about a plan, as pairs of name and text."""
     certificate = plan.certificate
     behind = "" if plan.secret is None else ", for the secret behind the value"
-    domain, there = plural(len(plan.labels), "value"), ""
-    if isinstance(plan.labels, NumberLabels):
-        parts = "points" if plan.labels.rounds else "cells"
-        domain, there = f"a number, {len(plan.labels):,} {parts}", f" with these {parts}"
+    resolution = plan.domain.resolution
+    there = f" with these {resolution}" if resolution else ""
     facts = [
-        ("asked", f"{plan.query.title(plan.reference)} of {domain}, {budget_text(plan)}"),
+        ("asked", f"{plan.query.title(plan.reference)} of {plan.domain.size_text()}, {budget_text(plan)}"),
         ("method", f"{plan.method}: {plan.why}"),
     ]
     if not isinstance(plan.prior, Prior):
@@ -121,16 +119,10 @@ def ldp_fact(plan: Plan, rival: Plan) -> tuple[str, str]:
 
 def number_remarks(plan: Plan) -> tuple[str, ...]:
     """What to know about numbers that were counted at the ends of the range, and about a flat prior of numbers."""
-    if not isinstance(plan.labels, NumberLabels):
-        return ()
-    remarks = []
-    low, high = (f"{end:,.12g}" for end in (plan.labels.bounds[0], plan.labels.bounds[-1]))
-    if plan.labels.outside == "ends":
-        remarks.append(f"Numbers below {low} were counted as {low}, numbers above {high} as {high}.")
-    flat = plan.labels.masses(*plan.labels.density_nodes(lambda _: 1.0))
-    if plan.notion.bounds_lifts and np.allclose(plan.reference.probabilities, flat / flat.sum()):
+    remarks, flat = list(plan.domain.remarks()), plan.domain.flat_masses()
+    if flat is not None and plan.notion.bounds_lifts and np.allclose(plan.reference.probabilities, flat):
         remarks.append(
-            f"The prior of the plan assumes that all numbers from {low} to {high} are equally common. Its LIP "
+            f"The prior of the plan assumes that all {plan.domain.describe()} are equally common. Its LIP "
             f"level holds for somebody who believes that, LDP at {plan.certificate.ldp:.6g} for everybody. If the "
             "prior check fails, design the next plan with a public sample of numbers, or for LDP."
         )

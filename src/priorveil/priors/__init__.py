@@ -5,11 +5,11 @@ certificate can be checked in integer arithmetic against exactly the prior that 
 """
 
 from priorveil.priors.budget import Budget
-from priorveil.priors.labels import AttributeLabels, Label
-from priorveil.priors.number_labels import NumberLabels
+from priorveil.priors.domain import Domain
+from priorveil.priors.label_texts import Label
 from priorveil.priors.prior import Prior
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet
 
 __all__ = ["Budget", "Prior", "PriorSet", "Secret"]
-__all__ += ["AttributeLabels", "Label", "NumberLabels"]
+__all__ += ["Domain", "Label"]

@@ -17,7 +17,8 @@ from typing import Any
 
 from priorveil.csv_reader import is_number, small_csv_rows
 from priorveil.errors import NOT_TEXT, Hint, InvalidFile, InvalidInput, plural
-from priorveil.priors.labels import Label, first_labels, label_positions, label_text
+from priorveil.priors.domain import label_positions
+from priorveil.priors.label_texts import Label, first_labels, label_text
 
 Line = tuple[int, list[str]]  # a row of a CSV file: its line number and its cells
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -16,42 +15,40 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Numbers, integer_weights, read_only, whole_numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
-from priorveil.priors import disclosure, number_files, number_labels
-from priorveil.priors import labels as domains
-from priorveil.priors.labels import AttributeLabels, Impossible, Label, Level, as_label, as_labels
-from priorveil.priors.number_labels import Density, NumberLabels, Outside
+from priorveil.frames import has_labels, is_arrow, table_columns, table_names
+from priorveil.priors import disclosure, number_files
+from priorveil.priors.domain import Domain, Labels, as_domain, as_label, label_positions
+from priorveil.priors.joint import (
+    SMOOTH,
+    SMOOTH_RARE,
+    Impossible,
+    Joint,
+    all_cells,
+    attribute_names,
+    joint_masses,
+    levels_in,
+    possible_cells,
+)
+from priorveil.priors.label_texts import Label, Level, first_labels
+from priorveil.priors.number_domains import Cells, Density, Grid, NumberDomain, Outside, number_column
+from priorveil.priors.people import complete_domain, people_labels
+from priorveil.priors.read_only import ReadOnly
 
 Probabilities = Mapping[Label, float] | Numbers
+LabelsOrDomain = Domain | Iterable[Hashable] | None
+Grids = Iterable[str] | Mapping[str, Numbers]  # names, or their points by name
 
 NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
 
 
-class ReadOnly(ABC):
-    """An object whose attributes are set once. It equals another one of its type with the same content."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in vars(self):
-            raise AttributeError(f"{type(self).__name__}.{name} is read-only")
-        super().__setattr__(name, value)
-
-    @abstractmethod
-    def _content(self) -> Hashable:
-        """What makes two objects of this type equal."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self._content() == other._content()
-
-    def __hash__(self) -> int:
-        return hash(self._content())
-
-
 class Prior(ReadOnly):
     """What is publicly known about one person's value: `P[x] = Pr(X = x)`, every value possible.
 
-    Arguments: `probabilities`, a mapping from labels to probabilities, or a sequence of them, positive
-    and adding up to one; `labels`, the names of the values (0, 1, 2, ... if not given): strings, numbers, or tuples
-    of them. The attribute `probabilities` is a read-only array, `labels` a tuple.
+    Arguments: `probabilities`, a mapping from labels to probabilities (or a pandas Series, whose index has the
+    labels), or a sequence of them, positive and adding up to one; `labels`, the names of the values (0, 1, 2, ... if
+    not given): strings, numbers, or tuples of them. The attribute `probabilities` is a read-only array, `labels` a
+    tuple, and `domain` says what a value may be.
 
     >>> Prior({"yes": 0.2, "no": 0.8})
     Prior({'yes': 0.2, 'no': 0.8})
@@ -61,16 +58,22 @@ class Prior(ReadOnly):
 for counts, use Prior.from_counts
     """
 
-    def __init__(self, probabilities: Probabilities, labels: Iterable[Hashable] | None = None) -> None:
-        if isinstance(probabilities, Mapping):
-            if labels is not None:
-                raise InvalidInput("labels", labels, "a mapping brings its own labels")
-            labels, probabilities = list(probabilities), list(probabilities.values())
-        self.probabilities = as_distribution("probabilities", probabilities)
-        self.labels = as_labels(labels, len(self.probabilities))
+    def __init__(self, probabilities: Probabilities, labels: LabelsOrDomain = None) -> None:
+        own, numbers = labelled_numbers("probabilities", probabilities)
+        if own is not None and labels is not None:
+            raise InvalidInput(
+                "labels", labels, "the probabilities have labels of their own: leave these out"
+            )
+        self.probabilities = as_distribution("probabilities", numbers)
+        self.domain = as_domain(labels if own is None else own, len(self.probabilities))
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The names of the values."""
+        return self.domain.labels
 
     @classmethod
-    def _exact(cls, weights: Sequence[int], labels: Iterable[Hashable] | None) -> Self:
+    def _exact(cls, weights: Sequence[int], labels: LabelsOrDomain) -> Self:
         """A prior proportional to positive integers, without rounding."""
         total = sum(weights)
         prior = cls([w / total for w in weights] if len(weights) > 1 else [1.0], labels)
@@ -79,7 +82,7 @@ for counts, use Prior.from_counts
         return prior
 
     @classmethod
-    def _smooth(cls, mass: Sequence[float], labels: Iterable[Hashable] | None, smoothing: float) -> Self:
+    def _smooth(cls, mass: Sequence[float], labels: LabelsOrDomain, smoothing: float) -> Self:
         """A prior proportional to the masses, to each of which the same number is added."""
         if not (math.isfinite(smoothing) and smoothing > 0):
             advice = "give a positive number, or leave it out to refuse zeros"
@@ -109,6 +112,10 @@ for counts, use Prior.from_counts
         names: Iterable[str],
         smoothing: float | None = None,
         impossible: Impossible = "refuse",
+        *,
+        grids: Grids = (),
+        cells: Mapping[str, Numbers] | None = None,
+        outside: Outside = "refuse",
     ) -> Self:
         """The prior of several attributes at once: a value is a tuple with a level of each.
 
@@ -116,24 +123,34 @@ for counts, use Prior.from_counts
         levels are values. A cell of probability zero, or without one, is refused: either `smoothing` is added to every
         cell, and all are divided by the new total, or `impossible="leave out"` declares that such cells cannot happen.
 
+        An attribute may be a number. The levels of those in `grids` are the points of a grid, as in `Prior.grid`: a
+        number is rounded at random between the points of its group, which keeps the mean of each group. `cells` has the
+        edges of cells by name, as in `Prior.cells`; their levels are numbers in them, or their labels. `outside` says
+        what happens to numbers outside the range of their attribute.
+
         >>> cells = {("young", "yes"): 0.2, ("young", "no"): 0.3, ("old", "no"): 0.5}
         >>> prior = Prior.joint(cells, ("age", "smokes"), impossible="leave out")
         >>> len(prior), prior.levels
         (3, {'age': ('young', 'old'), 'smokes': ('yes', 'no')})
+        >>> hours = {("young", 0): 0.2, ("young", 40): 0.3, ("old", 0): 0.4, ("old", 40): 0.1}
+        >>> Prior.joint(hours, ("age", "overtime"), grids=("overtime",)).domain.describe()
+        'age: young, old; overtime: numbers from 0 to 40'
         """
-        labels, mass = domains.joint_cells(probabilities, names, impossible, smoothing)
-        as_distribution("probabilities", list(probabilities.values()), zero=True)
-        return cls(mass, labels) if smoothing is None else cls._smooth(mass, labels, smoothing)
+        masses, own = _as_mapping(probabilities), attribute_names(names)
+        numbers = _number_domains(own, grids, cells, outside, masses)
+        domain, mass = joint_masses(masses, own, impossible, smoothing, numbers)
+        as_distribution("probabilities", list(masses.values()), zero=True)
+        return cls(mass, domain) if smoothing is None else cls._smooth(mass, domain, smoothing)
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """The names of the attributes; None for a prior of one attribute."""
-        return self.labels.names if isinstance(self.labels, AttributeLabels) else None
+        return self.domain.names
 
     @property
     def levels(self) -> dict[str, tuple[Level, ...]]:
         """The levels of each attribute by its name; empty for a prior of one attribute."""
-        return self.labels.levels if isinstance(self.labels, AttributeLabels) else {}
+        return self.domain.levels
 
     @classmethod
     def zipf(cls, size: int, exponent: float = 1.0, labels: Iterable[Label] | None = None) -> Self:
@@ -152,7 +169,7 @@ for counts, use Prior.from_counts
     def from_counts(
         cls,
         counts: Mapping[Label, int] | Sequence[int] | npt.NDArray[np.int64],
-        labels: Iterable[Hashable] | None = None,
+        labels: LabelsOrDomain = None,
         smoothing: float | None = None,
         names: Iterable[str] | None = None,
         impossible: Impossible = "refuse",
@@ -166,11 +183,13 @@ for counts, use Prior.from_counts
         >>> Prior.from_counts({"a": 3, "b": 0}, smoothing=1)
         Prior({'a': 0.8, 'b': 0.2})
         """
+        numbers: Sequence[Any]
         if names is not None:
-            labels, counts = domains.joint_cells(counts, names, impossible, smoothing)
-        elif isinstance(counts, Mapping):
-            labels, counts = list(counts), list(counts.values())
-        whole = [_count(c) for c in counts]
+            labels, numbers = joint_masses(_as_mapping(counts), names, impossible, smoothing, {})
+        else:
+            own, numbers = labelled_numbers("counts", counts)
+            labels = labels if own is None else own
+        whole = [_count(c) for c in numbers]
         _require_size(len(whole))
         if smoothing is None:
             if 0 in whole:
@@ -250,12 +269,12 @@ for counts, use Prior.from_counts
         >>> Prior.from_values(["b"] * 20 + ["a"] * 12 + ["c"] * 7 + ["d"] * 8, merge_rare="other")
         Prior({'a': 0.257426, 'b': 0.425743, 'other': 0.316832})
         """
-        people = domains.people_labels("values", values)
+        people = people_labels("values", values)
         if not people and domain is None:
             raise InvalidInput("values", NOT_SHOWN, "there are no rows; give a value for each person")
-        labels, observed = domains.complete_domain(people, domain), Counter(people)
+        labels, observed = complete_domain(people, domain), Counter(people)
         if names is not None and domain is None and impossible == "refuse":
-            labels = domains.all_cells(labels)
+            labels = all_cells(levels_in(labels))
         counts = {label: observed[label] for label in labels}
         if prior_epsilon is not None:
             disclosure.require_public(prior_epsilon, public or domain is not None)
@@ -263,8 +282,8 @@ for counts, use Prior.from_counts
             noisy = disclosure.noisy_counts(counts, prior_epsilon)
             counts = {label: max(n, least) for label, n in noisy.items()}
         if names is not None:
-            hint = domains.SMOOTH if public or allow_rare else domains.SMOOTH_RARE
-            counts = domains.possible_cells(counts, impossible, smoothing, hint, show=False)
+            hint = SMOOTH if public or allow_rare else SMOOTH_RARE
+            counts = possible_cells(counts, impossible, smoothing, hint, show=False)
         if merge_rare is not None:
             counts = disclosure.merge_rare_values(counts, as_label(merge_rare))
         disclosure.require_two_values(len(counts), merged=len(counts) < len(labels))
@@ -274,7 +293,7 @@ for counts, use Prior.from_counts
             what = "value" if names is None else "cell"
             disclosure.require_no_rare(list(counts.values()), merge_rare is not None, what)
         rounded = disclosure.round_weights(cls.from_counts(counts, smoothing=smoothing).weights)
-        return cls._exact(rounded, counts if names is None else AttributeLabels.of(counts, names))
+        return cls._exact(rounded, Labels(counts) if names is None else Joint(counts, names))
 
     @classmethod
     def from_table(cls, table: Any, columns: str | Sequence[str], **rules: Any) -> Self:
@@ -287,17 +306,17 @@ for counts, use Prior.from_counts
         Prior({'own': 0.62, 'rent': 0.38})
         """
         names = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
-        found = table if isinstance(table, Mapping) else getattr(table, "columns", None)
-        present = getattr(table, "column_names", found)  # Arrow
+        present = table_names(table)
         if present is None:
             advice = f"type {type(table).__name__}; give a data frame, an Arrow table or a mapping of columns"
             raise InvalidInput("table", NOT_SHOWN, advice)
         if not 0 < len(names) == len(set(names) & set(present)):
             advice = f"the table has {', '.join(map(str, present))}; give at least one column, each only once"
             raise InvalidInput("columns", columns, advice)
-        parts = [domains.people_labels(name, table[name]) for name in names]
-        if len(set(map(len, parts))) > 1:
-            raise InvalidInput("table", NOT_SHOWN, "its columns have different lengths")
+        parts = [
+            people_labels(name, part)
+            for name, part in zip(names, table_columns(table, names, "table") or [], strict=True)
+        ]
         if len(parts) == 1:
             return cls.from_values(parts[0], **rules)
         return cls.from_values(list(zip(*parts, strict=True)), names=names, **rules)
@@ -324,7 +343,7 @@ for counts, use Prior.from_counts
         >>> Prior.grid([0, 50, 100], lambda age: 1.0)
         Prior({0.0: 0.25, 50.0: 0.5, 100.0: 0.25})
         """
-        return cls._of_numbers(NumberLabels.of("grid", points, outside), probabilities, sample, smoothing)
+        return cls._of_numbers(Grid(points, outside), probabilities, sample, smoothing)
 
     @classmethod
     def cells(
@@ -344,45 +363,45 @@ for counts, use Prior.from_counts
         >>> Prior.cells([0, 18, 65, 100], [0.2, 0.6, 0.2])
         Prior({'[0, 18)': 0.2, '[18, 65)': 0.6, '[65, 100]': 0.2})
         """
-        return cls._of_numbers(NumberLabels.of("cells", edges, outside), probabilities, sample, smoothing)
+        return cls._of_numbers(Cells(edges, outside), probabilities, sample, smoothing)
 
     @classmethod
     def _of_numbers(
-        cls, labels: NumberLabels, probabilities: Any, sample: Iterable[float] | None, smoothing: float | None
+        cls, domain: NumberDomain, probabilities: Any, sample: Iterable[float] | None, smoothing: float | None
     ) -> Self:
         if (probabilities is None) == (sample is None):
             advice = "give the probabilities, a density or a sample, and only one of them"
             raise InvalidInput("probabilities", NOT_SHOWN, advice)
         if sample is not None:
-            numbers = number_labels.number_column("sample", sample)
-            labels.require_inside("sample", numbers)
-            mass = labels.masses(numbers, np.ones(len(numbers)))
+            numbers = number_column("sample", sample)
+            domain.require_inside("sample", numbers)
+            mass = domain.masses(numbers, np.ones(len(numbers)))
             if smoothing is not None:
-                return cls._smooth(mass.tolist(), labels, smoothing)
+                return cls._smooth(mass.tolist(), domain, smoothing)
         elif smoothing is not None:
             raise InvalidInput("smoothing", smoothing, "it is added to the counts of a sample: give a sample")
         elif callable(probabilities):
-            mass = labels.masses(*labels.density_nodes(probabilities))
-        elif np.size(probabilities) != len(labels):
-            advice = f"give {len(labels)} numbers, one for each point or cell"
+            mass = domain.masses(*domain.density_nodes(probabilities))
+        elif np.size(probabilities) != len(domain):
+            advice = f"give {len(domain)} numbers, one for each point or cell"
             raise InvalidPrior("probabilities", probabilities, advice)
         else:
-            return cls(probabilities, labels)
-        if empty := [label for label, m in zip(labels, mass, strict=True) if m <= 0]:
-            advice = f"no mass at {domains.first_labels(empty)}: choose a range without empty parts, or fewer points"
+            return cls(probabilities, domain)
+        if empty := [label for label, m in zip(domain.labels, mass, strict=True) if m <= 0]:
+            advice = f"no mass at {first_labels(empty)}: choose a range without empty parts, or fewer points"
             hint = Hint("smoothing", 1, purpose="to add to every count of a sample")
             raise InvalidPrior("probabilities", NOT_SHOWN, advice, hint)
-        return cls(mass / mass.sum(), labels)
+        return cls(mass / mass.sum(), domain)
 
     @property
     def points(self) -> Array | None:
         """The points of a grid of numbers; None for other priors."""
-        return _bounds(self.labels, "grid")
+        return self.domain.points
 
     @property
     def edges(self) -> Array | None:
         """The edges of cells of numbers; None for other priors."""
-        return _bounds(self.labels, "cells")
+        return self.domain.edges
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
@@ -412,11 +431,13 @@ for counts, use Prior.from_counts
         if len(labels) != len(self):
             return self
         try:
-            order = domains.label_positions(self.labels, labels)
+            order = label_positions(self.labels, labels)
         except KeyError as missing:
             advice = f"it has no value {missing.args[0]!r}"
             raise InvalidPrior("prior", list(self.labels)[:5], advice) from None
-        return self if isinstance(order, range) else Prior._exact([self.weights[at] for at in order], labels)
+        if isinstance(order, range):
+            return self
+        return Prior._exact([self.weights[at] for at in order], self.domain.permuted(order))
 
     # A prior is a set of one: it answers what `PriorSet` answers.
 
@@ -444,7 +465,7 @@ for counts, use Prior.from_counts
         return {"kind": "fixed", "weights": [str(w) for w in self.weights]}
 
     @classmethod
-    def read(cls, document: Mapping[str, Any], labels: Sequence[Label]) -> Self:
+    def read(cls, document: Mapping[str, Any], labels: LabelsOrDomain) -> Self:
         """Read a prior from its JSON document.
 
         >>> Prior.read(Prior({"a": 0.25, "b": 0.75}).document(), ["a", "b"])
@@ -467,7 +488,7 @@ for counts, use Prior.from_counts
         return len(self.probabilities)
 
     def _content(self) -> Hashable:
-        return self.labels, self.weights
+        return self.domain, self.weights
 
     def __repr__(self) -> str:
         P = self.probabilities
@@ -475,10 +496,6 @@ for counts, use Prior.from_counts
             return f"Prior({len(self)} values, {P.min():.3g} to {P.max():.3g})"
         pairs = (f"{label!r}: {p:.6g}" for label, p in zip(self.labels, P, strict=True))
         return "Prior({" + ", ".join(pairs) + "})"
-
-
-def _bounds(labels: Sequence[Label], kind: str) -> Array | None:
-    return np.array(labels.bounds) if isinstance(labels, NumberLabels) and labels.kind == kind else None
 
 
 def _require_size(size: int) -> None:
@@ -491,6 +508,60 @@ def _count(count: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value % 1:
         raise InvalidPrior("counts", count, "a count is a whole number, zero or more")
     return int(value)
+
+
+# -- what callers give --------------------------------------------------------------------------------------
+
+
+def labelled_numbers(argument: str, given: Any) -> tuple[list[Any] | None, Any]:
+    """The labels that a mapping or a pandas Series has of its own, None for others; and the numbers.
+
+    Anything else that is no list and no array is refused: it might have labels that would be lost.
+
+    >>> labelled_numbers("counts", {"a": 3, "b": 4}), labelled_numbers("counts", [3, 4])
+    ((['a', 'b'], [3, 4]), (None, [3, 4]))
+    """
+    if isinstance(given, Mapping) or has_labels(given):
+        pairs = list(given.items())
+        return [label for label, _ in pairs], [number for _, number in pairs]
+    if isinstance(given, Sequence | np.ndarray):
+        return None, given
+    if is_arrow(given):
+        return None, np.asarray(given)
+    advice = "give a list, an array, a mapping from labels to numbers, or a pandas Series"
+    raise InvalidPrior(argument, NOT_SHOWN, f"type {type(given).__name__}; {advice}")
+
+
+def _as_mapping(given: Any) -> Any:
+    """A pandas Series as a mapping from its labels; anything else as it is."""
+    if not has_labels(given) or isinstance(given, Mapping):
+        return given
+    pairs = list(given.items())
+    if len({label for label, _ in pairs}) < len(pairs):
+        raise InvalidPrior(
+            "probabilities", NOT_SHOWN, "the index has a label twice: add their numbers up first"
+        )
+    return dict(pairs)
+
+
+def _number_domains(
+    names: Sequence[str], grids: Grids, cells: Mapping[str, Numbers] | None, outside: Outside, masses: Any
+) -> dict[str, NumberDomain]:
+    """The domains of the attributes that are numbers; by default the points of a grid are the levels in `masses`."""
+    points: dict[str, Any] = dict(grids) if isinstance(grids, Mapping) else dict.fromkeys(grids)
+    edges = dict(cells or {})
+    for name in [*points, *edges]:
+        if name not in names or (name in points and name in edges):
+            raise InvalidInput(
+                "grids", name, f"choose each once, in grids or in cells, among {', '.join(names)}"
+            )
+    for name in [name for name, given in points.items() if given is None]:
+        levels = {cell[names.index(name)] for cell in masses}
+        if not all(isinstance(level, int | float | np.number) for level in levels):
+            raise InvalidPrior("probabilities", NOT_SHOWN, f"{name} is a grid: its levels have to be numbers")
+        points[name] = sorted(map(float, levels))
+    domains: dict[str, NumberDomain] = {name: Grid(given, outside) for name, given in points.items()}
+    return domains | {name: Cells(given, outside) for name, given in edges.items()}
 
 
 # -- labels, matrices and weights, also of secrets, sets and channels ------------------------------------------

@@ -15,9 +15,11 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints, as_matrix, exact_product, integer_weights
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
 from priorveil.priors.disclosure import require_few_values, require_no_rare, round_weights
-from priorveil.priors.labels import as_labels, complete_domain, labels_document, people_labels, read_labels
+from priorveil.priors.domain import as_labels, label_from_json, label_to_json
 from priorveil.priors.number_files import file_errors, label_order, read_matrix
-from priorveil.priors.prior import Prior, ReadOnly, as_distribution
+from priorveil.priors.people import complete_domain, people_labels
+from priorveil.priors.prior import Prior, as_distribution
+from priorveil.priors.read_only import ReadOnly
 
 _SUM = 1e4  # the weight of the equation that a mixture adds up to one
 
@@ -116,12 +118,13 @@ class Secret(ReadOnly):
     def document(self) -> dict[str, Any]:
         """The secret as JSON."""
         rows = [[repr(v) for v in row] for row in self.rows.tolist()]
-        return {"labels": labels_document(self.labels), "rows": rows}
+        return {"labels": [label_to_json(label) for label in self.labels], "rows": rows}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
         """Read a secret from its JSON document."""
-        return cls([[float(v) for v in row] for row in document["rows"]], read_labels(document["labels"]))
+        labels = map(label_from_json, document["labels"])
+        return cls([[float(v) for v in row] for row in document["rows"]], labels)
 
     def require_fits(self, prior: Prior, tolerance: float = 1e-6) -> None:
         """Raise `InvalidSecret` if no law of `G` gives the prior: it has to be a mixture of the rows."""
@@ -144,7 +147,7 @@ class Secret(ReadOnly):
         """
         system = np.vstack([self.rows.T, np.full(len(self.rows), _SUM)])
         weights, _ = self._least_squares(system, np.append(prior.probabilities, _SUM))
-        return Prior((weights / weights.sum()) @ self.rows, prior.labels)
+        return Prior((weights / weights.sum()) @ self.rows, prior.domain)
 
     def _least_squares(self, system: Array, target: Array) -> tuple[Array, float]:
         from scipy.optimize import nnls  # imported when used: it is slow to load

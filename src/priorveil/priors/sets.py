@@ -17,9 +17,18 @@ import numpy as np
 
 from priorveil.arrays import Array, Numbers, whole_numbers
 from priorveil.errors import InvalidInput, TooLarge
-from priorveil.priors.labels import Label, as_labels
+from priorveil.priors.domain import Domain, as_domain
+from priorveil.priors.label_texts import Label
 from priorveil.priors.number_files import file_errors, read_matrix
-from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Prior, Probabilities, ReadOnly
+from priorveil.priors.prior import (
+    NEVER_HAPPENS,
+    NORMALISED,
+    LabelsOrDomain,
+    Prior,
+    Probabilities,
+    labelled_numbers,
+)
+from priorveil.priors.read_only import ReadOnly
 
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
 
@@ -37,16 +46,21 @@ class PriorSet(ReadOnly):
 
     kind = "finite"
     members: tuple[Prior, ...] = ()  # empty where the set is not finite
-    labels: tuple[Label, ...]
+    domain: Domain
 
     def __init__(self, priors: Iterable[Prior | Probabilities]) -> None:
         self.members = tuple(Prior.of(p) for p in priors)
         if not self.members:
             raise InvalidInput("priors", [], "give at least one prior")
-        if len({p.labels for p in self.members}) > 1:
+        if len({p.domain for p in self.members}) > 1:
             labels = [p.labels for p in self.members]
             raise InvalidInput("priors", labels, "all priors need the same labels, in the same order")
-        self.labels = self.members[0].labels
+        self.domain = self.members[0].domain
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The names of the values."""
+        return self.domain.labels
 
     @staticmethod
     def from_file(path: str | Path, *, normalise: bool = False) -> PriorSet:
@@ -61,19 +75,20 @@ class PriorSet(ReadOnly):
             return PriorSet([Prior(row, matrix.column_labels) for row in rows])
 
     @staticmethod
-    def interval(
-        lower: Probabilities, upper: Probabilities, labels: Iterable[Label] | None = None
-    ) -> PriorSet:
+    def interval(lower: Probabilities, upper: Probabilities, labels: LabelsOrDomain = None) -> PriorSet:
         """All priors with `lower[x] <= P[x] <= upper[x]`.
 
         >>> PriorSet.interval([0.1, 0.5], [0.5, 0.9])
         PriorSet.interval(2 values)
         """
-        if isinstance(lower, Mapping) and isinstance(upper, Mapping) and lower.keys() == upper.keys():
-            return PriorInterval(list(lower.values()), [upper[label] for label in lower], list(lower))
-        if isinstance(lower, Mapping) or isinstance(upper, Mapping):
+        below, least = labelled_numbers("lower", lower)
+        above, most = labelled_numbers("upper", upper)
+        if below is None and above is None:
+            return PriorInterval(least, most, labels)
+        if below is None or above is None or len(below) != len(above) or set(below) != set(above):
             raise InvalidInput("upper", upper, "lower and upper need the same labels")
-        return PriorInterval(lower, upper, labels)
+        number = dict(zip(above, most, strict=True))
+        return PriorInterval(least, [number[label] for label in below], below)
 
     @staticmethod
     def ball(prior: Prior | Probabilities, radius: float) -> PriorSet:
@@ -87,13 +102,13 @@ class PriorSet(ReadOnly):
     @staticmethod
     def all(values: int | Iterable[Label]) -> PriorSet:
         """Every prior on these values: nothing is known, and LIP becomes LDP."""
-        labels = Prior.uniform(values).labels
-        return PriorInterval([0.0] * len(labels), [1.0] * len(labels), labels)
+        domain = Prior.uniform(values).domain
+        return PriorInterval([0.0] * len(domain), [1.0] * len(domain), domain)
 
     @cached_property
     def centre(self) -> Prior:
         """One prior in the middle of the set, with full support, used where a single prior is needed."""
-        return Prior._exact(whole_numbers(self._middle()), self.labels)
+        return Prior._exact(whole_numbers(self._middle()), self.domain)
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
         """The smallest and the largest `p @ column` over the set, for every column of a (d, K) array."""
@@ -121,7 +136,7 @@ class PriorSet(ReadOnly):
         return {"kind": self.kind, "members": [[str(w) for w in p.weights] for p in self.members]}
 
     @staticmethod
-    def read(document: Mapping[str, Any], labels: Sequence[Label]) -> PriorSet:
+    def read(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:
         """Read a set of priors from its JSON document."""
         if document["kind"] == "interval":
             lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
@@ -131,10 +146,10 @@ class PriorSet(ReadOnly):
         return PriorSet([Prior.read({"weights": weights}, labels) for weights in document["members"]])
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.domain)
 
     def _content(self) -> Hashable:
-        return self.labels, str(self.document())
+        return self.domain, str(self.document())
 
     def __repr__(self) -> str:
         if self.members:
@@ -168,7 +183,7 @@ class PriorInterval(PriorSet):
 
     kind = "interval"
 
-    def __init__(self, lower: Numbers, upper: Numbers, labels: Iterable[Label] | None) -> None:
+    def __init__(self, lower: Numbers, upper: Numbers, labels: LabelsOrDomain) -> None:
         low, high = (tuple(_fraction(n, v) for v in side) for n, side in (("lower", lower), ("upper", upper)))
         if len(low) != len(high) or not low:
             raise InvalidInput("upper", upper, "lower and upper need one number for each value")
@@ -182,7 +197,7 @@ class PriorInterval(PriorSet):
         if sum(self.lower) > 1 or sum(self.upper) < 1:
             advice = "no prior lies between lower and upper: they must enclose mass one"
             raise InvalidInput("lower", lower, advice)
-        self.labels = as_labels(labels, len(low))
+        self.domain = as_domain(labels, len(low))
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
@@ -221,7 +236,7 @@ class PriorBall(PriorSet):
     kind = "ball"
 
     def __init__(self, middle: Prior, radius: float) -> None:
-        self.middle, self.labels = middle, middle.labels
+        self.middle, self.domain = middle, middle.domain
         self.radius = _fraction("radius", radius)
 
     def document(self) -> dict[str, Any]:

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, centre_rows
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural, short_repr
+from priorveil.errors import NOT_SHOWN, InvalidInput, plural, short_repr
 from priorveil.formatting import number_text
 from priorveil.information import histogram_bound, variance, variance_bound
-from priorveil.priors import AttributeLabels, Budget, Label, Prior, PriorSet
-from priorveil.priors.labels import as_label, label_from_json, label_text, label_to_json
+from priorveil.priors import Budget, Label, Prior, PriorSet
+from priorveil.priors.domain import as_label, label_from_json, label_to_json
+from priorveil.priors.label_texts import label_text
 from priorveil.priors.number_files import file_errors, read_statistics
 from priorveil.priors.prior import Probabilities
 from priorveil.queries.matrices import (
@@ -132,15 +133,12 @@ class Linear(Query):
         ('letter=b', 'letter=a, digit=1', 'letter=a, digit=2')
         """
         prior = _one_prior(prior)
-        if not isinstance(prior.labels, AttributeLabels):
-            hint = Hint("Prior.joint", purpose="for several attributes")
-            raise InvalidInput("prior", prior, "it has no names of attributes", hint)
         margins = [attributes] if isinstance(attributes, str) else attributes
         tables = [(margin,) if isinstance(margin, str) else tuple(margin) for margin in margins]
         names: list[str] = []
         cells: list[tuple[int, ...]] = []
         for table in tables:
-            levels, rows = prior.labels.margin(table)
+            levels, rows = prior.domain.margin(table)
             names += [", ".join(map("{}={}".format, table, cell)) for cell in levels]
             cells.append(tuple(rows.argmax(axis=0).tolist()))
         if not tables or len(set(names)) < len(names):

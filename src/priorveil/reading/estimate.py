@@ -24,8 +24,9 @@ import numpy as np
 
 from priorveil.arrays import Array, Ints
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.priors import AttributeLabels, Label
-from priorveil.priors.labels import label_positions, named_levels
+from priorveil.priors import Label
+from priorveil.priors.domain import label_positions
+from priorveil.priors.label_texts import named_levels
 from priorveil.reading import wording
 from priorveil.reading.label_weights import LabelWeights, weights_of
 from priorveil.reading.moments import Moments, apply_rows, normal_width, not_identifiable, sum_moments
@@ -155,23 +156,27 @@ class Estimate:
 
         Several are given as `margin("age", "smokes")`, or in a list.
         """
-        domain = self._domain
+        domain = self._own_readings[0].prior.domain
         given = (names if isinstance(names, list | tuple) else [names] for names in attributes)
         names = tuple(chain.from_iterable(given))
-        if not isinstance(domain, AttributeLabels):
-            advice = "the prior has no names of attributes; use Prior.joint"
-            raise InvalidInput("attributes", names, advice)
         cells, rows = domain.margin(names)
         try:
             sums = self._sums(rows)
         except NotIdentifiable as error:
-            own = dict.fromkeys(" x ".join(named_levels(str(name), domain.names)) for name in self.labels)
+            own = dict.fromkeys(
+                " x ".join(named_levels(str(name), domain.names or ())) for name in self.labels
+            )
             about = f"; those that can be read are {', '.join(own)}" if all(own) else ""
             message = f"the plan was not designed to estimate the margin {' x '.join(names)}{about}"
             raise NotIdentifiable(message, *error.hints) from None
         labels = tuple(c[0] if len(c) == 1 else c for c in cells)
         readings = tuple(
-            replace(r, rows=r.align(rows, domain), labels=labels, determined=r.determined and self.histogram)
+            replace(
+                r,
+                rows=r.align(rows, domain.labels),
+                labels=labels,
+                determined=r.determined and self.histogram,
+            )
             for r in self._own_readings
         )
         parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.method == "mmse"]

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
 from priorveil.priors import Label
-from priorveil.priors.labels import as_label, first_labels
+from priorveil.priors.domain import as_label
+from priorveil.priors.label_texts import first_labels
 
 LabelWeights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArray[Any]
 

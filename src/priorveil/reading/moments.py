@@ -16,7 +16,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array
 from priorveil.errors import Hint, InvalidInput, NotIdentifiable
 from priorveil.priors import Label
-from priorveil.priors.labels import first_labels
+from priorveil.priors.label_texts import first_labels
 from priorveil.queries import Distribution
 from priorveil.reading.simplex import Minimum
 

@@ -11,7 +11,7 @@ import numpy as np
 from priorveil.arrays import Array, centre_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.priors import Label, Prior
-from priorveil.priors.labels import label_positions
+from priorveil.priors.domain import label_positions
 from priorveil.reading.moments import Counts, Moments, StatisticRows
 from priorveil.reading.reader import Reader
 from priorveil.reading.tally import Tally, Weighted

@@ -15,7 +15,7 @@ import numpy as np
 from priorveil.errors import InvalidInput, NotIdentifiable, plural
 from priorveil.formatting import amount_texts, p_value_text, percent, round_up, share_text
 from priorveil.priors import Label
-from priorveil.priors.labels import label_parts, label_text, named_levels
+from priorveil.priors.label_texts import label_parts, label_text, named_levels
 from priorveil.reading.prior_check import DOUBTFUL
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from priorveil.errors import InvalidInput
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.randomness import as_source
 from priorveil.plans import Plan
-from priorveil.plans.values import Codes
 from priorveil.priors import Budget, Label, Prior
+from priorveil.priors.domain import Codes
 
 Sampler = Callable[[Codes], npt.NDArray[Any]]  # from codes of values to reports
 Classifier = Callable[[npt.NDArray[Any]], Codes]  # from reports to the numbers of their classes

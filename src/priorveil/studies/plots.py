@@ -23,8 +23,8 @@ from priorveil.errors import NotIdentifiable, TooLarge, plural
 from priorveil.formatting import interval_title
 from priorveil.plans import Plan
 from priorveil.plans.wording import reading_title
-from priorveil.priors import Label, NumberLabels
-from priorveil.priors.labels import label_parts, label_text
+from priorveil.priors import Label
+from priorveil.priors.label_texts import label_parts, label_text
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.moments import apply_rows, normal_width
 from priorveil.reading.wording import group_title, groups_warning
@@ -159,8 +159,8 @@ def _error_panel(axes: Axes, curve: curves.Records, plan: Plan) -> None:
     """Error against epsilon: the best design with its bound, LDP, and no report."""
     none, keys = plan.no_report, ("epsilon", "mse", "bound", "ldp")
     best = "best design"
-    if isinstance(plan.labels, NumberLabels):
-        best += f" for these {'points' if plan.labels.rounds else 'cells'}"
+    if plan.domain.resolution:
+        best += f" for these {plan.domain.resolution}"
     epsilons, errors, bounds, ldp = (curves.column(curve, key) for key in keys)
     curves.line(axes, ("best", "blue", f"{best}, its bound shaded"), epsilons, errors, bounds, "o")
     if not np.isnan(ldp).all():

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from priorveil.arrays import Ints
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.randomness import as_source
-from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Criterion, Histogram, Query, StatisticName
 from priorveil.reading.moments import normal_width
@@ -146,7 +145,7 @@ def simulate(
     truth = None
     if values is not None:
         rounding = as_source(np.random.default_rng(seed))  # of numbers
-        codes, _ = codes_of(values, prior.labels, "refuse", rounding)
+        codes, _ = prior.domain.codes(values, rounding.words)
         truth = np.bincount(codes, minlength=len(prior))
     rows: list[StudyRow] = []
     for i, budget in enumerate([Budget.of(epsilon) for epsilon in epsilons]):

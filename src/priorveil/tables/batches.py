@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from priorveil.frames import Column, Indices
 from priorveil.plans import Plan
-from priorveil.tables.columns import Column, Indices
 from priorveil.tables.refusals import BROKEN, RowNumbers
 
 _MOST_ROWS = 1 << 19  # in a batch

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural
+from priorveil.frames import look_up
 from priorveil.plans import Plan
-from priorveil.plans.values import Codes
+from priorveil.priors.domain import OUTSIDE, Codes
 from priorveil.queries import require_same_statistics
 from priorveil.tables.batches import Batch
-from priorveil.tables.columns import OUTSIDE_DOMAIN, look_up
 
 Plans = Plan | Mapping[Any, Plan]
 
@@ -48,4 +48,4 @@ def cohort_codes(batch: Batch, cohort: str | None, plans: Mapping[Any, Plan]) ->
     if cohort is None:
         return np.zeros(batch.rows, dtype=np.int64)
     index = {str(key): code for code, key in enumerate(plans)}
-    return look_up(batch.columns[cohort], lambda word: index.get(str(word), OUTSIDE_DOMAIN), OUTSIDE_DOMAIN)
+    return look_up(batch.columns[cohort], lambda word: index.get(str(word), OUTSIDE), OUTSIDE)

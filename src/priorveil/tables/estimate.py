@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput, TooLarge
+from priorveil.frames import Column, Indices, distinct, holds_only, look_up, take
 from priorveil.plans import Plan
-from priorveil.plans.values import Codes
 from priorveil.priors import Prior
+from priorveil.priors.domain import MISSING, OUTSIDE, Codes
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, Method
 from priorveil.reading.tally import Tally
-from priorveil.tables import columns
 from priorveil.tables.batches import Batch, batch_rows
 from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
-from priorveil.tables.columns import ABSENT, OUTSIDE_DOMAIN, Indices
 from priorveil.tables.read import RowProgress, in_threads, only_text, open_table, thread_count
-from priorveil.tables.refusals import MISSING, NO_PLAN, OTHER_PLAN, OnRefused, RefusalLog, RefusedRows
+from priorveil.tables.refusals import MISSING_ENTRY, NO_PLAN, OTHER_PLAN, OnRefused, RefusalLog, RefusedRows
 from priorveil.tables.reports import PLAN, REPORT, read_reports
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
@@ -31,9 +30,9 @@ _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows 
 _BatchTallies = tuple[Batch, dict[tuple[int, int], Tally], dict[str, Indices]]
 
 _MOST_GROUPS = 100_000
-_OTHER = OUTSIDE_DOMAIN - 1
+_OTHER = OUTSIDE - 1
 # Why rows are in no tally, by the number in place of that of their plan.
-_REASONS = {ABSENT: MISSING, OUTSIDE_DOMAIN: NO_PLAN, _OTHER: OTHER_PLAN}
+_REASONS = {MISSING: MISSING_ENTRY, OUTSIDE: NO_PLAN, _OTHER: OTHER_PLAN}
 _PLAN_ID = re.compile(r"[0-9a-f]{64}")
 
 
@@ -224,7 +223,7 @@ class BatchCounter:
     def _parts(self, batch: Batch) -> Iterator[_Part]:
         """The rows of a batch by cohort and group; a negative cohort says why rows are refused."""
         names = None if self.made_by is None else batch.columns[self.made_by]
-        if names is not None and len(self._ids) == 1 and columns.holds_only(names, self._ids[0]):
+        if names is not None and len(self._ids) == 1 and holds_only(names, self._ids[0]):
             names = None
         if self.cohort is None and self.by is None and names is None:
             yield 0, 0, None
@@ -234,7 +233,7 @@ class BatchCounter:
         if names is not None:
             cohorts = self._check_plans(names, cohorts)
         if self.by is not None:
-            groups = columns.look_up(batch.columns[self.by], self._group, self._groups[None])
+            groups = look_up(batch.columns[self.by], self._group, self._groups[None])
         keys = (cohorts - min(_REASONS)) * len(self._groups) + groups
         if int(keys.max(initial=0)) < 1 << 16:
             keys = keys.astype(np.uint16)  # small numbers are sorted several times as fast
@@ -243,15 +242,15 @@ class BatchCounter:
             if indices.size:
                 yield int(cohorts[indices[0]]), int(groups[indices[0]]), indices
 
-    def _check_plans(self, names: columns.Column, cohorts: Codes) -> Codes:
+    def _check_plans(self, names: Column, cohorts: Codes) -> Codes:
         """The cohorts, with the reason instead where a row names no plan or another plan than its cohort has."""
-        words, indices = columns.distinct(names)
+        words, indices = distinct(names)
         plan_numbers = {name: number for number, name in enumerate(self._ids)}
-        named_plans = np.array([*(plan_numbers.get(str(word), _OTHER) for word in words), ABSENT])[indices]
+        named_plans = np.array([*(plan_numbers.get(str(word), _OTHER) for word in words), MISSING])[indices]
         own_plans = np.array([plan_numbers[plan.id] for plan in self.plans.values()])[np.maximum(cohorts, 0)]
-        others = (cohorts >= 0) & (named_plans != own_plans) & (named_plans != ABSENT)
+        others = (cohorts >= 0) & (named_plans != own_plans) & (named_plans != MISSING)
         self.other_plans.update(str(words[index]) for index in np.unique(indices[others]))
-        absent = np.where((cohorts >= 0) & (named_plans == ABSENT), ABSENT, cohorts)
+        absent = np.where((cohorts >= 0) & (named_plans == MISSING), MISSING, cohorts)
         return np.where(others, _OTHER, absent)
 
     def _group(self, name: Any) -> int:
@@ -270,7 +269,7 @@ class BatchCounter:
                 refused[_REASONS[cohort]].append(indices)
                 continue
             column = batch.columns[self.column]
-            own = column if indices is None else columns.take(column, indices)
+            own = column if indices is None else take(column, indices)
             reports, rejected = read_reports(plans[cohort].mechanism, own)
             for reason, rows in rejected.items():
                 refused[reason].append(rows if indices is None else indices[rows])

@@ -12,15 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.frames import Indices, pyarrow, take
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
-from priorveil.plans.values import Codes
-from priorveil.tables import columns, write
+from priorveil.priors.domain import MISSING, OUTSIDE, Codes
+from priorveil.tables import write
 from priorveil.tables.batches import Batch, batch_rows
 from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
-from priorveil.tables.columns import Indices, take
 from priorveil.tables.read import RowProgress, in_threads, open_table
-from priorveil.tables.refusals import MISSING, NO_PLAN, NothingWritten, OnRefused, RefusalLog, RefusedRows
+from priorveil.tables.refusals import (
+    MISSING_ENTRY,
+    NO_PLAN,
+    NothingWritten,
+    OnRefused,
+    RefusalLog,
+    RefusedRows,
+)
 from priorveil.tables.reports import ID_BYTES, PLAN, REPORT, REPORT_ID
 
 _FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
@@ -106,7 +113,7 @@ def privatize_table(
     schema = None if as_text else write.report_schema(types, ids, plans.values())
     if target is None:
         made = (write.to_arrow(batch, schema) for batch in batches())
-        in_memory = columns.pyarrow().Table.from_batches(made, schema)
+        in_memory = pyarrow().Table.from_batches(made, schema)
         return Privatized(count, log.result(), in_memory)
     with write.open_output(target, kind, replace, whole=strict) as file:
         if as_text:
@@ -163,12 +170,13 @@ def make_reports(
     codes, reasons = plan_codes.copy(), np.full(batch.rows, None, dtype=object)
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
-        codes[own] = columns.cell_codes([take(column, own) for column in values], plan.labels, source)
-        unknown, known = own[codes[own] == columns.OUTSIDE_DOMAIN], own[codes[own] >= 0]
-        reasons[unknown] = columns.outside_reasons([take(column, unknown) for column in values], plan.labels)
-        reports[known] = plan.mechanism.sample(codes[known], source)
-    reasons[plan_codes == columns.OUTSIDE_DOMAIN] = NO_PLAN
-    reasons[codes == columns.ABSENT] = MISSING
+        codes[own] = plan.domain.encode([take(column, own) for column in values], source.words)
+        outside, inside = own[codes[own] == OUTSIDE], own[codes[own] >= 0]
+        if len(outside):
+            reasons[outside] = plan.domain.reasons([take(column, outside) for column in values])
+        reports[inside] = plan.mechanism.sample(codes[inside], source)
+    reasons[plan_codes == OUTSIDE] = NO_PLAN
+    reasons[codes == MISSING] = MISSING_ENTRY
     kept, refused = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
     indices = {reason: refused[reasons[refused] == reason] for reason in set(reasons[refused])}
     return Reports(reports[kept], kept, plan_codes[kept], indices)

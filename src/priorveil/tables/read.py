@@ -24,8 +24,8 @@ import numpy as np
 
 from priorveil.csv_reader import Cells, delimiter_advice, read_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.frames import plain_type, pyarrow
 from priorveil.tables.batches import Batch
-from priorveil.tables.columns import pyarrow
 
 RowProgress = Callable[[int, int | None, float | None], None]
 
@@ -106,7 +106,7 @@ def _open_arrow(
     schema: Any, batches: Iterable[Any], names: Sequence[str], most: int, rows: int | None = None
 ) -> OpenTable:
     """Arrow batches as batches of at most `most` rows, none of them empty."""
-    types = {name: _without_views(schema.field(name).type) for name in names}
+    types = {name: plain_type(schema.field(name).type) for name in names}
 
     def cut_batches() -> Iterator[Batch]:
         first = 0
@@ -123,14 +123,6 @@ def _open_arrow(
                 first += count
 
     return OpenTable(types, cut_batches(), rows)
-
-
-def _without_views(kind: Any) -> Any:
-    """The type without views of text and bytes, which few of Arrow's functions support."""
-    pa = pyarrow()
-    if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
-    return {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(kind, kind)
 
 
 _MIXED = "columns need the same length, and one type in each: convert numbers among words to text"

@@ -14,13 +14,9 @@ from priorveil.errors import InvalidInput, plural
 RowNumbers = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
 OnRefused = Callable[[int, str], object]
 
-# Why a row is refused.
-MISSING = "missing"
+# Why a row is refused, besides the reasons of a domain.
+MISSING_ENTRY = "missing"
 FOREIGN = "foreign"
-OUTSIDE = "outside the domain"
-SPELLING = "another spelling of a value"
-LEFT_OUT = "a combination that the plan leaves out"
-NOT_A_NUMBER = "not a number"
 NO_PLAN = "no plan for the cohort"
 OTHER_PLAN = "another plan"
 BROKEN = "wrong number of columns"

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.frames import Column, Indices, distinct, present_rows, pyarrow
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.randomness import WORD
-from priorveil.tables.columns import Column, Indices, distinct, present_rows, pyarrow
-from priorveil.tables.refusals import FOREIGN, MISSING
+from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY
 
 # The columns of a table of reports.
 REPORT, REPORT_ID, PLAN = "report", "report_id", "plan"
@@ -44,7 +44,7 @@ def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any]
         return reports, {}
     own = np.zeros(len(column), dtype=bool)
     own[readable] = accepted
-    refused = {MISSING: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~own)}
+    refused = {MISSING_ENTRY: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~own)}
     return reports[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
 
 

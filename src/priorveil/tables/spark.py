@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, needs_extra, plural
+from priorveil.frames import pyarrow
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.plans import Plan
 from priorveil.priors import Prior
@@ -20,10 +21,9 @@ from priorveil.reading.estimate import Method
 from priorveil.reading.tally import Tally
 from priorveil.tables.batches import Batch
 from priorveil.tables.cohorts import Plans, plans_by_cohort
-from priorveil.tables.columns import pyarrow
 from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies, no_plan_column
 from priorveil.tables.privatize import kept_columns, make_reports, private_columns, random_ids
-from priorveil.tables.refusals import FOREIGN, MISSING, NO_PLAN, OTHER_PLAN, RefusedRows
+from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY, NO_PLAN, OTHER_PLAN, RefusedRows
 from priorveil.tables.reports import PLAN, REPORT, REPORT_ID
 from priorveil.tables.write import plan_column
 
@@ -43,7 +43,7 @@ REFUSED, REASON = "refused", "reason"
 
 # The result of counting has a row for each plan, group and index in the tally. Indices below zero hold these numbers.
 _REPORTS = "reports"
-_BELOW_ZERO = {-1: _REPORTS, -2: MISSING, -3: FOREIGN, -4: NO_PLAN, -5: OTHER_PLAN}
+_BELOW_ZERO = {-1: _REPORTS, -2: MISSING_ENTRY, -3: FOREIGN, -4: NO_PLAN, -5: OTHER_PLAN}
 
 
 def privatize(

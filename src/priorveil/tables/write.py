@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from priorveil.atomic_files import atomic_write
 from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.frames import Column, distinct, pyarrow
 from priorveil.plans import Plan
-from priorveil.plans.values import Codes
-from priorveil.tables.columns import Column, distinct, pyarrow
+from priorveil.priors.domain import Codes
 from priorveil.tables.reports import ID_BYTES, PLAN, REPORT, REPORT_ID
 
 Format = Literal["parquet", "csv", "arrow"]

@@ -1,0 +1,428 @@
+"""The domain: what a value may be, and the one rule by which a value becomes the code of a label.
+
+A value is a label; a position is never a value. Every entry of a column has a *key* (`entry_key`), and it is the label
+with the same key: a text that reads as a number is that number, any other text is itself, and blanks around it do not
+count. The table in `docs/values.md` has the whole rule; the tests run it in Python, on files and in JavaScript.
+
+`Labels` is a domain of words and numbers. `priors.number_domains` has grids and cells of numbers, `priors.joint`
+several attributes at once.
+
+No message here ever shows a value: it is private until it is perturbed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property, singledispatch
+from typing import Any, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.arrays import Array, Ints, Mask
+from priorveil.errors import Hint, InvalidInput, OutsideDomain, plural
+from priorveil.frames import Column, as_column, integers, is_column, look_up
+from priorveil.priors.label_texts import Label, first_labels
+from priorveil.priors.read_only import ReadOnly
+
+Codes = Ints
+DrawWords = Callable[[int], npt.NDArray[np.uint64]]  # from a number of random words to that many
+Missing = Literal["refuse", "pass"]
+
+MISSING, OUTSIDE = -1, -2  # instead of the code of a value that is missing, or outside the domain
+
+# Why a value is outside the domain.
+NOT_IN_DOMAIN = "outside the domain"
+OTHER_SPELLING = "another spelling of a value"
+NOT_A_NUMBER = "not a number"
+LEFT_OUT = "a combination that the plan leaves out"
+
+_BLANKS = " \t\r\n"
+_NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+# What does not matter in a spelling: hyphens between letters, and all marks but the signs of ranges and numbers.
+_PUNCTUATION = re.compile(r"[^\w<>=≤≥+±-]|_|(?<=[^\W\d_])-(?=[^\W\d_])")
+
+
+# -- keys ----------------------------------------------------------------------------------------------------
+
+
+class _Key(Enum):
+    """Keys that no text and no number has."""
+
+    TRUE = "true"
+    FALSE = "false"
+    NO_LABEL = "an object that cannot be a label"
+
+
+_MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not loaded here
+
+
+@singledispatch
+def entry_key(entry: Any) -> Any:
+    """What decides which label an entry is: a number, a text, or a truth value; None if the entry is missing.
+
+    >>> entry_key(" 08 ") == entry_key(8.0) == 8, entry_key(" yes"), entry_key(float("nan"))
+    (True, 'yes', None)
+    """
+    return None if entry is None or type(entry).__name__ in _MISSING_TYPES else _Key.NO_LABEL
+
+
+@entry_key.register
+def _(entry: str) -> Any:
+    text = entry.strip(_BLANKS)
+    return Decimal(text) if _NUMBER.fullmatch(text) else text or None
+
+
+@entry_key.register
+def _(entry: bool) -> Any:
+    return _Key.TRUE if entry else _Key.FALSE
+
+
+@entry_key.register(int)
+@entry_key.register(Fraction)
+def _(entry: Any) -> Any:
+    return entry
+
+
+@entry_key.register
+def _(entry: Decimal) -> Any:
+    return None if entry.is_nan() else entry
+
+
+@entry_key.register
+def _(entry: float) -> Any:
+    return Decimal(repr(float(entry))) if entry == entry else None  # 0.1 is the number that is written so
+
+
+@entry_key.register
+def _(entry: np.generic) -> Any:
+    if isinstance(entry, np.floating):
+        return entry_key(float(entry))
+    return entry_key(
+        entry.astype("datetime64[us]").item() if isinstance(entry, np.datetime64) else entry.item()
+    )
+
+
+@entry_key.register(datetime.date)
+@entry_key.register(datetime.time)
+def _(entry: Any) -> Any:
+    return str(entry) if entry == entry else None
+
+
+@entry_key.register(tuple)
+@entry_key.register(list)
+def _(entry: Sequence[Any]) -> Any:
+    keys = tuple(map(entry_key, entry))
+    return None if None in keys else keys
+
+
+def is_number_key(key: Any) -> bool:
+    """Whether an entry with this key is a number."""
+    return isinstance(key, int | Decimal | Fraction)
+
+
+def _truth_keys(key: Any) -> list[_Key]:
+    """The truth value that a label takes besides its own key: 1 and the text true take True."""
+    if isinstance(key, str):
+        return [truth for truth in (_Key.TRUE, _Key.FALSE) if key.lower() == truth.value]
+    return [truth for truth, number in ((_Key.TRUE, 1), (_Key.FALSE, 0)) if key == number]
+
+
+# -- labels --------------------------------------------------------------------------------------------------
+
+
+def as_label(label: Hashable) -> Label:
+    """The label as a string, a finite number or a tuple of them; an error if it is none of these."""
+    plain: Any = label.item() if isinstance(label, np.generic) else label
+    if isinstance(plain, tuple) and plain and not any(isinstance(part, tuple) for part in plain):
+        parts: tuple[Any, ...] = tuple(map(as_label, plain))
+        return parts
+    if isinstance(plain, str) or (isinstance(plain, int) and not isinstance(plain, bool)):
+        return plain
+    if isinstance(plain, float) and math.isfinite(plain):
+        return plain
+    raise InvalidInput("labels", label, "a label is a string, a finite number, or a tuple of them")
+
+
+def as_labels(labels: Iterable[Hashable] | None, size: int) -> tuple[Label, ...]:
+    """The labels as a tuple, one for each of `size` things and all different; None gives 0, 1, 2, ..."""
+    if labels is None:
+        return tuple(range(size))
+    names = tuple(as_label(label) for label in labels)
+    if len(names) != size:
+        raise InvalidInput("labels", names, f"give one label for each of the {size} values")
+    if len(set(names)) != size:
+        repeated = [name for name, n in Counter(names).items() if n > 1]
+        raise InvalidInput("labels", repeated, "every label may occur once only")
+    return names
+
+
+def label_to_json(label: Label) -> Any:
+    """The label in a document, where a tuple is a list and a float is a text in an object.
+
+    >>> label_to_json(("a", 1)), label_to_json(0.5)
+    (['a', 1], {'number': '0.5'})
+    """
+    if isinstance(label, tuple):
+        return [label_to_json(part) for part in label]
+    return {"number": repr(label)} if isinstance(label, float) else label
+
+
+def label_from_json(label: Any) -> Any:
+    """The label from a document."""
+    if isinstance(label, list):
+        return tuple(map(label_from_json, label))
+    return float(label["number"]) if isinstance(label, Mapping) else label
+
+
+def label_positions(
+    labels: Sequence[Label], wanted: Sequence[Label], name: Callable[[Label], Label] = lambda label: label
+) -> Sequence[int]:
+    """The position of each `wanted` label among as many `labels`; `KeyError` with a label that is missing.
+
+    Labels match if their `name` is the same (`str`: if they are written the same way). They match by position only
+    where the names differ and one side has the default labels 0, 1, 2, ...; the points of a grid are never positions.
+
+    >>> label_positions(["a", "b"], ["b", "a"]), label_positions([1, 0], [0, 1])
+    ([1, 0], [1, 0])
+    >>> label_positions(["a", "b"], [0, 1])
+    range(0, 2)
+    """
+    positions = range(len(labels))
+    if tuple(labels) == tuple(wanted):
+        return positions
+    index = dict(zip(map(name, labels), positions, strict=True))
+    names = [name(label) for label in wanted]
+    # A float 0.0 is the point of a grid, not a position.
+    sides = [tuple(side) for side in (labels, wanted) if isinstance(side[0], int)]
+    if tuple(positions) in sides and index.keys() != set(names):
+        return positions
+    return [index[label] for label in names]
+
+
+# -- domains -------------------------------------------------------------------------------------------------
+
+
+class Domain(ReadOnly):
+    """What a value may be. The code of a value is the position of its label in `labels`.
+
+    `names` are those of the attributes, None if there is only one; `points` and `edges` are those of a grid or of cells
+    of numbers. `rounds` says whether numbers are rounded at random, `refuses_numbers` whether a number outside the
+    range is refused, and `resolution` what numbers are rounded or sorted to: "points" or "cells".
+    """
+
+    labels: tuple[Label, ...]
+    names: tuple[str, ...] | None = None
+    points: Array | None = None
+    edges: Array | None = None
+    rounds: bool = False
+    refuses_numbers: bool = False
+    resolution: str | None = None
+
+    @abstractmethod
+    def encode(self, columns: Sequence[Column], words: DrawWords) -> Codes:
+        """The codes of values in columns, one for each attribute: `MISSING` or `OUTSIDE` where there is none.
+
+        `words` gives random words for rounding: their number does not depend on the values.
+        """
+
+    @abstractmethod
+    def reasons(self, columns: Sequence[Column]) -> npt.NDArray[Any]:
+        """Why each value is outside the domain; None where it is inside, or missing."""
+
+    @abstractmethod
+    def document(self) -> Any:
+        """The domain as JSON."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What is allowed, in a few words. A domain is public."""
+
+    @property
+    def levels(self) -> dict[str, tuple[Any, ...]]:
+        """The levels of each attribute by its name; empty if there is only one."""
+        return {}
+
+    def margin(self, attributes: Sequence[str]) -> tuple[list[tuple[Any, ...]], Array]:
+        """The combinations of the levels of some attributes, and a row for each: one where a value has it."""
+        hint = Hint("Prior.joint", purpose="for several attributes")
+        raise InvalidInput("attributes", attributes, "the prior has no names of attributes", hint)
+
+    def size_text(self) -> str:
+        """How many values there are."""
+        return plural(len(self), "value")
+
+    def is_value(self, values: Any) -> bool:
+        """Whether this is one value, also a missing one, rather than a column of them."""
+        return not is_column(values)
+
+    def columns(self, values: Any) -> list[Column]:
+        """What the caller gave, as columns: one for each attribute."""
+        return [as_column(values)]
+
+    def permuted(self, order: Sequence[int]) -> Domain:
+        """The domain of the same values in another order."""
+        return Labels([self.labels[at] for at in order])
+
+    def flat_masses(self) -> Array | None:
+        """The mass of every label if all numbers of the range are equally common; None if values are no numbers."""
+        return None
+
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of estimates should know about the values."""
+        return ()
+
+    def codes(self, values: Any, words: DrawWords, missing: Missing = "refuse") -> tuple[Codes, Mask | None]:
+        """The codes of a column of values, or of a table with a column for each attribute; and which are missing.
+
+        A value outside the domain is an error that names its row. With `missing="refuse"` so is a missing value, and
+        the mask is None; with "pass" its row gets code 0 and is marked in the mask.
+
+        >>> Labels(["yes", "no"]).codes(["no", None], np.empty, missing="pass")
+        (array([1, 0]), array([False,  True]))
+        """
+        if missing not in ("refuse", "pass"):
+            raise InvalidInput("missing", missing, "choose 'refuse' or 'pass'")
+        codes = self.encode(self.columns(values), words)
+        outside = np.flatnonzero(codes == OUTSIDE)
+        if outside.size:
+            raise OutsideDomain(int(outside[0]), self.describe())
+        absent = codes == MISSING
+        if missing == "pass":
+            return np.where(absent, 0, codes), absent
+        if absent.any():
+            advice = "a value is missing: fill it in or leave it out"
+            hint = Hint("missing", "pass", purpose="to keep it missing")
+            raise InvalidInput(f"values[{int(np.argmax(absent))}]", None, advice, hint)
+        return codes, None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@final
+class Labels(Domain):
+    """Words, numbers, or tuples of them. A value is the label that has the same key (`entry_key`).
+
+    Two labels that the rule cannot tell apart are refused.
+
+    >>> Labels([7, 8]).encode([["7.00", " 08", "8.5", None]], np.empty).tolist()
+    [0, 1, -2, -1]
+    >>> Labels(["yes", "no"]).encode([["no ", "1", "No"]], np.empty).tolist()
+    [1, -2, -2]
+    """
+
+    def __init__(self, labels: Iterable[Hashable]) -> None:
+        listed = list(labels)
+        self.labels = as_labels(listed, max(1, len(listed)))
+        self._is_numbered = self.labels == tuple(range(len(self.labels)))
+        self._has_tuples = any(isinstance(label, tuple) for label in self.labels)
+        if not self._is_numbered:
+            _ = self._code_of_key  # refuses labels that look alike
+
+    @cached_property
+    def _code_of_key(self) -> dict[Any, int]:
+        codes: dict[Any, int] = {}
+        for code, label in enumerate(self.labels):
+            key = entry_key(label)
+            if key is None:
+                raise InvalidInput(
+                    "labels", label, "an empty text means a missing value: give this one a name"
+                )
+            for own in (key, *_truth_keys(key)):
+                other = codes.setdefault(own, code)
+                if other != code:
+                    same = [self.labels[other], label]
+                    advice = (
+                        "a text that reads as a number is that number, blanks around a text do not count, and"
+                    )
+                    why = f"values cannot tell these apart ({advice} 1 and 'true' are the same truth value): rename one"
+                    raise InvalidInput("labels", same, why)
+        return {None: MISSING, **codes}
+
+    def encode(self, columns: Sequence[Column], words: DrawWords) -> Codes:
+        """The codes of a column; no words are drawn."""
+        (column,) = columns
+        whole = integers(column) if self._is_numbered else None
+        if whole is None:
+            return look_up(column, self._code, MISSING)
+        numbers, present = whole
+        inside = numbers.view(np.uint64) < len(self)  # negative numbers become huge
+        codes = numbers if inside.all() else np.where(inside, numbers, OUTSIDE)
+        return codes if present is None else np.where(present, codes, MISSING)
+
+    def _code(self, entry: Any) -> int:
+        return self._code_of_key.get(entry_key(entry), OUTSIDE)
+
+    def reasons(self, columns: Sequence[Column]) -> npt.NDArray[Any]:
+        """Why each value is outside the domain: its label may have other capitals, spaces or punctuation.
+
+        Numbers have one spelling: -5 is not +5.
+
+        >>> Labels(["yes", "<=50K"]).reasons([["YES!", ">50K", "yes"]]).tolist()
+        ['another spelling of a value', 'outside the domain', None]
+        """
+        spellings = set(map(_spelling, self.labels))
+
+        def reason(entry: Any) -> str | None:
+            if self._code(entry) != OUTSIDE:
+                return None
+            return OTHER_SPELLING if _spelling(entry) in spellings else NOT_IN_DOMAIN
+
+        (column,) = columns
+        return look_up(column, reason, None, object)
+
+    def document(self) -> list[Any]:
+        """The labels as JSON."""
+        return [label_to_json(label) for label in self.labels]
+
+    def describe(self) -> str:
+        """The first few labels."""
+        return f"0 to {len(self) - 1}" if self._is_numbered else first_labels(self.labels)
+
+    def is_value(self, values: Any) -> bool:
+        """Whether this is one value; where labels are tuples, a tuple of anything else is one.
+
+        >>> Labels([("old", "yes"), ("old", "no")]).is_value(("old", "yes")), Labels(["a"]).is_value(("a",))
+        (True, False)
+        """
+        return (
+            is_level_tuple(values)
+            if self._has_tuples and isinstance(values, tuple)
+            else not is_column(values)
+        )
+
+    def columns(self, values: Any) -> list[Column]:
+        """The column of values; where labels are tuples, its rows may be those of a matrix."""
+        is_matrix = self._has_tuples and isinstance(values, np.ndarray) and values.ndim == 2
+        return [values.tolist() if is_matrix else as_column(values)]
+
+    def _content(self) -> Hashable:
+        return self.labels
+
+
+def is_level_tuple(values: tuple[Any, ...]) -> bool:
+    """Whether a tuple is one value, with a level of each attribute, and not several values."""
+    return not any(isinstance(entry, tuple | list) for entry in values)
+
+
+def as_domain(labels: Domain | Iterable[Hashable] | None, size: int) -> Domain:
+    """A domain of this size: the given one, or that of labels; None gives the labels 0, 1, 2, ..."""
+    domain = labels if isinstance(labels, Domain) else Labels(range(size) if labels is None else labels)
+    if len(domain) != size:
+        raise InvalidInput("labels", domain.labels, f"give one label for each of the {size} values")
+    return domain
+
+
+def _spelling(level: Any) -> str:
+    """The letters, digits and signs of a level, without capitals; a text without letters as it is."""
+    text = str(level)
+    return _PUNCTUATION.sub("", text.casefold()) if any(map(str.isalpha, text)) else text
