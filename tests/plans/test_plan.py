@@ -404,30 +404,6 @@ def test_a_printed_plan_is_its_summary(plan: pv.Plan) -> None:
     assert [tuple(re.split(" {2,}", line, maxsplit=1)) for line in lines] == plan.summary()
 
 
-def test_a_summary_names_what_is_asked_for_and_what_leans_on_the_prior() -> None:
-    pairs = {(a, b): 0.25 for a in ("p", "q") for b in ("x", "y")}
-    joint, grid = pv.Prior.joint(pairs, names=("age", "wage")), pv.Prior.grid([0, 5e5, 2e6], [0.3, 0.4, 0.3])
-    for prior, query, asked in (
-        (
-            joint,
-            pv.Linear.margins(joint, ["wage", ("age", "wage")]),
-            "margins (wage, age x wage) of 4 values",
-        ),
-        (joint, pv.Linear.ranges(joint), "ranges of 4 values"),
-        (joint, pv.Linear.cumulative(joint, unbiased=True), "cumulative shares of 4 values"),
-        (grid, pv.Sum(grid.labels, unbiased=True), "mean of a number, 3 points"),
-        (grid, pv.Sum([0, 1, 0]), "sum of a number, 3 points"),
-        (grid, pv.Histogram(), "histogram of a number, 3 points"),
-    ):
-        plan = pv.design(prior, 2.0, query)
-        facts = dict(plan.summary())
-        assert facts["asked"].startswith(f"{asked}, LIP at")
-        assert repr(plan).startswith(f"Plan({asked.partition(' of ')[0]} on")
-        assert ("even if the prior is wrong" in str(plan)) <= query.unbiased
-        assert plan.identifiable or "no" in facts["identifies the distribution"]
-        assert "e+" not in str(plan)
-
-
 def test_labels_keep_their_types() -> None:
     plan = pv.Plan.from_json(pv.design(pv.Prior({1: 0.5, "1": 0.5}), 1.0, pv.Histogram()).to_json())
     assert plan.labels == (1, "1")

@@ -24,6 +24,9 @@ import click
 import priorveil as pv
 from priorveil.cli import options, outputs, screen
 from priorveil.errors import MissingExtra
+from priorveil.formatting import interval_title
+from priorveil.plans.wording import ldp_fact
+from priorveil.reading.wording import value_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,9 +90,10 @@ def _design(console: Console, prior: pv.Prior) -> pv.Plan:
     console.print(f"Who reports the rarest answer is {times:,.0f} times as likely to have it as before.")
     plan = pv.design(prior, _EPSILON, pv.Distribution())
     _chapter(console, 3)
-    screen.print_table(console, ("", ""), plan.summary())
+    facts = plan.summary()
     if rival := best_ldp(plan):
-        console.print(f"The best mechanism without a prior (LDP): expected error {rival.expected_mse:.6g}.")
+        facts.append(ldp_fact(plan, rival))
+    screen.print_table(console, ("", ""), facts)
     console.print("For a prior and a question of your own: priorveil design --help")
     return plan
 
@@ -101,12 +105,12 @@ def _estimate(
     tally = plan.tally(plan.privatize(people, codes=True))
     prior_based, unbiased = plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased")
     _chapter(console, 4, reports=plan.channel.shape[1], received=tally.reports)
-    columns = zip(plan.labels, truth, prior_based.values, unbiased.values, *unbiased.interval(), strict=True)
+    columns = zip(truth.tolist(), value_rows(prior_based), value_rows(unbiased), strict=True)
     rows = [
-        (str(label), f"{t:,.0f}", f"{m:,.0f}", f"{u:,.0f}", f"{a:,.0f} to {b:,.0f}")
-        for label, t, m, u, a, b in columns
+        (*right.label, f"{people_there:,}", leaning.value_text, right.value_text, right.interval_text)
+        for people_there, leaning, right in columns
     ]
-    heads = ("people", "truth", "prior-based", "unbiased", "95 % interval")
+    heads = ("people", "truth", "prior-based", "unbiased", interval_title(0.95))
     screen.print_table(console, heads, rows, "lrrrr")
     console.print("The curator knows how often each report should come if the old census were right.")
     if prior_based.warning is not None:
@@ -148,7 +152,7 @@ def _serve(console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], device
         cohort, truth = curator.estimates()["cohorts"][0], np.bincount(codes, minlength=len(plan.labels))
         columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
         rows = [(str(v), f"{t:,}", f"{e:,.0f}", f"{a:,.0f} to {b:,.0f}") for v, t, e, a, b in columns]
-        screen.print_table(console, ("people", "truth", "estimate", "95 % interval"), rows, "lrrr")
+        screen.print_table(console, ("people", "truth", "estimate", interval_title(0.95)), rows, "lrrr")
         _keep_open(console, curator, stay)
 
 

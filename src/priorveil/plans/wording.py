@@ -49,7 +49,7 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
         ("LDP, whatever is known", f"{certificate.ldp:.6g}"),
         ("precision", str(plan.precision)),
         ("expected error", f"{readable_number(plan.expected_mse)}, {plan.query.error_unit}"),
-        ("error without reports", readable_number(plan.no_report)),
+        ("error without reports", _no_report_text(plan)),
         ("proven lower bound", f"no plan{there} has an error below {lower_bound}"),
         ("efficiency", f"at least {share_at_least(plan.efficiency)} of the possible gain"),
         ("identifies the distribution", _identifies(plan)),
@@ -127,6 +127,12 @@ def number_remarks(plan: Plan) -> tuple[str, ...]:
             "prior check fails, design the next plan with a public sample of numbers, or for LDP."
         )
     return tuple(remarks)
+
+
+def _no_report_text(plan: Plan) -> str:
+    if math.isinf(plan.no_report):
+        return "infinite: without reports there is no unbiased estimate"
+    return readable_number(plan.no_report)
 
 
 def _identifies(plan: Plan) -> str:

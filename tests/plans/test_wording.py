@@ -1,0 +1,88 @@
+"""The words of plans: the facts that every command shows, and what they say of each kind of plan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+import priorveil as pv
+from priorveil.plans.wording import ldp_fact, privacy_facts, reading_title
+
+PRIOR = pv.Prior([0.5, 0.3, 0.2])
+
+
+def test_a_summary_names_what_is_asked_for_and_what_leans_on_the_prior() -> None:
+    pairs = {(a, b): 0.25 for a in ("p", "q") for b in ("x", "y")}
+    joint, grid = pv.Prior.joint(pairs, names=("age", "wage")), pv.Prior.grid([0, 5e5, 2e6], [0.3, 0.4, 0.3])
+    for prior, query, asked in (
+        (
+            joint,
+            pv.Linear.margins(joint, ["wage", ("age", "wage")]),
+            "margins (wage, age x wage) of 4 values",
+        ),
+        (joint, pv.Linear.ranges(joint), "ranges of 4 values"),
+        (joint, pv.Linear.cumulative(joint, unbiased=True), "cumulative shares of 4 values"),
+        (grid, pv.Sum(grid.labels, unbiased=True), "mean of a number, 3 points"),
+        (grid, pv.Sum([0, 1, 0]), "sum of a number, 3 points"),
+        (grid, pv.Histogram(), "histogram of a number, 3 points"),
+    ):
+        plan = pv.design(prior, 2.0, query)
+        facts = dict(plan.summary())
+        assert facts["asked"].startswith(f"{asked}, LIP at")
+        assert repr(plan).startswith(f"Plan({asked.partition(' of ')[0]} on")
+        assert ("even if the prior is wrong" in str(plan)) <= query.unbiased
+        assert plan.identifiable or "no" in facts["identifies the distribution"]
+        assert "e+" not in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("query", "without_reports", "identifies"),
+    [
+        (
+            pv.Distribution(),
+            "infinite: without reports there is no unbiased estimate",
+            "yes: reports alone determine it, even if the prior is wrong",
+        ),
+        (
+            pv.Sum([0, 1, 1]),
+            "0.25",
+            "no, only the statistics asked for, by method unbiased; mmse leans on the prior",
+        ),
+    ],
+)
+def test_facts(query: pv.Query, without_reports: str, identifies: str) -> None:
+    plan = pv.design(PRIOR, 1.0, query)
+    facts = dict(plan.summary())
+    assert facts["error without reports"] == without_reports
+    assert facts["identifies the distribution"] == identifies
+    assert facts["precision"] == str(plan.precision)
+    assert facts["efficiency"].endswith(" % of the possible gain")
+
+
+def test_an_ldp_mechanism_is_compared_by_its_share_of_the_gain() -> None:
+    plan = pv.design(PRIOR, 1.0, pv.Histogram())
+    rival = pv.design(PRIOR, 1.0, pv.Histogram(), notion=pv.LDP())
+    name, text = ldp_fact(plan, rival)
+    assert name == "the best LDP at epsilon 1"
+    assert text.startswith("expected error ") and f"% of the possible gain ({rival.method})" in text
+    assert ldp_fact(plan, replace(rival, lower_bound=rival.lower_bound / 2))[0] == "LDP at epsilon 1"
+
+
+def test_privacy_facts_are_those_of_the_weakest_plan() -> None:
+    strong, weak = (pv.design(PRIOR, epsilon, pv.Histogram()).certificate for epsilon in (0.5, 1.0))
+    lip, ldp = privacy_facts([strong, weak])
+    assert lip == ("Privacy (LIP)", "1", "a belief moves by a factor of 2.72 at most")
+    assert ldp[0] == "Privacy (LDP)" and ldp[2].startswith(
+        "whatever is known, a belief moves by a factor of "
+    )
+    lip, ldp = privacy_facts([replace(strong, lip_lower=math.inf, ldp=math.inf)])
+    assert lip[1:] == ("infinite", "a belief can move by any factor: a report can rule out a value")
+
+
+def test_a_reading_names_the_query_the_method_and_the_budgets() -> None:
+    plans = [pv.design(PRIOR, epsilon, pv.Histogram()) for epsilon in (1.0, 2.0)]
+    estimate = plans[0].estimate(plans[0].tally([0]))
+    assert reading_title(plans[:1], estimate) == "Histogram, mmse reading of 1 report, LIP at epsilon 1"
+    assert reading_title(plans, estimate).endswith("LIP at epsilon 1 to LIP at epsilon 2")
