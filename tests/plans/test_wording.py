@@ -48,7 +48,7 @@ def test_a_summary_names_what_is_asked_for_and_what_leans_on_the_prior() -> None
         (
             pv.Sum([0, 1, 1]),
             "0.25",
-            "no, only the statistics asked for, by method unbiased; mmse leans on the prior",
+            "yes, by method unbiased; the usual estimate leans on the prior",
         ),
     ],
 )
