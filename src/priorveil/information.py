@@ -61,8 +61,8 @@ def variance(channel: Array, prior: Array, rows: Array | None = None) -> float:
     16.814
     """
     law = prior @ channel
-    used = law > 0
-    return lift_variance(channel.T[used] / law[used, None], law[used], rows)
+    possible = law > 0
+    return lift_variance(channel.T[possible] / law[possible, None], law[possible], rows)
 
 
 def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> float:

@@ -65,11 +65,11 @@ def save(figure: Figure, path: Path) -> bool:
     suffix = path.suffix.lower()
     with (
         curves.house_style(),
-        warnings.catch_warnings(record=True, action="always") as caught,
+        warnings.catch_warnings(record=True, action="always") as font_warnings,
         atomic_write(path, True) as file,
     ):
         figure.savefig(file, format=suffix[1:], metadata=_METADATA[suffix])
-    return not any("missing from font" in str(warning.message) for warning in caught)
+    return not any("missing from font" in str(warning.message) for warning in font_warnings)
 
 
 def short_name(label: Label) -> str:

@@ -69,14 +69,14 @@ class Section:
         return f"{self.number:02d}-{self.name}"
 
 
-def figure_names(chosen: Sequence[str]) -> list[str]:
+def figure_names(numbers_or_names: Sequence[str]) -> list[str]:
     """The names of the figures with these numbers or names, in their own order; all of them if none is given.
 
     >>> figure_names(["4", "regions"])
     ['regions', 'parameters']
     """
     numbers = {str(number): name for number, name in enumerate(FIGURES, 1)}
-    names = {numbers.get(figure, figure) for figure in chosen}
+    names = {numbers.get(figure, figure) for figure in numbers_or_names}
     for unknown in names - FIGURES.keys():
         choices = ", ".join(f"{number} {name}" for number, name in numbers.items())
         raise InvalidInput("figure", unknown, f"choose by number or name: {choices}")

@@ -41,11 +41,17 @@ def introduction(settings: Settings) -> Outcome:
         flips = {**_off_diagonal(Q), "flips": 1 - float(right)}
         mechanism = {"mechanism": " ".join(name.split()), "kind": kind, **flips}
         rows.append({**mechanism, **levels, "error": math.sqrt(levels["mse"])})
-    ldp, printed, theorem, best = rows
+    ldp, introduction_row, theorem, best = rows
     no_report = math.sqrt(Histogram().no_report(_BINARY))
     panels = {(name, _EPSILON): channel for name, (_, channel) in channels.items()}
     verdicts = {"fewer flips": best["flips"] < ldp["flips"], "smaller error": best["error"] <= ldp["error"]}
-    words = {"ldp": ldp, "printed": printed, "theorem": theorem, "best": best, "no_report": no_report}
+    words = {
+        "ldp": ldp,
+        "printed": introduction_row,
+        "theorem": theorem,
+        "best": best,
+        "no_report": no_report,
+    }
     return Outcome(rows, lambda: _draw_channels(_BINARY, panels), verdicts, words)
 
 
