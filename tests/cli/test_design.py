@@ -522,7 +522,7 @@ def test_ldp_beside_a_plan_of_many_values() -> None:
         assert rival is not None and rival.efficiency < 0.999
         assert plan.lower_bound <= rival.expected_mse <= plan.no_report
     k_rr = pv.published.k_rr(prior, 1.0)
-    learnt = pv.design(prior, 1.0, pv.Distribution(), time_limit=1)
+    learnt = pv.design(prior, 1.0, pv.Distribution(), rounds=2)
     rival = best_ldp(learnt)
     assert rival is not None and rival.expected_mse <= pv.Distribution().error(k_rr.channel, prior)
     prior, total = pv.Prior.zipf(101), pv.Sum(np.arange(101.0), unbiased=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -86,19 +85,19 @@ def test_subset_selection_is_proven_for_histograms_of_equal_values() -> None:
 def test_histograms_under_ldp_gain_more_than_subset_selection(size: int) -> None:
     """A short search proves a bound that a longer one, or a search for the same statistics, does not go below."""
     prior, query = pv.Prior.zipf(size), pv.Histogram()
-    plan = pv.design(prior, 1.0, query, notion=LDP, time_limit=1.0)
+    plan = pv.design(prior, 1.0, query, notion=LDP, rounds=10)
     subsets = pv.design(prior, 1.0, query, notion=LDP, method="subset")
     assert plan.certificate.ldp <= 1.0 and plan.method == "columns"
     assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
     assert plan.no_report - plan.expected_mse > 1.3 * (plan.no_report - subsets.expected_mse)
-    early = pv.design(prior, 1.0, query, notion=LDP, time_limit=0.0)
+    early = pv.design(prior, 1.0, query, notion=LDP, rounds=0)
     assert early.lower_bound <= plan.expected_mse and 0.45 < plan.efficiency < 0.95
 
 
 def test_a_secret_does_not_change_histograms_under_ldp() -> None:
     prior, secret = pv.Prior.zipf(40), pv.Secret([pv.Prior.zipf(40).probabilities])
-    plan = pv.design(prior, 1.0, pv.Histogram(), secret, LDP, time_limit=1.0)
-    alone = pv.design(prior, 1.0, pv.Histogram(), notion=LDP, time_limit=1.0)
+    plan = pv.design(prior, 1.0, pv.Histogram(), secret, LDP, rounds=10)
+    alone = pv.design(prior, 1.0, pv.Histogram(), notion=LDP, rounds=10)
     assert plan.no_report - plan.expected_mse > 0.95 * (plan.no_report - alone.expected_mse)
 
 
@@ -117,7 +116,7 @@ def test_no_random_channel_goes_below_it(seed: int) -> None:
 
 def test_a_level_that_protects_nearly_nothing_is_designed_all_the_same() -> None:
     for d in (4, 20):
-        plan = pv.design(pv.Prior.zipf(d), 200.0, pv.Distribution(), notion=LDP, time_limit=1)
+        plan = pv.design(pv.Prior.zipf(d), 200.0, pv.Distribution(), notion=LDP, rounds=10)
         unprotected = 1 - float((plan.reference.probabilities**2).sum())
         assert plan.lower_bound <= plan.expected_mse == pytest.approx(unprotected)
 
@@ -126,7 +125,7 @@ def test_a_level_that_protects_nearly_nothing_is_designed_all_the_same() -> None
 def test_the_efficiency_under_a_zipf_prior_is_proven(d: int, least: float) -> None:
     plan = pv.design(pv.Prior.zipf(d), 1.0, pv.Distribution(), notion=LDP)
     assert least < plan.efficiency < 1
-    unary = pv.design(pv.Prior.zipf(d), 1.0, pv.Distribution(), notion=LDP, method="unary", time_limit=0.5)
+    unary = pv.design(pv.Prior.zipf(d), 1.0, pv.Distribution(), notion=LDP, method="unary", rounds=6)
     assert 0.1 * unary.expected_mse < unary.lower_bound < plan.expected_mse
 
 
@@ -136,16 +135,13 @@ def test_a_search_that_is_stopped_still_proves_a_bound() -> None:
     assert identity_bound(P, 1.0) < early < ldp_variance_bound(P, 1.0)
 
 
-def test_a_thousand_values_keep_the_time_limit() -> None:
-    """It took minutes of processor time when the proof did not look at the clock."""
-    begin = time.process_time()
-    plan = pv.design(pv.Prior.zipf(1000), 1.0, pv.Distribution(), notion=LDP, time_limit=1)
+def test_a_thousand_values_have_a_plan_and_a_bound_after_one_round() -> None:
+    plan = pv.design(pv.Prior.zipf(1000), 1.0, pv.Distribution(), notion=LDP, rounds=1)
     assert plan.method == "subset" and 0 < plan.lower_bound < plan.expected_mse
-    assert time.process_time() - begin < 30
 
 
 def test_without_time_the_plan_comes_at_once() -> None:
-    plan = pv.design(pv.Prior.zipf(60), 1.0, pv.Distribution(), notion=LDP, time_limit=0)
+    plan = pv.design(pv.Prior.zipf(60), 1.0, pv.Distribution(), notion=LDP, rounds=0)
     assert plan.mechanism.kind == "subset" and 0 < plan.lower_bound < plan.expected_mse
     assert (
         0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 import tracemalloc
 
 import numpy as np
@@ -256,7 +255,7 @@ class TestStatistics:
         """They are a good answer where no time is left for a search."""
         P, rows = np.asarray(Prior.zipf(205).probabilities), np.tri(205)
         space = LdpCone(P, np.e) if ldp else Box(P, np.exp(-1.0), np.e)
-        found = best_learning(space, Limits(1e-3, time.monotonic()), rows)
+        found = best_learning(space, Limits(1e-3).of_rounds(0), rows)
         assert np.abs(found.weights @ found.columns - 1).max() < 1e-9 and found.weights.min() >= 0
         assert found.value == pytest.approx(lift_variance(found.columns, found.weights, rows), rel=1e-6)
         assert found.bound <= found.value < most

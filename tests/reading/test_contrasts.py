@@ -806,7 +806,7 @@ def test_the_covariance_of_a_thousand_statistics_is_a_few_products(kind, method)
 
 def test_of_many_statistics_the_first_are_printed() -> None:
     prior = pv.Prior.zipf(60)
-    plan = pv.design(prior, 1.0, pv.Linear.cumulative(prior), time_limit=1)
+    plan = pv.design(prior, 1.0, pv.Linear.cumulative(prior), rounds=10)
     lines = str(
         plan.estimate(plan.tally(plan.privatize([3] * 100, rng=np.random.default_rng(1))))
     ).splitlines()

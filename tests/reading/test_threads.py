@@ -29,7 +29,7 @@ def test_designs_and_estimates_use_one_thread_and_leave_the_rest_alone(
     monkeypatch.setattr(TableReader, "answer", answer_and_count)
     with ThreadpoolController().limit(limits=2):
         prior = pv.Prior.zipf(30)
-        plan = pv.design(prior, 1.0, pv.Distribution(), method="columns", progress=progress, time_limit=1)
+        plan = pv.design(prior, 1.0, pv.Distribution(), method="columns", progress=progress, rounds=10)
         estimate = plan.estimate(plan.tally(plan.privatize(np.arange(30), np.random.default_rng(0))))
         before = len(seen)
         estimate.contrast([0])

@@ -40,7 +40,7 @@ def test_mass_moved_to_neighbours_is_noticed_where_there_are_many_kinds_of_repor
     The chi-square test over all kinds of reports noticed 35 and 49 % of them with such plans. With the prior right, 5 %
     fire, give or take four standard errors (5 points).
     """
-    plan = pv.design(pv.Prior.zipf(values), 1.0, pv.Distribution(), time_limit=4)
+    plan = pv.design(pv.Prior.zipf(values), 1.0, pv.Distribution(), rounds=4)
     P = plan.reference.probabilities
     assert plan.channel.shape[1] > 5 * values
     moved = 0.7 * P + (0.3 - back) * np.roll(P, 1) + back * np.roll(P, -1)
@@ -66,7 +66,7 @@ def test_large_domains_are_checked_in_blocks(method: str, query: pv.Query, value
 
 def test_groups_of_values_are_checked() -> None:
     """1,500 values in a table of groups: the same change is noticed in 85 % of 60 surveys or more."""
-    plan = pv.design(pv.Prior.zipf(1_500), 1.0, pv.Histogram(), method="columns", time_limit=4)
+    plan = pv.design(pv.Prior.zipf(1_500), 1.0, pv.Histogram(), method="columns", rounds=20)
     assert plan.mechanism.kind == "grouped"
     P = plan.reference.probabilities
     wrong = np.array(p_values(plan, 0.7 * P + 0.3 * np.roll(P, 1), 50_000, 60, 3))

@@ -157,7 +157,7 @@ def test_files_are_the_same_each_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("d", "names"), [(4, 4), (60, 30)])
 def test_a_plan_is_drawn_with_its_values_and_its_error(d: int, names: int) -> None:
-    plan = pv.design(pv.Prior.zipf(d), 1.0, pv.Guess(), method="columns", time_limit=2)
+    plan = pv.design(pv.Prior.zipf(d), 1.0, pv.Guess(), method="columns", rounds=20)
     row = {"epsilon": 1.0, "mse": plan.expected_mse, "bound": plan.lower_bound, "ldp": float("nan")}
     beliefs, errors, precision, _ = plots.plan_plot(plan, [row, {**row, "epsilon": 2.0}]).axes
     assert beliefs.images[0].get_size() == plan.channel.drop_unused().shape

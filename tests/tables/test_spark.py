@@ -70,7 +70,7 @@ def designed_plans() -> dict[str, pv.Plan]:
 
 def designed() -> dict[str, pv.Plan]:
     prior = pv.Prior([0.35, 0.25, 0.15, 0.1, 0.1, 0.05], labels=LABELS)
-    plans = {m: pv.design(prior, 1.0, pv.Histogram(), method=m, time_limit=5) for m in METHODS[:-1]}
+    plans = {m: pv.design(prior, 1.0, pv.Histogram(), method=m, rounds=50) for m in METHODS[:-1]}
     return plans | {"orders": pv.design(prior, 1.0, pv.Distribution(), method="arc")}
 
 

@@ -46,7 +46,7 @@ from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
 LABELS = ["a", "b", "c", "d", "e", "f"]
 METHODS = ["columns", "arc", "unary", "subset", "hashing", "orders"]
 PRIOR = pv.Prior([0.35, 0.25, 0.15, 0.1, 0.1, 0.05], labels=LABELS)
-PLANS = {m: pv.design(PRIOR, 1.0, pv.Histogram(), method=m, time_limit=5) for m in METHODS[:-1]}
+PLANS = {m: pv.design(PRIOR, 1.0, pv.Histogram(), method=m, rounds=50) for m in METHODS[:-1]}
 PLANS["orders"] = pv.design(PRIOR, 1.0, pv.Distribution(), method="arc")
 WIDE = [pv.design(pv.Prior.uniform(size), 1.0, pv.Histogram(), method="unary") for size in (70, 150)]
 COLUMNS = PLANS["columns"]
