@@ -7,18 +7,17 @@ certificate again (`plans.document`).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from operator import truediv
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array
+from priorveil.arrays import Array, centre_rows
 from priorveil.atomic_files import atomic_write
 from priorveil.certify import Certificate
 from priorveil.channels import Channel
@@ -32,12 +31,11 @@ from priorveil.plans.document import content_id, parse, plan_document, prove, re
 from priorveil.priors import Budget, Domain, Label, Prior
 from priorveil.priors.domain import Labels, Missing
 from priorveil.queries import Query
-from priorveil.reading.estimate import Estimate, Method
-from priorveil.reading.moments import Moments, normal_width, not_identifiable
+from priorveil.reading.estimate import Estimate, Method, read_estimate
+from priorveil.reading.moments import naming_statistics, normal_width
 from priorveil.reading.precision import Precision
 from priorveil.reading.reader import Reader
 from priorveil.reading.readers import reader_of
-from priorveil.reading.simplex import expected_gain
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.reading.threads import single_thread
@@ -45,7 +43,6 @@ from priorveil.reading.wording import ASSUMES, RARE_CHANGES, changes_among
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
-_MOST_COMPARED = 10_000  # values up to which the errors of unbiased and mle are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,9 +208,25 @@ class Plan:
         `auto` reads the plan as it was designed: `unbiased` for an unbiased query, `mmse` for all others. `prior`
         replaces the plan's where the curator knows more (for a plan made for a set of priors, say).
         """
-        if method == "auto":
-            method = self.query.default_method
-        if method not in ASSUMES:
+        aligned = self.reference if prior is None else self._align(Prior.of(prior))
+        reading = self._reading(tally, method, aligned)
+        check = self.reader.prior_check(tally.counts, aligned.probabilities)
+        unseen_changes = check and self._unseen_changes(check.directions)
+        return read_estimate(reading, check, unseen_changes, wording.number_remarks(self))
+
+    def _align(self, prior: Prior) -> Prior:
+        """Another prior, with the plan's labels in their order."""
+        if len(prior) != len(self.labels):
+            advice = f"it has {len(prior)} values, the plan has {len(self.labels)}"
+            raise InvalidInput("prior", NOT_SHOWN, advice)
+        aligned = prior.align_to(self.labels)
+        if aligned.domain == self.domain:
+            return aligned
+        return Prior.from_counts(aligned.weights, self.domain)  # it came without names
+
+    def _reading(self, tally: Tally, method: Method, prior: Prior) -> Reading:
+        """How the tally is read, after a check that it belongs to this plan."""
+        if method != "auto" and method not in ASSUMES:
             raise InvalidInput("method", method, "choose auto, mmse, unbiased or mle")
         if not isinstance(tally, Tally):
             advice = f"type {type(tally).__name__}; add the reports up first: plan.tally(reports)"
@@ -223,49 +236,63 @@ class Plan:
         fits = tally.counts.shape == self.reader.counts_shape
         if not fits or int(self.reader.people(tally.counts)) != tally.reports:
             raise InvalidInput("tally", tally, "its counts are not those of this plan's reports")
-        known = self.reference if prior is None else Prior.of(prior)
-        if len(known) != len(self.labels):
-            advice = f"it has {len(known)} values, the plan has {len(self.labels)}"
-            raise InvalidInput("prior", NOT_SHOWN, advice)
-        rows, labels = self.query.rows(self.reference), self.query.statistic_labels(self.labels)
-        aligned, weighted = known.align_to(self.labels), tally.weighted
-        if aligned.domain != self.domain:  # it came without names
-            aligned = Prior.from_counts(aligned.weights, self.domain)
-        known_total = rows is not None or self.reader.adds_up(method, aligned.probabilities)
-        unbiased, offset = self.query.unbiased, weighted.offset if weighted else 0.0
-        determined = unbiased or self.identifiable
-        reading = Reading(
-            self.reader, method, tally, aligned, unbiased, rows, labels, known_total, determined
+        chosen = self.query.default_method if method == "auto" else method
+        rows = self.query.rows(self.reference)
+        return Reading(
+            reader=self.reader,
+            method=chosen,
+            tally=tally,
+            prior=prior,
+            population=self.query.unbiased,
+            rows=rows,
+            labels=self.query.statistic_labels(self.labels),
+            knows_total=rows is not None or self.reader.adds_up(chosen, prior.probabilities),
+            determined=self.query.unbiased or self.identifiable,
         )
-        try:
-            moments = reading.moments(rows).plus(offset)
-        except NotIdentifiable as error:
-            named = [labels[row] for row in error.statistics]
-            kind = "counts of" if rows is None else "statistic" if len(named) == 1 else "statistics"
-            raise not_identifiable(named, kind) from None
-        check = self.reader.prior_check(tally.counts, aligned.probabilities)
-        return Estimate(
-            values=moments.mean,
-            std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
-            method=method,
-            assumes=moments.assumes or ASSUMES[method],
-            reports=tally.reports,
-            labels=labels,
-            prior_check=check and check.p_value,
-            noticeable_change=check and check.noticeable_change,
-            unseen_changes=check and self._unseen_changes(check.directions),
-            unbiased_difference=reading.unbiased_difference(moments.mean - offset),
-            rounds=moments.rounds,
-            converged=moments.converged,
-            shortfall=moments.shortfall,
-            total=weighted.total if weighted else None,
-            histogram=rows is None,
-            mle_gain=_mle_gain(reading, moments),
-            readings=(reading,),
-            remarks=wording.number_remarks(self),
-            center=moments.center,
-            limits=moments.limits,
-        )
+
+    def likelihood(self, reports: npt.ArrayLike) -> Array:
+        """`Pr(report | value)` for each report and each value, up to a factor for each report.
+
+        `TooLarge` for many reports or values; `likelihood_blocks` goes through it in parts.
+
+        >>> import priorveil as pv
+        >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+        >>> plan.likelihood([0, 1]).round(3).tolist()
+        [[0.816, 0.184], [0.184, 0.816]]
+        """
+        return self.reader.likelihood(self._complete_reports(reports))
+
+    def likelihood_blocks(self, reports: npt.ArrayLike) -> Iterator[Array]:
+        """The rows of `likelihood`, a block of consecutive reports at a time."""
+        return self.reader.likelihood_blocks(self._complete_reports(reports))
+
+    @single_thread()
+    def scores(self, reports: npt.ArrayLike) -> Array:
+        """What each report says about the query's statistics, as shares: unbiased, whatever the prior.
+
+        A row for each report and a column for each statistic. For people with value `x` a row is on average the
+        column of `x` in the matrix of the statistics, and the mean of the rows is the answer of method unbiased.
+        `NotIdentifiable` if reports do not determine the statistics.
+
+        >>> import priorveil as pv
+        >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+        >>> plan.scores([0, 1]).round(3).tolist()
+        [[1.291, -0.291], [-0.291, 1.291]]
+        """
+        P, rows = self.reference.probabilities, self.query.rows(self.reference)
+        column = self._complete_reports(reports)
+        with naming_statistics(self.query.statistic_labels(self.labels), of_values=rows is None):
+            if rows is None:
+                return self.reader.scores(column, P, None)
+            centred, means = centre_rows(rows, P)
+            return self.reader.scores(column, P, centred) + means
+
+    def _complete_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The reports as an array; none may be missing."""
+        kept, selected, _ = select_reports(self.mechanism, reports, "raise")
+        if not selected.all():
+            raise InvalidInput("reports", NOT_SHOWN, "some are missing: leave them out first")
+        return kept
 
     def std_error(self, people: int = 10_000) -> Array:
         """The standard errors to expect from this many people who follow the prior, one for each statistic, as shares.
@@ -374,37 +401,3 @@ class Plan:
     def summary(self) -> list[tuple[str, str]]:
         """The most important facts about the plan, as pairs of name and text."""
         return wording.plan_facts(self)
-
-
-def _mle_gain(reading: Reading, moments: Moments) -> float | None:
-    """How many times smaller the squared error of mle is expected to be than that of unbiased.
-
-    None for statistics that are not whole tables of counts. Several tables are compared as if each was read alone.
-    """
-    tally, P, variance = reading.tally, reading.prior.probabilities, moments.variance
-    free = reading.method in ("unbiased", "mle")
-    if len(P) > _MOST_COMPARED or not free or tally.weighted or not variance.any():
-        return None
-    shares = P if reading.rows is None else reading.rows @ P
-    tables = [table for table in _whole_tables(reading.rows) if variance[table].any()]
-    gains = [expected_gain(shares[table], np.sqrt(variance[table]) / tally.reports) for table in tables]
-    sums = [float(variance[table].sum()) for table in tables]
-    return sum(sums) / sum(map(truediv, sums, gains)) if tables else None
-
-
-def _whole_tables(rows: Array | None) -> list[Any]:
-    """The parts of consecutive rows that count everybody once; none if not all rows are in one.
-
-    >>> [part.tolist() for part in _whole_tables(np.array([[1, 1, 0], [0, 0, 1], [1, 0, 1], [0, 1, 0]]))]
-    [[0, 1], [2, 3]]
-    >>> _whole_tables(np.array([[1, 0], [1, 1]]))
-    []
-    """
-    if rows is None:
-        return [slice(None)]
-    if np.ptp(rows.sum(axis=0)) != 0 or not np.isin(rows, (0, 1)).all():
-        return []
-    counted = np.cumsum(rows, axis=0)
-    ends = np.flatnonzero(np.ptp(counted, axis=1) == 0) + 1
-    once = np.array_equal(counted[ends - 1, 0], np.arange(1, ends.size + 1))
-    return np.split(np.arange(len(rows)), ends[:-1]) if once else []

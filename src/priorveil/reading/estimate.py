@@ -29,7 +29,15 @@ from priorveil.priors.domain import label_positions
 from priorveil.priors.label_texts import named_levels
 from priorveil.reading import wording
 from priorveil.reading.label_weights import LabelWeights, weights_of
-from priorveil.reading.moments import Moments, apply_rows, normal_width, not_identifiable, sum_moments
+from priorveil.reading.moments import (
+    Moments,
+    apply_rows,
+    naming_statistics,
+    normal_width,
+    not_identifiable,
+    sum_moments,
+)
+from priorveil.reading.prior_check import PriorCheck
 from priorveil.reading.simplex import nearest_shares
 from priorveil.reading.statistics import Statistic, quantile_of, ratio_of
 from priorveil.reading.tally_reading import Reading
@@ -440,6 +448,39 @@ class Estimate:
 
     def __str__(self) -> str:
         return wording.estimate_text(self)
+
+
+def read_estimate(
+    reading: Reading, check: PriorCheck | None, unseen_changes: str | None, remarks: tuple[str, ...]
+) -> Estimate:
+    """The estimate of the query's statistics, with the check of the prior and the remarks of the plan."""
+    weighted = reading.tally.weighted
+    with naming_statistics(reading.labels, of_values=reading.rows is None):
+        moments = reading.moments(reading.rows)
+    difference = reading.unbiased_difference(moments.mean)
+    moments = moments.plus(weighted.offset if weighted else 0.0)
+    return Estimate(
+        values=moments.mean,
+        std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
+        method=reading.method,
+        assumes=moments.assumes or wording.ASSUMES[reading.method],
+        reports=reading.tally.reports,
+        labels=reading.labels,
+        prior_check=check and check.p_value,
+        noticeable_change=check and check.noticeable_change,
+        unseen_changes=unseen_changes,
+        unbiased_difference=difference,
+        rounds=moments.rounds,
+        converged=moments.converged,
+        shortfall=moments.shortfall,
+        total=weighted.total if weighted else None,
+        histogram=reading.rows is None,
+        mle_gain=reading.mle_gain(moments.variance),
+        readings=(reading,),
+        remarks=remarks,
+        center=moments.center,
+        limits=moments.limits,
+    )
 
 
 def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:

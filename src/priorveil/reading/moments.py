@@ -5,7 +5,8 @@ An answer is `rows @ histogram` for a matrix `rows` with a column for each value
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
@@ -113,3 +114,14 @@ def not_identifiable(statistics: Sequence[Label] = (), kind: str = "statistics")
     )
     error.statistics = tuple(statistics)
     return error
+
+
+@contextmanager
+def naming_statistics(labels: Sequence[Label], of_values: bool) -> Iterator[None]:
+    """Name the statistics that reports do not determine, where the error of a reader has their numbers."""
+    try:
+        yield
+    except NotIdentifiable as error:
+        names = [labels[row] for row in error.statistics]
+        kind = "counts of" if of_values else "statistic" if len(names) == 1 else "statistics"
+        raise not_identifiable(names, kind) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from operator import truediv
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from priorveil.priors import Label, Prior
 from priorveil.priors.domain import label_positions
 from priorveil.reading.moments import Counts, Moments, StatisticRows
 from priorveil.reading.reader import Reader
+from priorveil.reading.simplex import expected_gain
 from priorveil.reading.tally import Tally, Weighted
 from priorveil.reading.threads import single_thread
 from priorveil.reading.wording import WEIGHTED
 
+_MOST_COMPARED = 10_000  # values up to which the errors of unbiased and mle are compared
 QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
 
 
@@ -149,3 +152,37 @@ class Reading:
         explained = float(P @ (row - P @ row) ** 2 - self.moments(row[None]).variance[0] / (people or 1.0))
         spread = math.sqrt(max(explained, 0.0))
         return people * min(step, spread) * (2 * spread - min(step, spread))
+
+    def mle_gain(self, variance: Array) -> float | None:
+        """How many times smaller the squared error of mle is expected to be than that of unbiased.
+
+        `variance` is that of the statistics. None for statistics that are not whole tables of counts. Several tables
+        are compared as if each was read alone.
+        """
+        P, uses_prior = self.prior.probabilities, self.method == "mmse"
+        if len(P) > _MOST_COMPARED or uses_prior or self.tally.weighted or not variance.any():
+            return None
+        shares = P if self.rows is None else self.rows @ P
+        tables = [table for table in _whole_tables(self.rows) if variance[table].any()]
+        errors = [np.sqrt(variance[table]) / self.tally.reports for table in tables]
+        gains = [expected_gain(shares[table], error) for table, error in zip(tables, errors, strict=True)]
+        sums = [float(variance[table].sum()) for table in tables]
+        return sum(sums) / sum(map(truediv, sums, gains)) if tables else None
+
+
+def _whole_tables(rows: Array | None) -> list[Any]:
+    """The parts of consecutive rows that count everybody once; none if not all rows are in one.
+
+    >>> [part.tolist() for part in _whole_tables(np.array([[1, 1, 0], [0, 0, 1], [1, 0, 1], [0, 1, 0]]))]
+    [[0, 1], [2, 3]]
+    >>> _whole_tables(np.array([[1, 0], [1, 1]]))
+    []
+    """
+    if rows is None:
+        return [slice(None)]
+    if np.ptp(rows.sum(axis=0)) != 0 or not np.isin(rows, (0, 1)).all():
+        return []
+    counted = np.cumsum(rows, axis=0)
+    ends = np.flatnonzero(np.ptp(counted, axis=1) == 0) + 1
+    once = np.array_equal(counted[ends - 1, 0], np.arange(1, ends.size + 1))
+    return np.split(np.arange(len(rows)), ends[:-1]) if once else []
