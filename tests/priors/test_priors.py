@@ -554,3 +554,45 @@ def test_what_is_known_cannot_be_assigned_again(thing, name) -> None:
 def test_tables_that_have_no_joint_prior_are_refused(table, columns, message) -> None:
     with pytest.raises(InvalidInput, match=message):
         Prior.from_table(table, columns)
+
+
+def test_a_series_is_a_mapping() -> None:
+    """Its index has the labels: dropped, the probabilities would go to other values."""
+    import pandas as pd
+
+    shares = pd.Series([0.1, 0.2, 0.7], index=["c", "a", "b"])
+    assert Prior(shares) == Prior({"c": 0.1, "a": 0.2, "b": 0.7})
+    answers = pd.Series(["b"] * 7 + ["a"] * 2 + ["c"])
+    assert Prior.from_counts(answers.value_counts()) == Prior.from_counts({"b": 7, "a": 2, "c": 1})
+    assert Prior(pd.Series([0.5, 0.5])).labels == (0, 1)
+    plan = design(shares, 1.0, Histogram())
+    assert plan.labels == ("c", "a", "b")
+    assert PriorSet.interval(shares * 0.9, (shares * 1.2)[["a", "b", "c"]]).labels == ("c", "a", "b")
+    pairs = pd.DataFrame({"x": list("aabb"), "y": list("uvuv")}).value_counts()
+    assert Prior.from_counts(pairs, names=("x", "y")).names == ("x", "y")
+    for wrong in (
+        lambda: Prior(shares, labels="abc"),
+        lambda: Prior(pd.Series([0.5, 0.5], index=["a", "a"])),
+    ):
+        with pytest.raises(InvalidInput):
+            wrong()
+
+
+def test_columns_without_labels_are_lists_and_anything_else_is_refused() -> None:
+    import polars as pl
+    import pyarrow as pa
+
+    for column in (pl.Series([0.25, 0.75]), pa.array([0.25, 0.75]), (0.25, 0.75), np.array([0.25, 0.75])):
+        assert Prior(column) == Prior([0.25, 0.75])
+
+    class Labelled:
+        """Like an array of xarray: it has labels, and numpy drops them."""
+
+        coords = ("b", "a")
+
+        def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+            return np.array([0.25, 0.75])
+
+    for wrong in (Labelled(), {0.25, 0.75}, iter([0.25, 0.75]), 0.5, "ab"):
+        with pytest.raises(InvalidPrior):
+            Prior(wrong)

@@ -34,7 +34,7 @@ def require_few_values(number: int) -> None:
         raise InvalidInput("values", NOT_SHOWN, f"{advice}: group them", _LIST, _DECLARE)
 
 
-def require_no_rare(people: Sequence[int], merged: bool = False, what: str = "value") -> None:
+def require_no_rare(people: Sequence[float], merged: bool = False, what: str = "value") -> None:
     """Refuse to publish shares of fewer than ten people; `merged` says that rare values have been merged."""
     rare = sum(count < FEWEST_PEOPLE for count in people)
     if not rare:

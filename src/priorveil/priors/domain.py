@@ -22,6 +22,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property, singledispatch
+from types import MappingProxyType
 from typing import Any, Literal, final
 
 import numpy as np
@@ -214,13 +215,15 @@ def label_positions(
 class Domain(ReadOnly):
     """What a value may be. The code of a value is the position of its label in `labels`.
 
-    `names` are those of the attributes, None if there is only one; `points` and `edges` are those of a grid or of cells
-    of numbers. `rounds` says whether numbers are rounded at random, `refuses_numbers` whether a number outside the
-    range is refused, and `resolution` what numbers are rounded or sorted to: "points" or "cells".
+    `names` are those of the attributes, None if there is only one, and `attributes` has their domains; `points` and
+    `edges` are those of a grid or of cells of numbers. `rounds` says whether numbers are rounded at random,
+    `refuses_numbers` whether a number outside the range is refused, and `resolution` what numbers are rounded or sorted
+    to: "points" or "cells".
     """
 
     labels: tuple[Label, ...]
     names: tuple[str, ...] | None = None
+    attributes: Mapping[str, Domain] = MappingProxyType({})
     points: Array | None = None
     edges: Array | None = None
     rounds: bool = False

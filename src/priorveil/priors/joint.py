@@ -77,7 +77,7 @@ class Joint(Domain):
         self.labels = as_labels(listed, max(1, len(listed)))
         _require_tuples(self.labels, self.names)
         columns = dict(zip(self.names, zip(*self.labels, strict=True), strict=True))
-        self.attributes: dict[str, Domain] = {
+        self.attributes: Mapping[str, Domain] = {
             name: given[name] if name in given else Labels(dict.fromkeys(column))
             for name, column in columns.items()
         }

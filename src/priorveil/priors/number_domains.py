@@ -148,6 +148,23 @@ class NumberDomain(Domain):
             hint = Hint("outside", "ends", purpose="to count it at the nearest end")
             raise InvalidInput(f"{argument}[{int(np.argmax(beyond))}]", NOT_SHOWN, advice, hint)
 
+    def level_shares(self, argument: str, column: Column) -> list[tuple[list[Any], Array | None]]:
+        """The labels of people's numbers: those below them, and for a grid also those above, with their shares.
+
+        An error names the row and never shows the number.
+        """
+        numbers, foreign = self.read_numbers(column)
+        if foreign.any():
+            raise InvalidInput(
+                f"{argument}[{int(np.argmax(foreign))}]", NOT_SHOWN, "not a number: correct it"
+            )
+        self.require_inside(argument, numbers)
+        lower = self.cells_of(numbers)
+        if not self.rounds:
+            return [([self.labels[at] for at in lower], None)]
+        up = self._shares_up(self.within_range(numbers), lower)
+        return [([self.labels[at] for at in lower], 1 - up), ([self.labels[at] for at in lower + 1], up)]
+
     def levels_of(self, argument: str, entries: Iterable[Any]) -> list[Any]:
         """The labels that entries of a table of probabilities stand for: labels themselves, or numbers.
 

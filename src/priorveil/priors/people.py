@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
+import numpy as np
+
+from priorveil.arrays import Array
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.frames import as_column
+from priorveil.frames import Column, as_column
 from priorveil.priors.domain import Labels, as_label
 from priorveil.priors.label_texts import Label, label_parts
+from priorveil.priors.number_domains import NumberDomain
+
+_DIGITS = 9  # of sums of shares: 50 people at a fifth are ten, not 9.999999999999998
 
 
 def people_labels(argument: str, column: Any) -> list[Label]:
@@ -24,6 +32,34 @@ def people_labels(argument: str, column: Any) -> list[Label]:
         if len(labels) == row or any(isinstance(level, float) for level in label_parts(labels[row])):
             raise InvalidInput(f"{argument}[{row}]", NOT_SHOWN, f"type {type(value).__name__}; {advice}")
     return labels
+
+
+def number_masses(
+    parts: Mapping[str, Column], numbers: Mapping[str, NumberDomain], others: Mapping[str, Sequence[Label]]
+) -> dict[Any, float]:
+    """How many people have each tuple of levels, where some attributes are numbers.
+
+    Somebody between two points of a grid counts at both, in the shares in which the number is rounded.
+
+    >>> from priorveil.priors.number_domains import Grid
+    >>> parts = {"home": ["rent", "rent"], "hours": [0, 5]}
+    >>> number_masses(parts, {"hours": Grid([0, 20])}, {"home": ["rent", "rent"]})
+    {('rent', 0.0): 1.75, ('rent', 20.0): 0.25}
+    """
+    people: list[
+        list[tuple[list[Any], Array | None]]
+    ] = []  # for each attribute, its levels with their shares
+    for name, part in parts.items():
+        people.append(
+            numbers[name].level_shares(name, part) if name in numbers else [(list(others[name]), None)]
+        )
+    masses: defaultdict[Any, float] = defaultdict(float)
+    for choice in product(*people):
+        shares = np.prod([share for _, share in choice if share is not None], axis=0)
+        tuples = zip(*(levels for levels, _ in choice), strict=True)
+        for cell, share in zip(tuples, np.broadcast_to(shares, len(choice[0][0])).tolist(), strict=True):
+            masses[cell] += share
+    return {cell: round(mass, _DIGITS) for cell, mass in masses.items() if mass}
 
 
 def complete_domain(observed: Iterable[Label], domain: Iterable[Hashable] | None) -> list[Label]:

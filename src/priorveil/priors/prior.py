@@ -15,9 +15,17 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Numbers, integer_weights, read_only, whole_numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
-from priorveil.frames import has_labels, is_arrow, table_columns, table_names
+from priorveil.frames import Column, distinct, has_labels, is_arrow, table_columns, table_names
 from priorveil.priors import disclosure, number_files
-from priorveil.priors.domain import Domain, Labels, as_domain, as_label, label_positions
+from priorveil.priors.domain import (
+    Domain,
+    Labels,
+    as_domain,
+    as_label,
+    entry_key,
+    is_number_key,
+    label_positions,
+)
 from priorveil.priors.joint import (
     SMOOTH,
     SMOOTH_RARE,
@@ -31,7 +39,7 @@ from priorveil.priors.joint import (
 )
 from priorveil.priors.label_texts import Label, Level, first_labels
 from priorveil.priors.number_domains import Cells, Density, Grid, NumberDomain, Outside, number_column
-from priorveil.priors.people import complete_domain, people_labels
+from priorveil.priors.people import complete_domain, number_masses, people_labels
 from priorveil.priors.read_only import ReadOnly
 
 Probabilities = Mapping[Label, float] | Numbers
@@ -137,7 +145,9 @@ for counts, use Prior.from_counts
         'age: young, old; overtime: numbers from 0 to 40'
         """
         masses, own = _as_mapping(probabilities), attribute_names(names)
-        numbers = _number_domains(own, grids, cells, outside, masses)
+        numbers = _number_domains(
+            own, grids, cells, outside, lambda name: [cell[own.index(name)] for cell in masses]
+        )
         domain, mass = joint_masses(masses, own, impossible, smoothing, numbers)
         as_distribution("probabilities", list(masses.values()), zero=True)
         return cls(mass, domain) if smoothing is None else cls._smooth(mass, domain, smoothing)
@@ -296,14 +306,28 @@ for counts, use Prior.from_counts
         return cls._exact(rounded, Labels(counts) if names is None else Joint(counts, names))
 
     @classmethod
-    def from_table(cls, table: Any, columns: str | Sequence[str], **rules: Any) -> Self:
+    def from_table(
+        cls,
+        table: Any,
+        columns: str | Sequence[str],
+        *,
+        grids: Grids = (),
+        cells: Mapping[str, Numbers] | None = None,
+        outside: Outside = "refuse",
+        **rules: Any,
+    ) -> Self:
         """The prior of a column of a table with a row for each person, under the rules of `from_values`.
 
         `table` is a data frame, an Arrow table or a mapping from names to columns; `rules` are the other arguments
-        of `from_values`. Several `columns` give their joint prior.
+        of `from_values`. Several `columns` give their joint prior. Some of them may be numbers, as in `joint`: `grids`
+        has the points by name (or only names, if all numbers are points), `cells` the edges. People between two points
+        count at both, in the shares in which they are rounded.
 
         >>> Prior.from_table({"home": ["rent"] * 30 + ["own"] * 50}, "home")
         Prior({'own': 0.62, 'rent': 0.38})
+        >>> people = {"home": ["rent", "own"] * 50, "hours": [10, 20] * 50}
+        >>> Prior.from_table(people, ["home", "hours"], grids={"hours": [0, 40]}).probabilities.tolist()
+        [0.25, 0.25, 0.38, 0.12]
         """
         names = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
         present = table_names(table)
@@ -313,13 +337,44 @@ for counts, use Prior.from_counts
         if not 0 < len(names) == len(set(names) & set(present)):
             advice = f"the table has {', '.join(map(str, present))}; give at least one column, each only once"
             raise InvalidInput("columns", columns, advice)
-        parts = [
-            people_labels(name, part)
-            for name, part in zip(names, table_columns(table, names, "table") or [], strict=True)
-        ]
-        if len(parts) == 1:
-            return cls.from_values(parts[0], **rules)
-        return cls.from_values(list(zip(*parts, strict=True)), names=names, **rules)
+        parts = dict(zip(names, table_columns(table, names, "table") or [], strict=True))
+        if grids or cells:
+            return cls._of_people_with_numbers(parts, _people_domains(parts, grids, cells, outside), **rules)
+        people = [people_labels(name, part) for name, part in parts.items()]
+        if len(people) == 1:
+            return cls.from_values(people[0], **rules)
+        return cls.from_values(list(zip(*people, strict=True)), names=names, **rules)
+
+    @classmethod
+    def _of_people_with_numbers(
+        cls,
+        parts: Mapping[str, Column],
+        numbers: Mapping[str, NumberDomain],
+        smoothing: float | None = None,
+        *,
+        public: bool = False,
+        allow_rare: bool = False,
+        impossible: Impossible = "refuse",
+        **other_rules: Any,
+    ) -> Self:
+        """The joint prior of people's attributes, some of which are numbers, under the rules of `from_values`."""
+        for name, rule in other_rules.items():
+            advice = "it is for whole counts of labels: leave it out where an attribute is a number"
+            raise InvalidInput(name, rule, advice)
+        others = {name: people_labels(name, part) for name, part in parts.items() if name not in numbers}
+        masses = number_masses(parts, numbers, others)
+        if impossible == "refuse":
+            levels = {name: complete_domain(people, None) for name, people in others.items()}
+            every = all_cells([numbers[n].labels if n in numbers else levels[n] for n in parts])
+            masses = {cell: masses.get(cell, 0.0) for cell in every}
+        hint = SMOOTH if public or allow_rare else SMOOTH_RARE
+        masses = possible_cells(masses, impossible, smoothing, hint, show=False)
+        if not public:
+            disclosure.require_few_values(len(masses))
+        if not public and not allow_rare:
+            disclosure.require_no_rare(list(masses.values()), what="cell")
+        whole = whole_numbers([Fraction(mass) + Fraction(smoothing or 0) for mass in masses.values()])
+        return cls._exact(disclosure.round_weights(whole), Joint(masses, parts, numbers))
 
     @classmethod
     def grid(
@@ -545,9 +600,13 @@ def _as_mapping(given: Any) -> Any:
 
 
 def _number_domains(
-    names: Sequence[str], grids: Grids, cells: Mapping[str, Numbers] | None, outside: Outside, masses: Any
+    names: Sequence[str],
+    grids: Grids,
+    cells: Mapping[str, Numbers] | None,
+    outside: Outside,
+    levels_of: Callable[[str], Iterable[Any]],
 ) -> dict[str, NumberDomain]:
-    """The domains of the attributes that are numbers; by default the points of a grid are the levels in `masses`."""
+    """The domains of the attributes that are numbers; by default the points of a grid are the levels that occur."""
     points: dict[str, Any] = dict(grids) if isinstance(grids, Mapping) else dict.fromkeys(grids)
     edges = dict(cells or {})
     for name in [*points, *edges]:
@@ -556,12 +615,22 @@ def _number_domains(
                 "grids", name, f"choose each once, in grids or in cells, among {', '.join(names)}"
             )
     for name in [name for name, given in points.items() if given is None]:
-        levels = {cell[names.index(name)] for cell in masses}
-        if not all(isinstance(level, int | float | np.number) for level in levels):
+        keys = set(map(entry_key, levels_of(name))) - {None}
+        if not all(map(is_number_key, keys)):
             raise InvalidPrior("probabilities", NOT_SHOWN, f"{name} is a grid: its levels have to be numbers")
-        points[name] = sorted(map(float, levels))
+        points[name] = sorted(map(float, keys))
     domains: dict[str, NumberDomain] = {name: Grid(given, outside) for name, given in points.items()}
     return domains | {name: Cells(given, outside) for name, given in edges.items()}
+
+
+def _people_domains(
+    parts: Mapping[str, Column], grids: Grids, cells: Mapping[str, Numbers] | None, outside: Outside
+) -> dict[str, NumberDomain]:
+    """The domains of the columns of people that are numbers, beside at least one other column."""
+    if len(parts) < 2:
+        advice = "for one column use Prior.grid or Prior.cells, with a public sample"
+        raise InvalidInput("columns", list(parts), advice)
+    return _number_domains(list(parts), grids, cells, outside, lambda name: distinct(parts[name])[0])
 
 
 # -- labels, matrices and weights, also of secrets, sets and channels ------------------------------------------

@@ -115,18 +115,27 @@ function exposure({ protects, levels }) {
 
 const line = (name, ...content) => el("div", {}, el("dt", {}, name), el("dd", {}, ...content));
 
-/** A field for a number, or the answers to choose from. */
-function answerFields({ labels, numbers }, { code, value }) {
-  if (numbers !== null) return numberField(numbers.bounds, value);
+/** A field for a number, the answers to choose from, or a field for each attribute if one of them is a number. */
+function answerFields(campaign, { code, value }) {
+  const { labels, numbers } = campaign;
+  if (hasFields(campaign))
+    return campaign.attributes.map((part, i) =>
+      part.numbers === null
+        ? picker(`answer-${i}`, part.name, part.labels, part.labels.indexOf(value?.[i]))
+        : numberField(`answer-${i}`, part.name, part.numbers.bounds, value?.[i]),
+    );
+  if (numbers !== null) return numberField("answer", "Your answer", numbers.bounds, value);
   return labels.length > MANY ? picker("answer", "Your answer", labels, code) : buttons(labels, code);
 }
 
-function numberField(bounds, value) {
+const hasFields = ({ attributes }) => attributes?.some(({ numbers }) => numbers !== null) ?? false;
+
+function numberField(name, title, bounds, value) {
   const range = `A number from ${bounds[0]} to ${bounds.at(-1)}. A number outside this range counts as the nearer end.`;
-  const attributes = { type: "number", step: "any", name: "answer", required: true, "aria-describedby": "answer-hint" };
+  const attributes = { type: "number", step: "any", name, required: true, "aria-describedby": `${name}-hint` };
   return [
-    el("label", { class: "field" }, "Your answer", el("input", { ...attributes, value: value ?? "" })),
-    el("p", { class: "hint", id: "answer-hint" }, range),
+    el("label", { class: "field" }, title, el("input", { ...attributes, value: value ?? "" })),
+    el("p", { class: "hint", id: `${name}-hint` }, range),
   ];
 }
 
@@ -165,22 +174,37 @@ function picker(name, title, labels, code, hint) {
 
 async function review(campaign, form) {
   const data = new FormData(form);
-  const answer = Number(data.get("answer"));
   const cohort = data.get("cohort") === null ? 0 : Number(data.get("cohort"));
-  const [value, group] = [campaign.numbers === null ? campaign.labels[answer] : answer, campaign.cohorts[cohort]];
+  const chosen = ({ labels, numbers }, name) => (numbers === null ? labels[data.get(name)] : Number(data.get(name)));
+  const value = hasFields(campaign)
+    ? campaign.attributes.map((part, i) => chosen(part, `answer-${i}`))
+    : chosen(campaign, "answer");
+  const group = campaign.cohorts[cohort];
   const [report, plan] = [await client.prepare(value, group), campaign.planFor(group)];
   showReview(campaign, plan, report, { value, code: nearestCode(plan, value), cohort });
 }
 
 /** The code of an answer; of a number on a grid, that of the point next to it. */
 function nearestCode(plan, value) {
-  if (plan.numbers?.kind !== "grid") return plan.code(value);
-  const distances = plan.labels.map((point) => Math.abs(point - value));
+  const drawn = plan.code(value); // right but for the points of grids
+  const onGrid = (plan.attributes ?? [plan]).map(({ numbers }) => numbers?.kind === "grid");
+  const [given, own] = [[value].flat(), [plan.labels[drawn]].flat()];
+  const distance = (label) =>
+    [label]
+      .flat()
+      .reduce((sum, level, i) => sum + (onGrid[i] ? Math.abs(level - given[i]) : level === own[i] ? 0 : Infinity), 0);
+  const distances = plan.labels.map(distance);
   return distances.indexOf(Math.min(...distances));
 }
 
 /** The name of an answer. */
-const nameOf = ({ labels, numbers }, code) => `${numbers?.kind === "grid" ? "near " : ""}${labelText(labels[code])}`;
+function nameOf(plan, code) {
+  const levels = [plan.labels[code]].flat();
+  const parts = plan.attributes ?? [plan];
+  return levels
+    .map((level, i) => `${parts[i]?.numbers?.kind === "grid" ? "near " : ""}${labelText(level)}`)
+    .join(", ");
+}
 
 // -- seeing what leaves ------------------------------------------------------------------------------------------------
 
