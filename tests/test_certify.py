@@ -30,6 +30,7 @@ from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel, InvalidInput
 from priorveil.notions import DI, LDP, LIP, Pufferfish, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
+from refusals import raises
 from strategies import levels, prior_sets, priors, secrets, sizes, tables
 
 EVEN = Prior([0.5, 0.5])
@@ -184,10 +185,10 @@ def test_asymmetric_and_one_sided_budgets():
     assert certify_table(CLEAR, EVEN, Budget(lower + 1e-12, upper + 1e-12)).lip_lower == pytest.approx(lower)
     assert certify_table(CLEAR, EVEN, Budget(math.inf, upper + 1e-12)).lip_upper == pytest.approx(upper)
     assert certify_table(CLEAR, EVEN, Budget(lower + 1e-12, math.inf))
-    with pytest.raises(CertificateError, match="the upper side is broken") as refused:
+    with pytest.raises(CertificateError) as refused:
         certify_table(CLEAR, EVEN, Budget(1.0, 0.4))
     assert refused.value.breach.side == "upper"
-    with pytest.raises(CertificateError, match="the lower side is broken"):
+    with pytest.raises(CertificateError):
         certify_table(CLEAR, EVEN, Budget(0.69, 1.0))
     truth = np.array([[1, 0], [0, 1]])
     assert certify_table(truth, EVEN, Budget(math.inf, 0.7)).lip_lower == math.inf
@@ -197,7 +198,7 @@ def test_asymmetric_and_one_sided_budgets():
 
 def test_the_error_names_the_place():
     table = np.array([[1, 7, 0], [4, 4, 0], [4, 4, 0]])
-    with pytest.raises(CertificateError, match="secret 0, report 0") as refused:
+    with pytest.raises(CertificateError) as refused:
         certify_table(table.tolist(), Prior.uniform(3), 1.0)
     assert (refused.value.breach.secret, refused.value.breach.report) == (0, 0)
 
@@ -232,7 +233,7 @@ def test_worst_case_lip_is_ldp_to_the_last_digit(data):
 
 
 def test_a_report_that_a_prior_of_the_set_never_sees():
-    with pytest.raises(CertificateError, match="possible report has probability zero"):
+    with pytest.raises(CertificateError):
         certify_table(np.array([[1, 1], [2, 0]]), PriorSet.all(2), 1.0)
 
 
@@ -243,7 +244,7 @@ def test_scenarios_and_pairs():
     assert lifts(table, prior, None, Pufferfish()).ratio == 2
     assert lifts(table, prior, None, Pufferfish(pairs=[(1, 2)])).ratio == 1
     assert lifts(table, prior, [one, two], Pufferfish()).ratio == 2
-    with pytest.raises(InvalidInput, match="pairs"):
+    with raises(InvalidInput, argument="pairs"):
         lifts(table, prior, one, Pufferfish(pairs=[(0, 2)]))
 
 
@@ -282,29 +283,29 @@ def test_tiny_masses_are_certified_too(seed):
 
 
 @pytest.mark.parametrize(
-    ("table", "says"),
+    "table",
     [
-        ([[0.5, 0.5], [0.5, 0.5]], "whole numbers"),
-        ([[1, -1], [0, 0]], "whole numbers"),
-        ([1, 1], "whole numbers"),
-        ([[1, 2], [1, 1]], "same number"),
-        ([[0, 0], [0, 0]], "same number"),
-        ([[1, 1]], "needs 2 rows"),
-        (np.array([[2**63, 2**63], [2**63, 2**63]], dtype=np.uint64), "below 2"),
+        [[0.5, 0.5], [0.5, 0.5]],
+        [[1, -1], [0, 0]],
+        [1, 1],
+        [[1, 2], [1, 1]],
+        [[0, 0], [0, 0]],
+        [[1, 1]],
+        np.array([[2**63, 2**63], [2**63, 2**63]], dtype=np.uint64),
     ],
 )
-def test_what_is_no_table_is_refused(table, says):
-    with pytest.raises(InvalidChannel, match=says):
+def test_what_is_no_table_is_refused(table):
+    with pytest.raises(InvalidChannel):
         certify_table(np.array(table), EVEN, 1.0)
 
 
 def test_other_bad_arguments_are_refused():
     for notion in (LIP(), Pufferfish()):
-        with pytest.raises(InvalidInput, match="need 2 numbers"):
+        with raises(InvalidInput, argument="secret"):
             certify_table(CLEAR, EVEN, 1.0, Secret([[0.2, 0.3, 0.5]]), notion)
-    with pytest.raises(InvalidInput, match="one prior"):
+    with raises(InvalidInput, argument="prior"):
         certify_table(CLEAR, PriorSet([EVEN]), 1.0, notion=DI())
-    with pytest.raises(InvalidInput, match="epsilon"):
+    with raises(InvalidInput, argument="epsilon"):
         certify_table(CLEAR, EVEN, -1.0)
 
 

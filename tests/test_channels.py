@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from priorveil.channels import Channel
 from priorveil.errors import InvalidChannel, InvalidInput, TooLarge
 from priorveil.priors import Prior
+from refusals import raises
 from strategies import after, channels, priors, sizes
 
 
@@ -72,26 +73,26 @@ def test_json_gives_the_channel_back(data):
 
 
 @pytest.mark.parametrize(
-    ("matrix", "says"),
+    "matrix",
     [
-        ([[0.5, 0.6]], r"matrix\[0\]: this row adds up to 1.1"),
-        ([[0.5, 0.5], [1.1, -0.1]], r"matrix\[1\]\[1\] = -0.1"),
-        ([[np.nan, 1.0]], r"matrix\[0\]\[0\] = nan"),
-        ([[np.inf, 1.0]], "finite"),
-        ([0.5, 0.5], "a row for each value"),
-        ([[]], "a row for each value"),
-        ([["a"]], "matrix of numbers"),
-        ([[0.5, 0.5], [1.0]], "matrix of numbers"),
+        [[0.5, 0.6]],
+        [[0.5, 0.5], [1.1, -0.1]],
+        [[np.nan, 1.0]],
+        [[np.inf, 1.0]],
+        [0.5, 0.5],
+        [[]],
+        [["a"]],
+        [[0.5, 0.5], [1.0]],
     ],
 )
-def test_what_is_no_channel_is_refused(matrix, says):
-    with pytest.raises(InvalidChannel, match=says):
+def test_what_is_no_channel_is_refused(matrix):
+    with pytest.raises(InvalidChannel):
         Channel(matrix)
 
 
 @pytest.mark.parametrize("weights", [[[0, 0]], [[1, -1]], [[np.nan, 1]], [1, 2], [[1, 2], [3]], [["a"]]])
 def test_bad_weights_are_refused(weights):
-    with pytest.raises(InvalidChannel, match="weights"):
+    with raises(InvalidChannel, argument="weights"):
         Channel.from_weights(weights)
 
 
@@ -103,14 +104,14 @@ def test_broken_json_is_refused(text):
 
 def test_shapes_that_do_not_fit_are_refused():
     two, three = Channel.identity(2), Channel.identity(3)
-    with pytest.raises(InvalidChannel, match="needs 2 rows"):
+    with raises(InvalidChannel, argument="after"):
         two @ three
-    with pytest.raises(InvalidChannel, match="needs 2 rows"):
+    with raises(InvalidChannel, argument="other"):
         two.joint_with(three)
     with pytest.raises(InvalidChannel) as error:
         two.lift(Prior.uniform(3))
     assert error.value.argument == "prior"
-    with pytest.raises(InvalidInput, match="labels"):
+    with raises(InvalidInput, argument="labels"):
         Channel(np.eye(2), inputs=["a"])
     large = Channel(np.full((10, 5000), 1 / 5000))
     with pytest.raises(TooLarge):
@@ -136,7 +137,7 @@ def test_channels_are_joined_by_the_names_of_their_values() -> None:
     mixed = Channel([[0.3, 0.7], [1.0, 0.0]], ["no", "yes"])
     assert (named @ mixed).matrix.tolist() == [[1.0, 0.0], [0.3, 0.7]]
     assert (named @ mixed.matrix).matrix.tolist() == mixed.matrix.tolist()
-    with pytest.raises(InvalidChannel, match="it has no row for 'a'"):
+    with raises(InvalidChannel, argument="other"):
         one.joint_with(Channel(rows, ["x", "y", "z"]))
-    with pytest.raises(InvalidChannel, match="it has no row for 'yes'"):
+    with raises(InvalidChannel, argument="after"):
         named @ Channel(np.eye(2), ["x", "y"])

@@ -15,6 +15,7 @@ from priorveil.channels import Channel
 from priorveil.errors import InvalidInput
 from priorveil.notions import DI, LDP, LIP, MIL, MIP, Cone, Leakage, Pufferfish, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
+from refusals import raises
 from strategies import channels, prior_sets, priors, secrets, sizes
 
 CLEAR = Channel([[0.75, 0.25], [0.25, 0.75]])
@@ -166,7 +167,7 @@ def test_the_table_names_every_level():
 def test_mutual_information_of_a_finite_set_is_the_worst_members():
     known = PriorSet([EVEN, Prior([0.9, 0.1])])
     assert leakage(CLEAR, known).mip == MIP().epsilon(CLEAR, EVEN)
-    with pytest.raises(InvalidInput, match="finite set"):
+    with raises(InvalidInput, argument="prior"):
         MIP().epsilon(CLEAR, PriorSet.all(2))
     assert leakage(CLEAR, PriorSet.all(2)).mip is None
     assert leakage(Channel.identity(20), PriorSet.all(20)).di is None
@@ -174,7 +175,7 @@ def test_mutual_information_of_a_finite_set_is_the_worst_members():
 
 @pytest.mark.parametrize("notion", [LIP(), MIP(), DI()])
 def test_notions_of_a_prior_need_one(notion):
-    with pytest.raises(InvalidInput, match="prior = None"):
+    with raises(InvalidInput, argument="prior"):
         notion.epsilon(CLEAR)
 
 
@@ -183,7 +184,7 @@ def test_sizes_that_do_not_fit_are_refused():
         leakage(CLEAR, Prior.uniform(3))
     assert error.value.argument == "prior"
     for notion in (LIP(), Pufferfish()):
-        with pytest.raises(InvalidInput, match=r"secret.*need 2 numbers"):
+        with raises(InvalidInput, argument="secret"):
             notion.epsilon(CLEAR, EVEN, Secret([[0.2, 0.3, 0.5]]))
-    with pytest.raises(InvalidInput, match="pairs"):
+    with raises(InvalidInput, argument="pairs"):
         Pufferfish(pairs=[(0, 5)]).epsilon(CLEAR, EVEN)

@@ -33,6 +33,7 @@ from priorveil.queries import (
     Sum,
     read_query,
 )
+from refusals import raises
 from strategies import budgets, channels, generators, levels, priors, sizes
 
 CONVEX = [query for query in QUERIES if not make_query(query, 2).unbiased]
@@ -372,10 +373,10 @@ def test_structured_queries_take_sets_of_priors_and_probabilities():
             Prior.uniform("ab")
         )
         for wrong in (3, None, ["a"]):
-            with pytest.raises(InvalidInput, match="give"):
+            with raises(InvalidInput, argument="probabilities"):
                 ask(wrong)
     assert Linear.margins(PriorSet([joint]), ["x"]) == Linear.margins(joint, ["x"])
-    with pytest.raises(InvalidInput, match="no names of attributes"):
+    with raises(InvalidInput, argument="attributes"):
         Linear.margins([0.5, 0.5], ["x"])
     plan = design(PriorSet([cells]), 1.0, Linear.cumulative(PriorSet([cells]), unbiased=True))
     assert plan.query.names == ("below 1", "up to 2")
@@ -385,9 +386,9 @@ def test_structured_queries_take_sets_of_priors_and_probabilities():
 def test_shares_up_to_a_number_are_not_asked_of_rounded_numbers(ask):
     """Up to 0 would hold the numbers up to 1 that were rounded down."""
     grid = Prior.grid([0, 1, 2], [0.3, 0.4, 0.3])
-    with pytest.raises(InvalidInput, match=r"rounded to its grid.*Prior\.cells"):
+    with raises(InvalidInput, argument="prior", hint="Prior.cells"):
         ask(grid)
-    with pytest.raises(InvalidInput, match="rounded to its grid"):
+    with raises(InvalidInput, argument="prior"):
         ask(Prior.uniform(3)).require_fits(grid)
     ask(Prior.cells([0, 1, 2], [0.5, 0.5]))
 
@@ -416,7 +417,7 @@ def test_margins_follow_the_labels_even_where_cells_are_left_out():
 @pytest.mark.parametrize("attributes", [[], ["height"], [("age", "age")], [()], ["age", ("age",)]])
 def test_bad_margins_are_refused(attributes):
     prior = Prior.joint({("young", "no"): 0.5, ("old", "no"): 0.5}, ("age", "smokes"))
-    with pytest.raises(InvalidInput, match="attributes"):
+    with raises(InvalidInput, argument="attributes"):
         Linear.margins(prior, attributes)
     with pytest.raises(InvalidInput):
         Linear.margins(Prior.uniform(4), attributes)
@@ -428,16 +429,16 @@ def test_a_written_identity_fits_priors_of_its_size_only(unbiased):
         query = Linear(np.eye(3), names=names, unbiased=unbiased)
         query.require_fits(Prior.uniform(3))
         for ask in (query.require_fits, query.ceiling, lambda prior, query=query: design(prior, 1.0, query)):
-            with pytest.raises(InvalidInput, match="3 columns; give 4"):
+            with raises(InvalidInput, argument="matrix"):
                 ask(Prior.uniform(4))
-    with pytest.raises(InvalidInput, match="3 columns; give 4"):
+    with raises(InvalidInput, argument="matrix"):
         read_query(query.document()).require_fits(Prior.uniform(4))
 
 
 @pytest.mark.parametrize("names", [["x", "y"], ["x", "y", "x"], ["x", "y", "z", "w"]])
 @pytest.mark.parametrize("matrix", [np.eye(3), np.tri(3)])
 def test_every_statistic_has_a_name_of_its_own(matrix, names):
-    with pytest.raises(InvalidInput, match=r"names.*give 3 different names, one for each row"):
+    with raises(InvalidInput, argument="names"):
         Linear(matrix, names=names)
 
 
@@ -504,19 +505,17 @@ def test_statistics_that_are_the_same_for_all_need_no_report():
 
 @pytest.mark.parametrize("matrix", [[], [[]], [1, 2], [["a"]], [[math.nan]], [[1, 2], [3]], None])
 def test_bad_matrices_are_refused(matrix):
-    with pytest.raises(InvalidInput, match="matrix"):
+    with pytest.raises(InvalidInput):
         Linear(matrix)
 
 
 def test_names_and_matrices_that_do_not_fit_are_refused():
-    with pytest.raises(InvalidInput, match="names"):
+    with raises(InvalidInput, argument="names"):
         Linear([[1, 2], [3, 4]], names=["one"])
     for matrix in ([[1, 2]], [[1, 2], [3, 4]], np.eye(2)):
-        with pytest.raises(
-            InvalidInput, match=r"^matrix: 2 columns; give 3, one for each value of the prior$"
-        ):
+        with raises(InvalidInput, argument="matrix"):
             Linear(matrix).require_fits(Prior.uniform(3))
-    with pytest.raises(InvalidInput, match=r"^matrix\[1, 0\] = nan: give finite numbers$"):
+    with raises(InvalidInput, argument="matrix[1, 0]"):
         Linear([[1, 2], [math.nan, 4]])
 
 
@@ -525,21 +524,21 @@ def test_names_and_matrices_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize("values", [[], ["a"], [math.nan], [math.inf], None, 3])
 def test_bad_values_are_refused(values):
-    with pytest.raises(InvalidInput, match="values"):
+    with pytest.raises(InvalidInput):
         Sum(values)
 
 
 def test_values_that_do_not_fit_are_refused():
-    with pytest.raises(InvalidInput, match=r"^values: 3 numbers; give 2, one for each value of the prior$"):
+    with raises(InvalidInput, argument="values"):
         Sum([1, 2, 3]).no_report(Prior([0.5, 0.5]))
-    with pytest.raises(InvalidInput, match=r"^values\[1\] = inf: give finite numbers$"):
+    with raises(InvalidInput, argument="values[1]"):
         Sum([1, math.inf])
 
 
 def test_gains_that_are_not_convex_are_refused():
-    with pytest.raises(InvalidInput, match="not convex"):
+    with raises(InvalidInput, argument="gain"):
         Convex(lambda p: -(p**2).sum(axis=1)).require_fits(Prior.uniform(3))
-    with pytest.raises(InvalidInput, match="one finite number"):
+    with raises(InvalidInput, argument="gain"):
         Convex(lambda p: p).no_report(Prior([0.5, 0.5]))
     Convex(lambda p: (p**2).sum(axis=1)).require_fits(Prior.uniform(3))
 
@@ -558,10 +557,10 @@ def test_the_order_in_which_a_prior_is_written_changes_no_error(query) -> None:
 @pytest.mark.parametrize("unbiased", [False, True])
 @pytest.mark.parametrize("size", [1e160, 1e-160, 10**400, math.inf, math.nan])
 def test_numbers_whose_squares_do_not_fit_into_floats_are_refused(size, unbiased):
-    with pytest.raises(InvalidInput, match=r"^values"):
+    with pytest.raises(InvalidInput):
         Sum([0, size], unbiased=unbiased)
     if isinstance(size, float):
-        with pytest.raises(InvalidInput, match=r"^matrix: .* between 1e-50 and 1e50 in size|finite numbers"):
+        with pytest.raises(InvalidInput):
             Linear([[size, 0.0], [size, size]], unbiased=unbiased)
     assert Linear([[1e-160, 1.0]], unbiased=unbiased).matrix.rows is not None  # only the largest matters
     assert Linear([[0.0, 0.0]], unbiased=unbiased).no_report(Prior([0.5, 0.5])) == 0

@@ -32,6 +32,7 @@ from priorveil.designs import METHODS
 from priorveil.information import gain_share
 from priorveil.plans.document import DESIGN_METHODS
 from priorveil.studies.compare import best_ldp
+from refusals import raises
 from terminal import refused, run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes and devices among files there")
@@ -452,7 +453,7 @@ def test_a_file_of_another_kind_is_no_plan(files: Path) -> None:
     advice = "this is not a plan: give the file that `priorveil design -o` wrote"
     for name in ("people.csv", "renamed.json", "bytes.json", "prior.json", "campaign.json"):
         assert f"{name}: {advice}" in refused("inspect", name)
-        with pytest.raises(pv.errors.PlanError, match=r"^this is not a plan"):
+        with raises(pv.errors.PlanError, field="file"):
             pv.Plan.load(files / name)
 
 

@@ -13,6 +13,7 @@ from priorveil import Distribution, Histogram, Prior, Sum, design
 from priorveil.collect.campaign import Campaign, ask, read_time, stamp
 from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
+from refusals import raises
 
 
 def changed(campaign: Campaign, **fields: object) -> str:
@@ -98,19 +99,17 @@ def test_newer_versions_and_nonsense_are_refused(campaign: Campaign) -> None:
 
 def test_cohorts_are_told_apart_by_their_plans(campaign: Campaign) -> None:
     plan = campaign.plan_for(None)
-    with pytest.raises(InvalidInput, match="have the same plan"):
+    with raises(InvalidInput, argument="cohorts"):
         Campaign("Work?", {"a": plan, "b": plan})
     other = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8})).plan_for(None)
-    with pytest.raises(InvalidInput, match="same labels"):
+    with raises(InvalidInput, argument="cohorts"):
         Campaign("Work?", {"a": plan, "b": other})
     total = design(PRIOR, 1.0, Sum(range(len(PRIOR))))
-    with pytest.raises(InvalidInput, match="the statistic 'sum' of cohort 'b' is missing in cohort 'a'"):
+    with raises(InvalidInput, argument="cohorts"):
         Campaign("Work?", {"a": plan, "b": total})
-    with pytest.raises(
-        InvalidInput, match="the statistic 'sum' has other weights in cohort 'b' than in cohort 'a'"
-    ):
+    with raises(InvalidInput, argument="cohorts"):
         Campaign("Work?", {"a": total, "b": design(PRIOR, 1.0, Sum(range(1, len(PRIOR) + 1)))})
-    with pytest.raises(InvalidInput, match="cohort"):
+    with raises(InvalidInput, argument="cohort"):
         campaign.plan_for("nobody")
 
 

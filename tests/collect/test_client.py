@@ -33,6 +33,7 @@ from priorveil.collect.client import (
 )
 from priorveil.collect.wire import Report
 from priorveil.errors import BudgetExceeded, InvalidInput, OutsideDomain, PlanError
+from refusals import raises
 
 HEADER = {"authorization": "Bearer a-secret-of-the-tests"}
 NO_WAIT = RetryPolicy(attempts=4, sleep=lambda seconds: None)
@@ -179,7 +180,7 @@ def test_cohorts_and_every_mechanism(server: Server, cohorts: Campaign) -> None:
         with Client(url, state=Memory()) as client:
             client.answer("Private", cohort=name)
     assert counted(url) == dict.fromkeys(cohorts.cohorts, 1)
-    with Client(url) as client, pytest.raises(InvalidInput, match="cohort"):
+    with Client(url) as client, raises(InvalidInput, argument="cohort"):
         client.answer("Private", cohort="nobody")
 
 
@@ -191,7 +192,7 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
 
     with (
         Client(f"http://x/v1/campaigns/{'0' * 64}", serving(honest)) as client,
-        pytest.raises(InvalidInput, match="another"),
+        raises(InvalidInput, argument="campaign_url"),
     ):
         client.answer("Private")
     tampered = json.loads(json.dumps(honest))
@@ -201,7 +202,7 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
         client.answer("Private")
     with (
         Client(f"http://127.0.0.1:{server.port}/v1/campaigns/{'0' * 64}") as client,
-        pytest.raises(ReportRefused, match="404"),
+        pytest.raises(ReportRefused),
     ):
         client.answer("Private")
     with Client(f"http://x/{campaign.id}", serving(honest)) as client, pytest.raises(OutsideDomain):
@@ -210,7 +211,7 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
 
 def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     past = ask("Past?", PRIOR, closes=datetime.now(UTC) - timedelta(days=1))
-    with Client(put_up(server, past), state=tmp_path) as client, pytest.raises(ReportRefused, match="closed"):
+    with Client(put_up(server, past), state=tmp_path) as client, pytest.raises(ReportRefused):
         client.answer("Private")
     assert list(tmp_path.glob("*.json")) == []
     early = ask("Closed early?", PRIOR)
@@ -218,7 +219,7 @@ def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     httpx.post(f"{url}/close", headers=HEADER, verify=False, timeout=PATIENCE)
     with Client(url, state=tmp_path) as client:
         for _ in range(2):
-            with pytest.raises(ReportRefused, match="closed"):
+            with pytest.raises(ReportRefused):
                 client.answer("Private")
 
 
@@ -229,7 +230,7 @@ def test_the_limit_holds_over_all_campaigns_about_the_same_values(server: Server
     urls = [put_up(server, campaign) for campaign in (first, second, other, turned)]
     with (
         Client(urls[0], state=tmp_path, limit=0.5) as client,
-        pytest.raises(BudgetExceeded, match=r"needs a limit of 1$"),
+        pytest.raises(BudgetExceeded),
     ):
         client.answer("Private")
     with Client(urls[0], state=tmp_path, limit=1.5) as client:
@@ -246,7 +247,7 @@ def test_the_limit_holds_over_all_campaigns_about_the_same_values(server: Server
 
 def test_a_broken_memory_is_said(tmp_path: Path) -> None:
     (tmp_path / f"{'0' * 64}.json").write_text("{")
-    with pytest.raises(InvalidInput, match="not a stored answer"):
+    with raises(InvalidInput, argument="state"):
         Client(f"http://x/{'0' * 64}", state=tmp_path)
 
 
@@ -291,7 +292,7 @@ def test_what_was_not_sent_is_said_and_where_it_is(server: Server, tmp_path: Pat
         client.answer("Private")
     with (
         Client(url, Lossy(*["before"] * 4), state=Memory(), retry=NO_WAIT) as client,
-        pytest.raises(NotSent, match="until this process ends"),
+        pytest.raises(NotSent),
     ):
         client.answer("Private")
 
@@ -323,7 +324,7 @@ def test_a_stranger_that_answers_is_not_the_curator(server: Server, answer: str)
 
     url = put_up(server, ask(f"Hotel {answer.strip()[:99]}?", PRIOR))
     with Client(url, Hotel(), retry=NO_WAIT) as client:
-        with pytest.raises(NotSent, match="did not come from a curator"):
+        with pytest.raises(NotSent):
             client.answer("Private")
         assert client.flush() == 1
     with Client(url) as later:
@@ -349,7 +350,7 @@ class Early(Lossy):
 def test_a_curator_whose_clock_is_behind_is_answered_later(server: Server) -> None:
     url = put_up(server, ask("Early?", PRIOR))
     with Client(url, Early(2), retry=NO_WAIT) as client:
-        with pytest.raises(ReportRefused, match="not yet open"):
+        with pytest.raises(ReportRefused):
             client.answer("Private")
         assert client.flush() == 1
         assert client.answer("Private") == client.answer("Private")
@@ -359,7 +360,7 @@ def test_a_curator_whose_clock_is_behind_is_answered_later(server: Server) -> No
 def test_a_refusal_that_may_pass_is_tried_again(server: Server) -> None:
     url = put_up(server, ask("Forbidden?", PRIOR))
     with Client(url, Lossy(403, 403), retry=NO_WAIT) as client:
-        with pytest.raises(ReportRefused, match="403"):
+        with pytest.raises(ReportRefused):
             client.answer("Private")
         assert client.flush() == 1
         assert client.flush() == 0
@@ -379,25 +380,25 @@ def test_a_refusal_that_may_pass_is_tried_again(server: Server) -> None:
     ],
 )
 def test_an_address_that_cannot_be_one_is_said_at_once(url: Any) -> None:
-    with pytest.raises(InvalidInput, match="campaign_url"):
+    with raises(InvalidInput, argument="campaign_url"):
         Client(url)
 
 
 def test_wrong_settings_are_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="limit = -1"):
+    with raises(InvalidInput, argument="limit"):
         Client(f"http://x/{'0' * 64}", limit=-1)
     (tmp_path / "file").write_text("")
     for state in ("file", "file/in"):
-        with pytest.raises(InvalidInput, match=r"state.*give a folder; this is a file"):
+        with raises(InvalidInput, argument="state"):
             Client(f"http://x/{'0' * 64}", state=tmp_path / state)
     for state in ("x" * 300, "\0", "/proc/x"):
-        with pytest.raises(InvalidInput, match=r"state.*cannot be created \("):
+        with raises(InvalidInput, argument="state"):
             Client(f"http://x/{'0' * 64}", state=tmp_path / state)
 
 
 def test_the_page_for_people_is_no_campaign(server: Server) -> None:
     url = put_up(server, ask("Page?", PRIOR)).replace("/v1/campaigns/", "/answer/")
-    with Client(url) as client, pytest.raises(ReportRefused, match="no campaign at this address"):
+    with Client(url) as client, pytest.raises(ReportRefused):
         client.answer("Private")
 
 
@@ -435,12 +436,12 @@ def test_a_curator_that_moved_is_reached_at_its_new_address(server: Server, tmp_
     old = f"http://old.invalid/v1/campaigns/{campaign.id}"
     with (
         Client(old, httpx.MockTransport(gone), state=tmp_path, retry=NO_WAIT) as client,
-        pytest.raises(NotSent, match=r"old\.invalid"),
+        pytest.raises(NotSent),
     ):
         client.answer("Private")
     with (
         Client(new, Lossy(*["before"] * 8), state=tmp_path, retry=NO_WAIT) as client,
-        pytest.raises(NotSent, match=r"127\.0\.0\.1"),
+        pytest.raises(NotSent),
     ):
         client.answer("Private")
     [kept] = Memory(tmp_path)

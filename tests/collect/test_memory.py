@@ -12,6 +12,7 @@ import pytest
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.client import Client, Memory, NotSent, NotStored, RetryPolicy
 from priorveil.errors import InvalidInput
+from refusals import raises
 
 NO_WAIT = RetryPolicy(attempts=1)
 
@@ -58,7 +59,7 @@ def test_a_file_that_says_something_else_is_no_answer(
     path = remembered(campaign, tmp_path)
     assert len(list(Memory(tmp_path))) == 1
     path.write_text(json.dumps(json.loads(path.read_text()) | field))
-    with pytest.raises(InvalidInput, match="not a stored answer"):
+    with raises(InvalidInput, argument="state"):
         Memory(tmp_path)
 
 
@@ -66,18 +67,18 @@ def test_a_file_that_cannot_be_one_is_no_answer(campaign: Campaign, tmp_path: Pa
     path = remembered(campaign, tmp_path)
     for text in (b"", b"null", b"[1]", b"[" * 100_000, b"\xff\xfe{}", b'{"plan": ' * 900 + b"1" + b"}" * 900):
         path.write_bytes(text)
-        with pytest.raises(InvalidInput, match="not a stored answer"):
+        with raises(InvalidInput, argument="state"):
             Memory(tmp_path)
     path.unlink()
     path.mkdir()
-    with pytest.raises(InvalidInput, match=r"cannot be read \("):
+    with raises(InvalidInput, argument="state"):
         Memory(tmp_path)
 
 
 def test_a_folder_that_went_away_is_said(campaign: Campaign, tmp_path: Path) -> None:
     memory = Memory(tmp_path / "state")
     (tmp_path / "state").rmdir()
-    with pytest.raises(InvalidInput, match=r"state.*cannot be read \("):
+    with raises(InvalidInput, argument="state"):
         list(memory)
     served = httpx.MockTransport(lambda request: httpx.Response(200, json=json.loads(campaign.to_json())))
     with Client(f"http://x/{campaign.id}", served, memory) as client, pytest.raises(NotStored):

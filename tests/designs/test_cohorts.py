@@ -20,6 +20,7 @@ from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.wording import CHANGES_BY_ROW
 from references import likelihood as likelihood_of
+from refusals import raises
 from strategies import generators, levels, sizes
 
 VALUES = (3.0, -1.0, 0.5, 7.0, 2.0, 2.5)
@@ -266,9 +267,9 @@ def test_estimates_of_different_labels_or_statistics_do_not_combine() -> None:
     one = pv.design([0.3, 0.7], 1.0, pv.Histogram())
     other = pv.design([0.3, 0.3, 0.4], 1.0, pv.Histogram())
     counts = one.estimate(one.tally([0, 1]))
-    with pytest.raises(InvalidInput, match="different labels"):
+    with raises(InvalidInput, argument="estimates"):
         combine_estimates([counts, other.estimate(other.tally([0]))])
-    with pytest.raises(InvalidInput, match="some are histograms"):
+    with raises(InvalidInput, argument="estimates"):
         combine_estimates([counts, replace(counts, histogram=False)])
 
 
@@ -305,7 +306,7 @@ def test_a_row_that_breaks_its_budget_makes_no_plan() -> None:
     made = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], 1.0)
     object.__setattr__(made, "lower", np.array([1.0, 0.99]))
     assert made.plan(0).certificate.lip <= 1
-    with pytest.raises(CertificateError, match="row 1"):
+    with pytest.raises(CertificateError):
         made.plan(1)
 
 
@@ -332,6 +333,6 @@ def test_cohorts_are_read_by_every_method(query: pv.Linear) -> None:
             )
         else:
             assert (np.abs(found.values - weights @ one_hot) < 4 * found.std_error).all()
-    with pytest.raises(InvalidInput, match="method"):
+    with raises(InvalidInput, argument="method"):
         crowd.estimate(reports, rows, method="exact")  # type: ignore[arg-type]
     assert crowd.estimate([], [], method="unbiased").values.tolist() == [0.0] * len(usual.values)

@@ -9,6 +9,7 @@ import priorveil as pv
 from priorveil.designs import design_mean
 from priorveil.errors import InvalidInput, InvalidPrior
 from priorveil.priors.number_domains import Grid
+from refusals import raises
 
 RNG = np.random.default_rng(6)
 
@@ -37,7 +38,7 @@ def test_a_sample_with_gaps_gets_a_grid_without_empty_points() -> None:
     assert tuple(plan.labels) == (0.0, 1.0, 5.0, 8.0)  # no number is rounded
     far = design_mean(0, 1_000, 4.0, sample=np.arange(100.0)).labels
     assert far[-1] == 1_000 and len(far) > 3  # the upper end stays, though no number is near it
-    with pytest.raises(InvalidPrior, match="no mass at 0: "):
+    with raises(InvalidPrior, argument="probabilities"):
         design_mean(0, 8, 1.0, sample=[8.0, 8.0], unbiased=False)
 
 
@@ -48,13 +49,13 @@ def test_what_is_no_density_and_no_sample_is_refused() -> None:
         {"density": [0.5]},
         {"density": 3, "sample": [1.0]},
     ):
-        with pytest.raises(InvalidInput, match=r"^density: give a function of a number, or a sample"):
+        with raises(InvalidInput, argument="density"):
             design_mean(0, 8, 1.0, **rules)
-    with pytest.raises(InvalidPrior, match=r"^density = -1.0: the density at"):
+    with raises(InvalidPrior, argument="density"):
         design_mean(0, 8, 1.0, lambda x: -1.0)
-    with pytest.raises(InvalidInput, match=r"^sample: .*give a list of numbers only"):
+    with raises(InvalidInput, argument="sample"):
         design_mean(0, 8, 1.0, sample=["a"])
-    with pytest.raises(InvalidInput, match=r"^points = .*increasing"):
+    with raises(InvalidInput, argument="points"):
         design_mean(8, 0, 1.0, lambda x: 1.0)
 
 

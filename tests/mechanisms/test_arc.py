@@ -31,6 +31,7 @@ from priorveil.reading.counting_kernels import LIMB
 from priorveil.reading.moments import Moments
 from priorveil.reading.readers import reader_of
 from references import circle_lifts, circumference, likelihood, own_lifts, posterior_sums_under
+from refusals import raises
 
 WEIGHTS = st.lists(st.integers(1, 40), min_size=2, max_size=8)
 TENTHS = st.tuples(st.integers(1, 9), st.integers(11, 60))
@@ -266,7 +267,7 @@ def test_weights_that_are_no_integers_are_refused():
 
 
 def test_too_many_inputs_for_the_line():
-    with pytest.raises(InvalidInput, match="lengths"):
+    with raises(InvalidInput, argument="lengths"):
         fit_line([1] * 17, np.arange(17), 0, *bounds_at(1.0), bits=4)
 
 

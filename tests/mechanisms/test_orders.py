@@ -25,6 +25,7 @@ from priorveil.reading.order_information import OrdersInformation, information_o
 from priorveil.reading.prior_check import score_check
 from priorveil.reading.readers import reader_of
 from references import count_cells, likelihood
+from refusals import raises
 
 
 @cache
@@ -196,7 +197,7 @@ def test_tallies_whose_sums_might_not_fit_are_refused() -> None:
     m, P = pool(), pv.Prior.zipf(40).probabilities
     tally = reader_of(m).count([0])
     tally[0] = 2**31
-    with pytest.raises(TooLarge, match="64 bits"):
+    with pytest.raises(TooLarge):
         reader_of(m).answer("unbiased", tally, P, None, True)
 
 
@@ -204,7 +205,7 @@ def test_foreign_reports_are_refused() -> None:
     m = pool(12, 2.5)
     outside = [-1, m.line.outputs, m.count * m.line.places]
     assert m.accepts(np.array([0, *outside])).tolist() == [True, False, False, False]
-    with pytest.raises(PriorveilError, match=r"reports\[1\]"):
+    with raises(PriorveilError, argument="reports[1]"):
         reader_of(m).count([0, outside[1]])
 
 
@@ -442,7 +443,7 @@ def test_posteriors_are_those_of_the_arcs_together() -> None:
     total = reader_of(m).answer("mmse", reader_of(m).count(reports), P, a[None], False)
     assert total.mean == pytest.approx(posterior.sum(axis=0) @ a)
     assert total.variance == pytest.approx((posterior @ a**2 - (posterior @ a) ** 2).sum(), rel=0.05)
-    with pytest.raises(TooLarge, match=r"own prior.*unbiased"):
+    with raises(TooLarge, hint="prior"):
         reader_of(m).answer("mmse", reader_of(m).count(reports), np.full(12, 1 / 12), None, False)
 
 

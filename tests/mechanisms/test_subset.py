@@ -23,6 +23,7 @@ from priorveil.reading.bit_forms import scored_form, subset_information
 from priorveil.reading.linear_answers import channel_answer
 from priorveil.reading.readers import reader_of
 from references import subset_selection_matrix
+from refusals import raises
 
 SIZES = [(2, 1), (3, 1), (3, 2), (4, 2), (5, 3), (6, 5)]
 LDP = pv.LDP()
@@ -168,14 +169,14 @@ def test_foreign_reports_and_wrong_parameters_are_refused() -> None:
     good, beyond = [0b111, 0], [0b11, 1 << 20]
     reports = np.array([good, [0b11, 0], [0b1111, 0], beyond], dtype=np.uint64)
     assert subset.accepts(reports).tolist() == [True, False, False, False]
-    with pytest.raises(ForeignReport, match="exactly 3 of the first 70 bits"):
+    with raises(ForeignReport, argument="reports[1]"):
         reader_of(subset).count(reports)
     for size, keep in ((0, TOTAL // 2), (3, TOTAL // 2), (1, 0), (1, TOTAL), (2, TOTAL // 2)):
         with pytest.raises(InvalidInput):
             Subset(np.array([1, 1, 1]), size, keep)
-    with pytest.raises(TooLarge, match="more than 5,000 different reports"):
+    with pytest.raises(TooLarge):
         _ = subset.matrix
-    with pytest.raises(Infeasible, match="finite set of priors"):
+    with pytest.raises(Infeasible):
         subset.lifts(pv.PriorSet.ball(pv.Prior.uniform(70), 0.01), None, LDP)
     again = Subset.read(subset.parameters())
     assert again.parameters() == subset.parameters()
@@ -252,7 +253,7 @@ def test_large_domains_are_sampled_read_and_saved() -> None:
     assert estimate.method == "unbiased" and estimate.values.sum() == pytest.approx(2000)
     off = estimate.values - 2000 * prior.probabilities
     assert float((off**2).sum()) / 2000 == pytest.approx(plan.expected_mse, rel=0.1)
-    with pytest.raises(Infeasible, match="does not know its error"):
+    with pytest.raises(Infeasible):
         pv.design(pv.Prior.zipf(40), 2.0, pv.Convex(lambda p: p.max(axis=1)), notion=LDP, method="subset")
 
 

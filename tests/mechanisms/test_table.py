@@ -22,6 +22,7 @@ from priorveil.mechanisms.randomness import (
 from priorveil.mechanisms.table import Table
 from priorveil.reading import counting_kernels
 from priorveil.reading.readers import reader_of
+from refusals import raises
 
 
 def random_table(rng: np.random.Generator, size: int, outputs: int) -> Table:
@@ -165,7 +166,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(InvalidInput):
         table.sample([0.5], SystemSource())
     for foreign in (table.outputs, -1, 1 << 62):
-        with pytest.raises(ForeignReport, match=r"reports\[1\]"):
+        with raises(ForeignReport, argument="reports[1]"):
             reader_of(table).count([0, foreign, 0])
     with pytest.raises(InvalidChannel):
         Table(np.array([[TOTAL // 2, TOTAL // 2 - 1]]))

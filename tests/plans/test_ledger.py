@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput
 from priorveil.plans.ledger import JointLeakage, Ledger
+from refusals import raises
 
 TOGETHER = [pv.Histogram(), pv.Guess(), pv.Distribution()]
 
@@ -115,7 +116,7 @@ def test_repeating_an_answer_is_free() -> None:
 
 def test_only_a_report_that_was_made_can_be_replayed() -> None:
     prior = pv.Prior([0.5, 0.3, 0.2])
-    with pytest.raises(InvalidInput, match="no report of this plan"):
+    with raises(InvalidInput, argument="replay"):
         Ledger(prior).spend(plan_of(prior, 0.5), replay=True)
 
 
@@ -149,7 +150,7 @@ def test_nothing_is_spent_beyond_the_limit() -> None:
     ledger = Ledger(prior, limit=0.8)
     ledger.spend(plan_of(prior, 0.5))
     before, spent = ledger.level, ledger.spent
-    with pytest.raises(BudgetExceeded, match=r"limit is 0\.8"):
+    with pytest.raises(BudgetExceeded):
         ledger.spend(plan_of(prior, 0.6))
     assert ledger.level == before
     assert ledger.spent == spent
@@ -216,7 +217,7 @@ def test_a_latent_secret_is_refused_where_it_cannot_be_measured() -> None:
     prior = pv.Prior.uniform(12)
     secret = pv.Secret(np.kron(np.eye(2), np.full(6, 1 / 6)))
     ledger = Ledger(prior, secret)
-    with pytest.raises(Infeasible, match="latent"):
+    with pytest.raises(Infeasible):
         ledger.spend(plan_of(prior, 1.0, method="arc"))
     assert ledger.spent == ()
 
@@ -231,7 +232,7 @@ def test_sets_of_priors() -> None:
 
 
 def test_other_values_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="plan"):
+    with raises(InvalidInput, argument="plan"):
         Ledger(pv.Prior({"a": 0.5, "b": 0.5})).spend(plan_of(pv.Prior([0.5, 0.5]), 1.0))
 
 
@@ -259,7 +260,7 @@ def test_a_plan_that_tells_the_value_is_refused_however_large_it_is(monkeypatch:
     assert math.isinf(plan.certificate.ldp)
     ledger = Ledger(prior, limit=1.0)
     assert ledger.would(plan).lip == math.inf
-    with pytest.raises(BudgetExceeded, match="no limit is enough"):
+    with pytest.raises(BudgetExceeded):
         ledger.spend(plan)
     assert not ledger.spent
 
@@ -279,7 +280,7 @@ def test_the_order_of_the_values_changes_nothing() -> None:
     assert one.would(plan).lip == pytest.approx(one.would(other).lip, rel=1e-6) and one.would(plan).lip > 1
     with pytest.raises(BudgetExceeded):
         one.spend(other)
-    with pytest.raises(InvalidInput, match="about other values"):
+    with raises(InvalidInput, argument="plan"):
         one.spend(plan_of(pv.Prior({"a": 0.5, "b": 0.3, "x": 0.2}), 0.7))
 
 

@@ -26,6 +26,7 @@ from priorveil.plans import schema
 from priorveil.queries import QUERIES
 from priorveil.reading.readers import reader_of
 from priorveil.reading.tally import Tally
+from refusals import raises
 from sample_plans import PAIRS, pair_plan
 
 THREE = pv.Prior({"no": 0.5, "a little": 0.3, "ja, natürlich": 0.2})
@@ -121,7 +122,7 @@ def test_a_new_query_needs_one_line_and_no_change_of_the_schema(monkeypatch: pyt
     plan = pv.design([0.5, 0.3, 0.2], 1.0, Extremes(3))
     text = plan.to_json()
     jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
-    with pytest.raises(PlanError, match="query"):
+    with raises(PlanError, field="query"):
         pv.Plan.from_json(text)
     monkeypatch.setitem(QUERIES, "Extremes", Extremes)
     again = pv.Plan.from_json(text)
@@ -363,7 +364,7 @@ def test_fields_that_nobody_knows_are_refused(plans: dict[str, pv.Plan]) -> None
 
 @pytest.mark.parametrize("version", [2, "1", None, 0])
 def test_unknown_versions(version: object, plans: dict[str, pv.Plan]) -> None:
-    with pytest.raises(UnknownVersion, match="version"):
+    with raises(UnknownVersion, field="version"):
         pv.Plan.from_json(edited(plans["closed"], assign("version", value=version), sign=True))
 
 
@@ -375,7 +376,7 @@ def test_what_is_no_plan(text: str) -> None:
 
 def test_a_plan_for_code_cannot_be_saved(tmp_path: Path) -> None:
     plan = pv.design(THREE, 1.0, pv.Convex(lambda p: (p**2).sum(axis=1)))
-    with pytest.raises(InvalidInput, match="code"):
+    with raises(InvalidInput, argument="query"):
         plan.save(tmp_path / "plan.json")
     assert list(tmp_path.iterdir()) == []
     assert ("id", "(cannot be saved)") in plan.summary()
@@ -474,7 +475,7 @@ def test_a_plan_for_a_gain_runs_but_cannot_be_saved() -> None:
     plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Convex(lambda p: (p**3).sum(axis=1)))
     tally = plan.tally(plan.privatize([0, 1, 2, 2]))
     assert plan.estimate(tally).reports == 4
-    with pytest.raises(InvalidInput, match="cannot be saved"):
+    with raises(InvalidInput, argument="query"):
         plan.to_json()
 
 

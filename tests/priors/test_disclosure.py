@@ -16,15 +16,16 @@ from scipy.stats import chisquare
 from priorveil import Prior, Secret
 from priorveil.errors import InvalidInput
 from priorveil.priors.disclosure import noisy_counts, round_weights
+from refusals import raises
 
 PEOPLE = ["a"] * 1237 + ["b"] * 411 + ["c"]
 
 
 def test_a_prior_of_a_single_value_is_refused():
     people = ["Private"] * 25 + ["Government"] * 8 + ["No pay"] * 6
-    with pytest.raises(InvalidInput, match="only one is left after rare values were merged"):
+    with raises(InvalidInput, argument="values"):
         Prior.from_values(people, merge_rare="Private")
-    with pytest.raises(InvalidInput, match="all people have the same one") as refused:
+    with raises(InvalidInput, argument="values") as refused:
         Prior.from_values(["Private"] * 40)
     assert "Private" not in str(refused.value)
     assert Prior.from_values(people, merge_rare="other").labels == ("Private", "other")
@@ -52,7 +53,7 @@ def test_one_more_person_seldom_changes_the_prior():
 
 def test_many_values_are_refused_unless_they_are_public():
     amounts = [amount for amount in range(101) for _ in range(10)]
-    with pytest.raises(InvalidInput, match=r"101 distinct values.*domain=.*public=True"):
+    with raises(InvalidInput, argument="values", hint="public=True"):
         Prior.from_values(amounts)
     assert len(Prior.from_values(amounts, public=True)) == 101
     assert len(Prior.from_values(amounts, domain=range(101))) == 101
@@ -60,11 +61,11 @@ def test_many_values_are_refused_unless_they_are_public():
 
 
 def test_rare_values_are_merged_or_confirmed():
-    with pytest.raises(InvalidInput, match=r"1 of 3 values has fewer than 10 people.*merge_rare.*allow_rare"):
+    with raises(InvalidInput, argument="values"):
         Prior.from_values(PEOPLE)
-    with pytest.raises(InvalidInput, match="1 of 3 values has fewer"):
+    with raises(InvalidInput, argument="values"):
         Prior.from_values(PEOPLE, domain=["a", "b", "c"])  # a list makes the names public, not the people
-    with pytest.raises(InvalidInput, match=r"all rare values together have fewer.*into a frequent one"):
+    with raises(InvalidInput, argument="values"):
         Prior.from_values(PEOPLE, merge_rare="rest")
     assert Prior.from_values(PEOPLE, merge_rare="b").labels == ("a", "b")
     merged = Prior.from_values([*PEOPLE, *["d"] * 9], merge_rare="rest")
@@ -74,32 +75,29 @@ def test_rare_values_are_merged_or_confirmed():
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    "call",
     [
-        (
-            lambda: Prior.from_values([3, 98765.25]),
-            r"^values\[1\]: type float; a value is a string or a whole",
-        ),
-        (lambda: Prior.from_values(np.array([98765.25])), r"^values\[0\]: type float; a value is a string"),
-        (lambda: Prior.from_values(["x", None]), r"^values\[1\]: type NoneType.*leave missing values out"),
-        (lambda: Prior.from_values(["x", "98765"], domain=["x"]), r"^values\[1\]: not in the domain"),
-        (lambda: Prior.from_values(["98765", "x"]), "fewer than 10 people"),
-        (lambda: Prior.from_values(map(str, range(98765, 98999))), "234 distinct values"),
-        (lambda: Prior.from_values("98765"), "^values: type str; give a column"),
-        (lambda: Prior.from_values(98765), "^values: type int; give a column"),
-        (lambda: Prior.from_values({"98765": 20}), "^values: type dict; give a column"),
-        (lambda: Secret.from_columns([98765.25], ["a"]), r"^secrets\[0\]: type float"),
-        (lambda: Secret.from_columns(["a"], ["98765"]), "1 of 1 secret-value pair has fewer"),
+        lambda: Prior.from_values([3, 98765.25]),
+        lambda: Prior.from_values(np.array([98765.25])),
+        lambda: Prior.from_values(["x", None]),
+        lambda: Prior.from_values(["x", "98765"], domain=["x"]),
+        lambda: Prior.from_values(["98765", "x"]),
+        lambda: Prior.from_values(map(str, range(98765, 98999))),
+        lambda: Prior.from_values("98765"),
+        lambda: Prior.from_values(98765),
+        lambda: Prior.from_values({"98765": 20}),
+        lambda: Secret.from_columns([98765.25], ["a"]),
+        lambda: Secret.from_columns(["a"], ["98765"]),
     ],
 )
-def test_errors_name_the_row_and_never_show_a_value(call, says):
-    with pytest.raises(InvalidInput, match=says) as caught:
+def test_errors_name_the_row_and_never_show_a_value(call):
+    with pytest.raises(InvalidInput) as caught:
         call()
     assert "98765" not in str(caught.value)
 
 
 def test_a_domain_lists_every_label_once():
-    with pytest.raises(InvalidInput, match="once only"):
+    with raises(InvalidInput, argument="labels"):
         Prior.from_values(["a"] * 10, domain=["a", "a"])
 
 
@@ -116,12 +114,12 @@ def test_a_column_of_a_table_follows_the_same_rule(kind):
         == Prior.from_table(table, ["home"])
         == Prior.from_values(columns["home"])
     )
-    with pytest.raises(InvalidInput, match="40 of 40 values have fewer than 10 people"):
+    with raises(InvalidInput, argument="values"):
         Prior.from_table(table, "spend")
     assert len(Prior.from_table(table, "spend", public=True)) == 40
-    with pytest.raises(InvalidInput, match="columns = 'age': the table has home, spend"):
+    with raises(InvalidInput, argument="columns"):
         Prior.from_table(table, "age")
-    with pytest.raises(InvalidInput, match="40 of 80 cells"):
+    with raises(InvalidInput, argument="probabilities"):
         Prior.from_table(table, ["home", "spend"])
 
 
@@ -145,7 +143,7 @@ def test_several_columns_of_a_table_follow_the_same_rules():
             Prior.from_table(columns, ["home", "car"], **rules)
     left = Prior.from_table(columns, ["home", "car"], impossible="leave out", merge_rare=("own", "yes"))
     assert left.labels == (("own", "yes"), ("rent", "no"), ("rent", "yes"))
-    with pytest.raises(InvalidInput, match="names"):
+    with raises(InvalidInput, argument="names"):
         Prior.from_table(columns, ["home", "car"], smoothing=1, merge_rare="other")
 
 
@@ -161,9 +159,9 @@ def test_the_advice_for_cells_of_nobody_works_at_once_and_shows_no_cell():
 
 def test_many_cells_and_noise_on_cells_need_public_values():
     columns = {"a": [i % 11 for i in range(2000)], "b": [i % 10 for i in range(2000)]}
-    with pytest.raises(InvalidInput, match="110 distinct values"):
+    with raises(InvalidInput, argument="values"):
         Prior.from_table(columns, ["a", "b"])
-    with pytest.raises(InvalidInput, match="prior_epsilon"):
+    with raises(InvalidInput, argument="prior_epsilon"):
         Prior.from_table(columns, ["a", "b"], prior_epsilon=1.0)
     assert len(Prior.from_table(columns, ["a", "b"], prior_epsilon=1.0, public=True)) == 110
 
@@ -173,10 +171,10 @@ def test_many_cells_and_noise_on_cells_need_public_values():
 
 def test_noise_needs_public_values_and_a_level():
     people = ["a"] * 50 + ["b"] * 50
-    with pytest.raises(InvalidInput, match=r"prior_epsilon = 1.0: .*must be public.*domain=.*public=True"):
+    with raises(InvalidInput, argument="prior_epsilon", hint="public=True"):
         Prior.from_values(people, prior_epsilon=1.0)
     for wrong in (0, -1.0, math.inf, math.nan, "1"):
-        with pytest.raises(InvalidInput, match=r"prior_epsilon = .*positive number"):
+        with raises(InvalidInput, argument="prior_epsilon"):
             Prior.from_values(people, public=True, prior_epsilon=wrong)
 
 
@@ -221,7 +219,7 @@ def test_the_rows_of_a_secret_are_rounded_too():
     assert secret.rows.tolist() == [[0.67, 0.33], [0.37, 0.63]]
     prior = Prior.from_values(values)
     secret.require_fits(secret.nearest(prior))
-    with pytest.raises(InvalidInput, match="1 of 4 secret-value pairs has fewer than 10 people"):
+    with raises(InvalidInput, argument="values"):
         Secret.from_columns([*secrets, "high"], [*values[:-23], *["a"] * 15, *["b"] * 9])
-    with pytest.raises(InvalidInput, match="101 distinct values"):
+    with raises(InvalidInput, argument="values"):
         Secret.from_columns(list(range(101)) * 10, ["a"] * 1010)

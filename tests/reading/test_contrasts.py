@@ -25,6 +25,7 @@ from priorveil.reading.statistics import quantile_of, ratio_of
 from priorveil.reading.tally import Tally
 from priorveil.reading.tally_reading import Reading
 from priorveil.tables import privatize_table
+from refusals import raises
 from sample_plans import LABELS, PAIRS, PRIOR, TRUTH, VALUES, pair_plan
 from strategies import generators
 
@@ -110,9 +111,9 @@ def test_weights_are_numbers_labels_or_a_mapping() -> None:
     ):
         with pytest.raises(InvalidInput, match=f"^weights = .*: {advice}"):
             estimate.contrast(wrong)
-    with pytest.raises(InvalidInput, match=r"^top = "):
+    with raises(InvalidInput, argument="top"):
         estimate.ratio(["f"], ["a"])
-    with pytest.raises(InvalidInput, match="a label is"):
+    with raises(InvalidInput, argument="labels"):
         estimate.contrast([["a"], ["b"]])
     assert estimate.contrast(np.array(LABELS) < "c").value == estimate.contrast(["a", "b"]).value
 
@@ -151,7 +152,7 @@ def test_numbers_are_never_labels() -> None:
     assert found.mean({2: 0, 1: 1, 0: 2}) == found.mean([2, 1, 0])
     for wrong in ([1], [1, 2], [1, 2, 3, 4], ["a", "b", "c"], "abc", 3, {0: 1, 1: 2}, [1, 2, np.inf]):
         for ask in (found.mean, found.variance, lambda numbers: found.quantile(0.5, numbers)):
-            with pytest.raises(InvalidInput, match=r"^numbers = .*: give .*numbers, one for each"):
+            with raises(InvalidInput, argument="numbers"):
                 ask(wrong)
 
 
@@ -225,7 +226,7 @@ def test_cohorts_on_other_numbers_are_never_matched_by_position(make) -> None:
     both = combine_estimates(parts)
     assert both.proportions[0] == pytest.approx(sum(part.mean().value for part in parts) / 2)
     for ask in (both.mean, both.variance):
-        with pytest.raises(InvalidInput, match="different values: read each estimate separately"):
+        with raises(InvalidInput, argument="estimates"):
             ask()
 
 
@@ -267,7 +268,7 @@ def test_the_same_statistics_are_added_up_whatever_the_order_of_the_values() -> 
 
 def test_an_estimate_without_a_tally_has_no_contrasts() -> None:
     bare = Estimate(np.ones(2), np.ones(2), "mmse", "", 3, ("a", "b"))
-    with pytest.raises(InvalidInput, match="not read from the tally"):
+    with raises(InvalidInput, argument="estimate"):
         bare.contrast([1, -1])
     with_tally = estimate_of("table", "Histogram", "mmse")
     for name in ("covariance", "_domain"):
@@ -299,7 +300,7 @@ def test_margins_and_ratios_of_a_projected_estimate_read_its_counts() -> None:
         assert found.ratio(["old"], ["old", "young"]).value == pytest.approx(counts["old"] / both)
         assert found.margin("age").values == pytest.approx(found.values)
         assert found.contrast(["young"]).value == counts["young"]
-        with pytest.raises(InvalidInput, match=r"projected.*use the estimate of all values"):
+        with raises(InvalidInput, argument="estimate"):
             found.ratio([cells[0]], ["young"])
     young = [count for cell, count in zip(projected.labels, projected.values, strict=True) if "young" in cell]
     assert of_cells.values[of_cells.labels.index("young")] == pytest.approx(sum(young))
@@ -334,7 +335,7 @@ def test_large_domains_compute_what_is_asked_for() -> None:
     plan = pv.design(pv.Prior.zipf(2_001), 1.0, pv.Histogram(), method="unary")
     estimate = plan.estimate(plan.tally(plan.privatize(np.arange(2_001), np.random.default_rng(0))))
     assert estimate.contrast(np.eye(2_001)[7]).std_error == pytest.approx(estimate.std_error[7])
-    with pytest.raises(TooLarge, match="2,001 statistics"):
+    with pytest.raises(TooLarge):
         _ = estimate.covariance
 
 
@@ -381,9 +382,9 @@ def test_margins_are_sums_over_the_other_attributes(query: pv.Query) -> None:
     assert estimate.margin(("smokes", "age")).margin("age").values == pytest.approx(age.values)
     assert estimate.margin("smokes", "age").labels == estimate.margin(("smokes", "age")).labels
     for wrong in (("height",), (), ("age", "height"), ("age", "age"), (3,)):
-        with pytest.raises(InvalidInput, match="choose different ones"):
+        with raises(InvalidInput, argument="attributes"):
             estimate.margin(*wrong)
-    with pytest.raises(InvalidInput, match=r"Prior\.joint"):
+    with raises(InvalidInput, argument="attributes", hint="Prior.joint"):
         estimate_of("table", "Histogram", "mmse").margin("age", "smokes")
 
 
@@ -424,7 +425,7 @@ def test_fieller_ends_are_where_the_contrast_is_significant(bottom, top, s, t, r
 
 
 def test_a_ratio_with_a_zero_denominator_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="bottom"):
+    with raises(InvalidInput, argument="bottom"):
         ratio_of(np.array([[1.0, 0.0], [1.0, 0.1]]), np.eye(2))
 
 
@@ -444,9 +445,9 @@ def test_means_and_variances_are_those_of_the_shares() -> None:
         float(np.sqrt(slope @ estimate.covariance @ slope)) / 1500, rel=1e-5
     )
     assert estimate.mean().std_error == pytest.approx(estimate.contrast(a).std_error / 1500, rel=1e-5)
-    with pytest.raises(InvalidInput, match="not numbers"):
+    with raises(InvalidInput, argument="numbers"):
         estimate_of("table", "Histogram", "mmse").mean()
-    with pytest.raises(InvalidInput, match="median"):
+    with raises(InvalidInput, argument="q"):
         estimate.quantile(1.5)
 
 
@@ -466,7 +467,7 @@ def test_the_mean_of_a_sum_is_that_of_its_numbers(labels: tuple, unbiased: bool)
     named = replace(plan, query=pv.Linear([numbers], names=["income"], unbiased=unbiased))
     other = named.estimate(named.tally(reports))
     if labels == ("a", "b", "c"):
-        with pytest.raises(InvalidInput, match="not numbers"):
+        with raises(InvalidInput, argument="numbers"):
             other.mean()
     elif not unbiased:
         assert other.mean() == other.mean([0, 1, 2]) == asked.mean([0, 1, 2])
@@ -549,14 +550,12 @@ def test_cells_have_quantiles_and_grids_have_means() -> None:
     assert low <= np.median(numbers) <= high and {low, high} <= {0, 1, 2, 4, 8} and low < found.value < high
     estimate = on_grid.estimate(on_grid.tally(on_grid.privatize(numbers, rng)))
     for points in (None, [0, 1, 4]):
-        with pytest.raises(InvalidInput, match=r"rounded at random.*Prior\.cells"):
+        with raises(InvalidInput, argument="estimate"):
             estimate.quantile(0.5, points)
     assert any("after numbers were rounded at random" in note for note in estimate.notes)
     assert not any("rounded" in note for note in in_cells.estimate(in_cells.tally([0])).notes)
     for ask in (Estimate.mean, Estimate.variance):
-        with pytest.raises(
-            InvalidInput, match=r"are cells.*prior\.edges.*means, and for variances, use Prior\.grid"
-        ):
+        with raises(InvalidInput, argument="numbers", hint="Prior.grid"):
             ask(in_cells.estimate(in_cells.tally([0])))
     spread = estimate.variance()
     assert spread.rounding_bias == 9 / 4 and "rounding_bias=2.25" in repr(spread)
@@ -782,7 +781,7 @@ def test_counts_of_weights_below_zero_are_not_projected_and_those_of_nobody_are_
     tally = plan.tally(
         plan.privatize([0, 1, 2], np.random.default_rng(0), codes=True), weights=[-1.0, 2.0, 3.0]
     )
-    with pytest.raises(InvalidInput, match="some weights are negative"):
+    with raises(InvalidInput, argument="weights"):
         plan.estimate(tally).project()
     nobody = plan.estimate(plan.tally([])).project()
     assert not nobody.values.any() and nobody.contrast([1, 0, 0, 0, -1]).interval() == (0, 0)

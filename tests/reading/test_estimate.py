@@ -21,6 +21,7 @@ from priorveil.reading.simplex import most_likely
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.wording import RARE_CHANGES, changes_among
 from references import likelihood as likelihood_of
+from refusals import raises
 from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan
 from strategies import channels, generators, priors
 
@@ -144,7 +145,7 @@ def test_a_search_that_is_cut_short_admits_it(monkeypatch: pytest.MonkeyPatch) -
 def test_what_reports_cannot_tell_is_refused_with_advice(name: str, method) -> None:
     chosen = PLANS[name]
     assert not chosen.identifiable
-    with pytest.raises(NotIdentifiable, match=r"Distribution\(\)"):
+    with pytest.raises(NotIdentifiable):
         chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2], codes=True)), method=method)
 
 
@@ -255,7 +256,7 @@ def test_the_curator_may_know_more_than_the_plan() -> None:
     assert exact.prior_check is not None and exact.prior_check > 0.001
     assert wrong.prior_check is not None and wrong.prior_check < 1e-6
     assert chosen.estimate(tally, prior=[0.2, 0.3, 0.5]).values.tolist() == exact.values.tolist()
-    with pytest.raises(InvalidInput, match="prior"):
+    with raises(InvalidInput, argument="prior"):
         chosen.estimate(tally, prior=[0.5, 0.5])
 
 
@@ -277,7 +278,7 @@ def test_projection_is_the_nearest_histogram(values: list[float]) -> None:
 
 def test_projecting_a_sum_is_refused() -> None:
     chosen = PLANS["sum"]
-    with pytest.raises(InvalidInput, match=r"histogram.*method mle"):
+    with raises(InvalidInput, argument="estimate"):
         chosen.estimate(chosen.tally([0])).project()
 
 
@@ -314,7 +315,7 @@ def test_intervals_widen_with_their_level() -> None:
     assert (found.interval(0.99)[0] < low).all()
     assert found.proportions.tolist() == [0.5, 0.7]
     for level in (0.0, 1.0, 95):
-        with pytest.raises(InvalidInput, match="level"):
+        with raises(InvalidInput, argument="level"):
             found.interval(level)
 
 
@@ -382,7 +383,7 @@ def test_numbers_at_the_ends_and_flat_priors_are_in_the_notes() -> None:
 
 
 def test_unknown_methods_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="mmse, unbiased or mle"):
+    with raises(InvalidInput, argument="method"):
         PLANS["columns"].estimate(PLANS["columns"].tally([0]), method="best")  # type: ignore[arg-type]
 
 
@@ -468,14 +469,14 @@ def test_weighted_answers_add_up(name: str, method: str, rng) -> None:
 @pytest.mark.parametrize("name", ["columns", "arc", "unary", "sum", "distribution", "arc_pool"])
 def test_weights_without_a_likelihood_are_refused_by_mle(name: str) -> None:
     for weights in ([1.0, -1.0] * 200, 0.0):
-        with pytest.raises(InvalidInput, match="'mmse' or 'unbiased'"):
+        with raises(InvalidInput, argument="method"):
             weighed(name, weights, "mle")
         assert np.isfinite(weighed(name, weights, "unbiased").std_error).all()
     zero = weighed(name, 0.0, "mmse")
     assert zero.std_error.tolist() == [0.0] * len(zero.values) and zero.values == pytest.approx(
         0 * zero.values
     )
-    with pytest.raises(InvalidInput, match="shares"):
+    with raises(InvalidInput, argument="weights"):
         _ = zero.proportions
 
 
@@ -530,7 +531,7 @@ def test_of_nobody_no_share_is_known(numbers: pv.Prior, method) -> None:
     found = plan.estimate(plan.tally([]), method)
     asks = [lambda: found.proportions, lambda: found.mean([1, 2, 3]), lambda: found.variance([1, 2, 3])]
     for ask in (*asks, *([lambda: found.quantile(0.5)] if numbers.edges is not None else [])):
-        with pytest.raises(InvalidInput, match="reports: they add up to 0; shares, means and quantiles need"):
+        with raises(InvalidInput, argument="reports"):
             ask()
 
 
@@ -540,9 +541,9 @@ def test_estimates_of_cohorts_combine() -> None:
     both = combine_estimates(parts)
     assert both.values == pytest.approx(parts[0].values + parts[1].values) and both.reports == 150
     assert both.std_error == pytest.approx(np.hypot(parts[0].std_error, parts[1].std_error))
-    with pytest.raises(InvalidInput, match="labels"):
+    with raises(InvalidInput, argument="estimates"):
         combine_estimates([parts[0], answer([1.0])])
-    with pytest.raises(InvalidInput, match="estimates"):
+    with raises(InvalidInput, argument="estimates"):
         combine_estimates([])
 
 
@@ -552,7 +553,7 @@ def test_estimates_are_added_up_label_by_label() -> None:
     both = combine_estimates([a, b])
     assert both.labels == ("x", "y", "z") and both.values.tolist() == [12.0, 23.0, 31.0]
     assert (both.std_error**2 - a.std_error**2).tolist() == pytest.approx([4.0, 9.0, 1.0])
-    with pytest.raises(InvalidInput, match=r"'w' of estimates\[1\] is missing in estimates\[0\]"):
+    with raises(InvalidInput, argument="estimates"):
         combine_estimates([a, answer([1.0, 2.0, 3.0], ("x", "y", "w"))])
 
 
@@ -596,7 +597,7 @@ def test_several_statistics_are_estimated_at_once() -> None:
     found, counts = (p.estimate(p.tally(reports), "mmse", prior=prior) for p in (chosen, histogram))
     assert found.labels == ("sum", "first two") and not found.histogram
     assert found.values == pytest.approx(np.array(rows) @ counts.values)
-    with pytest.raises(InvalidInput, match="only a histogram"):
+    with raises(InvalidInput, argument="estimate"):
         found.project()
 
 
@@ -735,7 +736,7 @@ def test_statistics_are_read_where_the_distribution_is_not_identified() -> None:
     both = replace(
         plan, query=pv.Linear([[0, 0, 0, 0, 1], [1, 0, 0, 0, 0]], names=("rare", "common"), unbiased=True)
     )
-    with pytest.raises(NotIdentifiable, match="the statistic common;") as refused:
+    with pytest.raises(NotIdentifiable) as refused:
         both.estimate(replace(tally, plan=both.id))
     assert refused.value.statistics == ("common",)
 

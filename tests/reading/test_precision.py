@@ -10,6 +10,7 @@ import pytest
 
 import priorveil as pv
 from priorveil.information import variance
+from refusals import raises
 from sample_plans import PAIRS, PRIOR, pair_plan
 
 LINEAR = [(kind, query) for kind, query in PAIRS if query != "Guess"]
@@ -118,7 +119,7 @@ def test_weighted_sums_are_stated_per_person() -> None:
 def test_wrong_numbers_are_refused() -> None:
     plan = pair_plan("table", "Distribution")
     for people in (0, -1, 1.5, None, "many", True):
-        with pytest.raises(pv.errors.InvalidInput, match="give the number of people, one or more"):
+        with raises(pv.errors.InvalidInput, argument="people"):
             plan.std_error(people)  # type: ignore[arg-type]
-    with pytest.raises(pv.errors.InvalidInput, match="confidence = 95"):
+    with raises(pv.errors.InvalidInput, argument="confidence"):
         plan.expected_precision(confidence=95)

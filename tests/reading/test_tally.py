@@ -17,6 +17,7 @@ import priorveil as pv
 from priorveil.errors import ForeignReport, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.reading.tally import Tally
+from refusals import raises
 from sample_plans import NAMES, named_plan
 
 PLANS = {name: named_plan(name) for name in NAMES}
@@ -88,7 +89,7 @@ def spoilt(reports: np.ndarray, plan: pv.Plan) -> np.ndarray:
 @each_plan
 def test_foreign_reports_raise_or_are_counted(plan: pv.Plan) -> None:
     reports = reported(plan, 50)
-    with pytest.raises(ForeignReport, match=r"reports\[50\]"):
+    with raises(ForeignReport, argument="reports[50]"):
         plan.tally(spoilt(reports, plan))
     counted = plan.tally(spoilt(reports, plan), foreign="count")
     assert counted.refused == {"foreign": 1} and counted.reports == 50
@@ -99,7 +100,7 @@ def test_foreign_reports_raise_or_are_counted(plan: pv.Plan) -> None:
 
 def test_the_error_shows_a_foreign_report_as_it_was_given() -> None:
     plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
-    with pytest.raises(ForeignReport, match=r"^reports\[1\] = 18446744073709551615: "):
+    with raises(ForeignReport, argument="reports[1]"):
         plan.tally(np.array([0, 2**64 - 1], dtype=np.uint64))
 
 
@@ -110,7 +111,7 @@ def test_compiled_and_numpy_count_alike(plan: pv.Plan, monkeypatch: pytest.Monke
     for enough in (0, 1 << 60):
         monkeypatch.setattr(kernels, "ENOUGH_WORK", enough)
         tallies.append(plan.tally(reports))
-        with pytest.raises(ForeignReport, match=r"reports\[3000\]"):
+        with raises(ForeignReport, argument="reports[3000]"):
             plan.tally(spoilt(reports, plan))
     assert tallies[0] == tallies[1]
 
@@ -135,12 +136,12 @@ def test_reports_come_in_columns_too(column) -> None:
 
 def test_what_does_not_belong_together_is_refused() -> None:
     one, other = PLANS["columns"].tally([0]), PLANS["arc"].tally([0])
-    with pytest.raises(InvalidInput, match="another plan"):
+    with raises(InvalidInput, argument="tally"):
         one + other
-    with pytest.raises(InvalidInput, match="another plan"):
+    with raises(InvalidInput, argument="tally"):
         PLANS["arc"].estimate(one)
     plain, weighted = PLANS["sum"].tally([0]), PLANS["sum"].tally([0], weights=[2.0])
-    with pytest.raises(InvalidInput, match="weights"):
+    with raises(InvalidInput, argument="tally"):
         plain + weighted
     assert PLANS["sum"].tally([]) + weighted == weighted
     assert one.__add__(3) is NotImplemented and one != 3
@@ -177,7 +178,7 @@ def test_bad_input_names_the_argument(argument: str, call) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": "x", "counts": ["one"]}', '{"counts": 3}'])
 def test_broken_texts_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="not a tally"):
+    with raises(InvalidInput, argument="text"):
         Tally.from_json(text)
 
 
@@ -191,7 +192,7 @@ def test_a_text_of_another_format_is_refused() -> None:
         {"reports": -1},
         *({"weighted": each} for each in wrong),
     ):
-        with pytest.raises(InvalidInput, match="not a tally"):
+        with raises(InvalidInput, argument="text"):
             Tally.from_json(json.dumps({**read, **change}))
 
 
@@ -199,5 +200,5 @@ def test_weights_below_zero_are_remembered_in_a_sum_of_tallies() -> None:
     plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Distribution())
     parts = [plan.tally([0, 1], weights=weights) for weights in ([1.0, 2.0], [-1.0, 2.0])]
     for whole in (parts[0] + parts[1], parts[1] + parts[0]):
-        with pytest.raises(InvalidInput, match="below zero"):
+        with raises(InvalidInput, argument="method"):
             plan.estimate(whole, "mle")

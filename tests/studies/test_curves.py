@@ -12,6 +12,7 @@ import priorveil as pv
 from priorveil.errors import MissingExtra
 from priorveil.studies import curves, plots
 from priorveil.studies.simulate import simulate
+from refusals import raises
 
 matplotlib = pytest.importorskip(
     "matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'"
@@ -96,5 +97,5 @@ def test_no_window_is_opened() -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match=r"priorveil\[plot\]"):
+    with raises(MissingExtra, library="matplotlib", extra="plot"):
         curves.canvas()

@@ -18,6 +18,7 @@ from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import Distribution, Guess, Histogram, Sum
 from priorveil.studies import published
 from priorveil.studies.published import UnaryEncoding
+from refusals import raises
 from strategies import levels, prior_sets, priors, secrets, sizes
 
 GENEROUS = 1e-9
@@ -215,11 +216,11 @@ def test_if_all_symbols_meet_the_condition_the_value_may_be_released(data):
 
 
 def test_proposition_1_says_where_it_does_not_apply():
-    with pytest.raises(Infeasible, match="does not apply"):
+    with pytest.raises(Infeasible):
         published.release_symbol([0.6, 0.4], Secret([[0.95, 0.05], [0.25, 0.75]]), 0.5, 0)
-    with pytest.raises(InvalidInput, match="symbol"):
+    with raises(InvalidInput, argument="symbol"):
         published.release_symbol([0.6, 0.4], Secret([[0.6, 0.4]]), 0.5, "a")
-    with pytest.raises(InvalidSecret, match="not a mixture"):
+    with raises(InvalidSecret, argument="secret"):
         published.release_symbol([0.6, 0.4], Secret([[0.9, 0.1]]), 0.5, 0)
 
 
@@ -350,7 +351,7 @@ def test_a_large_unary_encoding_is_measured_but_not_listed():
     form = published.ue_lip(Prior.zipf(1000), 1.0)
     assert form.leakage.lip == pytest.approx(1.0)
     assert form.leakage.bounds == ("MIL", "MIP", "DI")
-    with pytest.raises(TooLarge, match="at most 12"):
+    with pytest.raises(TooLarge):
         form.channel  # noqa: B018
 
 
@@ -385,7 +386,7 @@ def test_ldp_baselines_with_nothing_known(size, eps):
     for form in baselines(size, eps):
         assert close(form.leakage.lip, form.leakage.ldp)
         assert at_most(form.leakage.ldp, eps)
-        with pytest.raises(InvalidInput, match="one prior"):
+        with raises(InvalidInput, argument="prior"):
             form.mse  # noqa: B018
 
 
@@ -489,13 +490,13 @@ def test_a_bad_epsilon_is_refused_everywhere(eps):
 
 
 def test_other_bad_arguments_are_refused():
-    with pytest.raises(InvalidInput, match="two values"):
+    with raises(InvalidInput, argument="prior"):
         published.binary_latent([0.2, 0.3, 0.5], None, 1.0)
-    with pytest.raises(InvalidInput, match="lower"):
+    with raises(InvalidInput, argument="lower[0]"):
         published.binary_bounded(0.6, 0.4, 1.0)
-    with pytest.raises(InvalidInput, match="assignment"):
+    with raises(InvalidInput, argument="assignment"):
         published.lh_lip([0.5, 0.5], 1.0, assignment=[0])
-    with pytest.raises(InvalidInput, match="assignment"):
+    with raises(InvalidInput, argument="assignment"):
         published.olh(2, 1.0, assignment=[-1, 0])
 
 
@@ -505,7 +506,7 @@ def test_at_epsilon_zero_nothing_is_said():
     for form in (*lip, *baselines(prior, 0.0)):
         assert form.leakage.ldp == pytest.approx(0.0)
         assert form.mse == pytest.approx(Histogram().no_report(prior))
-    with pytest.raises(NotIdentifiable, match="say nothing"):
+    with pytest.raises(NotIdentifiable):
         published.k_rr(3, 0.0).support.counts([1, 2, 3], 6)
     assert published.k_rr(3, 0.0).support.variance(6) == math.inf
 

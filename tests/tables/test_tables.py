@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.errors import ForeignReport, InvalidInput, PriorveilError, TooLarge
 from priorveil.mechanisms.randomness import Source
+from refusals import raises
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset as ds  # noqa: E402
@@ -269,18 +270,18 @@ def test_columns_of_attributes_go_by_name_or_by_order() -> None:
     with pytest.raises(NothingWritten):
         privatize_table(table, TWO, ["b", "a"], io.BytesIO())
     for column in ("a", ["a"], ["a", "b", "a"]):
-        with pytest.raises(InvalidInput, match="the plan is for age, dose"):
+        with raises(InvalidInput, argument="column"):
             privatize_table(table, TWO, column)
-    with pytest.raises(InvalidInput, match="the plan is for one attribute"):
+    with raises(InvalidInput, argument="column"):
         privatize_table(table, pv.design(pv.Prior.uniform(2), 1.0, pv.Histogram()), ["a", "b"])
-    with pytest.raises(InvalidInput, match="this column is private"):
+    with raises(InvalidInput, argument="keep"):
         privatize_table(table, TWO, ["a", "b"], keep=["b"])
     swapped = pv.Prior.joint(
         {cell[::-1]: p for cell, p in CELLS.items()}, ("dose", "age"), impossible="leave out"
     )
     total = pv.Sum([1, 2, 3])
     plans = {1: pv.design(TWO.reference, 1.0, total), 2: pv.design(swapped, 1.0, total)}
-    with pytest.raises(InvalidInput, match="in the order of them"):
+    with raises(InvalidInput, argument="plan"):
         privatize_table(table, plans, ["a", "b"], cohort="b")
 
 
@@ -313,7 +314,7 @@ def test_ids_are_different_and_only_what_is_asked_for_leaves() -> None:
     assert table.column_names == ["report_id", "town", "plan", "report"]
     assert len(set(table["report_id"].to_pylist())) == 500
     assert privatize_table(data, COLUMNS, "x", ids=False).table.column_names == ["plan", "report"]
-    with pytest.raises(InvalidInput, match="private"):
+    with raises(InvalidInput, argument="keep"):
         privatize_table(data, COLUMNS, "x", keep=["x"])
 
 
@@ -327,7 +328,7 @@ def test_folders_patterns_and_partitions(tmp_path: Path) -> None:
     found = estimate_table(tmp_path / "all", COLUMNS, by="town")
     assert {town: e.reports for town, e in found.groups.items()} == {"north": 2, "south & east": 2}
     assert estimate_table(f"{tmp_path}/all/*/*.parquet", COLUMNS).everybody.reports == 4
-    with pytest.raises(InvalidInput, match="no file"):
+    with raises(InvalidInput, argument="data"):
         estimate_table(f"{tmp_path}/none*.parquet", COLUMNS)
     with pytest.raises(FileNotFoundError):
         estimate_table(tmp_path / "none.parquet", COLUMNS)
@@ -354,7 +355,7 @@ def test_a_column_of_mixed_types_is_refused_without_its_values(first: float) -> 
     plan = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 1.0, pv.Histogram())
     column = [first, "my own words"]
     for data in ({"answer": column}, pandas.DataFrame({"answer": column})):
-        with pytest.raises(InvalidInput, match="convert numbers among words to text") as caught:
+        with raises(InvalidInput, argument="data") as caught:
             privatize_table(data, plan, "answer")
         assert "my own words" not in str(caught.value) and caught.value.__suppress_context__
 
@@ -372,7 +373,7 @@ def test_a_message_never_shows_a_value(tmp_path: Path) -> None:
 def test_damaged_files(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
-    with pytest.raises(InvalidInput, match="x"):
+    with raises(InvalidInput, argument="data"):
         estimate_table(path, COLUMNS)
 
 
@@ -401,7 +402,7 @@ def test_cells_are_quoted_as_in_a_spreadsheet() -> None:
     for text in (lines, "\ufeff" + lines, "sep=;\n" + lines):
         table = privatize_table(io.BytesIO(text.encode()), COLUMNS, "x", keep=["town"]).table
         assert table["town"].to_pylist() == ['A "old" town; north', "two\nlines", "", None, '5" pipe']
-    with pytest.raises(InvalidInput, match="quotation mark that is not closed"):
+    with raises(InvalidInput, argument="data"):
         privatize_table(io.BytesIO(lines.encode() + b'f;"cut'), COLUMNS, "x")
 
 
@@ -446,7 +447,7 @@ def test_csv_needs_no_other_library(method: str, tmp_path: Path) -> None:
 def test_columns_that_go_along_have_one_type(tmp_path: Path) -> None:
     for name, ids in {"0": pa.array([1]), "1": pa.array([2], pa.int32()), "2": pa.array(["secret"])}.items():
         pq.write_table(pa.table({"x": ["a"], "id": ids}), tmp_path / f"{name}.parquet")
-    with pytest.raises(InvalidInput, match="of string here") as error:
+    with raises(InvalidInput, argument="keep") as error:
         privatize_table(tmp_path, COLUMNS, "x", keep=["id"])
     assert "secret" not in str(error.value)
     assert privatize_table(tmp_path, COLUMNS, "x").reports == 3
@@ -461,7 +462,7 @@ def test_a_folder_may_hold_files_of_several_kinds(tmp_path: Path) -> None:
     kept = privatize_table(tmp_path, COLUMNS, "x", keep=["id"]).table
     assert kept is not None and kept["id"].to_pylist() == ["secret", "2"]
     (tmp_path / "0.csv").rename(tmp_path / "2.csv")
-    with pytest.raises(InvalidInput, match="of text here and of int64") as error:
+    with raises(InvalidInput, argument="keep") as error:
         privatize_table(tmp_path, COLUMNS, "x", keep=["id"])
     assert "secret" not in str(error.value)
 
@@ -476,7 +477,7 @@ def test_folders_in_a_pattern_give_columns(tmp_path: Path) -> None:
 
 def test_only_a_csv_is_packed_and_no_stream_is_called_feather(tmp_path: Path) -> None:
     for name in ("r.parquet.gz", "r.gz", "r.feather"):
-        with pytest.raises(InvalidInput, match=r"ends in .*\.csv\.gz"):
+        with raises(InvalidInput, argument="out"):
             privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / name)
     privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.gz", format="parquet")
     assert tally_table(tmp_path / "r.gz", COLUMNS).by[None, None].reports == 1
@@ -486,14 +487,14 @@ def test_a_truncated_parquet_file(tmp_path: Path) -> None:
     privatize_table({"x": ["a"] * 5000}, COLUMNS, "x", tmp_path / "r.parquet")
     whole = (tmp_path / "r.parquet").read_bytes()
     (tmp_path / "half.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InvalidInput, match=r"damaged"):
+    with raises(InvalidInput, argument="data"):
         estimate_table(tmp_path / "half.parquet", COLUMNS)
 
 
 def test_a_missing_column_is_named() -> None:
-    with pytest.raises(InvalidInput, match="the table has y"):
+    with raises(InvalidInput, argument="column"):
         privatize_table({"y": [1]}, COLUMNS, "x")
-    with pytest.raises(InvalidInput, match="mapping"):
+    with raises(InvalidInput, argument="data"):
         privatize_table(3, COLUMNS, "x")
 
 
@@ -502,12 +503,12 @@ def test_what_is_no_table_of_plain_columns(tmp_path: Path) -> None:
     import polars as pl
 
     for data in (pl.Series("x", ["a"]), pd.Series(["a"], name="x"), [{"x": "a"}]):
-        with pytest.raises(InvalidInput, match="mapping"):
+        with raises(InvalidInput, argument="data"):
             privatize_table(data, COLUMNS, "x")
     for nested in ([[1]], [{"a": 1}]):
-        with pytest.raises(InvalidInput, match="text, numbers or dates"):
+        with raises(InvalidInput, argument="column"):
             tally_table({"report": [0], "g": nested}, COLUMNS, by="g", assume_plan=True)
-    with pytest.raises(InvalidInput, match="Parquet"):
+    with raises(InvalidInput, argument="out"):
         privatize_table({"x": ["a"], "g": [[1]]}, COLUMNS, "x", tmp_path / "r.csv", keep=["g"])
     assert list(tmp_path.iterdir()) == []
 
@@ -515,14 +516,14 @@ def test_what_is_no_table_of_plain_columns(tmp_path: Path) -> None:
 def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
     out = tmp_path / "r.csv"
     out.write_text("dear")
-    with pytest.raises(InvalidInput, match="exists"):
+    with raises(InvalidInput, argument="out"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", out)
     assert out.read_text() == "dear"
     privatize_table({"x": ["a"]}, COLUMNS, "x", out, replace=True)
     assert out.read_text() != "dear"
-    with pytest.raises(InvalidInput, match=r"\.parquet"):
+    with raises(InvalidInput, argument="out"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.txt")
-    with pytest.raises(InvalidInput, match="there is no folder"):
+    with raises(InvalidInput, argument="out"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "none" / "r.csv")
 
 
@@ -548,7 +549,7 @@ def test_strict_writes_nothing_to_a_stream(kind: Any) -> None:
 
 
 def test_strict_writes_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="row 1"):
+    with raises(InvalidInput, argument="data"):
         privatize_table({"x": ["a", "z"]}, COLUMNS, "x", tmp_path / "r.csv", strict=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -572,13 +573,13 @@ def test_cohorts_have_their_own_plans(tmp_path: Path) -> None:
 
 
 def test_cohorts_ask_for_what_they_need() -> None:
-    with pytest.raises(InvalidInput, match="cohort"):
+    with raises(InvalidInput, argument="plan", hint="cohort"):
         privatize_table({"x": ["a"]}, {"young": COLUMNS}, "x")
-    with pytest.raises(InvalidInput, match="value: plan"):
+    with raises(InvalidInput, argument="cohort"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", cohort="age")
-    with pytest.raises(InvalidInput, match="same text"):
+    with raises(InvalidInput, argument="plan"):
         privatize_table({"x": ["a"]}, {1: COLUMNS, "1": COLUMNS}, "x", cohort="age")
-    with pytest.raises(InvalidInput, match="one column"):
+    with raises(InvalidInput, argument="plan"):
         privatize_table({"x": ["a"]}, {"a": COLUMNS, "b": PLANS["unary"]}, "x", cohort="age")
 
 
@@ -606,10 +607,10 @@ def test_cohorts_whose_plans_have_the_labels_in_another_order() -> None:
 
 def test_plans_whose_answers_do_not_add_up_are_refused_before_anything_is_drawn() -> None:
     other = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=["a", "b", "d"]), 1.0, pv.Histogram())
-    with pytest.raises(InvalidInput, match=r"'d'.*cohort 'B'.*'A'"):
+    with raises(InvalidInput, argument="plan"):
         privatize_table("not even opened.csv", {"A": STRAIGHT, "B": other}, "x", cohort="town")
     sums = [pv.design(pv.Prior([0.5, 0.5], labels=names), 1.0, pv.Sum([0, 1])) for names in ("ab", "cd")]
-    with pytest.raises(InvalidInput, match=r"'sum' of cohort 'B'.*'A'"):
+    with raises(InvalidInput, argument="plan"):
         privatize_table("not even opened.csv", {"A": STRAIGHT, "B": sums[0]}, "x", cohort="town")
     # Sums are numbers, and add up whatever they are sums of.
     several = dict(zip("AB", sums, strict=True))
@@ -655,7 +656,7 @@ def test_empty_pieces_in_groups() -> None:
 
 def test_too_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate_module, "_MOST_GROUPS", 3)
-    with pytest.raises(TooLarge, match="coarser"):
+    with pytest.raises(TooLarge):
         tally_table({"report": [0] * 9, "g": list(range(9))}, COLUMNS, by="g", assume_plan=True)
 
 
@@ -738,7 +739,7 @@ def test_reports_of_another_plan(tmp_path: Path) -> None:
     privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.parquet")
     with pytest.raises(ForeignReport, match=COLUMNS.id[:12]):
         estimate_table(tmp_path / "r.parquet", PLANS["arc"])
-    with pytest.raises(InvalidInput, match="whole numbers"):
+    with raises(InvalidInput, argument="reports"):
         estimate_table({"report": pa.array([True])}, COLUMNS, assume_plan=True)
 
 
@@ -790,20 +791,20 @@ def test_a_row_without_its_plan_is_missing() -> None:
 
 def test_the_names_of_the_columns_of_reports_are_taken() -> None:
     for name in ("plan", "report", "report_id"):
-        with pytest.raises(InvalidInput, match="rename"):
+        with raises(InvalidInput, argument="keep"):
             privatize_table({"x": ["a"], name: ["b"]}, COLUMNS, "x", keep=[name])
 
 
 def test_a_table_that_names_no_plan() -> None:
-    with pytest.raises(InvalidInput, match=r"nothing names the plan.*the table has report.*assume_plan=True"):
+    with raises(InvalidInput, argument="column", hint="assume_plan=True"):
         tally_table({"report": [0]}, COLUMNS)
-    with pytest.raises(InvalidInput, match="column = 'nope': the table has report"):
+    with raises(InvalidInput, argument="column"):
         tally_table({"report": [0]}, COLUMNS, column="nope")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "arrow"])
 def test_no_file_without_a_report(suffix: str, tmp_path: Path) -> None:
-    with pytest.raises(NothingWritten, match=r"2 rows.*row 0 \(outside the domain\)") as error:
+    with raises(NothingWritten, argument="data") as error:
         privatize_table({"x": ["Z", None]}, COLUMNS, "x", tmp_path / f"r.{suffix}")
     assert list(tmp_path.iterdir()) == [] and "Z" not in str(error.value)
     assert error.value.refused.counts == {"missing": 1, "outside the domain": 1}
@@ -858,7 +859,7 @@ def test_parquet_cannot_come_through_a_pipe(tmp_path: Path) -> None:
 
     privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.parquet")
     pipe = io.BufferedReader(Pipe((tmp_path / "r.parquet").read_bytes()))
-    with pytest.raises(InvalidInput, match="pipe"):
+    with raises(InvalidInput, argument="data"):
         tally_table(pipe, COLUMNS)
 
 
