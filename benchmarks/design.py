@@ -205,9 +205,9 @@ def sums(quick: bool) -> Iterator[Line]:
 
 def learning(quick: bool) -> Iterator[Line]:
     """Learning a distribution: N times the variance"""
-    import test_unbiased as reference
+    import test_learning as reference
 
-    from priorveil.designs.box_pricing import Box
+    from priorveil.designs.spaces import Box
 
     count, worst, above, begin = 20 if quick else 200, 0.0, -1.0, time.process_time()
     for seed in range(count):

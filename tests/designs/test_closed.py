@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priorveil.designs.box_pricing import Box
 from priorveil.designs.closed import binary, k_rr_matrix, rr_lip_matrix
-from priorveil.designs.cone_pricing import extreme_rays
+from priorveil.designs.cones import extreme_rays
 from priorveil.designs.engine import best_mixture
+from priorveil.designs.spaces import Box
 from priorveil.errors import Infeasible
 from priorveil.priors.budget import window_mass
 from references import binary_lip, binary_prior_set, lip_rows

@@ -10,17 +10,12 @@ import pytest
 from hypothesis import given, settings
 
 from priorveil.designs import cone_pricing, engine
-from priorveil.designs.box_pricing import Box, LdpCone
-from priorveil.designs.cone_pricing import (
-    ConeGuessPricing,
-    ConePricing,
-    ConeSquaresPricing,
-    Program,
-    extreme_rays,
-)
+from priorveil.designs.cone_pricing import ConeGuessPricing, ConePricing, ConeSquaresPricing
+from priorveil.designs.cones import Program, extreme_rays
 from priorveil.designs.engine import Utility, best_mixture, mix
 from priorveil.designs.limits import Limits, never
 from priorveil.designs.robust import GuessTask, SquaredErrorTask
+from priorveil.designs.spaces import Box, LdpCone
 from priorveil.errors import Infeasible, TooLarge
 from references import lip_rows, subset_selection_matrix
 from strategies import seeds

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from priorveil.designs.closed import binary
-from priorveil.designs.cone_pricing import extreme_rays
+from priorveil.designs.cones import extreme_rays
 from priorveil.designs.engine import best_mixture, mix
 from priorveil.designs.limits import Limits
 from priorveil.designs.robust import (

@@ -33,7 +33,8 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints
 from priorveil.certify import exp_above
-from priorveil.designs.problem import Problem
+from priorveil.designs.certified import mechanism_plan
+from priorveil.designs.problem import Objective, Problem
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.mechanisms import Arc, Orders
 from priorveil.mechanisms.arc.batch import PLACES, ArcBatch, fit_batch, row_windows
@@ -44,10 +45,27 @@ from priorveil.priors import Budget
 from priorveil.priors.budget import window_mass
 from priorveil.reading.order_information import information_of
 
-ARC_KINDS = ("histogram", "sum")  # the queries that arcs in one order are for
 _MOST_ORDERS = 1 << 14
 _CELLS = 1 << 17  # numbers held in memory at a time, for many priors
-_VALUES = 20_000  # up to this many: beyond, a pool that tells them apart takes too long to read
+_MOST_VALUES = 20_000  # up to this many: beyond, a pool that tells them apart takes too long to read
+
+
+def require_arcs(problem: Problem) -> None:
+    """Refuse what arcs are not for."""
+    problem.one_prior("arc")
+    if not problem.is_lip_of_value or not (
+        problem.query.unbiased or problem.objective in (Objective.HISTOGRAM, Objective.SUM)
+    ):
+        raise Infeasible(
+            "the method arc is for LIP of the value itself and Histogram, Sum or an unbiased query",
+            Hint("method", "columns"),
+        )
+    if problem.query.unbiased and problem.lift_bounds[1] is None:
+        raise Infeasible("arcs in many orders need a bound on both sides", Hint("method", "columns"))
+    if problem.query.unbiased and problem.size > _MOST_VALUES:
+        raise TooLarge(
+            f"{problem.size:,} values are too many to learn a distribution by arcs", Hint("method", "subset")
+        )
 
 
 def arc_plan(problem: Problem) -> Plan:
@@ -57,39 +75,31 @@ def arc_plan(problem: Problem) -> Plan:
 
 def _circle_plan(problem: Problem) -> Plan:
     """The arc mechanism: any prior, any size, one number a report."""
-    prior, kind, budget = problem.one_prior("arc"), problem.query.kind, problem.budget
-    if not problem.box or kind not in ARC_KINDS:
-        raise Infeasible(
-            "the method arc is for LIP of the value itself and Histogram, Sum or an unbiased query",
-            Hint("method", "columns"),
-        )
-    values = problem.scores if kind == "sum" else None
+    prior, budget = problem.one_prior("arc"), problem.budget
+    values = problem.scores if problem.objective is Objective.SUM else None
     layout = arc_layout(problem.P, budget.lo, budget.hi, values)
     weights = np.array(prior.weights, dtype=object)
     mechanism = Arc(fit_line(weights, layout.order, layout.heavy, *problem.lift_bounds))
     heavy = layout.heavy
     why = f"arcs on a circle: {heavy} likely values have a report of their own, the others share windows"
-    return problem.certified_plan(mechanism, _arc_error(problem, mechanism), "arc", why)
+    return mechanism_plan(problem, mechanism, _arc_error(problem, mechanism), "arc", why)
 
 
 def _arc_error(problem: Problem, mechanism: Arc) -> float:
     """The expected error of the integers that are sampled, in closed form."""
-    line, kind = mechanism.line, problem.query.kind
+    line = mechanism.line
     lo = 1 - line.keep_chance
     hi = lo + (1 - lo) * line.places / line.window if line.window else math.inf
     layout = ArcLayout(problem.P, lo, hi, line.order, line.heavy)
-    return max(0.0, sum_error(layout, problem.scores) if kind == "sum" else histogram_error(layout))
+    is_sum = problem.objective is Objective.SUM
+    return max(0.0, sum_error(layout, problem.scores) if is_sum else histogram_error(layout))
 
 
 def _orders_plan(problem: Problem) -> Plan:
     """Arcs in several times as many orders as there are values."""
-    prior, (lo, hi) = problem.one_prior("arc"), problem.lift_bounds
-    if not problem.box or hi is None:
-        raise Infeasible("arcs in many orders are for LIP of the value itself", Hint("method", "columns"))
-    if len(prior) > _VALUES:
-        raise TooLarge(
-            f"{len(prior):,} values are too many to learn a distribution by arcs", Hint("method", "subset")
-        )
+    prior = problem.one_prior("arc")
+    lo, hi = problem.lift_bounds
+    assert hi is not None
     own = owners(problem.P, problem.budget)
     weights = np.array(prior.weights, dtype=object)
     pool = Orders.fit(weights, own, order_count(len(prior)), lo or exp_above(-1000.0), hi)
@@ -100,7 +110,8 @@ def _orders_plan(problem: Problem) -> Plan:
         f"arcs on a circle in {pool.count:,} public orders, one drawn for each report; "
         f"{len(own)} likely values have a report of their own"
     )
-    return problem.certified_plan(pool, information.variance(problem.query.centred_rows(prior)), "arc", why)
+    expected = information.variance(problem.query.centred_rows(prior))
+    return mechanism_plan(problem, pool, expected, "arc", why)
 
 
 def order_count(size: int) -> int:

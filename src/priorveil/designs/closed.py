@@ -12,12 +12,14 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.channels import Channel
+from priorveil.designs import robust
+from priorveil.designs.certified import expected_error, no_report, table_plan
+from priorveil.designs.limits import MOST_ENTRIES
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.plans import Plan
 from priorveil.priors.budget import window_mass
 
-_KRR = 3_000  # k-ary randomised response on more values than this is not written out
 _CLOSE = 1e-12
 
 
@@ -77,11 +79,22 @@ def k_rr_matrix(d: int, epsilon: float) -> Array:
     return np.asarray((1 + np.expm1(epsilon) * np.eye(d)) / (np.exp(epsilon) + d - 1))
 
 
+def require_closed_form(problem: Problem) -> None:
+    """Refuse a problem without a closed form; the error states their conditions."""
+    if problem.size <= 2 or problem.all_heavy or problem.is_ldp:
+        return
+    raise Infeasible(
+        f"no closed form fits: Theorem 3 needs every probability to be at least {problem.budget.tau:.4g} "
+        f"(the smallest is {float(problem.P.min()):.4g}), no secret and one prior",
+        Hint("method", "columns", "arc"),
+    )
+
+
 def closed_plan(problem: Problem) -> Plan:
-    """The closed form that fits, or an error that states the conditions of each."""
-    d = len(problem.prior)
+    """The closed form that fits: `require_closed_form` says that there is one."""
+    d = problem.size
     if d == 1:
-        return problem.table_plan(np.ones((1, 1)), problem.no_report, "closed", "there is only one value")
+        return table_plan(problem, np.ones((1, 1)), no_report(problem), "closed", "there is only one value")
     if problem.all_heavy:
         Q = rr_lip_matrix(problem.P, problem.budget.lo, problem.budget.hi)
         return _optimal_plan(
@@ -90,22 +103,16 @@ def closed_plan(problem: Problem) -> Plan:
     if d == 2:
         why = "two values: the two extreme columns are optimal for every query"
         return _optimal_plan(problem, binary(problem.cone), why)
-    if problem.notion.name == "LDP":
-        if d > _KRR:
-            raise TooLarge(f"a table of {d} by {d} entries is too large", Hint("method", "unary"))
-        return problem.table_plan(k_rr_matrix(d, problem.level), 0.0, "closed", "k-ary randomised response")
-    raise Infeasible(
-        f"no closed form fits: Theorem 3 needs every probability to be at least {problem.budget.tau:.4g} "
-        f"(the smallest is {float(problem.P.min()):.4g}), no secret and one prior",
-        Hint("method", "columns", "arc"),
-    )
+    if d**2 > MOST_ENTRIES:
+        raise TooLarge(f"a table of {d} by {d} entries is too large", Hint("method", "unary"))
+    return table_plan(problem, k_rr_matrix(d, problem.level), 0.0, "closed", "k-ary randomised response")
 
 
 def _optimal_plan(problem: Problem, Q: Array, why: str) -> Plan:
     """The plan of an optimal channel: its own error is the bound."""
     channel = Channel.from_weights(np.maximum(Q, 0.0))
     if problem.prior.members or problem.query.unbiased:
-        best = problem.error(channel)
+        best = expected_error(problem, channel)
     else:
-        best = problem.unit * problem.worst(channel).mse  # a prior of the set has this error
-    return problem.table_plan(Q, best, "closed", why)
+        best = problem.unit * robust.worst_prior(problem, channel).mse  # a prior of the set has this error
+    return table_plan(problem, Q, best, "closed", why)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, as_matrix
 from priorveil.designs import arcs
+from priorveil.designs.certified import mechanism_plan
 from priorveil.designs.problem import Problem
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.information import histogram_bound
@@ -69,7 +70,7 @@ class Cohorts:
         self.priors = P = _valid_priors(priors)
         self.query = query = query or Histogram()
         self.domain = Prior(P[0], labels).domain
-        if query.kind not in ("histogram", "sum") or query.unbiased:
+        if query.unbiased or not (query.asks_all_counts or query.takes_offsets):
             raise InvalidInput("query", query, "cohorts are designed for a Histogram or a Sum")
         query.require_fits(Prior(P[0]))
         rows = query.rows(Prior(P[0]))
@@ -107,7 +108,7 @@ class Cohorts:
     def lower_bound(self) -> Array:
         """Errors that no channel within each row's budget goes below, as in `Query.closed_form_bound`."""
         lo = np.exp(-self.lower)
-        if self.query.kind == "sum":
+        if self._scores is not None:
             return np.asarray(self.no_report * (1 - (1 - lo) ** 2))
         own = self.priors * (1 - self.priors)
         return np.maximum(0.0, histogram_bound(own, self.priors, lo[:, None], self.upper[:, None]))
@@ -145,7 +146,8 @@ class Cohorts:
         problem = Problem(Prior(self.priors[row], self.domain), budget, self.query, None, LIP())
         why = "arcs on a circle, designed together with the plans of others"
         try:
-            return problem.certified_plan(self.lines.arc(row), float(self.expected_mse[row]), "arc", why)
+            expected = float(self.expected_mse[row])
+            return mechanism_plan(problem, self.lines.arc(row), expected, "arc", why)
         except CertificateError as error:
             raise CertificateError(f"row {row}: {error.message}", breach=row) from error
 
@@ -177,7 +179,7 @@ class Cohorts:
             at = int(foreign[0])
             most = int(self.lines.outputs[mine[at]]) - 1
             raise ForeignReport(f"reports[{at}]", int(column[at]), f"row {mine[at]} reports 0 to {most}")
-        if offsets is not None and self.query.kind != "sum":
+        if offsets is not None and not self.query.takes_offsets:
             raise InvalidInput("offsets", self.query.kind, "offsets belong to a Sum")
         everyone = np.ones(len(column), dtype=bool)
         c = numbers_per_report("weights", 1.0 if weights is None else weights, everyone)

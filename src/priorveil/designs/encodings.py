@@ -28,8 +28,9 @@ from scipy.special import expit
 
 from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL, exp_above, exp_below
+from priorveil.designs.certified import mechanism_plan
 from priorveil.designs.limits import Stop, never
-from priorveil.designs.problem import Problem
+from priorveil.designs.problem import Objective, Problem
 from priorveil.errors import Hint, Infeasible
 from priorveil.information import gain_share
 from priorveil.mechanisms.bit_law import subset_law
@@ -76,7 +77,29 @@ def largest_odds(budget: Budget, lightest: Fraction, heaviest: Fraction) -> Frac
     return min(limits)
 
 
-def _require_fits(problem: Problem, method: str) -> None:
+def require_unary(problem: Problem) -> None:
+    """Refuse what unary encoding is not for."""
+    _require_value(problem, "unary")
+    if not problem.prior.members:
+        hint = Hint("method", "columns", purpose="for intervals and balls")
+        raise Infeasible("the method unary is for one prior or a finite set of priors", hint)
+
+
+def require_subset(problem: Problem) -> None:
+    """Refuse what subset selection is not for."""
+    problem.one_prior("subset")
+    _require_value(problem, "subset")
+
+
+def require_hashing(problem: Problem) -> None:
+    """Refuse what hashing is not for."""
+    problem.one_prior("hashing")
+    if not problem.is_lip_of_value or problem.objective is not Objective.HISTOGRAM:
+        message = "the method hashing is for Histogram and LIP of the value itself"
+        raise Infeasible(message, Hint("method", "columns"))
+
+
+def _require_value(problem: Problem, method: str) -> None:
     if problem.secret is not None or not problem.notion.implies_lip:
         message = f"the method {method} is for LIP or LDP of the value itself"
         raise Infeasible(message, Hint("method", "columns"))
@@ -85,31 +108,26 @@ def _require_fits(problem: Problem, method: str) -> None:
 
 
 def _error(mechanism: Unary | Subset, query: Query, prior: Prior) -> float:
-    found = reader_of(mechanism).error(query, prior)
-    if found is None:
+    error = reader_of(mechanism).error(query, prior)
+    if error is None:
         message = f"the method {mechanism.kind} does not know its error for {query.kind.capitalize()}"
         raise Infeasible(message, Hint("method", "columns"))
-    return found
+    return error
 
 
 def unary_plan(problem: Problem) -> Plan:
     """Unary encoding at the best point of its tight curve."""
-    _require_fits(problem, "unary")
-    members = problem.prior.members
-    if not members:
-        hint = Hint("method", "columns", purpose="for intervals and balls")
-        raise Infeasible("the method unary is for one prior or a finite set of priors", hint)
     odds = exp_below(problem.level)
     if problem.notion.bounds_lifts:
         rarest = smallest_mass(problem.prior)
         odds = largest_odds(problem.budget, rarest, 1 - rarest)
     mechanism = best_unary(problem.reference, odds, problem.query)
     # the variance of learning is local to a prior: that of a set is taken at its middle
-    priors = (problem.reference,) if problem.query.unbiased else members
+    priors = (problem.reference,) if problem.query.unbiased else problem.prior.members
     expected = max(_error(mechanism, problem.query, p) for p in priors)
     q01, q10 = map(float, mechanism.flips)
     why = f"unary encoding at the best point of its curve: 0 -> 1 with {q01:.4g}, 1 -> 0 with {q10:.4g}"
-    return problem.certified_plan(mechanism, expected, "unary", why)
+    return mechanism_plan(problem, mechanism, expected, "unary", why)
 
 
 def best_unary(prior: Prior, odds: Fraction, query: Query) -> Unary:
@@ -156,7 +174,6 @@ def unary_on_curve(masses: Ints, noise: int, noise_bits: int, odds: Fraction) ->
 def subset_plan(problem: Problem, stop: Stop = never) -> Plan:
     """Subset selection with the best size of sets, or the best so far when `stop` says so."""
     prior = problem.one_prior("subset")
-    _require_fits(problem, "subset")
     masses, odds = scoring_masses(prior.weights), _odds_of_sizes(problem, prior)
 
     def make(k: int) -> Subset:
@@ -168,11 +185,11 @@ def subset_plan(problem: Problem, stop: Stop = never) -> Plan:
         return _error(make(k), problem.query, prior)
 
     starts = {_best_for_ones(len(prior), odds), 1}  # with sets of one value it is randomised response
-    if problem.query.kind == "guess":  # any size may be best
+    if problem.objective is Objective.GUESS:  # any size may be best
         starts |= set(np.unique(np.geomspace(1, len(prior) - 1, 40).astype(int)).tolist())
     size = _best_size(error, starts, len(prior), stop)
     why = f"subset selection: sets of {size} of {len(prior):,} values, odds {float(make(size).odds):.4g}"
-    return problem.certified_plan(make(size), error(size), "subset", why)
+    return mechanism_plan(problem, make(size), error(size), "subset", why)
 
 
 def _odds_of_sizes(problem: Problem, prior: Prior) -> list[Fraction]:
@@ -205,13 +222,9 @@ def _best_size(error: Callable[[int], float], starts: Iterable[int], values: int
 
 def hashing_plan(problem: Problem) -> Plan:
     """Hashing into a few bins, with seeds whose bins are all heavy enough."""
-    prior = problem.one_prior("hashing")
-    if not problem.box or problem.query.kind != "histogram":
-        message = "the method hashing is for Histogram and LIP of the value itself"
-        raise Infeasible(message, Hint("method", "columns"))
-    pool, gain = best_pool(prior, problem.budget)
+    pool, gain = best_pool(problem.one_prior("hashing"), problem.budget)
     why = f"hashing into {pool.bins} bins, {pool.seeds.size} seeds whose bins are all heavy enough"
-    return problem.certified_plan(pool, 1 - gain, "hashing", why)
+    return mechanism_plan(problem, pool, 1 - gain, "hashing", why)
 
 
 class _SeedPool(NamedTuple):

@@ -28,16 +28,14 @@ from typing import NamedTuple, Protocol
 
 import highspy
 import numpy as np
-import numpy.typing as npt
+import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 
 from priorveil.arrays import Array
+from priorveil.designs.groups import Labels, first_places
 from priorveil.designs.limits import UNLIMITED, Limits, relative_gap
 from priorveil.errors import Infeasible
-
-Labels = npt.NDArray[np.intp]
-Utility = Callable[[Array], Array]
 
 _IMPROVES = 1e-10  # reduced costs below this, relative to the gain so far, are rounding noise
 _LEAN = 0.8  # how far trial duals lean towards the best ones so far
@@ -45,6 +43,9 @@ _POOL = 3  # columns kept per row before the pool is pruned
 _TOLERANCE = 1e-9  # of the master, and the least entry that it can tell from zero
 _UNUSED = 1e-13  # weights below this are rounding noise
 _SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
+
+
+Utility = Callable[[Array], Array]
 
 
 class Priced(NamedTuple):
@@ -156,12 +157,6 @@ def polish(columns: Array, weights: Array) -> tuple[Labels, Array]:
     return used[weights > 0.0], weights[weights > 0.0]
 
 
-def basic_weights(rows: Array, weights: Array, cost: Array) -> Array:
-    """Weights with the same `rows @ weights`, few of them positive, of the least cost; the same ones on failure."""
-    found = scipy.optimize.linprog(cost, A_eq=rows, b_eq=rows @ weights, method="highs-ds")
-    return weights if found.status != 0 or found.x is None else np.asarray(found.x)
-
-
 def new_model(tolerance: float, **options: int | str) -> highspy.Highs:
     """An empty HiGHS model that maximises, in one thread and without output."""
     model = highspy.Highs()
@@ -180,24 +175,6 @@ def run_model(model: highspy.Highs) -> highspy.HighsModelStatus:
         model.clearSolver()
         model.run()
     return model.getModelStatus()
-
-
-def distinct_rows(table: Array) -> Array:
-    """The rows that differ from all rows before them, up to rounding.
-
-    >>> distinct_rows(np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0 + 1e-14]]))
-    array([[1., 2.],
-           [0., 1.]])
-    """
-    return np.asarray(table[_first_places(table)])
-
-
-def _first_places(table: Array) -> Labels:
-    """Where the rows are that differ from all rows before them."""
-    first: dict[bytes, int] = {}
-    for place, row in enumerate(np.round(table, 10) + 0.0):
-        first.setdefault(row.tobytes(), place)
-    return np.array(list(first.values()), dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -295,7 +272,7 @@ class _Run:
         self.means = scipy.sparse.csr_array((1.0 / sizes[self.classes], (np.arange(d), self.classes)))
         self.idle = float(np.min(pricing.utility(np.ones((1, d)))))
         self.columns, self.utilities = seeds, pricing.utility(seeds).reshape(len(seeds), -1)
-        self._keep(_first_places(np.hstack([self._entries(), self.utilities])))
+        self._keep(first_places(np.hstack([self._entries(), self.utilities])))
         if first is None:
             self.slopes = _linear_part(self._entries(), self.utilities)
         else:
@@ -369,7 +346,7 @@ class _Run:
         before = len(self.columns)
         self.columns = np.vstack([self.columns, columns])
         self.utilities = np.vstack([self.utilities, utilities.reshape(-1, self.utilities.shape[1])])
-        self._keep(_first_places(np.hstack([self._entries(), self.utilities])))
+        self._keep(first_places(np.hstack([self._entries(), self.utilities])))
         return len(self.columns) > before
 
     def _keep(self, kept: Labels) -> None:

@@ -24,13 +24,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from priorveil.arrays import Array
-from priorveil.designs import cone_pricing, engine
+from priorveil.channels import Channel
+from priorveil.designs import engine
+from priorveil.designs.cone_pricing import ConeGuessPricing, ConeSquaresPricing
+from priorveil.designs.cones import extreme_rays, nearby_columns
 from priorveil.designs.engine import Pricing, Utility
 from priorveil.designs.limits import UNLIMITED, Limits, Stop
-from priorveil.errors import TooLarge
+from priorveil.designs.problem import Objective, Problem
+from priorveil.errors import Infeasible, TooLarge
+from priorveil.priors import PriorSet
 
 Oracle = Callable[[Array], Array]
 
+LISTING_SHARE = 2 / 3  # of the time, for listing extreme rays where there is another way
+_TOLERANCE = 1e-9  # of the error under the worst prior of a polytope, in units of the largest error
 _ROUNDS = 200  # of adding the worst prior of a polytope
 
 
@@ -76,7 +83,7 @@ class SquaredErrorTask:
     def pricing(self, A: Array, P: Array, utility: Utility, priors: Array, stop: Stop) -> Pricing:
         """Pricing of minus the errors over the cone."""
         linear = priors * (self.V**2).sum(axis=0)
-        return cone_pricing.ConeSquaresPricing(A, P, utility, self.V, priors, stop, linear)
+        return ConeSquaresPricing(A, P, utility, self.V, priors, stop, linear)
 
 
 class GuessTask:
@@ -89,10 +96,30 @@ class GuessTask:
 
     def pricing(self, A: Array, P: Array, utility: Utility, priors: Array, stop: Stop) -> Pricing:
         """Pricing of minus the errors over the cone."""
-        return cone_pricing.ConeGuessPricing(A, P, utility, priors, stop, linear=priors)
+        return ConeGuessPricing(A, P, utility, priors, stop, linear=priors)
 
 
 Task = SquaredErrorTask | GuessTask
+
+
+def task_of(problem: Problem) -> Task:
+    """The query in the form that the robust design needs."""
+    if problem.objective is Objective.GUESS:
+        return GuessTask()
+    if not problem.query.linear or problem.query.unbiased:
+        name = problem.query.kind.capitalize()
+        raise Infeasible(f"{name} is designed for one prior: give a Prior, not a PriorSet")
+    rows = problem.query.rows(problem.reference)
+    if rows is None:
+        return SquaredErrorTask(np.eye(problem.size))
+    return SquaredErrorTask((rows - rows.min(axis=1, keepdims=True)) / math.sqrt(problem.unit))
+
+
+def worst_prior(problem: Problem, channel: Channel) -> Worst:
+    """The prior of a polytope with the largest error, in units of `problem.unit`, and a proven bound on it."""
+    assert isinstance(problem.prior, PriorSet)
+    columns = channel.drop_unused().matrix.T
+    return worst_of_polytope(task_of(problem), columns, problem.prior.best, problem.P, _TOLERANCE)
 
 
 def worst_of_polytope(task: Task, columns: Array, oracle: Oracle, start: Array, tolerance: float) -> Worst:
@@ -145,13 +172,13 @@ def robust_design(
     limits = replace(limits, least=least + 1e-12)
     inner = limits if oracle is None else replace(limits, progress=None, least=least / 4)
     P = priors.mean(axis=0)
-    seeds = nearby = cone_pricing.nearby_columns(A, P)
+    seeds = nearby = nearby_columns(A, P)
     best, columns, bound, converged = Worst(P, math.inf, math.inf), nearby, math.inf, False
 
     def utility(columns: Array) -> Array:
         return -np.column_stack([task.risks(p, columns) @ p for p in priors])
 
-    def worst_prior(channel: Array, start: Array) -> Worst:
+    def worst_for(channel: Array, start: Array) -> Worst:
         if oracle is not None:
             return worst_of_polytope(task, channel, oracle, start, least / 4)
         errors = -utility(channel).sum(axis=0)
@@ -165,7 +192,7 @@ def robust_design(
             else:
                 found = engine.solve(task.pricing(A, P, utility, priors, limits.over), seeds, inner)
             seeds, bound = found.pool, min(bound, found.bound)
-            worst = worst_prior(found.channel.T, priors[-1])
+            worst = worst_for(found.channel.T, priors[-1])
             if worst.bound < best.bound:
                 best, columns = worst, found.channel.T
             if oracle is not None or len(rays):
@@ -178,13 +205,13 @@ def robust_design(
     except KeyboardInterrupt:
         if math.isinf(best.bound):  # no design yet
             columns = engine.best_mixture(nearby, utility).channel.T
-            best = worst_prior(columns, P)
+            best = worst_for(columns, P)
     return RobustDesign(columns.T, best.bound, min(-bound, best.bound), best.prior, converged)
 
 
 def _list_rays(A: Array, P: Array, most: int, limits: Limits) -> Array:
     """All extreme rays, or none where they are too many."""
     try:
-        return cone_pricing.extreme_rays(A, P, most, limits.share(cone_pricing.LISTING).over)
+        return extreme_rays(A, P, most, limits.share(LISTING_SHARE).over)
     except TooLarge:
         return np.empty((0, len(P)))

@@ -9,11 +9,11 @@ import pytest
 from flint import arb, ctx
 
 import priorveil as pv
-from priorveil.designs.box_pricing import LdpCone
+from priorveil.designs.bounds import identity_bound, ldp_histogram_bound, ldp_variance_bound
 from priorveil.designs.engine import best_mixture
 from priorveil.designs.limits import Limits
-from priorveil.designs.relaxation import identity_bound, ldp_histogram_bound, ldp_variance_bound
-from priorveil.designs.unbiased import best_weights
+from priorveil.designs.spaces import LdpCone
+from priorveil.designs.weights import best_weights
 from priorveil.information import lift_variance
 from priorveil.mechanisms.bit_law import subset_law
 from priorveil.reading.bit_forms import ones_variance

@@ -12,10 +12,12 @@ import scipy.optimize
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from priorveil.designs import unbiased
-from priorveil.designs.box_pricing import Box, LdpCone
+from priorveil.designs import learning
+from priorveil.designs.bounds import information_bound, uniform_variance
+from priorveil.designs.learning import best_learning
 from priorveil.designs.limits import Limits, never
-from priorveil.designs.unbiased import best_learning, best_weights, information_bound, uniform_variance
+from priorveil.designs.spaces import Box, LdpCone
+from priorveil.designs.weights import Statistics, _feasible, best_weights, good_weights, interior_point
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.information import lift_variance, variance, variance_bound
 from priorveil.priors import Prior
@@ -199,7 +201,7 @@ class TestSolve:
         """Two heavy columns miss zero by 1e-9 in a direction that only columns of weight 1e-12 measure."""
         C = np.array([[1.0, 1e-9, 1], [-1, 1e-9, 1], [0.3, 1, 1], [-0.3, -1, 1]])
         weights, side = np.array([0.5 + 1e-13, 0.5, 1e-12, 1e-12]), np.array([0.0, 0, 1])
-        found = unbiased._feasible(C, weights, side)
+        found = _feasible(C, weights, side)
         assert found == pytest.approx(weights, rel=1e-9)
         assert np.abs((C.T @ found - side)[[0, 2]]).max() < 1e-15
 
@@ -210,7 +212,7 @@ class TestStatistics:
     def test_many_rows_take_no_matrix_of_rows_by_rows(self) -> None:
         rows = np.random.default_rng(0).normal(size=(5_000, 40))
         tracemalloc.start()
-        unbiased.Statistics(40, rows)
+        Statistics(40, rows)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 10 * rows.nbytes
@@ -262,7 +264,7 @@ class TestStatistics:
 
     def test_columns_on_one_side_are_no_channel(self) -> None:
         with pytest.raises(Infeasible):
-            unbiased._good_weights(np.random.default_rng(0).random((40, 3)), None, never)
+            good_weights(np.random.default_rng(0).random((40, 3)), None, never)
 
     @pytest.mark.parametrize("shape", ["margins", "cumulative"])
     def test_more_values_than_can_be_listed(self, shape: str) -> None:
@@ -300,13 +302,11 @@ class TestStatistics:
         P, row = P / P.sum(), rng.integers(-5, 6, 9) + 0.0
         space = LdpCone(P, hi) if pairwise else Box(P, lo, hi)
         exact = best_weights(P, space.vertices(), Limits(1e-7), row[None])
-        fine = unbiased._Generation(
-            space, Limits(1e-6), unbiased.Statistics(9, row[None]), [np.arange(9)]
-        ).run()
+        fine = learning._Generation(space, Limits(1e-6), Statistics(9, row[None]), [np.arange(9)]).run()
         assert fine.value == pytest.approx(exact.value, rel=1e-4)
         assert exact.value * (1 - 1e-4) <= fine.bound <= exact.value * (1 + 1e-7)
         points = np.unique(row)[[0, len(np.unique(row)) // 2, -1]]
-        coarse = unbiased._rounded_sum(space, Limits(1e-6), row, np.unique(points))
+        coarse = learning._rounded_sum(space, Limits(1e-6), row, np.unique(points))
         assert np.allclose(coarse.weights @ coarse.columns, 1, atol=1e-9)
         assert coarse.bound <= exact.value * (1 + 1e-7) <= coarse.value * (1 + 1e-6)
         columns = coarse.columns
@@ -465,14 +465,14 @@ def test_statistics_that_tell_too_many_values_apart_are_refused() -> None:
 
 def test_weights_lost_to_rounding_end_a_search_with_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two-way margins of 2^5 under LDP lost them after 28 seconds, and with them the whole plan."""
-    solve, rounds = unbiased._interior_point, itertools.count()
+    solve, rounds = interior_point, itertools.count()
 
     def fails_later(*arguments: object, **options: object) -> object:
         if next(rounds) == 2:
             raise Infeasible("no weights")
         return solve(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(unbiased, "_interior_point", fails_later)
+    monkeypatch.setattr(learning, "interior_point", fails_later)
     prior = Prior.zipf(20).probabilities
     found = best_learning(Box(prior, math.exp(-1), math.exp(1)), Limits(1e-5))
     assert next(rounds) == 3

@@ -13,20 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil.designs import box_solvers, relaxation
-from priorveil.designs.box_pricing import Box, LdpCone
-from priorveil.designs.box_solvers import similar_groups
-from priorveil.designs.engine import best_mixture
-from priorveil.designs.limits import UNLIMITED, Limits
-from priorveil.designs.relaxation import (
-    SecondMoments,
+from priorveil.designs import bounds
+from priorveil.designs.bounds import (
     diagonal_bound,
     identity_bound,
+    largest_gain,
     ldp_bound,
     leaning_bound,
+    simple_gain,
     unbiased_bound,
 )
-from priorveil.designs.unbiased import best_weights
+from priorveil.designs.engine import best_mixture
+from priorveil.designs.groups import similar_groups
+from priorveil.designs.limits import UNLIMITED, Limits
+from priorveil.designs.moments import SecondMoments, eigenvalue_bound
+from priorveil.designs.spaces import Box, LdpCone
+from priorveil.designs.weights import best_weights
 from priorveil.errors import NotIdentifiable
 
 seeds = st.integers(0, 10**6)
@@ -79,12 +81,12 @@ def test_no_channel_beats_the_bounds_for_many_values(seed: int, count: int, ldp:
     centred = W - (W @ box.prior)[:, None]
     gain = float((centred**2).sum(axis=0) @ box.prior) - least_error(box, W, box.vertices())
     room = 1e-12 * (W**2).max()
-    assert gain <= box_solvers.simple_gain(box, centred) + room
-    groups = similar_groups(box, centred, count)
+    assert gain <= simple_gain(box, centred) + room
+    groups = similar_groups(box.prior, centred, count)
     assert groups.max() < count
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(relaxation, "MOST_VALUES", int(groups.max()) + 1)
-        assert gain <= relaxation._largest_gain(box, centred, [groups], UNLIMITED) + room
+        patch.setattr(bounds, "MANY_VALUES", int(groups.max()) + 1)
+        assert gain <= largest_gain(box, centred, [groups], UNLIMITED) + room
 
 
 @given(seeds, st.sampled_from([0.1, 0.5, 1.0, 2.0, 4.0]))
@@ -133,7 +135,7 @@ def test_wrong_duals_prove_weaker_bounds(seed: int, size: float, scale: bool) ->
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SecondMoments, "duals", corrupt)
-        patch.setattr(relaxation, "_ROUNDS", 40)
+        patch.setattr("priorveil.designs.moments._ROUNDS", 40)
         assert leaning_bound(moments, W) <= least_error(box, W, vertices) + 1e-12 * (W**2).max()
         assert unbiased_bound(moments, W) <= least_variance(box, W, vertices) * (1 + 1e-9)
 
@@ -149,7 +151,7 @@ def test_a_dual_that_is_no_number_proves_nothing() -> None:
 @settings(max_examples=100, deadline=None)
 def test_the_largest_eigenvalue_is_never_too_small(seed: int) -> None:
     vector = np.random.default_rng(seed).integers(-1000, 1001, size=9).astype(float)
-    found = relaxation._largest_eigenvalue(np.outer(vector, vector) - np.eye(9))
+    found = eigenvalue_bound(np.outer(vector, vector) - np.eye(9))
     exact = float(vector @ vector) - 1  # in integers
     assert exact <= found <= exact + 1e-12 * (exact + 1)
 

@@ -12,19 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil.designs import box_solvers, engine
-from priorveil.designs.box_pricing import (
-    Box,
-    GuessPricing,
-    HistogramPricing,
-    LdpCone,
-    SumPricing,
-    branch_and_bound,
-    bundle,
-    classes,
-    closed_form_guess,
-)
-from priorveil.designs.limits import Limits
+from priorveil.designs import engine, gains
+from priorveil.designs.groups import equal_groups
+from priorveil.designs.knapsack import branch_and_bound, bundle
+from priorveil.designs.limits import Limits, relative_gap
+from priorveil.designs.pricing import GuessPricing, HistogramPricing, SumPricing, closed_form_guess
+from priorveil.designs.spaces import Box, LdpCone, seeds
 
 Array = np.ndarray
 
@@ -92,9 +85,9 @@ def test_small_designs_are_exact(problem: tuple[Array, float, float, Array]) -> 
     box, values = Box(prior, lo, hi), values - prior @ values
     rays = vertices(box)
     queries = [
-        (box_solvers.best_histogram(Box(prior, lo, hi)), ((prior * rays) ** 2).sum(1)),
-        (box_solvers.best_sum(Box(prior, lo, hi), values), (rays @ (values * prior)) ** 2),
-        (box_solvers.best_guess(Box(prior, lo, hi)), (prior * rays).max(1)),
+        (gains.best_histogram(Box(prior, lo, hi)), ((prior * rays) ** 2).sum(1)),
+        (gains.best_sum(Box(prior, lo, hi), values), (rays @ (values * prior)) ** 2),
+        (gains.best_guess(Box(prior, lo, hi)), (prior * rays).max(1)),
     ]
     for best, utilities in queries:
         holds(best, prior, lo, hi)
@@ -130,7 +123,7 @@ def test_pricing_bounds_hold_at_any_duals(problem: tuple[Array, float, float, Ar
 def test_no_random_channel_beats_the_bound(eps: float) -> None:
     prior, rng = zipf(20), np.random.default_rng(3)
     box = Box(prior, math.exp(-eps), math.exp(eps))
-    best = box_solvers.best_histogram(Box(prior, box.lo, box.hi), Limits(1e-3))
+    best = gains.best_histogram(Box(prior, box.lo, box.hi), Limits(1e-3))
     pool = box.columns(box.fill(rng.normal(size=(3000, 20)) * prior ** rng.uniform(-1, 1, (3000, 1))))
     utilities = ((prior * pool) ** 2).sum(1)
     assert enumerated(box, utilities, pool) <= best.bound
@@ -140,7 +133,7 @@ def test_no_random_channel_beats_the_bound(eps: float) -> None:
 def test_uniform_priors_are_solved_by_symmetry(eps: float) -> None:
     d = 83
     box = Box(np.full(d, 1 / d), math.exp(-eps), math.exp(eps))
-    best = box_solvers.best_histogram(box)
+    best = gains.best_histogram(box)
     holds(best, box.prior, box.lo, box.hi)
     g = box.caps[0]
     full = math.floor(1 / g)
@@ -154,8 +147,8 @@ def test_classes_of_different_sizes_are_spread_evenly() -> None:
     prior = prior / prior.sum()
     box = Box(prior, math.exp(-1.5), math.exp(1.5))
     pricing = HistogramPricing(box, np.ones(12))
-    together = engine.solve(pricing, box_solvers.seeds(box), classes=classes(prior))
-    apart = engine.solve(pricing, box_solvers.seeds(box))
+    together = engine.solve(pricing, seeds(box), classes=equal_groups(prior[None]))
+    apart = engine.solve(pricing, seeds(box))
     holds(together, prior, box.lo, box.hi)
     assert together.value == pytest.approx(apart.value, rel=1e-8)
     assert together.gap < 1e-8
@@ -165,7 +158,7 @@ def test_classes_of_different_sizes_are_spread_evenly() -> None:
 def test_merged_blocks_prove_the_bound_of_the_whole(eps: float) -> None:
     prior = zipf(600)
     lo, hi = math.exp(-eps), math.exp(eps)
-    best = box_solvers.best_histogram(Box(prior, lo, hi), Limits(1e-3), rows=60)
+    best = gains.best_histogram(Box(prior, lo, hi), Limits(1e-3), rows=60)
     holds(best, prior, lo, hi)
     assert best.gap < 0.01
     assert best.value == pytest.approx(best.weights @ ((prior * best.columns) ** 2).sum(1))
@@ -177,7 +170,7 @@ def test_sum_of_many_values_converges() -> None:
     prior = np.random.default_rng(0).dirichlet(np.ones(70))
     values = np.arange(70.0) - prior @ np.arange(70.0)
     for scale in (1.0, 1e-9, 1e9):
-        best = box_solvers.best_sum(Box(prior, math.exp(-1), math.exp(1)), scale * values, Limits(1e-5))
+        best = gains.best_sum(Box(prior, math.exp(-1), math.exp(1)), scale * values, Limits(1e-5))
         holds(best, prior, math.exp(-1), math.exp(1))
         assert best.converged and best.iterations > 1
         assert best.value == pytest.approx(best.weights @ (best.columns @ (prior * scale * values)) ** 2)
@@ -197,7 +190,7 @@ def test_the_free_bound_on_guessing_holds(problem: tuple[Array, float, float, Ar
 
 def test_guessing_in_a_large_domain() -> None:
     prior, lo, hi = zipf(1296), math.exp(-2), math.exp(2)
-    best = box_solvers.best_guess(Box(prior, lo, hi), Limits(1e-3).of_rounds(50))
+    best = gains.best_guess(Box(prior, lo, hi), Limits(1e-3).of_rounds(50))
     holds(best, prior, lo, hi)
     assert best.value == pytest.approx(best.weights @ (prior * best.columns).max(1))
     assert best.gap < 0.01
@@ -211,7 +204,7 @@ def test_guessing_one_of_a_million_equal_values() -> None:
 
 def test_heavy_priors_need_no_search() -> None:
     prior, eps = np.array([0.4, 0.3, 0.3]), 1.0
-    best = box_solvers.best_histogram(Box(prior, math.exp(-eps), math.exp(eps)))
+    best = gains.best_histogram(Box(prior, math.exp(-eps), math.exp(eps)))
     lo = math.exp(-eps)
     expected = (lo * (2 - lo)) * prior @ prior + (1 - lo) ** 2
     assert best.value == pytest.approx(expected)
@@ -228,17 +221,15 @@ def test_stopping_keeps_the_best_so_far() -> None:
         if count == 3:
             raise KeyboardInterrupt
 
-    broken = box_solvers.best_histogram(Box(prior, box.lo, box.hi), Limits(0.0, progress=tell))
+    broken = gains.best_histogram(Box(prior, box.lo, box.hi), Limits(0.0, progress=tell))
     holds(broken, prior, box.lo, box.hi)
     assert broken.interrupted
     assert not broken.converged
     assert broken.value >= seen[-1][1] - 1e-12
     calls = iter([False, False, True])
-    stopped = box_solvers.best_histogram(
-        Box(prior, box.lo, box.hi), Limits(0.0, should_stop=lambda: next(calls))
-    )
+    stopped = gains.best_histogram(Box(prior, box.lo, box.hi), Limits(0.0, should_stop=lambda: next(calls)))
     assert stopped.iterations == 2
-    late = box_solvers.best_histogram(Box(prior, box.lo, box.hi), Limits(0.0, deadline=0.0))
+    late = gains.best_histogram(Box(prior, box.lo, box.hi), Limits(0.0, deadline=0.0))
     holds(late, prior, box.lo, box.hi)
     assert late.iterations == 0
 
@@ -246,7 +237,7 @@ def test_stopping_keeps_the_best_so_far() -> None:
 def test_values_rise_and_bounds_fall() -> None:
     seen: list[tuple[int, float, float]] = []
     prior = zipf(30)
-    box_solvers.best_sum(
+    gains.best_sum(
         Box(prior, 0.5, 2.0),
         np.arange(30.0) - prior @ np.arange(30.0),
         Limits(progress=lambda *step: seen.append(step)),
@@ -258,16 +249,16 @@ def test_values_rise_and_bounds_fall() -> None:
 
 def test_pruning_keeps_the_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     prior = zipf(25)
-    plain = box_solvers.best_histogram(Box(prior, 0.2, 5.0), Limits(1e-4))
+    plain = gains.best_histogram(Box(prior, 0.2, 5.0), Limits(1e-4))
     monkeypatch.setattr(engine, "_POOL", -12)  # a pool of 100 columns
-    pruned = box_solvers.best_histogram(Box(prior, 0.2, 5.0), Limits(1e-4))
+    pruned = gains.best_histogram(Box(prior, 0.2, 5.0), Limits(1e-4))
     holds(pruned, prior, 0.2, 5.0)
     assert pruned.value == pytest.approx(plain.value, rel=1e-3)
 
 
 def test_no_room_means_no_gap() -> None:
-    assert engine.relative_gap(1.0, 1.0, 1.0) == 0.0
-    best = box_solvers.best_sum(Box(np.array([0.3, 0.7]), 0.5, 2.0), np.zeros(2))
+    assert relative_gap(1.0, 1.0, 1.0) == 0.0
+    best = gains.best_sum(Box(np.array([0.3, 0.7]), 0.5, 2.0), np.zeros(2))
     assert best.value == 0.0
     assert best.gap == 0.0
 

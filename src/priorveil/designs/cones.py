@@ -1,0 +1,187 @@
+"""Polyhedral cones of allowed columns: their extreme rays, columns near the constant one, and a linear programme.
+
+A notion is a cone: a column `q` is allowed iff `A @ q >= 0` and `q >= 0`. Scaled to `P @ r = 1` the cone is a
+polytope; utilities are convex, so the best channel mixes its vertices. For small `d` they are all listed and one
+linear programme is exact. For larger `d` see `cone_pricing`.
+
+Every bound comes from multipliers `y >= 0` on the rows of `A`: with `w = P r` on the simplex,
+`g @ w <= (g + B' y) @ w <= max(g + B' y)` where `B = A / P`. That holds for any `y`, so no bound trusts
+the solver's tolerance.
+"""
+
+from __future__ import annotations
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.arrays import Array, Mask
+from priorveil.designs.engine import new_model, run_model
+from priorveil.designs.limits import Stop, never
+from priorveil.errors import Infeasible, TooLarge
+
+_ZERO = 1e-11  # a ray on a hyperplane, both scaled to largest entry one
+_PAIRS = 4_000_000  # entries of one block of comparisons
+EMPTY = "the inequalities allow no column at all, not even the constant one"
+
+
+Index = npt.NDArray[np.intp]
+
+
+def extreme_rays(A: Array, P: Array, most: int = 8_000, stop: Stop = never) -> Array:
+    """All vertices (n, d) of `{r >= 0, A r >= 0, P @ r = 1}`, by the double description method.
+
+    Starts from the orthant and cuts with one row of `A` after another; a cut keeps the rays on its side and
+    joins adjacent rays across it. New rays lie between allowed ones, so rounding stays in the cone.
+    Equal or redundant rows, and cones without interior, need no special treatment. More than `most` rays, or a
+    `stop` request, raise `TooLarge`.
+
+    >>> extreme_rays(np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5]))
+    array([[0.5, 1.5],
+           [1.5, 0.5]])
+    """
+    d = len(P)
+    rays, on = np.eye(d), ~np.eye(d, dtype=bool)
+    rows = _scale_rows(A)
+    rows = rows[np.sort(np.unique(np.round(rows, 13), axis=0, return_index=True)[1])]
+    while len(rows):
+        _require_time(stop)
+        side = rays @ rows.T
+        side[np.abs(side) <= _ZERO] = 0.0
+        cuts = (side < 0).any(axis=0)
+        rows, side = rows[cuts], side[:, cuts]  # a row that cuts nothing now never will
+        if not len(rows):
+            break
+        work = (side > 0).sum(axis=0) * (side < 0).sum(axis=0)
+        first = int(np.argmin(work))
+        rays, on = _cut_cone(rays, on, side[:, first], stop)
+        rows = np.delete(rows, first, axis=0)
+        if not len(rays):
+            raise Infeasible(EMPTY)
+        if len(rays) > most:
+            raise TooLarge(f"more than {most:,} extreme columns: too many to list")
+    rays = rays / (rays @ P)[:, None]
+    return np.asarray(rays[np.lexsort(rays.T[::-1])])
+
+
+def _require_time(stop: Stop) -> None:
+    if stop():
+        raise TooLarge("not enough time to list all extreme columns: allow more time")
+
+
+def _scale_rows(A: Array) -> Array:
+    """Rows scaled to largest entry one, zero rows left out."""
+    size = np.abs(A).max(axis=1, initial=0.0)
+    return np.asarray(A[size > 0] / size[size > 0, None])
+
+
+def _cut_cone(rays: Array, on: Mask, side: Array, stop: Stop) -> tuple[Array, Mask]:
+    """Rays, and the hyperplanes they lie on, of the part of a cone where `side >= 0`."""
+    keep = side >= 0
+    above, below = np.flatnonzero(side > 0), np.flatnonzero(side < 0)
+    up, down = _adjacent_pairs(on, above, below, rays.shape[1], stop)
+    fresh = side[up, None] * rays[down] - side[down, None] * rays[up]
+    fresh = np.maximum(fresh / np.maximum(fresh.max(axis=1, keepdims=True), 1e-300), 0.0)
+    touch = np.concatenate([side[keep] == 0, np.ones(len(fresh), dtype=bool)])
+    table = np.vstack([on[keep], on[up] & on[down]])
+    return np.vstack([rays[keep], fresh]), np.column_stack([table, touch])
+
+
+def _adjacent_pairs(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple[Index, Index]:
+    """Pairs across the cut that share a two-dimensional face: no third ray lies on all they have in common.
+
+    A ray on exactly `d - 1` hyperplanes is simple: any `d - 2` of them define an edge, without a test.
+    """
+    table = on.astype(np.float32)
+    i, j = np.nonzero(table[above] @ table[below].T >= d - 2)
+    i, j = above[i], below[j]
+    simple = on.sum(axis=1) == d - 1
+    good = simple[i] | simple[j]
+    doubtful = np.flatnonzero(~good)
+    block = max(1, _PAIRS // max(1, len(on)))
+    for start in range(0, len(doubtful), block):
+        _require_time(stop)
+        part = doubtful[start : start + block]
+        common = table[i[part]] * table[j[part]]
+        holds = common @ table.T >= common.sum(axis=1, keepdims=True) - 0.5
+        good[part] = holds.sum(axis=1) == 2
+    return i[good], j[good]
+
+
+def nearby_columns(A: Array, P: Array, others: Array | None = None) -> Array:
+    """Allowed columns that need no solver: the constant one, and from there towards each value and away from it.
+
+    Each goes as far as the cone does, so they mix to channels that tell all values apart: a start for the engine, and
+    an answer where there is no time for the best one. Others (K, d), with `P @ r = 1`, are directions too.
+
+    >>> nearby_columns(np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])).round(9)
+    array([[1. , 1. ],
+           [1.5, 0.5],
+           [0.5, 1.5],
+           [0.5, 1.5],
+           [1.5, 0.5]])
+    """
+    towards = np.eye(len(P)) - P[:, None]
+    directions = np.vstack([towards, -towards, *([] if others is None else [others - 1.0])])
+    rows = np.vstack([A, np.eye(len(P))])
+    moves, slack = directions @ rows.T, np.maximum(rows.sum(axis=1), 0.0)
+    steps = np.divide(slack, -moves, out=np.full_like(moves, np.inf), where=moves < 0).min(axis=1)
+    steps = np.where(np.isfinite(steps), steps, 0.0)  # the constant column again
+    return np.vstack([np.ones(len(P)), 1.0 + (1 - 1e-12) * steps[:, None] * directions])
+
+
+class Program:
+    """`max g @ r` over `{r >= 0, A r >= 0, P @ r = 1}` in a live HiGHS model; only the cost changes.
+
+    The variables are `w = P r`, which lie on the simplex, so everything is scaled alike.
+    """
+
+    def __init__(self, A: Array, P: Array) -> None:
+        self.P = P
+        self._rows = _scale_rows(A / P)
+        d = len(P)
+        self._model = new_model(1e-10, presolve="off", solver="simplex")
+        nothing = np.empty(0, np.int32)
+        self._model.addCols(d, np.zeros(d), np.zeros(d), np.ones(d), 0, nothing, nothing, np.empty(0))
+        self._add(np.ones((1, d)), 1.0, 1.0)
+        self._add(self._rows, 0.0, highspy.kHighsInf)
+
+    def _add(self, rows: Array, lower: float, upper: float) -> None:
+        n, d = rows.shape
+        starts = (d * np.arange(n)).astype(np.int32)
+        index = np.tile(np.arange(d, dtype=np.int32), n)
+        self._model.addRows(n, np.full(n, lower), np.full(n, upper), n * d, starts, index, rows.ravel())
+
+    def maximise(self, g: Array) -> tuple[Array, float]:
+        """The best `r` and a proven upper bound on `g @ r`."""
+        answer = self.maximise_within(g, np.empty((0, len(g))))
+        if answer is None:
+            raise Infeasible(EMPTY)
+        return answer
+
+    def maximise_within(self, g: Array, more: Array) -> tuple[Array, float] | None:
+        """The same where the rows `more @ r >= 0` hold too, for this call only; None if they leave no column."""
+        cost = g / self.P
+        scale = max(float(np.ptp(cost)), 1e-300)  # the simplex makes a common shift a constant
+        shifted = (cost - cost.min()) / scale
+        self._model.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), shifted)
+        rows = np.vstack([self._rows, _scale_rows(more / self.P)])
+        fresh = len(rows) - len(self._rows)
+        if fresh:
+            self._add(rows[-fresh:], 0.0, highspy.kHighsInf)
+        status, solution = run_model(self._model), self._model.getSolution()
+        if fresh:
+            first = 1 + len(self._rows)
+            self._model.deleteRows(fresh, np.arange(first, first + fresh, dtype=np.int32))
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return None
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise Infeasible(f"the linear programme of the pricing did not finish: {status}")
+        w = np.maximum(np.asarray(solution.col_value), 0.0)
+        y = scale * np.maximum(-np.asarray(solution.row_dual)[1:], 0.0)
+        return w / w.sum() / self.P, float(np.max(cost + y @ rows))
+
+
+def program_of(A: Array, p: Array) -> Program | None:
+    """The programme of a prior of a set; None if it gives a value no mass: the programme is scaled by the prior."""
+    return Program(A, p) if p.all() else None

@@ -1,0 +1,235 @@
+"""The best channels for gains in a `Space`: histogram, guess, sum, and several statistics that lean on the prior.
+
+Values with the same prior (and weight) are interchangeable. The dual function is convex, so averaging duals
+over them never hurts, and the master needs one row for each class.
+
+Many light values are merged into blocks that share one lift. For histograms this costs nothing in the
+bound: a block `B` of light values, with `P_B = sum P_x` and weight `w_B = sum w_x P_x^2 / P_B^2`, has the
+same chord `w_B g_B P_B = sum w_x g_x P_x` as its members, so duals of the small problem that treat blocks
+by their chords prove the same bound for the large one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from priorveil.arrays import Array
+from priorveil.designs.bounds import largest_gain, simple_gain
+from priorveil.designs.cone_pricing import ConePricing, SortedProgram
+from priorveil.designs.engine import Solution, Utility, solve
+from priorveil.designs.groups import (
+    BLOCKS,
+    MANY_VALUES,
+    Labels,
+    equal_groups,
+    fewer_rows,
+    group_means,
+    neighbour_groups,
+    ranks,
+    similar_groups,
+)
+from priorveil.designs.limits import UNLIMITED, Limits, relative_gap
+from priorveil.designs.pricing import (
+    GuessPricing,
+    HistogramPricing,
+    SquaresPricing,
+    SumPricing,
+    closed_form_guess,
+    weighted_histogram,
+)
+from priorveil.designs.spaces import Box, Space, seeds, windows
+
+_SPREAD = 2000  # domains up to this size are spread over their symmetry
+_BLOCKS = 48  # sums over more values are first solved on this many blocks, or on a quarter of the values
+_FEW = 24  # values up to which the search starts from simple columns
+_LIGHT_BLOCKS, _BLOCKS_PER_WINDOW = (
+    120,
+    8,
+)  # of many values, at least, and in the mass that an output can point at
+
+
+def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = BLOCKS) -> Solution:
+    """The best channel for a histogram, `phi = sum_x (P_x r_x)^2`.
+
+    >>> best = best_histogram(Box(np.full(4, 0.25), lo=0.5, hi=2.0))
+    >>> round(best.value, 9), round(best.gap, 9)
+    (0.34375, 0.0)
+    """
+    prior, weights = box.prior, np.ones(len(box.prior))
+    if len(prior) <= _SPREAD and equal_groups(prior[None]).max() < 2 * rows:
+        return weighted_histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
+    # Several values in one block have at most 2 / count together: such a block is no heavier than tau.
+    count = max(rows, math.ceil(2 / max(box.tau, 1e-15)))
+    labels = neighbour_groups(prior, ranks(prior), count)
+    merged = box.merge(labels)
+    weight = np.bincount(labels, prior**2) / merged.prior**2
+    small = weighted_histogram(merged, weight, np.bincount(labels) > 1, limits)
+    before = HistogramPricing(merged, weight).closed_form_duals()
+    after = HistogramPricing(box, weights).closed_form_duals()
+    duals = after + prior * ((small.duals - before) / merged.prior)[labels]
+    return replace(small, columns=small.columns[:, labels], duals=duals)
+
+
+def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = BLOCKS) -> Solution:
+    """The best channel for guessing the value, `phi = max_x P_x r_x`.
+
+    About `1 / tau` values are ever guessed, the heaviest; in large domains the others become one block.
+
+    >>> best = best_guess(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0))
+    >>> round(best.value, 9), len(best.weights)
+    (0.75, 2)
+    """
+    prior = box.prior
+    kept = max(rows, 2 * math.ceil(1 / max(box.tau, 1 / len(prior))))
+    if len(prior) <= 2 * kept:
+        return _guess(box, prior, limits)
+    labels = np.full(len(prior), kept, np.intp)
+    heaviest = np.argsort(-prior, kind="stable")
+    labels[heaviest[:kept]] = np.arange(kept)
+    small = _guess(box.merge(labels), prior[heaviest[: kept + 1]], limits)
+    bound, duals = closed_form_guess(box, prior)
+    return replace(widen(small, labels, bound, limits, float(prior.max())), duals=duals)
+
+
+def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
+    pricing, (bound, duals) = GuessPricing(box, peaks), closed_form_guess(box, peaks)
+    columns, weights = _guess_columns(box, peaks)
+    value = float(pricing.utility(columns) @ weights)
+    gap = relative_gap(value, bound, float(peaks.max()))
+    if gap <= limits.target and np.abs(weights @ columns - 1.0).max() < 1e-10:
+        return Solution(columns, weights, value, bound, gap, 0, True, duals)
+    alike = equal_groups(np.stack([box.prior, peaks]))
+    return solve(pricing, np.vstack([seeds(box), columns]), limits, duals=duals, classes=alike)
+
+
+def _guess_columns(box: Box, peaks: Array) -> tuple[Array, Array]:
+    """The channel that reaches the closed-form bound on guessing, where it exists: columns and their weights.
+
+    Each of the heaviest values has a column that holds it up to its cap and spreads the rest over values that
+    are never guessed. The last of them is guessed only in part; the columns before share what is left of it.
+    """
+    order = np.argsort(-peaks, kind="stable")
+    often = (box.prior / box.caps)[order]
+    count = min(int(np.searchsorted(np.cumsum(often), 1.0 - 1e-12)) + 1, len(order))
+    guessed, tail = order[:count], order[count:]
+    caps, last = box.caps[guessed], guessed[-1]
+    rest = (often[:count] * (1.0 - caps))[:-1].sum()
+    left = box.prior[last] - (1.0 - often[: count - 1].sum()) * caps[-1]
+    part = np.append(np.full(count - 1, left / rest if rest > 0 else 0.0), 0.0)
+    shares = np.zeros((count, len(order)))
+    shares[:, last] = (1.0 - caps) * part
+    shares[np.arange(count), guessed] = caps
+    if len(tail):
+        shares[:, tail] = np.outer((1.0 - caps) * (1.0 - part), box.prior[tail] / box.prior[tail].sum())
+    fits = ((shares >= 0) & (shares <= box.caps + 1e-15)).all(1) & (np.abs(shares.sum(1) - 1.0) < 1e-12)
+    weights = np.append(often[: count - 1], 1.0 - often[: count - 1].sum())
+    return box.columns(shares[fits]), weights[fits]
+
+
+def best_sum(box: Space, values: Array, limits: Limits = UNLIMITED) -> Solution:
+    """The best channel for the sum of `values` with mean zero, `phi = (sum_x a_x P_x r_x)^2`.
+
+    The solution on coarse blocks of many values starts the fine problem. Of very many it is the answer: any duals prove
+    a bound for all the values, and those of the blocks, interpolated, prove a good one.
+
+    >>> best = best_sum(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([-1.0, 1.0]))
+    >>> round(best.value, 9)
+    0.25
+    """
+    pricing, prior, many = SumPricing(box, values), box.prior, len(box.prior) > MANY_VALUES
+    duals, start = box.sum_duals(values), list[Array]()
+    if len(prior) > _BLOCKS:
+        labels = similar_groups(prior, values[None], BLOCKS if many else max(_BLOCKS, len(prior) // 4))
+        merged = box.merge(labels)
+        centres = np.bincount(labels, prior * values) / merged.prior
+        coarse = best_sum(merged, centres, limits if many else limits.share(1 / 3))
+        above = coarse.duals - merged.sum_duals(centres)
+        order = np.argsort(centres)
+        duals = duals + prior * np.interp(values, centres[order], (above / merged.prior)[order])
+        if many:
+            bound = float(duals.sum()) + pricing.price(duals, exact=True).bound
+            return widen(coarse, labels, min(bound, simple_gain(box, values[None])), limits)
+        start.append(coarse.columns[:, labels])
+        limits = limits.without_time() if coarse.interrupted else limits
+    return solve(pricing, np.vstack([windows(box, values), seeds(box), *start]), limits, duals=duals)
+
+
+def widen(found: Solution, labels: Labels, bound: float, limits: Limits, idle: float = 0.0) -> Solution:
+    """A solution on blocks as one on all values, with a bound that is proven for these; `idle` as in `relative_gap`."""
+    bound = max(bound, found.value)
+    converged = limits.target_reached(found.value, bound, idle) and not found.interrupted
+    gap = relative_gap(found.value, bound, idle)
+    return replace(found, columns=found.columns[:, labels], bound=bound, gap=gap, converged=converged)
+
+
+def best_linear(
+    box: Space, rows: Array, limits: Limits = UNLIMITED, margins: Sequence[Labels] = ()
+) -> Solution:
+    """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with a proven bound.
+
+    `margins` label values (d,) that some of the statistics treat alike.
+
+    >>> best = best_linear(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([[-1.0, 1.0], [0.5, -0.5]]))
+    >>> round(best.value, 9), round(best.bound, 4)
+    (0.3125, 0.3125)
+    """
+    groupings = [*margins, *_similar_groups(box, rows)]
+    try:
+        bound = largest_gain(box, rows, groupings, limits.share(1 / 3))
+    except KeyboardInterrupt:
+        bound, limits = simple_gain(box, rows), limits.without_time()
+    found = _search(box, rows, groupings, limits, bound)
+    return widen(found, np.arange(len(box.prior)), bound, limits)
+
+
+def _similar_groups(box: Space, rows: Array) -> list[Labels]:
+    """Blocks of similar values to design for first: a quarter of the values, or of many so many that each is light."""
+    d = len(box.prior)
+    light = min(max(_LIGHT_BLOCKS, _BLOCKS_PER_WINDOW / max(box.tau, 1e-15)), MANY_VALUES)
+    return [similar_groups(box.prior, rows, d // 4 if d <= MANY_VALUES else int(light))] if d > _FEW else []
+
+
+def _search(box: Space, rows: Array, groupings: Sequence[Labels], limits: Limits, bound: float) -> Solution:
+    """Column generation that starts from the best columns for values in groups; of many values these are the answer."""
+    d, found = len(box.prior), list[Solution]()
+    for groups in groupings:
+        parts = len(groupings) - len(found) + (d <= MANY_VALUES)
+        share = replace(limits.share(1 / parts), progress=None)
+        merged, means = box.merge(groups), group_means(box.prior, rows, groups)
+        part = _search(merged, means, _similar_groups(merged, means), share, bound)
+        found.append(replace(part, columns=part.columns[:, groups]))
+        limits = limits.without_time() if part.interrupted else limits
+    if d > MANY_VALUES:
+        best = max(found, key=lambda part: part.value)
+        try:
+            limits.report(best.iterations, best.value, bound)
+        except KeyboardInterrupt:
+            return replace(best, interrupted=True)
+        return best
+    starts = [np.ones((1, d)), *(part.columns for part in found)] if found else [seeds(box)]
+    pricing = SquaresPricing(box, fewer_rows(rows) * box.prior)
+    return solve(pricing, np.vstack(starts), limits, bound=bound)
+
+
+def best_convex(space: Space, utility: Utility, bound: float, limits: Limits = UNLIMITED) -> Solution:
+    """The best channel for any convex utility; many values are merged into blocks of neighbours.
+
+    `bound` is a closed form that is proven already: the search proves nothing.
+    """
+    prior, groups = space.prior, np.arange(len(space.prior))
+    if len(prior) > MANY_VALUES:
+        groups = neighbour_groups(prior, np.cumsum(prior), BLOCKS)
+        space = space.merge(groups)
+    blocks = np.arange(len(space.prior))
+    arcs = -((blocks - blocks[:, None]) % len(blocks)).astype(float)
+    start = np.vstack([np.ones(len(blocks)), space.best(arcs * space.prior)])
+    nothing = np.zeros((1, len(blocks)))
+    pricing = ConePricing(
+        SortedProgram(space), space.prior, lambda columns: utility(columns[:, groups]), limits.over, nothing
+    )
+    solution = solve(pricing, start, limits, bound=bound)
+    return replace(solution, columns=solution.columns[:, groups])

@@ -1,0 +1,403 @@
+"""The best channels for unbiased statistics in a `Space`: column generation around the best weights (`weights`).
+
+The bound on the variance is exact where all vertices of the space can be listed, and for a sum, whose pricing is
+exact. Otherwise it comes from `bounds`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+import scipy.sparse
+
+from priorveil.arrays import Array
+from priorveil.designs.bounds import information_bound
+from priorveil.designs.engine import Priced, Solution
+from priorveil.designs.groups import Labels, distinct_rows, equal_groups, indicators, margin_groups
+from priorveil.designs.limits import MOST_DENSE, MOST_ENTRIES, PATIENCE, Limits
+from priorveil.designs.pricing import SumPricing
+from priorveil.designs.spaces import Box, Space
+from priorveil.designs.weights import (
+    LEAST_WEIGHT,
+    RANK,
+    Statistics,
+    Weighing,
+    best_weights,
+    drop_idle_columns,
+    good_weights,
+    interior_point,
+    variance_solution,
+)
+from priorveil.errors import Infeasible, TooLarge
+from priorveil.information import lift_variance
+
+_MOST_SEARCHED = 150  # values beyond which all columns for margins look at one of them
+_PROGRESS = 3e-4  # the share of the variance that a round of search in margins has to save
+_EVEN_ROUNDS, _EVEN_STARTS = 24, 60
+# The power of the roots of `B` in random columns (0.5, and more since vertices have edges); columns for each direction,
+# at least: random ones surround the constant column if there are more than two.
+_SPECTRUM, _FEWEST = 0.6, 2.2
+# Directions of various statistics from which many columns with good weights are a quick answer, and beyond which
+# they are better than the best weights of fewer.
+_FEW_DIRECTIONS, _MOST_WEIGHED = 80, 200
+_EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
+_GRID = 32  # points of a grid that the numbers of a sum are rounded to
+_EXACT = 20_000  # vertices of the box that are still listed
+_POOL, _SUM_POOL = 20, 200  # columns per value that column generation may hold, and columns for a sum
+# The square of the number of columns, times their length, that are weighed in a second.
+_SPEED = 1.5e8
+_MOST_ROUNDS = 500  # of column generation, in case it finds the same columns again and again
+_SECONDS = 45.0  # the default time limit
+
+
+def best_learning(space: Space, limits: Limits | None = None, rows: Array | None = None) -> Solution:
+    """The channel of allowed columns from which `rows @ shares` are learnt best; by default the distribution.
+
+    Exact for small domains (all vertices); rotations of a few blocks for equal values; column generation
+    otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far). Values that count the
+    same in all statistics are merged, which loses nothing. For margins columns that look at one of them come first.
+
+    >>> from priorveil.designs.spaces import LdpCone
+    >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
+    >>> round(best_learning(Box(P, np.exp(-1.0), np.exp(1.0))).value, 3)
+    5.783
+    >>> round(best_learning(LdpCone(np.full(6, 1 / 6), ratio=np.e)).value, 3)
+    15.709
+    """
+    limits = limits or Limits(1e-5).of_seconds(_SECONDS)
+    prior, box = space.prior, space if isinstance(space, Box) else None
+    if box and box.caps.min() >= 1.0:  # every value is heavy: one output each, and no channel does better
+        columns = box.columns(np.eye(len(prior)))
+        best = lift_variance(columns, prior, rows)
+        return variance_solution(columns, prior, best, best, 0, 1.0)
+    if len(prior) <= space.listed:
+        vertices = space.vertices()
+        if len(vertices) <= _EXACT:
+            return best_weights(prior, vertices, limits, rows)
+    if box and rows is None and len(prior) > box.listed and np.ptp(prior) <= 1e-15:
+        return _rotations(box, limits.target)
+    values = [np.arange(len(prior))]
+    if rows is None:
+        return _Generation(space, limits, Statistics(len(prior)), values).run()
+    if len(rows) == 1 and len(points := _grid(prior, rows[0])) < len(prior):
+        return _rounded_sum(space, limits, rows[0], points)
+    if (groups := equal_groups(rows)).max() + 1 < len(prior):
+        first = np.unique(groups, return_index=True)[1]
+        found = best_learning(space.merge(groups), limits, rows[:, first])
+        return replace(found, columns=found.columns[:, groups])
+    start, views = None, margin_groups(rows)
+    if max(groups.max() for groups in views) >= MOST_DENSE:
+        raise TooLarge(f"the statistics distinguish more than {MOST_DENSE:,} values: merge values into cells")
+    if len(views) > 1:
+        levels = np.vstack(list(map(indicators, views)))
+        plane = scipy.linalg.orth((levels - levels.mean(axis=1, keepdims=True)).T, rcond=1e-10)
+        alone = len(prior) > _MOST_SEARCHED
+        share = limits if alone else limits.share(1 / 3)
+        start = _Generation(space, share, Statistics(len(prior), rows, plane), views).run()
+        if alone:
+            return start
+    return _Generation(space, limits, Statistics(len(prior), rows), values, start).run()
+
+
+def _grid(prior: Array, row: Array) -> Array:
+    """The different numbers of a row; if there are many, those that cut mass and variance together into even parts."""
+    points, places = np.unique(row, return_inverse=True)
+    if len(points) <= _GRID:
+        return np.asarray(points)
+    squares = prior * (row - prior @ row) ** 2
+    before = np.cumsum(np.bincount(places, prior + squares / squares.sum()))
+    cuts = np.searchsorted(before, np.linspace(0.0, 2.0, _GRID))
+    return np.asarray(points[np.unique(np.minimum(np.append(cuts, len(points)), len(points) - 1))])
+
+
+def _rounded_sum(space: Space, limits: Limits, row: Array, points: Array) -> Solution:
+    """The best channel for a sum over many values: each number is first rounded to a grid, at random, to keep its mean.
+
+    A lift of a value is a mean of two lifts of the grid, so the channel is as private as that of the grid. The duals of
+    the grid, interpolated, prove a bound for all the values.
+    """
+    above = np.clip(np.searchsorted(points, row, side="right"), 1, len(points) - 1)
+    share, values = (row - points[above - 1]) / (points[above] - points[above - 1]), np.arange(len(row))
+    rounding = np.zeros((len(row), len(points)))
+    rounding[values, above - 1], rounding[values, above] = 1 - share, share
+    merged = replace(space, prior=space.prior @ rounding)
+    found = best_learning(merged, limits, points[None])
+    duals = found.duals
+    if not len(duals):  # all columns were listed
+        duals = Statistics(len(points), points[None]).duals(found.columns, found.weights)
+    duals = space.prior * np.array([np.interp(row, points, dual) for dual in duals / merged.prior])
+    columns, centred = found.columns @ rounding.T, row - space.prior @ row
+    spread = lift_variance(columns, found.weights, row[None])
+    bound = min(_sum_bound(space, centred, duals)[0], spread)
+    return variance_solution(columns, found.weights, spread, bound, found.iterations, limits.target)
+
+
+def _sum_bound(space: Space, centred: Array, duals: Array) -> tuple[float, Priced]:
+    """The variance `(a . m)^2 / max_r [(m . r)^2 - nu . r]` that no channel goes below, and columns near the maximum.
+
+    `m` and `nu` are the duals (2, d), moved so that they sum to zero: any prove a bound.
+    """
+    slopes, costs = duals - duals.sum(axis=1, keepdims=True) * space.prior
+    priced = SumPricing(space, slopes / space.prior).price(costs, exact=True)
+    return float(centred @ slopes) ** 2 / priced.bound, priced
+
+
+def _rotations(box: Box, target: float) -> Solution:
+    """For equal values: all rotations of a few blocks, with equal weights, against the optimum in closed form.
+
+    Place the values on a ring. A block has `floor(tau d)` values at `hi`, one in between and the rest at `lo`.
+    Rotations make the information matrix circulant, so its eigenvalues are the power spectrum of the blocks, and the
+    variance is
+
+        sum_j  m d / ( (hi - lo)^2 sum_blocks |F_j|^2 ),    j = 1 .. d - 1,
+
+    with `m` blocks and `F` the Fourier transform of `(r - lo) / (hi - lo)`. The sum of the spectrum is the same for all
+    blocks: the flatter, the better, and flat is the optimum of `uniform_variance`. Exchanges of two values of a block
+    make it flat.
+    """
+    d, rng = len(box.prior), np.random.default_rng(0)
+    part, whole = math.modf(d * box.tau)
+    block = np.where(np.arange(d) < whole, 1.0, np.where(np.arange(d) == whole, part, 0.0))
+    blocks = rng.permuted(np.tile(block, (min(max(1600 // d, 2), 16), 1)), axis=1)
+    _flatten(blocks, rng)
+    turns = (np.arange(d) + np.arange(d)[:, None]) % d
+    columns = box.lo + (box.hi - box.lo) * blocks[:, turns].reshape(-1, d)
+    weights = np.full(len(columns), 1 / len(columns))
+    spread = lift_variance(columns, weights)
+    return variance_solution(columns, weights, spread, min(information_bound(box), spread), 0, target)
+
+
+def _flatten(blocks: Array, rng: np.random.Generator) -> None:
+    """Exchange values within blocks, in place, while the sum of the inverse spectrum falls."""
+    m, d = blocks.shape
+    waves = np.exp(-2j * np.pi * np.outer(np.arange(d), np.arange(1, d // 2 + 1)) / d)
+    twice = np.where(2 * np.arange(1, d // 2 + 1) == d, 1.0, 2.0)
+    spectra = blocks @ waves
+    for turn in range(_EXCHANGES):
+        block, spectrum = blocks[turn % m], spectra[turn % m]
+        power = (np.abs(spectra) ** 2).sum(0)
+        i, j = rng.integers(d, size=(2, 200))
+        moved = spectrum + (block[j] - block[i])[:, None] * (waves[i] - waves[j])
+        trial = power - np.abs(spectrum) ** 2 + np.abs(moved) ** 2
+        cost = (twice / np.maximum(trial, 1e-300)).sum(1)
+        best = int(np.argmin(cost))
+        if cost[best] < (twice / power).sum() * (1 - 1e-12):
+            block[[i[best], j[best]]] = block[[j[best], i[best]]]
+            spectrum[:] = moved[best]
+
+
+@dataclass
+class _Generation:
+    """Column generation: solve for the weights, look for columns that tell more, repeat.
+
+    Columns are constant on the groups of one of the `views`; the values themselves may be the only view. The
+    statistics need coordinates for such columns only. `start` is a solution to improve on.
+    """
+
+    space: Space
+    limits: Limits
+    statistics: Statistics
+    views: Sequence[Labels]
+    start: Solution | None = None
+
+    @property
+    def row(self) -> Array | None:
+        """The row of a sum, less its mean; None for several statistics."""
+        rows = self.statistics.rows
+        return None if rows is None or len(rows) > 1 else rows[0] - self.space.prior @ rows[0]
+
+    def run(self) -> Solution:
+        rng, target = np.random.default_rng(0), self.limits.target
+        fine, last, duals = 1e-3 if self.row is None else 1e-6, False, np.empty(0)
+        best = self.start or self._simple()
+        rounds, bound = best.iterations, best.bound
+        try:
+            # of other columns than a box it is searched for later
+            if isinstance(self.space, Box) and self.row is None and self.start is None:
+                bound = information_bound(self.space, self.limits.share(1 / 2), self.statistics.rows)
+            simple, directions = best.columns, len(self.statistics.roots) if self._various else 0
+            if directions > _FEW_DIRECTIONS:
+                best = self._many_columns(rng)
+            pool = self._seeds(simple, rng) if directions <= _MOST_WEIGHED else simple
+            possible = len(pool) > len(simple)  # in the time that is left
+            while possible:
+                begin = self.limits.clock.now()
+                self.limits.count_round()
+                state, found = self._weigh(pool, rounds, fine, last)
+                pause = 2.5 * (self.limits.clock.now() - begin)
+                stalled = len(self.views) > 1 and found.value > best.value * (1 - _PROGRESS)
+                best = found if found.value <= best.value * (1 + 2 * target * last) else best
+                self.limits.report(rounds, best.value, bound)
+                late = pause > self.limits.left()
+                if last or self.limits.over() or (late and self.row is None):
+                    break
+                fresh, proven = self._price(pool, state, rng)
+                if proven > bound:
+                    bound, duals = proven, self.statistics.duals(pool, state.weights)
+                late = late or stalled or rounds >= _MOST_ROUNDS
+                if bound >= best.value * (1 - target) or not len(fresh) or late:
+                    fine, fresh, last = min(fine, 1e-5), fresh[:0], True
+                pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
+        except (KeyboardInterrupt, Infeasible):
+            pass  # stopped, or weights lost to rounding: the best so far does
+        found = variance_solution(
+            best.columns, best.weights, best.value, min(bound, best.value), rounds, target
+        )
+        return replace(found, duals=duals)
+
+    def _limit(self) -> int:
+        """How many columns the pool may hold."""
+        size, directions = self.statistics.basis.shape
+        most = 2500 if self.row is None else _SUM_POOL
+        return int(min(_POOL * (directions + 1), most, MOST_ENTRIES // size))
+
+    @property
+    def _various(self) -> bool:
+        """Whether the statistics are so many and different that all directions matter."""
+        roots, given = self.statistics.roots, self.statistics.rows is not None
+        return given and self.start is None and len(self.views) == 1 and bool(roots[len(roots) // 2] > RANK)
+
+    def _many_columns(self, rng: np.random.Generator) -> Solution:
+        """As many `_likely_columns` as fit in a table: more of them are better than the best weights of a few."""
+        size, n = self.statistics.basis.shape
+        if (count := min(_POOL * n, MOST_ENTRIES // size)) < _FEWEST * n:
+            raise Infeasible("too few columns fit in a table")
+        columns = self._likely_columns(count, rng)
+        directions = self.statistics.directions(columns)
+        weights, spread = good_weights(directions, self.statistics.targets, self.limits.over)
+        return variance_solution(columns, weights, spread, 0.0, 1, self.limits.target)
+
+    def _simple(self) -> Solution:
+        """Randomised response of the values, or of a view drawn at random: a channel within any budget."""
+        parts, lengths = [], []
+        for groups in self.views:
+            prior, odds = self.space.merge(groups).prior, self.space.ldp_ratio - 1
+            lengths.append(1 + odds * prior)
+            parts.append((1 + odds * np.eye(len(prior)))[:, groups] / lengths[-1][:, None])
+        columns = np.vstack(parts)
+        weights = np.concatenate([each / each.sum() / len(lengths) for each in lengths])
+        spread = lift_variance(columns, weights, self.statistics.rows)
+        return variance_solution(columns, weights, spread, 0.0, 0, self.limits.target)
+
+    def _seeds(self, start: Array, rng: np.random.Generator) -> Array:
+        """The columns to begin with, not more than can be weighed in the time that is left; `start` are simple ones.
+
+        Many different statistics need no others than `_likely_columns`.
+        """
+        roots, left = self.statistics.roots, self.limits.left()
+        most = int(math.sqrt(_SPEED * min(max(left, PATIENCE), 1e6) / len(roots)))
+        if self._various:
+            return self._likely_columns(min(self._limit(), most), rng)
+        others, most = np.vstack([start[:0], *self._others(rng)]), most - len(start)
+        return np.vstack([start, others[:: -(-len(others) // most) or 1] if most > 0 else start[:0]])
+
+    def _others(self, rng: np.random.Generator) -> Iterator[Array]:
+        """Random columns and, for the distribution, each value's own.
+
+        For other statistics than the distribution: columns that are linear in a row, and for several rows those of
+        `_even_columns`.
+        """
+        space, d = self.space, len(self.space.prior)
+        if len(self.views) > 1:
+            for groups in self.views:
+                yield space.merge(groups).chance(3 * int(groups.max() + 1), rng)[:, groups]
+        elif self.statistics.rows is not None:
+            rows = self.statistics.rows[np.ptp(self.statistics.rows, axis=1) > 0]
+            centred = rows - (rows @ space.prior)[:, None]
+            ends = np.vstack([centred, -centred])  # rounding to both ends of the range of a row, at random
+            yield 1 + space.reach(ends)[:, None] * ends
+            if self.row is None:
+                chance = space.chance(2 * d, rng)
+                yield chance
+                yield from self._even_columns(chance, rng)
+        else:
+            yield space.chance(max(self._limit() // 2, 2 * d), rng)
+            yield space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)
+
+    def _likely_columns(self, count: int, rng: np.random.Generator) -> Array:
+        """Random vertices with about the second moments of the best channel.
+
+        If only the trace of `S` were bounded, the best one would be a multiple of the root of `B`. Vertices near random
+        directions with these moments are about as good. Orthogonal directions are spread more evenly than others.
+        """
+        roots, n = self.statistics.roots, len(self.statistics.roots)
+        scale = roots**_SPECTRUM * np.maximum(roots, LEAST_WEIGHT)
+        turns = np.linalg.qr(rng.standard_normal((-(-count // n), n, n)))[0].reshape(-1, n)[:count]
+        return self.space.best((turns * scale) @ self.statistics.basis.T * self.space.prior)
+
+    def _even_columns(self, start: Array, rng: np.random.Generator) -> Iterator[Array]:
+        """Columns that are best where `S` is a multiple of one on each eigenspace of `B`.
+
+        For equal values and margins the best `S` is like that, since it is unchanged when levels are renamed. Then only
+        the mean of `|z|^2` on each eigenspace matters, and small steps towards the best columns find it (Frank-Wolfe).
+        """
+        statistics = self.statistics
+        space = np.unique(statistics.roots.round(9), return_inverse=True)[1]
+
+        def spread(columns: Array) -> Array:
+            squares = (statistics.directions(columns) ** 2).mean(axis=0)
+            return np.asarray((np.bincount(space, squares) / np.bincount(space))[space])
+
+        T, level, nothing = statistics.targets, spread(start), np.zeros(start.shape[1])
+        weights = np.ones(len(level)) if T is None else T.sum(axis=0)
+        for count in range(_EVEN_ROUNDS):
+            half = statistics.basis * (weights / level)
+            M = half @ half.T
+            found = self.space.climb(self.space.chance(_EVEN_STARTS, rng), M, nothing)
+            if self.limits.over():
+                return
+            worth = ((found @ M) * found).sum(1)
+            level = level + (spread(found[worth >= 0.999 * worth.max()]) - level) * 2 / (count + 3)
+            if 3 * count >= _EVEN_ROUNDS:
+                yield distinct_rows(found)
+
+    def _weigh(self, pool: Array, rounds: int, fine: float, last: bool) -> tuple[Weighing, Solution]:
+        """The best weights for the pool, solved as finely as asked; the last ones of a sum have few columns."""
+        statistics, target = self.statistics, self.limits.target
+        directions = statistics.directions(pool)
+        required = rounds == (self.start.iterations if self.start else 0)
+        state = interior_point(directions, fine, self.limits.over, statistics.targets, required)
+        few = last and self.row is not None
+        kept = drop_idle_columns(directions, state, target, statistics.targets) if few else state
+        columns, weights = pool[kept.used][kept.weights > 0], kept.weights[kept.weights > 0]
+        return state, variance_solution(columns, weights, kept.value, 0.0, rounds, target)
+
+    def _prune(self, pool: Array, state: Weighing, fresh: int) -> Array:
+        """The columns that carry weight, the heaviest first where there are too many; for a sum also idle ones.
+
+        The exact search of a sum returns the same columns again and again if those are forgotten.
+        """
+        order = np.argsort(-state.weights, kind="stable")
+        carrying = int((state.weights > (1e-2 / len(pool) if self.row is None else 0.0)).sum())
+        least = 4 * (1 + self.statistics.basis.shape[1])
+        return pool[np.sort(order[: min(carrying, max(self._limit() - fresh, least))])]
+
+    def _price(self, pool: Array, state: Weighing, rng: np.random.Generator) -> tuple[Array, float]:
+        """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-1 T' T S^-1 V'`, `m = V nu`.
+
+        The search is exact for a single row, and proves a bound; otherwise it is local, and the bound zero.
+        """
+        duals = self.statistics.duals(pool, state.weights)
+        half, m = duals[:-1].T, duals[-1]
+        level, bound = float(state.weights @ ((pool @ half) ** 2).sum(axis=1)), 0.0
+        least = (1e-4 if self.row is None else self.limits.target / 10) * state.value
+        count, most = (600, 3 * len(m)) if len(self.views) == 1 else (200, 40)
+        starts = [pool[state.weights > 1e-2 / len(pool)]] if len(self.views) == 1 else []
+        fresh = []
+        for groups in self.views:
+            space, levels = self.space.merge(groups), indicators(groups)
+            slopes, costs = levels @ half, levels @ m
+            if self.row is None:
+                found = space.climb(np.vstack([space.chance(count, rng), *starts]), slopes @ slopes.T, costs)
+            else:
+                bound, priced = _sum_bound(space, self.row, duals)
+                found = priced.columns
+            worth = ((found @ slopes) ** 2).sum(axis=1) - found @ costs - level
+            order = np.argsort(-worth)[: int((worth > least).sum())]
+            fresh.append(distinct_rows(found[order])[:most][:, groups])
+        return np.vstack(fresh), bound

@@ -1,0 +1,319 @@
+"""The best weights of given columns for unbiased statistics: an L-optimal experimental design.
+
+At `p = P` one report carries the Fisher information `J = sum_y lam_y r_y r_y'` about `p`.
+Probabilities add up to one, so only directions `V` of the simplex (vectors that sum to zero) are to be
+learnt, and the best unbiased estimator has, per user and summed over the values, the variance
+
+    tr (V' J V)^-1  =  tr J^-1 - P . P            (the second form because J P = 1).
+
+Write `z = V' r`. To choose columns and weights is then an A-optimal experimental design,
+
+    min  tr S^-1,  S = sum_y lam_y z_y z_y'    subject to    sum_y lam_y z_y = 0,  sum_y lam_y = 1,
+
+convex in `lam`. Since `tr S^-1 >= 2 s tr N - s^2 tr N^2 S` for any symmetric `N` and any number
+`s`, and `sum_y lam_y nu . z_y = 0` for any `nu`,
+
+    every design's variance  >=  (tr N)^2 / max_r [ |N z|^2 - nu . z ],
+
+which is the proven bound (equality at the optimum, where `N = S^-1`). The maximum runs over the given columns.
+For statistics `W @ shares` the variance is `tr(W V S^-1 V' W')` (L-optimal), which `Statistics` writes in other
+coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+import scipy.sparse
+
+from priorveil.arrays import Array
+from priorveil.designs.engine import Solution
+from priorveil.designs.groups import Labels
+from priorveil.designs.limits import Limits, Stop, never
+from priorveil.errors import Infeasible, NotIdentifiable
+from priorveil.information import gain_share, lift_variance, tangent
+
+LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
+_ESTIMABLE = 1e-6  # how far outside the span of the columns a statistic may lie by rounding
+_RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
+_PROGRESS = 3e-4  # the share of the variance that a round of search in margins has to save
+_STEPS, _REPAIRS = 5, 9  # towards good weights, and repairs in each step
+_SHRINK = 0.1  # the least factor of a weight in a repair
+_HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
+_SHRUNK, _SHRUNK_SUM = 1e-3, 1e-9  # what is added to `S`, relative to its mean, to look for columns
+_OFF = 1e-9  # how far the mean of the lifts may be from one
+RANK = 1e-12  # singular values below this, relative to the largest, are zero
+_FINE = Limits(1e-6)
+
+
+class Statistics:
+    """The statistics `W @ shares` of `size` values, in the coordinates of the design; `rows` is `W`, None the identity.
+
+    The coordinates of a lift are `z = basis' (r - 1)`, those of the statistics `targets` (k, d - 1): their variance is
+    `tr(T S^-1 T')`. The basis makes `T` the identity, which is written None, where `B = V' W' W V` is well-conditioned.
+    `roots` are those of the eigenvalues of `B`, relative to the largest. If all lifts and rows lie in
+    a `plane`, given by an orthonormal basis (d, n) of vectors that sum to zero, coordinates in it are enough.
+    """
+
+    def __init__(self, size: int, rows: Array | None = None, plane: Array | None = None) -> None:
+        self.rows, plane = rows, tangent(size) if plane is None else plane
+        factors = np.eye(size - 1) if rows is None else rows @ plane
+        _, roots, vectors = np.linalg.svd(factors, full_matrices=len(factors) < plane.shape[1])
+        self.roots: Array = np.concatenate([roots, np.zeros(size)])[: plane.shape[1]] / roots[0]
+        scale = np.maximum(self.roots, LEAST_WEIGHT)
+        self.basis: Array = plane @ (vectors.T / roots[0]) / scale
+        targets = np.diag(self.roots / scale)[self.roots > RANK]
+        self.targets: Array | None = None if (self.roots == scale).all() else targets
+
+    def directions(self, lifts: Array) -> Array:
+        """The coordinates of lifts (K, d)."""
+        return np.asarray((lifts - 1.0) @ self.basis)
+
+    def duals(self, lifts: Array, weights: Array) -> Array:
+        """The rows of `T S^-1 V'` and, last, `V nu`: they prove the best bound if the weights are the best."""
+        Z, T = self.directions(lifts), self.targets
+        S, root = Z.T @ (Z * weights[:, None]), np.sqrt(weights)
+        # where no statistic needs a direction, `S` may be singular
+        shrunk = 0.0 if T is None else (_SHRUNK if len(T) > 1 else _SHRUNK_SUM) * float(np.diag(S).mean())
+        inverse = np.linalg.inv(S + shrunk * np.eye(len(S)))
+        slopes = self.basis @ (inverse if T is None else inverse @ T.T)
+        squares = ((lifts @ slopes) ** 2).sum(axis=1)
+        C = np.hstack([Z, np.ones((len(Z), 1))]) * root[:, None]
+        nu = np.linalg.lstsq(C, squares * root, rcond=None)[0]
+        return np.vstack([slopes.T, self.basis @ nu[:-1]])
+
+
+def variance_solution(
+    columns: Array, weights: Array, variance: float, bound: float, iterations: int, target: float
+) -> Solution:
+    """A solution whose value is a variance."""
+    gap = max(0.0, 1 - gain_share(variance, bound, math.inf))
+    return Solution(columns, weights, variance, bound, gap, iterations, gap <= target, np.empty(0))
+
+
+def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, rows: Array | None = None) -> Solution:
+    """The best weights for given columns (K, d) of any scale; the bound holds for all mixtures of them.
+
+    The statistics are `rows @ shares`, by default the whole distribution. With every extreme ray of a cone of allowed
+    columns this is the best channel of that cone. It looks for as few outputs as `d (d + 1) / 2`. Past the `limits` it
+    ends with the first weights that make a channel, and their bound.
+
+    >>> best = best_weights(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [1, 2, 1], [1, 1, 2], [1, 1, 1]]))
+    >>> best.weights.round(3), round(best.value, 3)      # the constant column tells nothing
+    (array([0.333, 0.333, 0.333]), 10.667)
+    """
+    lifts = columns / (columns @ prior)[:, None]
+    statistics, target = Statistics(len(prior), rows), limits.target
+    directions, targets = statistics.directions(lifts), statistics.targets
+    try:
+        state = interior_point(directions, target, limits.over, targets)
+    except NotIdentifiable:
+        kind, wanted = ("values", np.eye(len(prior))) if rows is None else ("statistics", rows)
+        equal = np.ones(len(lifts))
+        lost = [n for n, row in enumerate(wanted) if math.isinf(lift_variance(lifts, equal, row[None]))]
+        named = f"the {kind} {', '.join(map(str, lost))}"
+        error = NotIdentifiable(f"the columns do not determine {named}: allow more, or lean on the prior")
+        error.statistics = tuple(lost)
+        raise error from None
+    late = state.value - state.bound > target * state.value
+    again = state if late else drop_idle_columns(directions, state, target, targets)
+    spread = lift_variance(lifts[again.used], again.weights, rows)
+    off = float(np.abs(again.weights @ lifts[again.used] - 1).max())
+    if off > _OFF or spread > state.value * (
+        1 + 2 * target
+    ):  # lost to rounding in a direction with hardly any spread
+        again, spread = state, lift_variance(lifts[state.used], state.weights, rows)
+    bound = min(state.bound, spread)
+    with suppress(KeyboardInterrupt):  # it is done anyway
+        limits.report(state.iterations, spread, bound)
+    return variance_solution(lifts[again.used], again.weights, spread, bound, state.iterations, 2 * target)
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """Where the interior point ended: weights of the `used` columns, the variance `value`, its `bound`."""
+
+    weights: Array
+    used: Labels
+    value: float
+    bound: float
+    iterations: int
+
+
+def interior_point(
+    directions: Array, target: float, stop: Stop = never, targets: Array | None = None, required: bool = True
+) -> Weighing:
+    """Newton's method on the optimality conditions, primal and dual together.
+
+    With `q_y = |T S^-1 z_y|^2` they read `s_y = nu . z_y + t - q_y >= 0`, `lam_y s_y = 0` and the
+    equations of the weights; each round asks for `lam_y s_y = mu` with a smaller `mu`. (`nu` holds
+    `t` last.) Any round's bound is proven, but only its last weights make a channel: after a `stop` request it
+    goes on until they do if they are `required`, and gives up otherwise. Directions that no target needs get a `ridge`
+    as additional targets, which shrinks with the gap; it is not part of the value, and any `T S^-1` proves a bound.
+    """
+    best: Weighing | None = None
+    Z, T = _span(directions, targets)
+    scale = math.sqrt(float((Z**2).sum(1).mean()))
+    Z, (K, n), k, ridge = Z / scale, Z.shape, Z.shape[1] if T is None else len(T), 1.0
+    C = np.hstack([Z, np.ones((K, 1))])
+    side = np.eye(n + 1)[-1]
+    lam = 1 / np.maximum((Z**2).sum(1), 1e-6)  # long columns end up with little weight
+    lam, nu, slack, step = lam / lam.sum(), np.zeros(n + 1), np.empty(0), 0.0
+    for iteration in range(200):
+        values, U = np.linalg.eigh(Z.T @ (Z * lam[:, None]))
+        if values[0] <= 0:
+            break
+        Y, wanted = Z @ U, np.eye(n) if T is None else np.vstack([T @ U, ridge * np.eye(n)])
+        X = (Y / values) @ wanted.T
+        q, value = (X**2).sum(1), float((wanted[:k] ** 2 / values).sum())
+        if iteration == 0:
+            nu[-1] = 1.5 * q.max()
+            slack = C @ nu - q
+        bound = value**2 / float(((X[:, :k] ** 2).sum(1) - Z @ nu[:-1]).max())
+        missing = side - C.T @ lam
+        if np.abs(missing).max() < 1e-10:
+            if best is None or bound / value > best.bound / best.value:
+                best = Weighing(lam, np.arange(K), value / scale**2, bound / scale**2, iteration)
+            if value - bound <= target * value:
+                break
+        if (best is not None or not required) and stop():
+            break
+        mu = float(lam @ slack) / K * (0.1 if step > 0.5 else 0.5)
+        ridge = min(ridge, _RIDGE * math.sqrt(float(lam @ slack) / float((1 / values).sum())))
+        try:
+            inverse = _newton_inverse(Y, X, values, lam / slack, T is None)
+            AC, Ag = inverse(C), inverse((mu / lam - C @ nu + q)[:, None])[:, 0]
+            d_nu = np.linalg.lstsq(C.T @ AC, C.T @ Ag - missing, rcond=None)[0]
+        except np.linalg.LinAlgError:
+            break
+        d_lam = Ag - AC @ d_nu
+        d_slack = mu / lam - slack - d_lam * slack / lam
+        step = min(1.0, 0.95 / max(float((-d_lam / lam).max()), float((-d_slack / slack).max()), 1e-300))
+        lam, slack, nu = lam + step * d_lam, slack + step * d_slack, nu + step * d_nu
+    if best is None:
+        raise Infeasible("no weights make these columns a channel, or the solver could not find them")
+    return replace(best, weights=_feasible(C, best.weights, side))
+
+
+def good_weights(Z: Array, targets: Array | None, stop: Stop) -> tuple[Array, float]:
+    """Weights that make thousands of columns a channel, and their variance, in a few steps from equal weights.
+
+    What is missing in `sum lam z = 0` is removed in proportion to the weights. Then each is multiplied by the root of
+    `q_y`, its part of the variance, which raises those of columns that tell more (Silvey, Titterington and Torsney
+    1978).
+    """
+    C, lam, found, least = np.hstack([Z, np.ones((len(Z), 1))]), np.full(len(Z), 1 / len(Z)), None, math.inf
+    T = np.eye(Z.shape[1]) if targets is None else targets
+    for _ in range(_STEPS):
+        lam = _channel_weights(C, lam)
+        slopes = np.linalg.solve(Z.T @ (Z * lam[:, None]), T.T)
+        value, parts = float((T * slopes.T).sum()), ((Z @ slopes) ** 2).sum(axis=1)
+        if value >= least * (1 - _PROGRESS):
+            break
+        found, least, lam = lam, value, lam * np.sqrt(parts)
+        if stop():
+            break
+    assert found is not None
+    return found, least
+
+
+def _channel_weights(C: Array, lam: Array) -> Array:
+    """Weights near these with `C' lam = (0, ..., 0, 1)`; those that would be negative shrink step by step."""
+    lam, side = lam / lam.sum(), np.eye(C.shape[1])[-1]
+    for _ in range(_REPAIRS):
+        factor = 1 + C @ np.linalg.solve(C.T @ (C * lam[:, None]), side - C.T @ lam)
+        lam = lam * np.maximum(factor, _SHRINK)
+        if factor.min() >= _SHRINK:
+            return lam
+    raise Infeasible("no mixture of these columns is a channel")
+
+
+def _span(directions: Array, targets: Array | None) -> tuple[Array, Array | None]:
+    """Both in coordinates of the span of the directions; refused if a target is outside of it."""
+    _, size, vectors = np.linalg.svd(directions, full_matrices=False)
+    within = vectors[size > 1e-10 * size[0]]
+    if len(within) == directions.shape[1]:
+        return directions, targets
+    if targets is None or np.abs(targets - targets @ within.T @ within).max() > _ESTIMABLE:
+        raise NotIdentifiable("the columns do not determine the statistics")
+    return directions @ within.T, targets @ within.T
+
+
+def _newton_inverse(
+    Y: Array, X: Array, values: Array, ratio: Array, symmetric: bool
+) -> Callable[[Array], Array]:
+    """How to apply `(H + diag(1 / ratio))^-1`, where `H` is the Hessian of `tr(T S^-1 T')` in the weights.
+
+    It is `2 (z' S^-1 z) (x' x)` for pairs of columns, with `x = T S^-1 z`. In the eigenbasis of `S` its rank is at
+    most `n k`, and at most `n (n + 1) / 2` where `T` is the identity (`symmetric`).
+    """
+    (K, n), k = Y.shape, X.shape[1]
+    if (n * (n + 1) // 2 if symmetric else n * k) >= K:
+        root = np.sqrt(ratio)[:, None]
+        hessian = 2 * ((root * Y / values) @ (root * Y).T) * (X @ X.T)
+        hessian[np.arange(K), np.arange(K)] += 1.0
+        dense = scipy.linalg.cho_factor(hessian, overwrite_a=True)
+        return lambda right: root * scipy.linalg.cho_solve(dense, root * right)
+    if symmetric:
+        i, j = np.triu_indices(n)
+        curvature = (values[i] + values[j]) * np.where(i == j, 1.0, 2.0) / (values[i] * values[j]) ** 2
+        F = Y[:, i] * Y[:, j] * np.sqrt(curvature)
+    else:
+        F = ((Y * np.sqrt(2 / values))[:, :, None] * X[:, None, :]).reshape(K, -1)
+    RF = F * ratio[:, None]
+    small = scipy.linalg.cho_factor(np.eye(F.shape[1]) + F.T @ RF)
+    return lambda right: ratio[:, None] * right - RF @ scipy.linalg.cho_solve(small, RF.T @ right)
+
+
+def _feasible(C: Array, lam: Array, side: Array) -> Array:
+    """Remove the rounding left in `C' lam = side`, in proportion to the weights.
+
+    Directions in which the weights hardly differ from zero stay as they are: a step along them could be large.
+    """
+    for _ in range(2):
+        sizes, vectors = np.linalg.eigh(C.T @ (C * lam[:, None]))
+        large = sizes > _HELD * sizes[-1]
+        held = vectors[:, large]
+        lam = lam + lam * (C @ (held / sizes[large] @ (held.T @ (side - C.T @ lam))))
+    return np.asarray(np.maximum(lam, 0.0))
+
+
+def _fewer_columns(directions: Array, weights: Array, indices: Labels) -> Labels:
+    """Fewer columns with the same information: a basic solution of `sum lam zz' = S`, `sum lam z = 0`."""
+    n = directions.shape[1]
+    i, j = np.triu_indices(n)
+    if len(indices) <= len(i) + n + 1:
+        return indices
+    Z = directions[indices] / np.abs(directions).max()
+    rows = np.hstack([Z[:, i] * Z[:, j], Z, np.ones((len(Z), 1))]).T
+    cost = np.random.default_rng(0).random(len(indices))
+    return indices[basic_weights(rows, weights[indices], cost) > 1e-9]
+
+
+def drop_idle_columns(
+    directions: Array, state: Weighing, target: float, targets: Array | None = None
+) -> Weighing:
+    """Solve again on the columns that matter; all of them where that would cost more than the target."""
+    weights = state.weights
+    for least, few in ((1e-3 / len(weights), True), (1e-7 / len(weights), True), (1e-9, False)):
+        keep = np.flatnonzero(weights > least)
+        keep = _fewer_columns(directions, weights, keep) if few else keep
+        try:
+            again = interior_point(directions[keep], target, targets=targets)
+        except (Infeasible, NotIdentifiable):
+            continue
+        if again.value <= state.value * (1 + 2 * target):
+            return replace(again, used=keep)
+    return state
+
+
+def basic_weights(rows: Array, weights: Array, cost: Array) -> Array:
+    """Weights with the same `rows @ weights`, few of them positive, of the least cost; the same ones on failure."""
+    found = scipy.optimize.linprog(cost, A_eq=rows, b_eq=rows @ weights, method="highs-ds")
+    return weights if found.status != 0 or found.x is None else np.asarray(found.x)
