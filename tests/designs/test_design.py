@@ -498,13 +498,13 @@ class TestSolverFailures:
             "huge": np.eye(d) * 1e300,
         }[garbage]
         broken = Solution(columns, np.full(d, 1 / d), 1.0, 0.0, 0.0, 1, True, np.zeros(d))
-        monkeypatch.setattr(columns, "best_histogram", lambda *_, **__: broken)
+        monkeypatch.setattr("priorveil.designs.columns.best_histogram", lambda *_, **__: broken)
         with pytest.raises(CertificateError):
             pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
 
     def test_a_false_bound_never_exceeds_the_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         silent = Solution(np.ones((1, 8)), np.ones(1), 0.0, -9.0, 0.0, 1, True, np.zeros(8))
-        monkeypatch.setattr(columns, "best_histogram", lambda *_, **__: silent)
+        monkeypatch.setattr("priorveil.designs.columns.best_histogram", lambda *_, **__: silent)
         certified(
             pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
         )
@@ -1003,7 +1003,7 @@ class TestLinear:
 
     def test_more_statistics_than_the_engine_learns(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Arcs in many orders are far better than unary encoding."""
-        monkeypatch.setattr(columns, "MOST_VALUES_FOR_FEW", 100)
+        monkeypatch.setattr("priorveil.designs.columns.MOST_VALUES_FOR_FEW", 100)
         monkeypatch.setattr(methods, "MANY_VALUES", 100)
         prior = pv.Prior.zipf(140)
         query = pv.Linear.cumulative(prior, unbiased=True)

@@ -1,0 +1,97 @@
+"""The tables of methods: `auto` tries what the documentation says, and a method says itself whether it applies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import priorveil as pv
+from priorveil.designs.limits import UNLIMITED
+from priorveil.designs.methods import AUTO, METHODS, Row, Try, auto_row
+from priorveil.designs.problem import Objective, Problem
+from priorveil.errors import Infeasible, TooLarge
+
+CHOOSING = Path(__file__).parents[2] / "docs" / "choosing.md"
+SUM = pv.Sum(range(40))
+
+
+def described(attempt: Try) -> str:
+    """A method to try, as the documentation shows it."""
+    size = f"up to {attempt.most:,} values" if attempt.most < np.inf else ""
+    enough = f"enough at {attempt.enough:.3g}" if attempt.enough < 0.999 else ""
+    remarks = ", ".join(filter(None, [size, enough]))
+    return f"`{attempt.method}`" + (f" ({remarks})" if remarks else "")
+
+
+def test_the_documentation_shows_the_table_of_auto() -> None:
+    text = CHOOSING.read_text(encoding="utf-8")
+    rows = [
+        f"| {row.case} | {', '.join(map(described, row.tries))} | {', '.join(map(described, row.otherwise))} |"
+        for row in AUTO
+    ]
+    table = "\n".join(["| case | tries | otherwise |", "|---|---|---|", *rows])
+    assert table in text, f"docs/choosing.md needs this table:\n{table}"
+
+
+@pytest.mark.parametrize("row", AUTO, ids=lambda row: row.case)
+def test_every_method_of_the_table_exists(row: Row) -> None:
+    assert {attempt.method for attempt in (*row.tries, *row.otherwise)} <= set(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("prior", "query", "notion", "first"),
+    [
+        (pv.Prior.uniform(2), pv.Guess(), pv.Pufferfish(), "closed"),
+        (pv.Prior.zipf(40), pv.Histogram(), None, "columns"),
+        (pv.Prior.zipf(400), pv.Histogram(), None, "arc"),
+        (pv.Prior.zipf(400), pv.Guess(), None, "columns"),
+        (pv.Prior.zipf(40), pv.Distribution(), None, "columns"),
+        (pv.Prior.zipf(200), pv.Distribution(), None, "arc"),
+        (pv.Prior.uniform(200), pv.Distribution(), None, "columns"),
+        (pv.Prior.zipf(20), pv.Histogram(), pv.LDP(), "columns"),
+        (pv.Prior.zipf(40), pv.Histogram(), pv.LDP(), "subset"),
+        (pv.Prior.zipf(40), SUM, pv.LDP(), "columns"),
+        (pv.PriorSet([pv.Prior.zipf(40), pv.Prior.uniform(40)]), SUM, None, "columns"),
+    ],
+)
+def test_what_auto_tries_first(
+    prior: pv.Prior | pv.PriorSet, query: pv.Sum | pv.Guess, notion: pv.LDP | None, first: str
+) -> None:
+    assert auto_row(Problem.of(prior, 1.0, query, notion=notion)).tries[0].method == first
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(range(4)), pv.Guess(), pv.Distribution()])
+@pytest.mark.parametrize("notion", [pv.LIP(), pv.LDP(), pv.Pufferfish()])
+def test_a_method_that_does_not_apply_refuses(name: str, query: pv.Histogram, notion: pv.LIP) -> None:
+    """A method either refuses a problem at once, with a hint, or makes a plan that keeps the budget."""
+    problem = Problem.of(pv.Prior.zipf(4), 1.0, query, notion=notion)
+    method = METHODS[name]
+    try:
+        method.require(problem)
+    except (Infeasible, TooLarge) as refusal:
+        assert refusal.hints
+        with pytest.raises(type(refusal)):
+            method.plan(problem, UNLIMITED)
+    else:
+        try:
+            plan = method.plan(problem, UNLIMITED)
+        except Infeasible:
+            assert name in ("arc", "subset", "unary", "hashing")  # found out on the way
+        else:
+            assert plan.certificate.level <= 1.0 and plan.lower_bound <= plan.expected_mse
+
+
+def test_objectives_cover_every_query() -> None:
+    queries = [
+        pv.Histogram(),
+        pv.Sum([0, 1, 2]),
+        pv.Linear(np.tri(3)),
+        pv.Guess(),
+        pv.Convex(lambda p: p.max(axis=1)),
+        pv.Distribution(),
+        pv.Sum([0, 1, 2], unbiased=True),
+    ]
+    assert [Problem.of(pv.Prior.zipf(3), 1.0, query).objective for query in queries] == list(Objective)
