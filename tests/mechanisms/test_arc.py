@@ -12,12 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from byte_source import BytesSource
-from kernels_here import needs_numba
 from priorveil.certify import Lifts
 from priorveil.channels import Channel
 from priorveil.designs.arcs import ArcLayout, arc_layout, histogram_error, sum_error
 from priorveil.errors import ForeignReport, InvalidInput, OutsideDomain, TooLarge
-from priorveil.mechanisms import Orders, kernels
+from priorveil.mechanisms import Orders
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc.cells import ArcCells, squared_overlap
 from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, line_edges
@@ -25,9 +24,8 @@ from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret
-from priorveil.reading import counting_kernels
-from priorveil.reading.arcs import ArcReader
-from priorveil.reading.counting_kernels import LIMB
+from priorveil.reading import arcs
+from priorveil.reading.arcs import LIMB, ArcReader
 from priorveil.reading.moments import Moments
 from priorveil.reading.readers import reader_of
 from references import circle_lifts, circumference, likelihood, own_lifts, posterior_sums_under
@@ -292,17 +290,6 @@ def test_words_are_used_as_stated():
             assert y == m.heavy + (t - m.start - (shift * m.window >> 64)) % m.circumference
 
 
-@needs_numba
-def test_compiled_loops_give_the_same(monkeypatch):
-    m, codes, words = big_example()
-    arc, found = Arc(m), []
-    reports = drawn(arc, codes, words)
-    for enough in (0, 1 << 60):
-        monkeypatch.setattr(kernels, "ENOUGH_WORK", enough)
-        found.append(reader_of(arc).count(reports))
-    assert (found[0] == found[1]).all()
-
-
 def counted_one_by_one(cells: ArcCells, reports: np.ndarray) -> np.ndarray:
     """The tally by its definition."""
     tally = np.zeros((3, len(cells.base)), dtype=np.int64)
@@ -312,40 +299,32 @@ def counted_one_by_one(cells: ArcCells, reports: np.ndarray) -> np.ndarray:
     return tally
 
 
-@needs_numba
 @settings(max_examples=40, deadline=None)
 @given(WEIGHTS, TENTHS, st.integers(4, 48), st.integers(0, 2**32 - 1))
-def test_both_loops_count_by_the_definition(weights, tenths, bits, seed):
-    cells = ArcCells(fitted(weights, tenths, bits))
-    rng = np.random.default_rng(seed)
+def test_reports_are_counted_by_the_definition(weights, tenths, bits, seed):
+    """Around the ends of columns and anywhere, in blocks that end anywhere, with weights and without."""
+    cells, rng = ArcCells(fitted(weights, tenths, bits)), np.random.default_rng(seed)
     around = np.concatenate([cells.base - 1, cells.base, cells.base + 1])
     places = np.concatenate([around, rng.integers(0, cells.line.outputs, 1000)]) % cells.line.places
     reports = places[places < cells.line.outputs]
-    tally = np.zeros((len(cells.base), 3), dtype=np.int64)
-    shift, guide = ArcReader(Arc(cells.line))._guide
-    plain = tally.copy()
-    kernels.compile_loop(counting_kernels.count_cells.loop)(reports, cells.base, guide, shift, tally)
-    counting_kernels.count_cells.twin(reports, cells.base, guide, shift, plain)
-    expected = counted_one_by_one(cells, reports)
-    assert (expected == tally.T).all()
-    assert (expected == plain.T).all()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arcs, "_BLOCK_REPORTS", int(rng.integers(1, 2000)))
+        patch.setattr(arcs, "_BUCKETS_PER_COLUMN", int(rng.integers(1, 100)))
+        reader, times = ArcReader(Arc(cells.line)), rng.integers(0, 5, len(reports))
+        assert (reader.count(reports) == counted_one_by_one(cells, reports)).all()
+        repeated = counted_one_by_one(cells, np.repeat(reports, times))
+        assert (reader.count(reports, times.astype(float)) == repeated).all()
 
 
 @pytest.mark.parametrize("place", [0, 0.3, 1])
-def test_many_equal_reports_add_up(place, monkeypatch):
+def test_many_equal_reports_add_up(place):
     """More than one block, all in one column."""
     cells = ArcCells(big_example(N=1)[0])
     y = int(place * (cells.line.outputs - 1)) | ((1 << LIMB) - 1 if 0 < place < 1 else 0)
     reports = np.full((1 << 18) + 7, y)
-    for enough in (0, 1 << 60):
-        monkeypatch.setattr(kernels, "ENOUGH_WORK", enough)
-        tally = reader_of(Arc(cells.line)).count(reports)
-        assert (tally == counted_one_by_one(cells, reports)).all()
-        assert tally.sum(axis=1).tolist() == [
-            len(reports),
-            len(reports) * (y % 2**LIMB),
-            len(reports) * (y >> LIMB),
-        ]
+    tally = reader_of(Arc(cells.line)).count(reports)
+    assert (tally == counted_one_by_one(cells, reports)).all()
+    assert tally.sum(axis=1).tolist() == [len(reports) * part for part in (1, y % 2**LIMB, y >> LIMB)]
 
 
 def test_the_object_draws_three_words_a_report_and_cuts_no_corners():

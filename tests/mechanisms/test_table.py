@@ -20,7 +20,6 @@ from priorveil.mechanisms.randomness import (
     word_blocks,
 )
 from priorveil.mechanisms.table import Table
-from priorveil.reading import counting_kernels
 from priorveil.reading.readers import reader_of
 from refusals import raises
 
@@ -143,17 +142,6 @@ def test_no_reports_and_no_values() -> None:
     table = TABLES["general"]
     assert table.sample([], SystemSource()).size == 0
     assert reader_of(table).count([]).tolist() == [0] * table.outputs
-
-
-@needs_numba
-def test_the_compiled_count_is_the_plain_one() -> None:
-    numbers = np.array([0, 3, -1, 5, 3, 2], dtype=np.int64)
-    plain, compiled = np.zeros(5, np.int64), np.zeros(5, np.int64)
-    counting_kernels.count_numbers.twin(numbers, plain)
-    run = kernels.compile_loop(counting_kernels.count_numbers.loop)
-    assert run is not None
-    run(numbers, compiled)
-    assert plain.tolist() == compiled.tolist() == [1, 0, 1, 2, 0]
 
 
 def test_what_is_refused() -> None:

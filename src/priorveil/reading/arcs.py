@@ -23,14 +23,20 @@ from priorveil.mechanisms.arc.cells import ArcCells
 from priorveil.mechanisms.interface import MOST_ENTRIES
 from priorveil.priors import Prior
 from priorveil.queries import Query
-from priorveil.reading import counting_kernels
-from priorveil.reading.counting_kernels import LIMB, LOW
 from priorveil.reading.linear_answers import LinearAnswer, channel_answer, channel_scores
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
 from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
 from priorveil.reading.reader import Reader
 from priorveil.reading.simplex import Minimum, most_likely
 
+# A tally has the sums of this many low bits of the reports, and of the rest.
+LIMB = 21
+LOW = (1 << LIMB) - 1
+
+_BLOCK_REPORTS = 1 << 16  # counted at a time: they stay in the processor's cache
+# More buckets mean fewer reports that are searched for (one in 64 at most), and a larger table of 32-bit numbers.
+_BUCKETS_PER_COLUMN = 64
+_MOST_BUCKETS = 1 << 20
 _MOST_INVERTED = 1 << 20  # entries of a channel that is inverted within a second or two
 
 
@@ -60,27 +66,42 @@ class ArcReader(Reader[Arc]):
         return ((1 << 63) - 1) // max(LOW, self.mechanism.outputs >> LIMB)
 
     @cached_property
-    def _guide(self) -> tuple[int, Ints]:
-        """A shift, and for every value of `report >> shift` the column of the first such report."""
-        last = self.mechanism.outputs
-        shift = max(0, last.bit_length() - (8 * len(self.cells.base)).bit_length())
+    def _bucket_columns(self) -> tuple[int, npt.NDArray[np.int32]]:
+        """A shift, and for every value of `report >> shift` the column of such reports; -1 if they have several."""
+        base, last = self.cells.base, self.mechanism.outputs - 1
+        buckets = min(_MOST_BUCKETS, _BUCKETS_PER_COLUMN * len(base))
+        shift = max(0, last.bit_length() - buckets.bit_length() + 1)
         firsts = np.arange((last >> shift) + 2, dtype=np.int64) << shift
-        return shift, np.searchsorted(self.cells.base, firsts, side="right") - 1
+        first_columns, last_columns = (
+            np.searchsorted(base, ends, side="right") - 1 for ends in (firsts[:-1], firsts[1:] - 1)
+        )
+        return shift, np.where(first_columns == last_columns, first_columns, -1).astype(np.int32)
+
+    def _columns(self, reports: Ints) -> npt.NDArray[np.int32]:
+        """The column of each report: by its bucket, or by a search if a new column begins within the bucket."""
+        shift, bucket_columns = self._bucket_columns
+        columns = np.asarray(bucket_columns[reports >> shift])
+        searched = np.flatnonzero(columns < 0)
+        columns[searched] = np.searchsorted(self.cells.base, reports[searched], side="right") - 1
+        return columns
 
     def count_valid(self, reports: npt.NDArray[Any], weights: Array | None = None) -> Counts:
-        """Three rows: counts, low sums, high sums."""
-        if weights is not None:
-            column = self._columns(reports)
-            parts = (weights, weights * (reports & LOW), weights * (reports >> LIMB))
-            return np.stack([np.bincount(column, part, len(self.cells.base)) for part in parts])
-        tally = np.zeros((len(self.cells.base), 3), dtype=np.int64)
-        shift, guide = self._guide
-        counting_kernels.count_cells(reports, self.cells.base, guide, shift, tally, work=len(reports))
-        return np.ascontiguousarray(tally.T)
+        """Three rows: counts, low sums, high sums.
 
-    def _columns(self, reports: Ints) -> Ints:
-        """The column of each report."""
-        return np.searchsorted(self.cells.base, reports, side="right") - 1
+        Floats add the integers of a block up exactly: a sum stays below `2**53`.
+        """
+        kind, size = np.int64 if weights is None else np.float64, len(self.cells.base)
+        tally = np.zeros((3, size), kind)
+        for first in range(0, len(reports), _BLOCK_REPORTS):
+            block = reports[first : first + _BLOCK_REPORTS]
+            columns, each = (
+                self._columns(block),
+                None if weights is None else weights[first : first + len(block)],
+            )
+            low, high = (part if each is None else part * each for part in (block & LOW, block >> LIMB))
+            for sums, amounts in zip(tally, (each, low, high), strict=True):
+                sums += np.bincount(columns, amounts, size).astype(kind)
+        return tally
 
     def people(self, counts: Counts) -> float:
         """The sum of the first row."""

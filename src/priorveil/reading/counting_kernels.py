@@ -9,22 +9,6 @@ import numpy as np
 from priorveil.arrays import Array, Ints
 from priorveil.mechanisms.kernels import Words32, walk_ranks, with_twin
 
-# -- numbered reports --------------------------------------------------------------------------------------
-
-
-def _count_numbers(numbers: Ints, counts: Ints) -> None:
-    known = (numbers >= 0) & (numbers < counts.size)
-    counts += np.bincount(numbers if known.all() else numbers[known], minlength=counts.size)
-
-
-@with_twin(_count_numbers)
-def count_numbers(numbers: Ints, counts: Ints) -> None:
-    """Add to `counts[n]` how often the number n came; numbers without a count are ignored."""
-    for i in range(numbers.size):
-        if 0 <= numbers[i] < counts.size:
-            counts[numbers[i]] += 1
-
-
 # -- rows of bits -------------------------------------------------------------------------------------------
 
 
@@ -93,47 +77,6 @@ def add_by_byte(halves: Words32, one: int, scores: Ints, sums: Ints) -> None:
                 half >>= byte
                 place += step
         first += np.uint64(1024)
-
-
-# -- arcs --------------------------------------------------------------------------------------------------
-
-# A tally of arcs has the sums of this many low bits of the reports, and of the rest.
-LIMB = 21
-LOW = (1 << LIMB) - 1
-
-
-def _count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, tally: Ints) -> None:
-    # Sorted in blocks that stay in the cache.
-    for first in range(0, len(reports), 1 << 17):
-        ordered = np.sort(reports[first : first + (1 << 17)])
-        until = np.searchsorted(ordered, base, side="left")
-        counts = np.diff(until, append=len(ordered))
-        filled = np.flatnonzero(counts)
-        tally[:, 0] += counts
-        tally[filled, 1] += np.add.reduceat(ordered & LOW, until[filled])
-        tally[filled, 2] += np.add.reduceat(ordered >> LIMB, until[filled])
-
-
-@with_twin(_count_cells)
-def count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, tally: Ints) -> None:
-    """Add to row `c` of `tally` the reports of column `c`, and the sums of their low and of their high bits.
-
-    Column `c` begins at report `base[c]`. The guide gives the range of columns of a report's leading bits, and a
-    search finds the one.
-    """
-    for i in range(reports.size):
-        y = reports[i]
-        bucket = y >> shift
-        low, high = guide[bucket], guide[bucket + 1]
-        while low < high:
-            middle = (low + high + 1) >> 1
-            if base[middle] <= y:
-                low = middle
-            else:
-                high = middle - 1
-        tally[low, 0] += 1
-        tally[low, 1] += y & LOW
-        tally[low, 2] += y >> LIMB
 
 
 # -- arcs in many orders -----------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from priorveil.mechanisms import Grouped, PooledHash, Table
 from priorveil.mechanisms.interface import MOST_ENTRIES, NumberedReports
 from priorveil.priors import Prior
 from priorveil.queries import Query
-from priorveil.reading import counting_kernels
 from priorveil.reading.linear_answers import LinearAnswer, channel_answer, channel_scores
 from priorveil.reading.moments import Counts, Moments, StatisticRows, not_identifiable
 from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
@@ -33,11 +32,7 @@ class NumberedReader(Reader[N]):
 
     def count_valid(self, reports: npt.NDArray[Any], weights: Array | None = None) -> Counts:
         """How often each report came, or the sums of the weights."""
-        if weights is not None:
-            return np.bincount(reports, weights, self.mechanism.outputs).astype(np.float64)
-        counts = np.zeros(self.mechanism.outputs, np.int64)
-        counting_kernels.count_numbers(reports, counts, work=len(reports))
-        return counts
+        return np.bincount(reports, weights, self.mechanism.outputs)
 
     def people(self, counts: Counts) -> float:
         """The sum of the counts."""
