@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,9 +41,21 @@ def own_integers(argument: str, integers: npt.ArrayLike, dimensions: int) -> Int
     return copy
 
 
+def has_labels(thing: Any) -> bool:
+    """Whether something has labels of its own that numpy would drop: a mapping, a pandas Series, any data frame."""
+    return all(hasattr(type(thing), name) for name in ("index", "items")) or any(
+        hasattr(type(thing), name) for name in ("keys", "columns", "column_names")
+    )
+
+
 def as_matrix(argument: str, rows: npt.ArrayLike, error: type[InvalidInput], each_row: str) -> Array:
-    """A read-only copy of a matrix with at least one entry; an `error` if it is not one."""
+    """A read-only copy of a matrix with at least one entry; an `error` if it is not one, or has labels."""
     advice = f"give a matrix of numbers, a row for each {each_row}"
+    if has_labels(rows) or (isinstance(rows, Sequence) and any(map(has_labels, rows))):
+        labelled = (
+            f"type {type(rows).__name__}, whose labels would be lost; {advice}, as a list or a numpy array"
+        )
+        raise error(argument, NOT_SHOWN, labelled)
     try:
         matrix = read_only(rows)
     except (TypeError, ValueError) as failure:

@@ -32,9 +32,9 @@ def pyarrow() -> Any:
     return pyarrow
 
 
-def has_labels(values: Any) -> bool:
-    """Whether a column has a label for each entry, as a pandas Series has."""
-    return _has(values, "index") and _has(values, "items")
+def is_series(values: Any) -> bool:
+    """Whether this is a column with a label for each entry, as a pandas Series is."""
+    return all(_has(values, name) for name in ("index", "items")) and table_names(values) is None
 
 
 def is_arrow(values: Any) -> bool:
@@ -59,7 +59,7 @@ def as_column(values: Any, argument: str = "values") -> Column:
     """
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
         raise InvalidInput(argument, NOT_SHOWN, f"type {type(values).__name__}; give a column of values")
-    if is_arrow(values) and not has_labels(values) and find_spec("pyarrow"):
+    if is_arrow(values) and not is_series(values) and find_spec("pyarrow"):
         return _arrow_array(values, argument)
     own_types = isinstance(getattr(values, "dtype", np.dtype(object)), np.dtype)
     if _has(values, "__array__") and own_types:  # others, with gaps, might become floats

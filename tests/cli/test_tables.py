@@ -287,7 +287,9 @@ def test_a_combination_that_was_left_out_is_called_so(
         "4,outside the domain",
     ]
     assert Path("no.csv").read_text().splitlines() == ["row,reason", *reasons]
-    assert "the plan's values are Preschool, <=50K; Masters, <=50K" in capsys.readouterr().err
+    assert (
+        "the plan's values are education: Preschool, Masters; income: <=50K, >50K" in capsys.readouterr().err
+    )
 
 
 def test_margins_are_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

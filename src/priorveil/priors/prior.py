@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Numbers, integer_weights, read_only, whole_numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
-from priorveil.frames import Column, distinct, has_labels, is_arrow, table_columns, table_names
+from priorveil.frames import Column, distinct, is_arrow, is_series, table_columns, table_names
 from priorveil.priors import disclosure, number_files
 from priorveil.priors.domain import (
     Domain,
@@ -576,7 +576,7 @@ def labelled_numbers(argument: str, given: Any) -> tuple[list[Any] | None, Any]:
     >>> labelled_numbers("counts", {"a": 3, "b": 4}), labelled_numbers("counts", [3, 4])
     ((['a', 'b'], [3, 4]), (None, [3, 4]))
     """
-    if isinstance(given, Mapping) or has_labels(given):
+    if isinstance(given, Mapping) or is_series(given):
         pairs = list(given.items())
         return [label for label, _ in pairs], [number for _, number in pairs]
     if isinstance(given, Sequence | np.ndarray):
@@ -589,7 +589,7 @@ def labelled_numbers(argument: str, given: Any) -> tuple[list[Any] | None, Any]:
 
 def _as_mapping(given: Any) -> Any:
     """A pandas Series as a mapping from its labels; anything else as it is."""
-    if not has_labels(given) or isinstance(given, Mapping):
+    if not is_series(given) or isinstance(given, Mapping):
         return given
     pairs = list(given.items())
     if len({label for label, _ in pairs}) < len(pairs):

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array, centre_rows
+from priorveil.arrays import Array, centre_rows, has_labels
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, InvalidInput, plural, short_repr
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural, short_repr
 from priorveil.formatting import number_text
 from priorveil.information import histogram_bound, variance, variance_bound
 from priorveil.priors import Budget, Label, Prior, PriorSet
@@ -133,6 +133,9 @@ class Linear(Query):
         ('letter=b', 'letter=a, digit=1', 'letter=a, digit=2')
         """
         prior = _one_prior(prior)
+        if prior.names is None:
+            hint = Hint("Prior.joint", purpose="for several attributes")
+            raise InvalidInput("prior", prior, "it has no names of attributes", hint)
         margins = [attributes] if isinstance(attributes, str) else attributes
         tables = [(margin,) if isinstance(margin, str) else tuple(margin) for margin in margins]
         names: list[str] = []
@@ -359,6 +362,9 @@ class Sum(Linear):
     _argument, _column = "values", "number"
 
     def __init__(self, values: Iterable[float], unbiased: bool = False) -> None:
+        if has_labels(values):
+            advice = "whose labels would be lost; give a list of numbers, in the order of the prior"
+            raise InvalidInput("values", NOT_SHOWN, f"type {type(values).__name__}, {advice}")
         try:
             row = np.array([float(v) for v in values])
         except (TypeError, ValueError, OverflowError) as error:

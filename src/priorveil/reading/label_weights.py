@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
+from priorveil.frames import is_series
 from priorveil.priors import Label
 from priorveil.priors.domain import as_label
 from priorveil.priors.label_texts import first_labels
@@ -37,6 +38,8 @@ def weights_of(
     if isinstance(given, str) or not np.iterable(given):
         labelled = "" if complete else "a list of labels, also for a single one, or "
         raise InvalidInput(argument, given, f"give {labelled}{each}")
+    if is_series(given):
+        given = dict(given.items())  # type: ignore[union-attr]
     entries = list(given.values() if isinstance(given, Mapping) else given)
     numbers = all(isinstance(entry, Real | np.bool_) for entry in entries) and not isinstance(given, Set)
     if isinstance(given, Mapping):

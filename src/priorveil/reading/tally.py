@@ -144,8 +144,7 @@ def select_reports(
     """The reports to count, which rows they are, and the number of those left out, by reason."""
     if foreign not in ("raise", "count"):
         raise InvalidInput("foreign", foreign, "choose 'raise' or 'count'")
-    column = reports.to_numpy() if hasattr(reports, "to_numpy") else reports
-    rows = np.asarray(column)
+    rows = np.asarray(reports)
     if rows.ndim == 0:
         advice = f"type {type(reports).__name__}; give a column of reports; put a single report in a list"
         raise InvalidInput("reports", NOT_SHOWN, advice)
@@ -153,8 +152,8 @@ def select_reports(
         rows = mechanism.new_reports()
     selected = np.ones(len(rows), dtype=bool)
     refused: dict[str, int] = {}
-    if isinstance(column, np.ma.MaskedArray) and len(rows):
-        selected &= ~np.ma.getmaskarray(column).reshape(len(rows), -1).any(axis=1)
+    if isinstance(reports, np.ma.MaskedArray) and len(rows):
+        selected &= ~np.ma.getmaskarray(reports).reshape(len(rows), -1).any(axis=1)
         refused["missing"] = int((~selected).sum())
     if foreign == "count":
         known = mechanism.accepts(rows)
