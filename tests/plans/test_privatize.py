@@ -164,7 +164,6 @@ def test_tables_of_attributes_name_the_column_that_is_wrong() -> None:
     plan = pv.design(pv.Prior.joint(cells, names=("p", "q")), 1.0, pv.Histogram())
     with raises(InvalidInput, argument="values"):
         plan.privatize({"p": ["y", "n"]})
-    advice = r"give columns of the same length; for one person a tuple \(p, q\)"
     for table in ({"p": ["y", "n"], "q": ["y"]}, {"p": "y", "q": ["y"]}, {"p": "y", "q": "y"}):
-        with pytest.raises(InvalidInput, match=rf"^values: {advice}$"):
+        with raises(InvalidInput, argument="values"):
             plan.privatize(table)

@@ -74,7 +74,7 @@ def test_labels(kind: str, values: list[str | None]) -> None:
     assert absent is not None and absent.tolist() == [v is None for v in values]
     assert codes.tolist() == [0 if v is None else LABELS.index(v) for v in values]
     if None in values:
-        with pytest.raises(InvalidInput, match=rf"values\[{values.index(None)}\].*missing"):
+        with raises(InvalidInput, argument=f"values[{values.index(None)}]"):
             codes_of(WORDS[kind](values), LABELS)
 
 

@@ -192,12 +192,12 @@ def test_what_makes_no_prior_of_numbers_is_refused() -> None:
         pv.Prior.grid([0, 1, 2, 3], lambda x: float(x < 1))
     with raises(InvalidInput, argument="smoothing"):
         pv.Prior.grid([0, 1], [0.5, 0.5], smoothing=1)
-    for make, size, probabilities in (
-        (pv.Prior.grid, 3, [0.5, 0.5]),
-        (pv.Prior.cells, 2, [1.0]),
-        (pv.Prior.grid, 3, 7),
+    for make, probabilities in (
+        (pv.Prior.grid, [0.5, 0.5]),
+        (pv.Prior.cells, [1.0]),
+        (pv.Prior.grid, 7),
     ):
-        with pytest.raises(InvalidPrior, match=rf"^probabilities = .*: give {size} numbers, one for each"):
+        with raises(InvalidPrior, argument="probabilities"):
             make([0, 1, 2], probabilities)  # type: ignore[arg-type]
 
 
@@ -205,7 +205,7 @@ def test_what_makes_no_prior_of_numbers_is_refused() -> None:
 def test_a_density_is_finite_and_not_negative(height: float) -> None:
     """Also where the mass of every cell is positive all the same."""
     for make in (pv.Prior.grid, pv.Prior.cells):
-        with pytest.raises(InvalidPrior, match=rf"^probabilities = {height}: the density at 1\.\d+:"):
+        with raises(InvalidPrior, argument="probabilities"):
             make([0, 1, 2], lambda x: height if 1.4 < x < 1.5 else 7.0)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -99,18 +98,10 @@ def test_weights_are_numbers_labels_or_a_mapping() -> None:
     ]
     assert found[0] == found[1] == found[2]
     assert estimate.contrast(["b", "d"]).value == estimate.values[[1, 3]].sum()
-    each = "5 numbers, one for each of a, b, c, d, e"
-    for wrong, advice in (
-        (["b", "f"], "no label is 'f'"),
-        ([1, 2], f"give {each}"),
-        ([1, 2, 3, 4, np.nan], "give finite numbers"),
-        ({"a": "many"}, "give finite numbers"),
-        ([10**400, 1, 1, 1, 1], "give finite numbers"),
-        ("b", f"give a list of labels, also for a single one, or {each}"),
-        (3, "give a list of labels"),
-        (None, "give a list of labels"),
-    ):
-        with pytest.raises(InvalidInput, match=f"^weights = .*: {advice}"):
+    foreign_label, too_few, not_finite = ["b", "f"], [1, 2], [1, 2, 3, 4, np.nan]
+    huge, one_label = [10**400, 1, 1, 1, 1], "b"
+    for wrong in (foreign_label, too_few, not_finite, {"a": "many"}, huge, one_label, 3, None):
+        with raises(InvalidInput, argument="weights", value=wrong):
             estimate.contrast(wrong)
     with raises(InvalidInput, argument="top"):
         estimate.ratio(["f"], ["a"])
@@ -138,9 +129,7 @@ def test_a_list_that_can_be_labels_and_weights_is_refused_by_a_ratio() -> None:
         ([1], [0, 1], "bottom"), ([1], prior.labels, "bottom"), ([1], [1.0, 0.0], "bottom"), ([1, 0], [0], "top"),
         ([1], range(2), "bottom"),
     ):  # fmt: skip
-        with pytest.raises(
-            InvalidInput, match=rf"^{argument} = .*give a mapping {{label: weight}}, or a numpy"
-        ):
+        with raises(InvalidInput, argument=argument):
             found.ratio(top, bottom)
     assert found.contrast([0, 1]).value == pytest.approx(found.values[1])
 
@@ -195,10 +184,8 @@ def test_ratios_take_the_labels_of_statistics() -> None:
             assert found.value == pytest.approx(of_values.value)
             assert found.interval() == pytest.approx(of_values.interval())
         assert asked.contrast({asked.labels[0]: 1}).value == pytest.approx(asked.values[0])
-        for ask, others in ((asked.ratio, [many]), (asked.contrast, [])):
-            with pytest.raises(
-                InvalidInput, match=f"no label is 'nobody'.*{re.escape(repr(asked.labels[0]))}"
-            ):
+        for ask, others, argument in ((asked.ratio, [many], "top"), (asked.contrast, [], "weights")):
+            with raises(InvalidInput, argument=argument):
                 ask([asked.labels[0], "nobody"], *others)
     age = asked.margin("age")
     assert age.ratio(["old"], ["old", "young"]).value == pytest.approx(age.values[1] / age.values.sum())
@@ -245,11 +232,9 @@ def test_cohorts_that_mean_something_else_by_a_statistic_are_not_added_up(ask, s
     for prior in (pv.Prior({"a": 0.2, "b": 0.3, "c": 0.5}), again):
         plans.append(pv.design(prior, 2.0, ask(prior)))
     parts = [plan.estimate(plan.tally(plan.privatize(["a", "c"]))) for plan in plans]
-    with pytest.raises(InvalidInput, match=rf"statistic {statistic!r} has other weights in estimates\[1\]"):
+    with raises(InvalidInput, argument="estimates"):
         combine_estimates(parts)
-    with pytest.raises(
-        InvalidInput, match=f"statistic {statistic!r} has other weights in cohort 'new' than in cohort 'old'"
-    ):
+    with raises(InvalidInput, argument="plan"):
         privatize_table(
             {"v": ["a"], "age": ["old"]}, dict(zip(("old", "new"), plans, strict=True)), "v", cohort="age"
         )
@@ -323,12 +308,12 @@ def test_what_the_reports_do_not_determine_is_refused(mechanism: Grouped | None)
     assert estimate.contrast([1, -1]).std_error == pytest.approx(2 * estimate.std_error[0])
     assert estimate.ratio(["a", "b"], LABELS).value == pytest.approx(estimate.proportions[0])
     assert estimate.mean([3, 3, 1, 1, 1]).value == pytest.approx(1 + 2 * estimate.proportions[0])
-    for ask, named in (
-        (lambda: estimate.ratio(["a"], ["a", "b"]), "a, b"),
-        (lambda: estimate.ratio(["a", "b"], ["c"]), "a, b, c"),
-        (lambda: estimate.mean(VALUES), "a, b, c, d, e"),
+    for ask, labels in (
+        (lambda: estimate.ratio(["a"], ["a", "b"]), tuple("ab")),
+        (lambda: estimate.ratio(["a", "b"], ["c"]), tuple("abc")),
+        (lambda: estimate.mean(VALUES), tuple("abcde")),
     ):
-        with pytest.raises(NotIdentifiable, match=f"do not determine the statistics of {named};"):
+        with raises(NotIdentifiable, statistics=labels):
             ask()
 
 

@@ -17,6 +17,7 @@ from priorveil.errors import CertificateError, InvalidInput
 from priorveil.studies import published
 from priorveil.studies.compare import COMPARED_METHODS, Scenario, certified_mixture, from_channel
 from priorveil.studies.simulate import Study, csv_text, simulate, simulated_error
+from refusals import raises
 
 PRIORS = {"uniform": pv.Prior.uniform(5), "skewed": pv.Prior([0.025] * 4 + [0.9])}
 CHANNELS = ("rr", "published-rr", "published-hashing", "ldp-rr", "ldp-hashing", "none")
@@ -167,7 +168,7 @@ def test_what_cannot_be_done_leaves_a_note() -> None:
     ],
 )
 def test_wrong_arguments_are_named(options: dict[str, object], argument: str) -> None:
-    with pytest.raises(InvalidInput, match=argument):
+    with raises(InvalidInput, argument=argument):
         simulate([0.5, 0.5], [1.0], **options)  # type: ignore[arg-type]
 
 
