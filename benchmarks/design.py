@@ -428,7 +428,7 @@ def cross_table_surveys(plan: pv.Plan, people: int, surveys: int) -> Iterator[Li
     prior, rng, begin = plan.reference, np.random.default_rng(15), time.process_time()
     P, codes = prior.probabilities, np.arange(len(prior))
     samples = [np.repeat(codes, counts) for counts in rng.multinomial(people, P, surveys)]
-    estimates = [plan.estimate(plan.tally(plan.privatize(sample, rng))) for sample in samples]
+    estimates = [plan.estimate(plan.tally(plan.privatize(sample, rng, codes=True))) for sample in samples]
     truth, promised = plan.query.rows(prior) @ P, plan.std_error(people)
     errors = np.array([estimate.proportions for estimate in estimates]) - truth
     ratio, seconds = (errors**2).mean(axis=0) / promised**2, time.process_time() - begin

@@ -577,7 +577,8 @@ def test_columns_without_labels_are_lists_and_anything_else_is_refused() -> None
         def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
             return np.array([0.25, 0.75])
 
-    for wrong in (Labelled(), {0.25, 0.75}, iter([0.25, 0.75]), 0.5, "ab"):
+    masked = np.ma.MaskedArray([0.25, 0.75], [False, True])
+    for wrong in (masked, Labelled(), {0.25, 0.75}, iter([0.25, 0.75]), 0.5, "ab"):
         with pytest.raises(InvalidPrior):
             Prior(wrong)
 

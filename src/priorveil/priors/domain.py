@@ -185,9 +185,9 @@ def label_from_json(label: Any) -> Any:
 
 
 def label_positions(
-    labels: Sequence[Label], wanted: Sequence[Label], name: Callable[[Label], Label] = lambda label: label
+    labels: Sequence[Label], target: Sequence[Label], name: Callable[[Label], Label] = lambda label: label
 ) -> Sequence[int]:
-    """The position of each `wanted` label among as many `labels`; `KeyError` with a label that is missing.
+    """The position of each `target` label among as many `labels`; `KeyError` with a label that is missing.
 
     Labels match if their `name` is the same (`str`: if they are written the same way). They match by position only
     where the names differ and one side has the default labels 0, 1, 2, ...; the points of a grid are never positions.
@@ -198,12 +198,12 @@ def label_positions(
     range(0, 2)
     """
     positions = range(len(labels))
-    if tuple(labels) == tuple(wanted):
+    if tuple(labels) == tuple(target):
         return positions
     index = dict(zip(map(name, labels), positions, strict=True))
-    names = [name(label) for label in wanted]
+    names = [name(label) for label in target]
     # A float 0.0 is the point of a grid, not a position.
-    sides = [tuple(side) for side in (labels, wanted) if isinstance(side[0], int)]
+    sides = [tuple(side) for side in (labels, target) if isinstance(side[0], int)]
     if tuple(positions) in sides and index.keys() != set(names):
         return positions
     return [index[label] for label in names]
@@ -324,8 +324,8 @@ class Labels(Domain):
     """
 
     def __init__(self, labels: Iterable[Hashable]) -> None:
-        listed = list(labels)
-        self.labels = as_labels(listed, max(1, len(listed)))
+        names = list(labels)
+        self.labels = as_labels(names, max(1, len(names)))
         self._is_numbered = self.labels == tuple(range(len(self.labels)))
         self._has_tuples = any(isinstance(label, tuple) for label in self.labels)
         if not self._is_numbered:

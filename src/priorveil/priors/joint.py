@@ -73,12 +73,12 @@ class Joint(Domain):
         numbers: Mapping[str, NumberDomain] | None = None,
     ) -> None:
         self.names: tuple[str, ...] = attribute_names(names)
-        listed, given = list(cells), dict(numbers or {})
-        self.labels = as_labels(listed, max(1, len(listed)))
+        tuples, numbers = list(cells), dict(numbers or {})
+        self.labels = as_labels(tuples, max(1, len(tuples)))
         _require_tuples(self.labels, self.names)
         columns = dict(zip(self.names, zip(*self.labels, strict=True), strict=True))
         self.attributes: Mapping[str, Domain] = {
-            name: given[name] if name in given else Labels(dict.fromkeys(column))
+            name: numbers[name] if name in numbers else Labels(dict.fromkeys(column))
             for name, column in columns.items()
         }
         parts = self.attributes.values()
@@ -116,21 +116,20 @@ class Joint(Domain):
 
         A value is missing if one of its levels is, and outside the domain if its cell was left out.
         """
-        parts = list(zip(self.attributes.values(), columns, strict=True))
         numbers = {at: grid.read_numbers(columns[at]) for at, grid in self._grids.items()}
-        places = np.stack(
-            [
-                self._grids[at].mark(*numbers[at], np.zeros(len(column), np.int64))
-                if at in self._grids
-                else part.encode([column], words)
-                for at, (part, column) in enumerate(parts)
-            ]
-        )
+        places = np.zeros(
+            (len(columns), len(columns[0])), dtype=np.int64
+        )  # of levels, a row for each attribute
+        for at, (part, column) in enumerate(zip(self.attributes.values(), columns, strict=True)):
+            if at in self._grids:
+                places[at] = self._grids[at].mark(*numbers[at], places[at])  # rounded below
+            else:
+                places[at] = part.encode([column], words)
         missing, outside = (places == MISSING).any(axis=0), (places == OUTSIDE).any(axis=0)
         places = np.maximum(places, 0)
         groups = self._groups.find(places)
-        for at, (given, _) in numbers.items():
-            places[at] = self._round(at, given, groups, words)
+        for at, (values, _) in numbers.items():
+            places[at] = self._round(at, values, groups, words)
         codes = self._cells.find(places)
         return np.where(missing, MISSING, np.where(outside, OUTSIDE, codes)).astype(np.int64)
 
@@ -139,9 +138,9 @@ class Joint(Domain):
         grid = self._grids[at]
         x, points = grid.within_range(numbers), np.array(grid.bounds)
         set_of_group, sets = self._grid_points[at]
-        used, low, high = set_of_group[groups], np.zeros(len(x), np.int64), np.ones(len(x), np.int64)
+        sets_used, low, high = set_of_group[groups], np.zeros(len(x), np.int64), np.ones(len(x), np.int64)
         for number, own in enumerate(sets):
-            rows = used == number
+            rows = sets_used == number
             cell = np.clip(np.searchsorted(points[own], x[rows], side="right") - 1, 0, len(own) - 2)
             low[rows], high[rows] = own[cell], own[cell + 1]
         return np.where(rounds_up(x, points[low], points[high], words), high, low)
@@ -286,11 +285,11 @@ class _Rows:
 
 def attribute_names(names: Iterable[str]) -> tuple[str, ...]:
     """The names of attributes, all different."""
-    listed = () if isinstance(names, str) else tuple(names)
-    different = {name for name in listed if isinstance(name, str)}
-    if not listed or len(different) < len(listed):
+    own = () if isinstance(names, str) else tuple(names)
+    different = {name for name in own if isinstance(name, str)}
+    if not own or len(different) < len(own):
         raise InvalidInput("names", names, "give different names, one for each attribute")
-    return listed
+    return own
 
 
 def _require_tuples(labels: Sequence[Label], names: tuple[str, ...]) -> None:
@@ -330,11 +329,11 @@ def all_cells(levels: Iterable[Sequence[Label]]) -> list[Any]:
     >>> all_cells([["a", "b"], [1, 2]])
     [('a', 1), ('a', 2), ('b', 1), ('b', 2)]
     """
-    listed = list(levels)
-    if (size := math.prod(map(len, listed))) > _MOST_CELLS:
+    columns = list(levels)
+    if (size := math.prod(map(len, columns))) > _MOST_CELLS:
         advice = "leave out what is impossible, or group levels"
         raise TooLarge(f"the attributes have {size:,} combinations of levels: {advice}", _LEAVE_OUT)
-    return list(product(*listed))
+    return list(product(*columns))
 
 
 def levels_in(cells: Iterable[Label]) -> list[list[Level]]:
@@ -365,16 +364,16 @@ def joint_masses(
     columns = dict(zip(own, zip(*masses, strict=True), strict=True))
     levels = {n: [as_label(v) for v in column] for n, column in columns.items()}
     levels |= {name: part.levels_of(name, columns[name]) for name, part in numbers.items()}
-    listed = list(zip(*levels.values(), strict=True))
-    if len(set(listed)) < len(listed):
+    cells = list(zip(*levels.values(), strict=True))
+    if len(set(cells)) < len(cells):
         raise InvalidPrior(
             "probabilities", NOT_SHOWN, "two entries belong to the same cell: add them up first"
         )
-    known = dict(zip(listed, masses.values(), strict=True))
+    mass_of = dict(zip(cells, masses.values(), strict=True))
     if impossible != "leave out":
         every = [numbers[n].labels if n in numbers else list(dict.fromkeys(levels[n])) for n in own]
-        known = {cell: known.get(cell, 0) for cell in all_cells(every)}
-    possible = possible_cells(known, impossible, smoothing)
+        mass_of = {cell: mass_of.get(cell, 0) for cell in all_cells(every)}
+    possible = possible_cells(mass_of, impossible, smoothing)
     return Joint(possible, own, numbers), list(possible.values())
 
 

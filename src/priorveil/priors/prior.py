@@ -568,7 +568,7 @@ def _count(count: object) -> int:
 # -- what callers give --------------------------------------------------------------------------------------
 
 
-def labelled_numbers(argument: str, given: Any) -> tuple[list[Any] | None, Any]:
+def labelled_numbers(argument: str, numbers: Any) -> tuple[list[Any] | None, Any]:
     """The labels that a mapping or a pandas Series has of its own, None for others; and the numbers.
 
     Anything else that is no list and no array is refused: it might have labels that would be lost.
@@ -576,22 +576,24 @@ def labelled_numbers(argument: str, given: Any) -> tuple[list[Any] | None, Any]:
     >>> labelled_numbers("counts", {"a": 3, "b": 4}), labelled_numbers("counts", [3, 4])
     ((['a', 'b'], [3, 4]), (None, [3, 4]))
     """
-    if isinstance(given, Mapping) or is_series(given):
-        pairs = list(given.items())
+    if isinstance(numbers, Mapping) or is_series(numbers):
+        pairs = list(numbers.items())
         return [label for label, _ in pairs], [number for _, number in pairs]
-    if isinstance(given, Sequence | np.ndarray):
-        return None, given
-    if is_arrow(given):
-        return None, np.asarray(given)
+    if np.ma.is_masked(numbers):
+        raise InvalidPrior(argument, NOT_SHOWN, "some numbers are missing: fill them in")
+    if isinstance(numbers, Sequence | np.ndarray):
+        return None, numbers
+    if is_arrow(numbers):
+        return None, np.asarray(numbers)
     advice = "give a list, an array, a mapping from labels to numbers, or a pandas Series"
-    raise InvalidPrior(argument, NOT_SHOWN, f"type {type(given).__name__}; {advice}")
+    raise InvalidPrior(argument, NOT_SHOWN, f"type {type(numbers).__name__}; {advice}")
 
 
-def _as_mapping(given: Any) -> Any:
+def _as_mapping(numbers: Any) -> Any:
     """A pandas Series as a mapping from its labels; anything else as it is."""
-    if not is_series(given) or isinstance(given, Mapping):
-        return given
-    pairs = list(given.items())
+    if not is_series(numbers) or isinstance(numbers, Mapping):
+        return numbers
+    pairs = list(numbers.items())
     if len({label for label, _ in pairs}) < len(pairs):
         raise InvalidPrior(
             "probabilities", NOT_SHOWN, "the index has a label twice: add their numbers up first"
@@ -614,13 +616,13 @@ def _number_domains(
             raise InvalidInput(
                 "grids", name, f"choose each once, in grids or in cells, among {', '.join(names)}"
             )
-    for name in [name for name, given in points.items() if given is None]:
+    for name in [name for name, own in points.items() if own is None]:
         keys = set(map(entry_key, levels_of(name))) - {None}
         if not all(map(is_number_key, keys)):
             raise InvalidPrior("probabilities", NOT_SHOWN, f"{name} is a grid: its levels have to be numbers")
         points[name] = sorted(map(float, keys))
-    domains: dict[str, NumberDomain] = {name: Grid(given, outside) for name, given in points.items()}
-    return domains | {name: Cells(given, outside) for name, given in edges.items()}
+    domains: dict[str, NumberDomain] = {name: Grid(own, outside) for name, own in points.items()}
+    return domains | {name: Cells(own, outside) for name, own in edges.items()}
 
 
 def _people_domains(
