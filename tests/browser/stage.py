@@ -126,6 +126,15 @@ def asked() -> dict[str, Campaign]:
                 impossible="leave out",
             ),
         ),
+        "overtime": ask(
+            "Your age, and how many hours of overtime?",
+            pv.Prior.joint(
+                {(age, hours): 1 / 6 for age in ("young", "old") for hours in (0, 10, 40)},
+                ("age", "overtime"),
+                grids=("overtime",),
+                outside="ends",
+            ),
+        ),
         "few": ask("Do you cycle?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "early": ask("Do you vote?", work, closes=read_time("closes", "2999-01-01T00:00:00Z")),
         "arabic": ask("هل تستخدم الدراجة؟", pv.Prior({"نعم، كل يوم.": 0.3, "لا!": 0.7})),

@@ -95,6 +95,25 @@ def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: 
     assert posted(browser) == [report] and "37.25" not in json.dumps(stored(browser))
 
 
+def test_a_number_beside_another_attribute_has_a_field_of_its_own(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("overtime"))
+    browser.see("main", "A number from 0 to 40")
+    browser.click("select[name=answer-0] option", "old")
+    browser.see("input[type=number]").send_keys("37.25")
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Your answer is scrambled")
+    page = browser.text("main")
+    assert "old, 37.25" in page and "old, near 40" in page
+    browser.click("button", "Change my answer")
+    assert browser.see("input[type=number]").get_attribute("value") == "37.25"
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Your answer is scrambled")
+    report = shown(browser)
+    browser.click("button", "Send")
+    browser.see(STEPS, "Thank you")
+    assert posted(browser) == [report] and "37.25" not in json.dumps(stored(browser))
+
+
 def test_everything_the_page_loads_comes_from_the_curator(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("work"))
     browser.see("label.choice", "Private")
