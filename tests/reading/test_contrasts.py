@@ -573,7 +573,7 @@ def error_and_bound(points, numbers, share, Q) -> tuple[float, float]:
     error = (share[:, None] * (rounded @ Q) * (means - numbers[:, None]) ** 2).sum()
     counts = (1e12 * law @ Q).astype(np.int64)
     reading = Reading(
-        reader_of(table), "mmse", Tally("", counts, int(counts.sum())), prior, False, None, grid
+        reader_of(table), "mmse", Tally("", counts, int(counts.sum())), prior, False, None, grid.labels
     )
     bound = reading.moments(points[None]).variance[0] + reading.rounding(points)
     return float(error), float(bound / counts.sum())

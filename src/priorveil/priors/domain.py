@@ -259,6 +259,16 @@ class Domain(ReadOnly):
         hint = Hint("Prior.joint", purpose="for several attributes")
         raise InvalidInput("attributes", attributes, "the prior has no names of attributes", hint)
 
+    def numbers(self, attribute: str) -> Array:
+        """The number that each value has in this attribute."""
+        hint = Hint("Prior.joint", purpose="for several attributes")
+        raise InvalidInput("numbers", attribute, "the prior has no names of attributes", hint)
+
+    @property
+    def neighbours(self) -> Ints:
+        """Pairs of values that one number may be rounded to: two rows, the codes of the lower and of the upper one."""
+        return np.zeros((2, 0), dtype=np.int64)
+
     def size_text(self) -> str:
         """How many values there are."""
         return plural(len(self), "value")

@@ -109,6 +109,39 @@ class Joint(Domain):
         rows[[index[cell] for cell in own], range(len(own))] = 1.0
         return list(index), rows
 
+    def numbers(self, attribute: str) -> Array:
+        """The number that each value has in this attribute: its point of the grid, or its level if that is a number.
+
+        >>> Joint([("young", 1), ("old", 1), ("old", 2)], ["age", "dose"]).numbers("dose").tolist()
+        [1.0, 1.0, 2.0]
+        """
+        if attribute not in self.names:
+            raise InvalidInput("numbers", attribute, f"choose one of {', '.join(self.names)}")
+        part = self.attributes[attribute]
+        if part.edges is not None:
+            advice = "it has cells, and nothing is known about where in its cell a number is"
+            raise InvalidInput("numbers", attribute, advice, Hint("grids", purpose="for means"))
+        if not all(isinstance(level, int | float) for level in part.labels):
+            raise InvalidInput("numbers", attribute, "its levels are not numbers")
+        levels = np.array(part.labels, dtype=np.float64)
+        return np.asarray(levels[self._places[self.names.index(attribute)]])
+
+    @property
+    def neighbours(self) -> Ints:
+        """Pairs of cells that differ in one grid only, by a step between points that their group has.
+
+        >>> cells = [("young", 0.0), ("old", 0.0), ("young", 9.0), ("old", 9.0)]
+        >>> Joint(cells, ["age", "hours"], {"hours": Grid([0, 9])}).neighbours.tolist()
+        [[0, 1], [2, 3]]
+        """
+        pairs = [np.zeros((2, 0), dtype=np.int64)]
+        for at in self._grids:
+            others = np.delete(self._places, at, axis=0)
+            order = np.lexsort((self._places[at], *others))
+            same = (others[:, order[1:]] == others[:, order[:-1]]).all(axis=0)
+            pairs.append(np.stack([order[:-1][same], order[1:][same]]))
+        return np.concatenate(pairs, axis=1)
+
     # -- values ----------------------------------------------------------------------------------------------
 
     def encode(self, columns: Sequence[Column], words: DrawWords) -> Codes:

@@ -234,6 +234,11 @@ class Grid(NumberDomain):
         up = rounds_up(self.within_range(numbers), points[lower], points[lower + 1], words)
         return self.mark(numbers, foreign, lower + up)
 
+    @property
+    def neighbours(self) -> Ints:
+        """Each point and the next one."""
+        return np.stack([np.arange(len(self) - 1), np.arange(1, len(self))])
+
     def _level_of(self, entry: Any) -> float | None:
         return float(entry) if is_number_key(entry_key(entry)) and float(entry) in self.bounds else None
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from priorveil.priors import Label
 from priorveil.priors.domain import label_positions
 from priorveil.priors.label_texts import named_levels
 from priorveil.reading import wording
+from priorveil.reading.averages import Averages
 from priorveil.reading.label_weights import LabelWeights, weights_of
 from priorveil.reading.moments import (
     Moments,
@@ -39,7 +40,7 @@ from priorveil.reading.moments import (
 )
 from priorveil.reading.prior_check import PriorCheck
 from priorveil.reading.simplex import nearest_shares
-from priorveil.reading.statistics import Statistic, quantile_of, ratio_of
+from priorveil.reading.statistics import Statistic, average_of, quantile_of, ratio_of
 from priorveil.reading.tally_reading import Reading
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
@@ -207,33 +208,80 @@ class Estimate:
         sums = self._pair(self._value_weights("top", top), self._value_weights("bottom", bottom))
         return self._with_method(ratio_of(*sums))
 
-    def mean(self, numbers: Sequence[float] | None = None) -> Statistic:
-        """The mean per person of a number for each value: by default those of a `Sum`, or else labels that are numbers.
+    @overload
+    def mean(self, numbers: str | Sequence[float] | None = None, by: None = None) -> Statistic: ...
 
-        The mean of a `Sum` is its total without offsets, divided by the reports or the total weight. Where numbers were
-        rounded to a grid, the mean of the labels is that of the numbers themselves. The mean of other `numbers`, such
-        as squares, is that of the points after rounding.
+    @overload
+    def mean(self, numbers: str | Sequence[float], by: str | Sequence[str]) -> Averages: ...
+
+    def mean(
+        self, numbers: str | Sequence[float] | None = None, by: str | Sequence[str] | None = None
+    ) -> Statistic | Averages:
+        """The mean per person of a number for each value, over all people or by group.
+
+        `numbers` is the name of an attribute, or a number for each value: by default those of a `Sum`, or else labels
+        that are numbers. The mean of a `Sum` is its total without offsets, divided by the reports or the total weight.
+        Where numbers were rounded to a grid, the mean of the labels or of the attribute is that of the numbers
+        themselves. The mean of other `numbers`, such as squares, is that of the points after rounding.
+
+        `by` is an attribute, or a list of them: the answer then has the average of each combination of their levels.
+        An average is the ratio of a sum and a count, with Fieller's interval.
         """
+        if by is not None:
+            return self._averages(numbers, (by,) if isinstance(by, str) else tuple(by))
         points, centre = self._numbers(numbers)
         sums = self._sums((points - centre)[None])
-        rounding = sum(reading.rounding(points - centre) for reading in self._own_readings)
-        total = replace(sums, variance=sums.variance + rounding)
+        total = replace(sums, variance=sums.variance + self._rounding(points - centre))
         return self._with_method(_single(total, centre, self._whole))
 
-    def variance(self, numbers: Sequence[float] | None = None) -> Statistic:
+    def _averages(self, numbers: str | Sequence[float] | None, by: tuple[str, ...]) -> Averages:
+        points, prior = self._numbers(numbers)[0], self._own_readings[0].prior
+        cells, members = prior.domain.margin(by)
+        low, high = prior.domain.neighbours
+        if (members[:, low] != members[:, high]).any():
+            advice = "these numbers are rounded at random, so their points are no groups of people"
+            raise InvalidInput("by", by, advice, Hint("cells", purpose="to group people by a number"))
+        labels = tuple(cell[0] if len(cell) == 1 else cell for cell in cells)
+        centres = members @ (prior.probabilities * points) / (members @ prior.probabilities)
+        distances = members * (points - centres[:, None])
+        units = np.abs(distances).max(axis=1)
+        units[units == 0] = 1.0
+        tops, whole, size = distances / units[:, None], self._whole, len(labels)
+        sums = self._sums(np.concatenate([tops, members, tops + members]), row_names=labels * 3)
+        parts = np.stack([sums.mean, sums.linear]).reshape(2, 3, size)
+        variances = sums.variance.reshape(3, size)
+        statistics = []
+        for group, centre in enumerate(centres.tolist()):
+            pair, people = parts[:, :2, group], float(parts[0, 1, group])
+            covariance = _covariance(*variances[:, group])
+            if people > 0:
+                own = tops[group] - members[group] * pair[0, 0] / people
+                covariance[0, 0] += self._rounding(own, min(people / whole, 1.0))
+            average = average_of(pair, covariance, centre, float(units[group]))
+            statistics.append(self._with_method(average))
+        name = numbers if isinstance(numbers, str) else ""
+        return Averages(name, by, labels, tuple(statistics))
+
+    def _rounding(self, row: Array, share: float = 1.0) -> float:
+        """The most that rounding to a grid adds to the variance of the sum of these numbers, one for each value."""
+        parts = [(reading, reading.align(row[None], self._domain)[0]) for reading in self._own_readings]
+        return sum(reading.rounding(own, share) for reading, own in parts)
+
+    def variance(self, numbers: str | Sequence[float] | None = None) -> Statistic:
         """The variance between people of a number for each value; its standard error by the delta method.
 
-        Rounding to a grid adds to it, at most a quarter of the squared step. This bound is the `rounding_bias` of the
-        answer. Its value is the variance of the rounded numbers, and its interval that of the numbers themselves.
+        `numbers` are those of `mean`. Rounding to a grid adds to the variance, at most a quarter of the squared step.
+        This bound is the `rounding_bias` of the answer. Its value is the variance of the rounded numbers, and its
+        interval that of the numbers themselves.
         """
         points, centre = self._numbers(numbers)
         sums, covariance = self._pair((points - centre) ** 2, points - centre)
         (value, found), mean = (x[0] - x[1] ** 2 for x in sums / self._whole), sums[1, 1] / self._whole
         slope = np.array([1.0, -2 * mean])
-        rounding = sum(reading.rounding((points - centre - mean) ** 2) for reading in self._own_readings)
+        rounding = self._rounding((points - centre - mean) ** 2)
         error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
-        steps = np.diff(points) if self._own_readings[0].prior.points is not None else np.zeros(1)
-        bias = float((steps**2).max(initial=0.0)) / 4
+        low, high = self._own_readings[0].prior.domain.neighbours
+        bias = float(((points[high] - points[low]) ** 2).max(initial=0.0)) / 4
         return self._with_method(Statistic(float(value), error, bias, float(found)))
 
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
@@ -320,7 +368,7 @@ class Estimate:
     @property
     def has_grid(self) -> bool:
         """Whether some of the numbers were rounded at random to the points of a grid."""
-        return any(reading.prior.points is not None for reading in self.readings)
+        return any(reading.prior.domain.rounds for reading in self.readings)
 
     @property
     def _domain(self) -> tuple[Label, ...]:
@@ -339,7 +387,7 @@ class Estimate:
         weights = weights_of(argument, given, domain, [self.labels[i] for i in own])
         return weights if rows is None else weights[: len(domain)] + weights[len(domain) :] @ rows[own]
 
-    def _numbers(self, numbers: Sequence[float] | None) -> tuple[Array, float]:
+    def _numbers(self, numbers: str | Sequence[float] | None) -> tuple[Array, float]:
         """A number for each value, and their mean under the prior; by default those that the query sums, or the labels.
 
         Numbers are centred before they are added up: some estimates do not add up to the number of reports.
@@ -349,35 +397,47 @@ class Estimate:
             numbers = rows[0].tolist()
         if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
             if self._own_readings[0].prior.edges is None:
-                raise InvalidInput("numbers", numbers, "the values are not numbers: give one for each value")
+                raise InvalidInput(
+                    "numbers",
+                    numbers,
+                    "the values are not numbers: give one for each value, or the name of an attribute",
+                )
             advice = (
                 "the values are cells, and nothing is known about where in its cell a number is: give one number for "
                 "each, such as (prior.edges[1:] + prior.edges[:-1]) / 2, which makes the answer biased"
             )
             grid = Hint("Prior.grid", purpose="for unbiased means, and for variances")
             raise InvalidInput("numbers", numbers, advice, grid)
-        given: LabelWeights = self._domain if numbers is None else numbers
-        points = weights_of("numbers", given, self._domain, complete=True)
+        if isinstance(numbers, str):
+            points = self._own_readings[0].prior.domain.numbers(numbers)
+        else:
+            given: LabelWeights = self._domain if numbers is None else numbers
+            points = weights_of("numbers", given, self._domain, complete=True)
         return points, float(self._own_readings[0].prior.probabilities @ points)
 
-    def _sums(self, rows: Array, of_values: bool = True) -> Moments:
+    def _sums(self, rows: Array, of_values: bool = True, row_names: Sequence[Label] = ()) -> Moments:
         """Weighted sums of the counts of all values, or of `values`: a row of weights for each.
 
         The sums of a histogram, or of a margin, are those of its own counts. So they are projected if these are; what
-        the counts do not determine is read from the tally, but not once they are projected.
+        the counts do not determine is read from the tally, but not once they are projected. `row_names` are the groups
+        that rows belong to, for the error if reports do not determine them.
         """
         labels, cells = self._domain if of_values else self.labels, self._own_readings[0].rows
         if of_values and self.histogram:
             own = rows if cells is None else rows[:, cells.argmax(axis=1)]
             if cells is None or np.array_equal(own @ cells, rows):
-                return self._sums(own, of_values=False)
+                return self._sums(own, False, row_names)
             if "projected" in self.method:
                 advice = "projected counts of a margin do not contain single values: use the estimate of all values"
                 raise InvalidInput("estimate", NOT_SHOWN, advice)
         try:
             sums = sum_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])
         except NotIdentifiable as error:
-            used = rows[list(error.statistics) or slice(None)].any(axis=0)
+            undetermined = list(error.statistics) or list(range(len(rows)))
+            if row_names:
+                groups = dict.fromkeys(row_names[row] for row in undetermined)
+                raise not_identifiable(list(groups), "average of") from None
+            used = rows[undetermined].any(axis=0)
             named = [labels[at] for at in np.flatnonzero(used)]
             raise not_identifiable(named, "statistics of") from None
         if of_values:
@@ -390,14 +450,9 @@ class Estimate:
         return replace(sums, mean=rows @ self.values, center=center, limits=limits)
 
     def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
-        """Two weighted sums of the counts, and the linear ones; their covariance.
-
-        Variances are quadratic in the weights.
-        """
+        """Two weighted sums of the counts, and the linear ones; their covariance."""
         sums = self._sums(np.stack([first, second, first + second]))
-        one, two, both = sums.variance
-        shared = (both - one - two) / 2
-        return np.stack([sums.mean[:2], sums.linear[:2]]), np.array([[one, shared], [shared, two]])
+        return np.stack([sums.mean[:2], sums.linear[:2]]), _covariance(*sums.variance)
 
     # -- output ----------------------------------------------------------------------------------------------
 
@@ -489,6 +544,12 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     least, most = (-math.inf, math.inf) if sums.limits is None else shift + sums.limits[:, 0] / whole
     error, limits = float(sums.variance[0]) ** 0.5 / whole, (float(least), float(most))
     return Statistic(value, error, center=center, limits=limits)
+
+
+def _covariance(first: float, second: float, both: float) -> Array:
+    """The covariance of two sums, from their variances and that of both together."""
+    shared = (both - first - second) / 2
+    return np.array([[first, shared], [shared, second]])
 
 
 def _last_values(prior: Array, low: Array) -> Ints:

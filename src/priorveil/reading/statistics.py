@@ -85,6 +85,33 @@ def ratio_of(sums: Array, covariance: Array) -> Statistic:
     return Statistic(top / bottom, error, ends=partial(_fieller_ends, sums[1], covariance))
 
 
+def average_of(sums: Array, covariance: Array, centre: float, unit: float) -> Statistic:
+    """The average of a group: `centre` plus `unit` times the ratio of two numbers as in `ratio_of`.
+
+    The second number is that of the people. If it is not above zero, there is no average: it is NaN, and its interval
+    has no ends.
+
+    >>> average_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]), 10.0, 2.0).value
+    11.0
+    >>> average_of(np.array([[3.0, -1.0], [3.0, -1.0]]), np.diag([4.0, 4.0]), 10.0, 2.0).interval()
+    (-inf, inf)
+    """
+    if sums[0, 1] <= 0:
+        return Statistic(math.nan, math.inf, ends=_no_ends)
+    ratio = ratio_of(sums, covariance)
+    ends = partial(_average_ends, sums[1], covariance, centre, unit)
+    return Statistic(centre + unit * ratio.value, unit * ratio.std_error, ends=ends)
+
+
+def _average_ends(means: Array, covariance: Array, centre: float, unit: float, width: float) -> Ends:
+    low, high = _fieller_ends(means, covariance, width)
+    return centre + unit * low, centre + unit * high
+
+
+def _no_ends(width: float) -> Ends:
+    return -math.inf, math.inf
+
+
 def _fieller_ends(means: Array, covariance: Array, width: float) -> Ends:
     """Where `(top - r bottom)**2 = width**2 Var(top - r bottom)`; no ends where the bottom may be zero."""
     square, product, constant = (

@@ -133,25 +133,28 @@ class Reading:
         own = weights if mine == labels else np.take(weights, label_positions(labels, mine), axis=1)
         return own if of_values or self.rows is None else own @ self.rows
 
-    def rounding(self, row: Array) -> float:
-        """The most that rounding to a grid adds to the variance of a sum over these people of a number for each point.
+    def rounding(self, row: Array, share: float = 1.0) -> float:
+        """The most that rounding to a grid adds to the variance of a sum over these people of a number for each value.
+
+        `share` is the share of the people whose number is not zero.
 
         The rounding error has a standard deviation of at most half a step. It does not depend on the noise of unbiased
         reports, and those of a sample of people vary with it already. For posterior means `m` the error of the numbers
         themselves is `E[v] - Var(e) + 2 Cov(m, e)`, with `v` the posterior variance and `e` the rounding error: at most
-        `E[v] + s (2 sd(m) - s)` with `s` the smaller of `sd(m)` and half a step, and `Var(m)` is the variance of the
-        prior less `E[v]`.
+        `E[v] + s (2 sd(m) - s)` with `s` the smaller of `sd(m)` and the standard deviation of `e`, and `Var(m)` is the
+        variance of the prior less `E[v]`.
         """
-        if self.population or self.prior.points is None or not self.tally.reports:
+        low, high = self.prior.domain.neighbours
+        if self.population or not low.size or not self.tally.reports:
             return 0.0
         weighted, P = self.tally.weighted, self.prior.probabilities
         people = weighted.power if weighted else self.tally.reports
-        step = float(np.abs(np.diff(row)).max()) / 2
+        deviation = math.sqrt(share) * float(np.abs(row[high] - row[low]).max()) / 2
         if self.method != "mmse":
-            return people * step**2
+            return people * deviation**2
         explained = float(P @ (row - P @ row) ** 2 - self.moments(row[None]).variance[0] / (people or 1.0))
         spread = math.sqrt(max(explained, 0.0))
-        return people * min(step, spread) * (2 * spread - min(step, spread))
+        return people * min(deviation, spread) * (2 * spread - min(deviation, spread))
 
     def mle_gain(self, variance: Array) -> float | None:
         """How many times smaller the squared error of mle is expected to be than that of unbiased.

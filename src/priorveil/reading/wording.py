@@ -5,6 +5,7 @@ Printed estimates, the command line, plots and the dashboard lay these out; none
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from priorveil.priors.label_texts import label_parts, label_text, named_levels
 from priorveil.reading.prior_check import DOUBTFUL
 
 if TYPE_CHECKING:
+    from priorveil.reading.averages import Averages
     from priorveil.reading.estimate import Estimate, Method
     from priorveil.reading.precision import Precision
     from priorveil.reading.statistics import Statistic
@@ -32,6 +34,10 @@ _NAMED_GROUPS = 3  # that contradict the prior
 OUTSIDE_UNBIASED = (
     "Rare values come out too common if no share is negative, and over many values this adds up: the answer is outside "
     "the interval of method unbiased. For cumulative shares, quantiles and sums of many values use that method."
+)
+UNBOUNDED_AVERAGE = (
+    "A group has an interval from -inf to inf where too few people reported to exclude that nobody belongs to it, "
+    "and nan where the estimate counts nobody."
 )
 METHOD_TITLES: dict[Method, str] = {
     "auto": "chosen by the query",
@@ -177,6 +183,31 @@ def number_tables(estimate: Estimate, confidence: float = 0.95) -> list[Statisti
     return [StatisticTable(("numbers",), tuple(rows))] if rows else []
 
 
+def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTable:
+    """The average of each group."""
+    rows = [
+        _row(
+            tuple(map(label_text, label_parts(label))),
+            (one.value, one.std_error, *one.interval(confidence)),
+            None,
+            amount_texts,
+        )
+        for label, one in zip(averages.labels, averages.statistics, strict=True)
+    ]
+    return StatisticTable(averages.by, tuple(rows), f"mean {averages.name}".strip())
+
+
+def averages_text(averages: Averages) -> str:
+    """The averages by group with 95 % intervals, as plain text."""
+    table = averages_table(averages)
+    notes = (UNBOUNDED_AVERAGE,) if any(map(_is_unbounded, table.rows)) else ()
+    return _plain_text(Description(averages.statistics[0].warning, (table,), notes, 0.95))
+
+
+def _is_unbounded(row: StatisticRow) -> bool:
+    return math.isinf(row.high - row.low)
+
+
 def number_records(estimate: Estimate, confidence: float = 0.95) -> list[dict[str, Any]]:
     """The statistics of `number_tables` as JSON."""
     names = ("value", "std_error", "lower", "upper")
@@ -278,7 +309,10 @@ def _label_cells(estimate: Estimate, label: Label) -> dict[str, str]:
 
 def estimate_text(estimate: Estimate) -> str:
     """The warning, the tables and the notes, as plain text."""
-    told = describe(estimate)
+    return _plain_text(describe(estimate))
+
+
+def _plain_text(told: Description) -> str:
     lines = [] if told.warning is None else [f"Warning: {told.warning}"]
     for table in told.tables:
         heads = (*table.heads, table.quantity, *told.interval_heads)

@@ -1,0 +1,55 @@
+"""Averages by group, with an interval for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from priorveil.arrays import Array
+from priorveil.errors import InvalidInput
+from priorveil.priors import Label
+from priorveil.priors.label_texts import first_labels
+from priorveil.reading import wording
+from priorveil.reading.statistics import Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """The average of a number in each group: `labels` are the groups, `by` the attributes that form them.
+
+    `name` is that of the number. `averages[label]` is the average of a group as a `Statistic`. A group whose people the
+    reports do not tell from nobody has an interval without ends; where the estimate counts nobody in it, its average is
+    NaN.
+    """
+
+    name: str
+    by: tuple[str, ...]
+    labels: tuple[Label, ...]
+    statistics: tuple[Statistic, ...]
+
+    @property
+    def values(self) -> Array:
+        """The average of each group."""
+        return np.array([statistic.value for statistic in self.statistics])
+
+    @property
+    def std_error(self) -> Array:
+        """The standard error of each average, by the delta method."""
+        return np.array([statistic.std_error for statistic in self.statistics])
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """The ends of Fieller intervals, each of which holds its true average with this probability."""
+        low, high = np.array([statistic.interval(level) for statistic in self.statistics]).T
+        return low, high
+
+    def __getitem__(self, label: Label) -> Statistic:
+        if label not in self.labels:
+            raise InvalidInput("label", label, f"choose one of {first_labels(self.labels)}")
+        return self.statistics[self.labels.index(label)]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __str__(self) -> str:
+        return wording.averages_text(self)
