@@ -241,6 +241,15 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
             pv.Plan.from_json(json.dumps(forged))
 
 
+def test_a_value_outside_the_domain_is_never_rounded_into_it() -> None:
+    cells = {(a, b, x): 1 / 4 for a, b in (("u", "v"), ("w", "z")) for x in (0, 1)}
+    prior = pv.Prior.joint(cells, ("a", "b", "x"), grids=("x",), impossible="leave out")
+    columns = [["u", "u", "w", "q"], ["v", "z", "v", "v"], [0.5] * 4]
+    codes = prior.domain.encode(columns, fair_words)
+    assert codes[0] >= 0 and codes[1:].tolist() == [OUTSIDE] * 3
+    assert prior.domain.reasons(columns).tolist()[1:3] == ["a combination that the plan leaves out"] * 2
+
+
 def test_the_order_of_cells_may_differ() -> None:
     prior = joint()
     turned = prior.align_to(tuple(reversed(prior.labels)))

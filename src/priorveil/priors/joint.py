@@ -41,6 +41,7 @@ from priorveil.priors.number_domains import Cells, Grid, NumberDomain, rounds_up
 Impossible = Literal["refuse", "leave out"]
 
 _MOST_CELLS = 1_000_000  # combinations of levels
+_LARGEST_KEY = 2**62  # of a combination of levels, as one integer
 _LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
 SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every cell")
 SMOOTH_RARE = Hint(
@@ -86,7 +87,8 @@ class Joint(Domain):
         self.rounds, self.refuses_numbers = bool(self._grids), any(part.refuses_numbers for part in parts)
         self._places = _level_positions(parts, columns.values())
         self._grid_points = {at: self._points_of_groups(at) for at in self._grids}
-        self._require_whole_groups()
+        if self.rounds:
+            self._require_whole_groups()
 
     @property
     def levels(self) -> dict[str, tuple[Any, ...]]:
@@ -160,8 +162,8 @@ class Joint(Domain):
                 places[at] = part.encode([column], words)
         missing, outside = (places == MISSING).any(axis=0), (places == OUTSIDE).any(axis=0)
         places = np.maximum(places, 0)
-        groups = self._groups.find(places)
         for at, (values, _) in numbers.items():
+            groups = np.maximum(self._groups.find(places), 0)  # any group for a value outside the domain
             places[at] = self._round(at, values, groups, words)
         codes = self._cells.find(places)
         return np.where(missing, MISSING, np.where(outside, OUTSIDE, codes)).astype(np.int64)
@@ -308,6 +310,10 @@ class _Rows:
         kept = [at for at, size in enumerate(self._sizes) if size > 1]
         if not kept:
             return np.zeros(places.shape[1], dtype=np.int64)
+        if math.prod(self._sizes) > _LARGEST_KEY:
+            raise TooLarge(
+                "the attributes have too many combinations of levels to look values up: group levels"
+            )
         return np.asarray(np.ravel_multi_index(list(places[kept]), [self._sizes[at] for at in kept]))
 
     def find(self, places: Ints) -> Ints:
