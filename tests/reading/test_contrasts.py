@@ -685,11 +685,11 @@ def test_statistics_by_mle_have_the_intervals_of_the_unbiased_ones() -> None:
     assert margin.values == pytest.approx(likely.values.reshape(2, 8).sum(axis=1))
     low, high = margin.interval()
     assert (low >= 0).all() and (high <= 60).all() and (low <= margin.values).all()
-    assert combine_estimates([unbiased, unbiased]).center is None
+    assert combine_estimates([unbiased, unbiased]).centre is None
     both = combine_estimates([likely, likely])
     assert both.interval()[1] == pytest.approx(
         np.maximum(
-            np.minimum(np.clip(2 * likely.center, 0, 120) + 1.95996 * both.std_error, 120), both.values
+            np.minimum(np.clip(2 * likely.centre, 0, 120) + 1.95996 * both.std_error, 120), both.values
         ),
         rel=1e-4,
     )

@@ -289,12 +289,12 @@ def test_unbiased_may_be_negative_and_projection_mends_it() -> None:
     assert found.values.sum() == pytest.approx(60) == found.project().values.sum()
 
 
-@pytest.mark.parametrize(("center", "ends"), [(-5.0, (0.0, 1.96)), (-1.0, (0.0, 1.96)), (1.0, (0.0, 2.96))])
-def test_an_answer_below_zero_does_not_leave_an_interval_without_length(center: float, ends) -> None:
-    found = answer([center, 10 - center]).project()
+@pytest.mark.parametrize(("centre", "ends"), [(-5.0, (0.0, 1.96)), (-1.0, (0.0, 1.96)), (1.0, (0.0, 2.96))])
+def test_an_answer_below_zero_does_not_leave_an_interval_without_length(centre: float, ends) -> None:
+    found = answer([centre, 10 - centre]).project()
     assert [float(end[0]) for end in found.interval()] == pytest.approx(ends, abs=0.01)
     assert found.interval()[1][1] == pytest.approx(10)
-    single = Statistic(max(center, 0.0), 1.0, center=center, limits=(0.0, 10.0))
+    single = Statistic(max(centre, 0.0), 1.0, centre=centre, limits=(0.0, 10.0))
     assert single.interval() == pytest.approx(ends, abs=0.01)
 
 
@@ -315,7 +315,7 @@ def test_intervals_widen_with_their_level() -> None:
     assert (found.interval(0.99)[0] < low).all()
     assert found.proportions.tolist() == [0.5, 0.7]
     for level in (0.0, 1.0, 95):
-        with raises(InvalidInput, argument="level"):
+        with raises(InvalidInput, argument="confidence"):
             found.interval(level)
 
 

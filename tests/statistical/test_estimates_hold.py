@@ -23,7 +23,7 @@ from priorveil import queries
 from priorveil.errors import NotIdentifiable
 from priorveil.mechanisms import MECHANISMS
 from priorveil.mechanisms.bit_reports import BitReports
-from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.tally import Tally
 from references import likelihood as likelihood_of
 from references import report_bits
@@ -78,7 +78,9 @@ def collections_under_a_wrong_prior(kind: str, query: str) -> list[tuple[Tally, 
 
 
 @cache
-def estimates_under_the_prior(kind: str, query: str, method: Method) -> tuple[list[Estimate], list[Array]]:
+def estimates_under_the_prior(
+    kind: str, query: str, method: EstimateMethod
+) -> tuple[list[Estimate], list[Array]]:
     """Estimates of many collections for which the prior is right, and the truths: several tests look at them."""
     plan = pair_plan(kind, query)
     times = max(1_400, repeats(query)) if method == default_method(query) else repeats(query)
@@ -87,7 +89,7 @@ def estimates_under_the_prior(kind: str, query: str, method: Method) -> tuple[li
     return list(estimates), list(truths)
 
 
-def default_method(query: str) -> Method:
+def default_method(query: str) -> EstimateMethod:
     return "unbiased" if query == "Distribution" else "mmse"
 
 

@@ -10,7 +10,7 @@ from priorveil.curator import messages
 from priorveil.errors import plural
 from priorveil.formatting import interval_title, level_at_most
 from priorveil.plans import wording as plan_wording
-from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.wording import (
     METHOD_TITLES,
     StatisticRow,
@@ -71,11 +71,11 @@ def privacy_texts(certificate: Certificate) -> messages.PrivacyTexts:
 def methods(campaign: Campaign) -> list[messages.MethodTitle]:
     """The available methods: if reports alone do not determine the answer, only those that trust the prior."""
     free = all(plan.identifiable for plan in campaign.cohorts.values())
-    names: Iterable[Method] = METHOD_TITLES if free else ("auto", "mmse")
+    names: Iterable[EstimateMethod] = METHOD_TITLES if free else ("auto", "mmse")
     return [messages.MethodTitle(name, METHOD_TITLES[name]) for name in names]
 
 
-def leans(campaign: Campaign, method: Method) -> bool:
+def leans(campaign: Campaign, method: EstimateMethod) -> bool:
     """Whether estimates of a campaign by this method lean on the prior."""
     return campaign.leans_on_prior if method == "auto" else method == "mmse"
 

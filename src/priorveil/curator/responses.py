@@ -30,7 +30,7 @@ from priorveil.errors import MissingExtra
 from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema
 from priorveil.reading.combination import combine_estimates
-from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.moments import apply_rows
 from priorveil.reading.tally import Tally
 from priorveil.reading.wording import LEANING, precision_sentence
@@ -56,7 +56,7 @@ _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout
 _log = logging.getLogger(__name__)
 
 _PRIVACY = messages.Privacy.__struct_fields__
-ESTIMATE_METHODS: tuple[Method, ...] = get_args(Method)
+ESTIMATE_METHODS: tuple[EstimateMethod, ...] = get_args(EstimateMethod)
 
 
 def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -90,7 +90,7 @@ def problem_for(error: BaseException) -> Response:
 
 
 def campaign_estimates(
-    campaign: Campaign, tallies: Mapping[str, Tally], method: Method, level: float, state: State
+    campaign: Campaign, tallies: Mapping[str, Tally], method: EstimateMethod, level: float, state: State
 ) -> messages.Estimates:
     """The estimates of every cohort and of all cohorts together; withheld where there are too few reports.
 

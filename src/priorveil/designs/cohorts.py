@@ -34,7 +34,7 @@ from priorveil.priors import Budget, Label, Prior
 from priorveil.priors.prior import LabelsOrDomain
 from priorveil.queries import Histogram, Query
 from priorveil.reading.combination import combine_estimates
-from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.prior_check import PriorCheck, mean_check
 from priorveil.reading.tally import numbers_per_report
 from priorveil.reading.wording import ASSUMES, CHANGES_BY_ROW, WEIGHTED
@@ -159,7 +159,7 @@ class Cohorts:
         rows: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         offsets: npt.ArrayLike | None = None,
-        method: Method = "auto",
+        method: EstimateMethod = "auto",
     ) -> Estimate:
         """The histogram, or the sum of `c_i a(x_i) + b_i`, over everybody: posterior means, added up (mmse).
 
@@ -212,7 +212,9 @@ class Cohorts:
             histogram=a is None,
         )
 
-    def _by_row(self, reports: Ints, mine: Ints, given: Sequence[Array | None], method: Method) -> Estimate:
+    def _by_row(
+        self, reports: Ints, mine: Ints, given: Sequence[Array | None], method: EstimateMethod
+    ) -> Estimate:
         """The estimates of the rows, added up; `given` are weights and offsets."""
         parts = []
         for row in np.unique(mine).tolist() or [0]:

@@ -31,7 +31,7 @@ from priorveil.plans.document import content_id, parse, plan_document, prove, re
 from priorveil.priors import Budget, Domain, Label, Prior
 from priorveil.priors.domain import Labels, Missing
 from priorveil.queries import Query
-from priorveil.reading.estimate import Estimate, Method, read_estimate
+from priorveil.reading.estimate import Estimate, EstimateMethod, read_estimate
 from priorveil.reading.moments import naming_statistics, normal_width
 from priorveil.reading.precision import Precision
 from priorveil.reading.reader import Reader
@@ -201,7 +201,7 @@ class Plan:
 
     @single_thread()
     def estimate(
-        self, tally: Tally, method: Method = "auto", prior: Prior | Sequence[float] | None = None
+        self, tally: Tally, method: EstimateMethod = "auto", prior: Prior | Sequence[float] | None = None
     ) -> Estimate:
         """What the tally says: a histogram in people, or the query's statistics, by `mmse`, `unbiased` or `mle`.
 
@@ -224,7 +224,7 @@ class Plan:
             return aligned
         return Prior.from_counts(aligned.weights, self.domain)  # it came without names
 
-    def _reading(self, tally: Tally, method: Method, prior: Prior) -> Reading:
+    def _reading(self, tally: Tally, method: EstimateMethod, prior: Prior) -> Reading:
         """How the tally is read, after a check that it belongs to this plan."""
         if method != "auto" and method not in ASSUMES:
             raise InvalidInput("method", method, "choose auto, mmse, unbiased or mle")
@@ -306,7 +306,7 @@ class Plan:
         """
         return self.expected_std_error(self.query.default_method, people, self.query.unbiased)
 
-    def expected_std_error(self, method: Method, people: int, population: bool) -> Array:
+    def expected_std_error(self, method: EstimateMethod, people: int, population: bool) -> Array:
         """As `std_error`, for any method, and for the population or these people only."""
         if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
             raise InvalidInput("people", people, "give the number of people, one or more")

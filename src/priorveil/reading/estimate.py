@@ -43,7 +43,7 @@ from priorveil.reading.simplex import nearest_shares
 from priorveil.reading.statistics import Statistic, average_of, quantile_of, ratio_of
 from priorveil.reading.tally_reading import Reading
 
-Method = Literal["auto", "mmse", "unbiased", "mle"]
+EstimateMethod = Literal["auto", "mmse", "unbiased", "mle"]
 
 _PRIOR_FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")
 _MOST_PAIRED = 2_000  # statistics whose covariance is written out, and cells of a quantile
@@ -57,7 +57,7 @@ class Estimate:
     A histogram or distribution has one value per label, in people; other queries have one for each statistic, and
     `histogram` is False. A search (mle) reports its `rounds`, whether it `converged`, and its `shortfall`: a proven
     bound on the mean log-likelihood that it may still lack. `std_error` and intervals are then those of the unbiased
-    answer, `center`, within the `limits` that hold for every distribution. Where people have weights, a histogram adds
+    answer, `centre`, within the `limits` that hold for every distribution. Where people have weights, a histogram adds
     these up, and `total` is their sum.
 
     `prior_check` is the p-value of the reports under the prior. If the share `noticeable_change` of the people moved
@@ -86,7 +86,7 @@ class Estimate:
     total: float | None = None
     histogram: bool = True
     readings: tuple[Reading, ...] = field(default=(), repr=False)
-    center: Array | None = None
+    centre: Array | None = None
     limits: Array | None = None
     mle_gain: float | None = None
     remarks: tuple[str, ...] = field(default=(), repr=False)
@@ -107,16 +107,16 @@ class Estimate:
             raise InvalidInput(argument, NOT_SHOWN, advice)
         return whole
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """The ends of normal intervals, each of which holds its true value with this probability.
 
         Those of mle are around the possible answer nearest to the unbiased one, cut off at what is possible, and reach
         to the value itself. So an unbiased answer far below zero does not leave an interval from zero to zero.
         """
-        width = normal_width(level, "level") * self.std_error
+        width = normal_width(confidence) * self.std_error
         least, most = (-math.inf, math.inf) if self.limits is None else self.limits
-        center = np.clip(self.interval_centre, least, most)
-        low, high = np.maximum(center - width, least), np.minimum(center + width, most)
+        centre = np.clip(self.interval_centre, least, most)
+        low, high = np.maximum(centre - width, least), np.minimum(centre + width, most)
         return np.minimum(low, self.values), np.maximum(high, self.values)
 
     @property
@@ -127,14 +127,14 @@ class Estimate:
     @property
     def interval_centre(self) -> Array:
         """The middle of the intervals, before they are cut off."""
-        return self.values if self.center is None else self.center
+        return self.values if self.centre is None else self.centre
 
     def moments_in_order(self, labels: tuple[Label, ...]) -> Moments:
         """The values and variances, in the order of these labels."""
         order = list(label_positions(self.labels, labels))
-        center = None if self.center is None else self.center[order]
+        centre = None if self.centre is None else self.centre[order]
         limits = None if self.limits is None else self.limits[:, order]
-        return Moments(self.values[order], self.std_error[order] ** 2, center, limits)
+        return Moments(self.values[order], self.std_error[order] ** 2, centre, limits)
 
     # -- further statistics ----------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class Estimate:
         A list of labels, or a mapping from labels to weights, does as well; what it leaves out has the weight zero.
         A list of as many numbers as there are labels has weights, even if the numbers are labels too.
         """
-        sums = self._sums(weights_of("weights", weights, self.labels)[None], of_values=False)
+        sums = self._sums_of_statistics(weights_of("weights", weights, self.labels)[None])
         return self._with_method(_single(sums))
 
     def margin(self, *attributes: str | list[str] | tuple[str, ...]) -> Estimate:
@@ -170,7 +170,7 @@ class Estimate:
         names = tuple(chain.from_iterable(given))
         cells, rows = domain.margin(names)
         try:
-            sums = self._sums(rows)
+            sums = self._sums_of_values(rows)
         except NotIdentifiable as error:
             own = dict.fromkeys(
                 " x ".join(named_levels(str(name), domain.names or ())) for name in self.labels
@@ -230,7 +230,7 @@ class Estimate:
         if by is not None:
             return self._averages(numbers, (by,) if isinstance(by, str) else tuple(by))
         points, centre = self._numbers(numbers)
-        sums = self._sums((points - centre)[None])
+        sums = self._sums_of_values((points - centre)[None])
         total = replace(sums, variance=sums.variance + self._rounding(points - centre))
         return self._with_method(_single(total, centre, self._whole))
 
@@ -247,7 +247,7 @@ class Estimate:
         units = np.abs(distances).max(axis=1)
         units[units == 0] = 1.0
         tops, whole, size = distances / units[:, None], self._whole, len(labels)
-        sums = self._sums(np.concatenate([tops, members, tops + members]), row_names=labels * 3)
+        sums = self._sums_of_values(np.concatenate([tops, members, tops + members]), row_names=labels * 3)
         parts = np.stack([sums.mean, sums.linear]).reshape(2, 3, size)
         variances = sums.variance.reshape(3, size)
         statistics = []
@@ -310,14 +310,14 @@ class Estimate:
         low, high = low[np.append(0, last + 1)], high[np.append(last, -1)]
         up_to = np.empty((len(last), len(order)))
         up_to[:, order] = np.arange(len(order)) <= last[:, None]
-        sums = self._sums(up_to)
+        sums = self._sums_of_values(up_to)
         shares, linear = (np.append(x / self._whole, 1.0) for x in (sums.mean, sums.linear))
         errors = np.append(sums.variance**0.5 / self._whole, 0.0)
         return low, high, shares, linear, errors
 
     def _with_method(self, statistic: Statistic) -> Statistic:
         """The statistic with the method of this estimate and its warning, or a warning that it is biased."""
-        far = self.center is not None and statistic.is_extended
+        far = self.centre is not None and statistic.is_extended
         return replace(
             statistic, method=self.method, warning=wording.OUTSIDE_UNBIASED if far else self.warning
         )
@@ -415,56 +415,62 @@ class Estimate:
             points = weights_of("numbers", given, self._domain, complete=True)
         return points, float(self._own_readings[0].prior.probabilities @ points)
 
-    def _sums(self, rows: Array, of_values: bool = True, row_names: Sequence[Label] = ()) -> Moments:
-        """Weighted sums of the counts of all values, or of `values`: a row of weights for each.
+    def _sums_of_values(self, rows: Array, row_names: Sequence[Label] = ()) -> Moments:
+        """Weighted sums of the counts of all values: a row of weights for each sum.
 
         The sums of a histogram, or of a margin, are those of its own counts. So they are projected if these are; what
         the counts do not determine is read from the tally, but not once they are projected. `row_names` are the groups
         that rows belong to, for the error if reports do not determine them.
         """
-        labels, cells = self._domain if of_values else self.labels, self._own_readings[0].rows
-        if of_values and self.histogram:
+        if self.histogram:
+            cells = self._own_readings[0].rows
             own = rows if cells is None else rows[:, cells.argmax(axis=1)]
             if cells is None or np.array_equal(own @ cells, rows):
-                return self._sums(own, False, row_names)
+                return self._sums_of_statistics(own, row_names)
             if "projected" in self.method:
                 advice = "projected counts of a margin do not contain single values: use the estimate of all values"
                 raise InvalidInput("estimate", NOT_SHOWN, advice)
+        return self._read_sums(rows, row_names, of_values=True)
+
+    def _sums_of_statistics(self, rows: Array, row_names: Sequence[Label] = ()) -> Moments:
+        """Weighted sums of `values`: a row of weights for each sum. They contain offsets, and follow a projection."""
+        sums = self._read_sums(rows, row_names, of_values=False)
+        centre, limits = rows @ self.interval_centre, sums.limits
+        if limits is None and self.limits is not None:  # projected
+            limits = self.limits.max() * np.stack([rows.min(axis=1), rows.max(axis=1)])
+        if limits is not None:
+            limits = limits + np.where(np.isclose(centre, sums.linear, rtol=1e-12), 0.0, centre - sums.linear)
+        return replace(sums, mean=rows @ self.values, centre=centre, limits=limits)
+
+    def _read_sums(self, rows: Array, row_names: Sequence[Label], of_values: bool) -> Moments:
+        """The weighted sums of the values or of the statistics, read from the tallies."""
+        labels = self._domain if of_values else self.labels
         try:
-            sums = sum_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])
+            return sum_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])
         except NotIdentifiable as error:
             undetermined = list(error.statistics) or list(range(len(rows)))
             if row_names:
                 groups = dict.fromkeys(row_names[row] for row in undetermined)
                 raise not_identifiable(list(groups), "average of") from None
             used = rows[undetermined].any(axis=0)
-            named = [labels[at] for at in np.flatnonzero(used)]
-            raise not_identifiable(named, "statistics of") from None
-        if of_values:
-            return sums
-        center, limits = rows @ self.interval_centre, sums.limits  # with offsets
-        if limits is None and self.limits is not None:  # projected
-            limits = self.limits.max() * np.stack([rows.min(axis=1), rows.max(axis=1)])
-        if limits is not None:
-            limits = limits + np.where(np.isclose(center, sums.linear, rtol=1e-12), 0.0, center - sums.linear)
-        return replace(sums, mean=rows @ self.values, center=center, limits=limits)
+            raise not_identifiable([labels[at] for at in np.flatnonzero(used)], "statistics of") from None
 
     def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
         """Two weighted sums of the counts, and the linear ones; their covariance."""
-        sums = self._sums(np.stack([first, second, first + second]))
+        sums = self._sums_of_values(np.stack([first, second, first + second]))
         return np.stack([sums.mean[:2], sums.linear[:2]]), _covariance(*sums.variance)
 
     # -- output ----------------------------------------------------------------------------------------------
 
-    def record(self, level: float = 0.95) -> dict[str, Any]:
+    def record(self, confidence: float = 0.95) -> dict[str, Any]:
         """The estimate as JSON, with the ends of its intervals, and the mean or quantiles of numbers."""
-        low, high = self.interval(level)
+        low, high = self.interval(confidence)
         columns = {"values": self.values, "std_error": self.std_error, "lower": low, "upper": high}
         return {
             **{name: getattr(self, name) for name in _RECORDED.split()},
             "labels": list(self.labels),
             "notes": list(self.notes),
-            "statistics": wording.number_records(self, level),
+            "statistics": wording.number_records(self, confidence),
             **{name: column.tolist() for name, column in columns.items()},
         }
 
@@ -489,7 +495,7 @@ class Estimate:
         everybody, ones = self.reports if self.total is None else self.total, np.ones_like(self.values)
         values = everybody * nearest_shares(self.values / (everybody or 1.0), ones)
         limits, method = np.outer([0.0, everybody], ones), f"{self.method}, projected"
-        return replace(self, values=values, method=method, center=self.interval_centre, limits=limits)
+        return replace(self, values=values, method=method, centre=self.interval_centre, limits=limits)
 
     @property
     def warning(self) -> str | None:
@@ -533,17 +539,17 @@ def read_estimate(
         mle_gain=reading.mle_gain(moments.variance),
         readings=(reading,),
         remarks=remarks,
-        center=moments.center,
+        centre=moments.centre,
         limits=moments.limits,
     )
 
 
 def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     """The only sum as a statistic: divided by `whole`, and then moved by `shift`."""
-    value, center = (shift + float(x[0]) / whole for x in (sums.mean, sums.linear))
+    value, centre = (shift + float(x[0]) / whole for x in (sums.mean, sums.linear))
     least, most = (-math.inf, math.inf) if sums.limits is None else shift + sums.limits[:, 0] / whole
     error, limits = float(sums.variance[0]) ** 0.5 / whole, (float(least), float(most))
-    return Statistic(value, error, center=center, limits=limits)
+    return Statistic(value, error, centre=centre, limits=limits)
 
 
 def _covariance(first: float, second: float, both: float) -> Array:
@@ -565,7 +571,7 @@ def _last_values(prior: Array, low: Array) -> Ints:
 def with_moments(estimate: Estimate, sums: Moments) -> Estimate:
     """The estimate with other values, errors and intervals."""
     mean, error, ends = sums.mean, np.sqrt(sums.variance), sums.limits
-    return replace(estimate, values=mean, std_error=error, center=sums.center, limits=ends, mle_gain=None)
+    return replace(estimate, values=mean, std_error=error, centre=sums.centre, limits=ends, mle_gain=None)
 
 
 def largest_known(numbers: list[float | None]) -> float | None:

@@ -32,13 +32,13 @@ class Moments:
     """Mean and variance of each answer; `rounds` and `shortfall` if a search found them.
 
     `assumes` says what they rest on, where that differs from what the method assumes elsewhere (`ASSUMES`). If the
-    variance is that of another answer, the unbiased one, this is `center`, and `limits` has two rows: the
+    variance is that of another answer, the unbiased one, this is `centre`, and `limits` has two rows: the
     least and the most that any distribution can answer.
     """
 
     mean: Array
     variance: Array
-    center: Array | None = None
+    centre: Array | None = None
     limits: Array | None = None
     rounds: int | None = None
     converged: bool = True
@@ -48,11 +48,11 @@ class Moments:
     @property
     def linear(self) -> Array:
         """The answer that the variance belongs to: it is linear in the counts of reports."""
-        return self.mean if self.center is None else self.center
+        return self.mean if self.centre is None else self.centre
 
     def plus(self, constant: Array | float) -> Moments:
         """The moments of the answers plus a constant each."""
-        moved = {name: getattr(self, name) for name in ("mean", "center", "limits")}
+        moved = {name: getattr(self, name) for name in ("mean", "centre", "limits")}
         return replace(self, **{name: x + constant for name, x in moved.items() if x is not None})
 
 
@@ -62,9 +62,9 @@ def sum_moments(parts: Sequence[Moments]) -> Moments:
         np.sum([getattr(part, name) for part in parts], axis=0) for name in ("mean", "variance", "linear")
     )
     limits = [part.limits for part in parts if part.limits is not None]
-    center = linear if any(part.center is not None for part in parts) else None
+    centre = linear if any(part.centre is not None for part in parts) else None
     ends = np.sum(limits, axis=0) if len(limits) == len(parts) else None
-    return Moments(mean, np.maximum(variance, 0.0), center, ends)
+    return Moments(mean, np.maximum(variance, 0.0), centre, ends)
 
 
 def apply_rows(rows: StatisticRows, values: Array) -> Array:
@@ -85,7 +85,7 @@ def constrained_moments(linear: Moments, found: Minimum, total: float, rows: Sta
     return replace(
         linear,
         mean=total * apply_rows(rows, found.shares),
-        center=linear.mean,
+        centre=linear.mean,
         limits=np.stack([total * least + 0 * linear.mean, total * most + 0 * linear.mean]),
         rounds=found.rounds,
         converged=found.converged,
@@ -93,11 +93,11 @@ def constrained_moments(linear: Moments, found: Minimum, total: float, rows: Sta
     )
 
 
-def normal_width(level: float, argument: str) -> float:
+def normal_width(confidence: float, argument: str = "confidence") -> float:
     """Half the width of a normal interval, in standard errors."""
-    if not 0 < level < 1:
-        raise InvalidInput(argument, level, "give a probability, such as 0.95")
-    return -NormalDist().inv_cdf((1 - level) / 2)  # 1 + level could round to 2
+    if not 0 < confidence < 1:
+        raise InvalidInput(argument, confidence, "give a probability, such as 0.95")
+    return -NormalDist().inv_cdf((1 - confidence) / 2)  # 1 + confidence could round to 2
 
 
 def not_identifiable(statistics: Sequence[Label] = (), kind: str = "statistics") -> NotIdentifiable:

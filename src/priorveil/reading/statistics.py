@@ -27,8 +27,8 @@ class Statistic:
 
     A warning may also say that the value is outside the interval of the unbiased answer. The value is that of the
     rounded numbers if numbers were rounded to a grid: that of the numbers themselves may be smaller by up to
-    `rounding_bias`, and the interval is about the numbers themselves. The interval is normal, around the `center` (by
-    default the value), or around the nearer of the `limits` if the center is outside them, and cut off at the limits.
+    `rounding_bias`, and the interval is about the numbers themselves. The interval is normal, around the `centre` (by
+    default the value), or around the nearer of the `limits` if the centre is outside them, and cut off at the limits.
     Where `ends` is given, it maps the width of a normal interval, in standard errors on each side, to the ends of this
     one. An interval always reaches to the value. If the value was interpolated within a cell of numbers, `cell` has its
     edges.
@@ -40,16 +40,16 @@ class Statistic:
     value: float
     std_error: float
     rounding_bias: float = 0.0
-    center: float | None = field(default=None, repr=False)
+    centre: float | None = field(default=None, repr=False)
     limits: Ends = field(default=(-math.inf, math.inf), repr=False)
     ends: Callable[[float], Ends] | None = field(default=None, repr=False)
     cell: Ends | None = field(default=None, repr=False)
     method: str = ""
     warning: str | None = None
 
-    def interval(self, level: float = 0.95) -> Ends:
+    def interval(self, confidence: float = 0.95) -> Ends:
         """The ends of an interval that holds the true number with this probability."""
-        low, high = self._linear_interval(level)
+        low, high = self._linear_interval(confidence)
         return min(low, self.value), max(high, self.value)
 
     @property
@@ -58,11 +58,11 @@ class Statistic:
         low, high = self._linear_interval(0.95)
         return max(low - self.value, self.value - high) > 0.1 * self.std_error + 1e-9 * abs(self.value)
 
-    def _linear_interval(self, level: float) -> Ends:
-        width = normal_width(level, "level")
+    def _linear_interval(self, confidence: float) -> Ends:
+        width = normal_width(confidence)
         if self.ends is None:
-            center = float(np.clip(self.value if self.center is None else self.center, *self.limits))
-            low, high = center - width * self.std_error - self.rounding_bias, center + width * self.std_error
+            centre = float(np.clip(self.value if self.centre is None else self.centre, *self.limits))
+            low, high = centre - width * self.std_error - self.rounding_bias, centre + width * self.std_error
         else:
             low, high = self.ends(width)
         return max(low, self.limits[0]), min(high, self.limits[1])
@@ -143,7 +143,7 @@ def quantile_of(q: float, low: Array, high: Array, shares: Array, linear: Array,
     if not isinstance(q, int | float) or not 0 < q < 1:
         raise InvalidInput("q", q, "give one share between 0 and 1, such as 0.5 for the median")
     value, at = _interpolate(q, low, high, np.sort(shares))
-    curve, width = np.sort(linear), normal_width(0.95, "level")
+    curve, width = np.sort(linear), normal_width(0.95)
     edge = int(np.searchsorted(curve, q))
     reach = width * float(errors[max(edge - 1, 0) : edge + 1].max())
     least, most = (_interpolate(q + step, low, high, curve)[0] for step in (-reach, reach))

@@ -21,7 +21,7 @@ from priorveil.reading.prior_check import DOUBTFUL
 
 if TYPE_CHECKING:
     from priorveil.reading.averages import Averages
-    from priorveil.reading.estimate import Estimate, Method
+    from priorveil.reading.estimate import Estimate, EstimateMethod
     from priorveil.reading.precision import Precision
     from priorveil.reading.statistics import Statistic
 
@@ -39,7 +39,7 @@ UNBOUNDED_AVERAGE = (
     "A group has an interval from -inf to inf where too few people reported to exclude that nobody belongs to it, "
     "and nan where the estimate counts nobody."
 )
-METHOD_TITLES: dict[Method, str] = {
+METHOD_TITLES: dict[EstimateMethod, str] = {
     "auto": "chosen by the query",
     "unbiased": "unbiased",
     "mmse": "mmse (trusts the prior)",

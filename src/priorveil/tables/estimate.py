@@ -17,7 +17,7 @@ from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.priors.domain import MISSING, OUTSIDE, Codes
 from priorveil.reading.combination import combine_estimates
-from priorveil.reading.estimate import Estimate, Method
+from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.tally import Tally
 from priorveil.tables.batches import Batch, batch_rows
 from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
@@ -62,7 +62,7 @@ class Tallies:
         return sorted({group for _, group in self.by}, key=lambda group: (group is None, str(group)))
 
     def estimate(
-        self, method: Method = "auto", prior: Prior | Sequence[float] | None = None, **only: Any
+        self, method: EstimateMethod = "auto", prior: Prior | Sequence[float] | None = None, **only: Any
     ) -> Estimate:
         """The estimate for everybody, or with `group=...` for one group.
 
@@ -91,7 +91,7 @@ class TableEstimate:
 
     @classmethod
     def of(
-        cls, tallies: Tallies, by: str | None, method: Method, prior: Prior | Sequence[float] | None
+        cls, tallies: Tallies, by: str | None, method: EstimateMethod, prior: Prior | Sequence[float] | None
     ) -> TableEstimate:
         """The estimates from tallies; `by` says whether they are grouped."""
         groups = {} if by is None else {g: tallies.estimate(method, prior, group=g) for g in tallies.groups}
@@ -108,7 +108,7 @@ def estimate_table(
     plan: Plans,
     *,
     by: str | None = None,
-    method: Method = "auto",
+    method: EstimateMethod = "auto",
     prior: Prior | Sequence[float] | None = None,
     **options: Any,
 ) -> TableEstimate:

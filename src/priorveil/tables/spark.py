@@ -17,7 +17,7 @@ from priorveil.frames import pyarrow
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.plans import Plan
 from priorveil.priors import Prior
-from priorveil.reading.estimate import Method
+from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.tally import Tally
 from priorveil.tables.batches import Batch
 from priorveil.tables.cohorts import Plans, plans_by_cohort
@@ -110,7 +110,7 @@ def estimate(
     plan: Plans,
     *,
     by: str | None = None,
-    method: Method = "auto",
+    method: EstimateMethod = "auto",
     prior: Prior | Sequence[float] | None = None,
     **options: Any,
 ) -> TableEstimate:

@@ -19,13 +19,13 @@ from priorveil.certify import Lifts
 from priorveil.mechanisms.arc.line import ArcLine
 
 BigInts = npt.NDArray[np.object_]
-Weights = Sequence[int] | npt.NDArray[Any]
+PriorWeights = Sequence[int] | npt.NDArray[Any]
 
 # Bounds are compared in fixed point with this many binary places, each rounded to the safe side.
 _PLACES = 128
 
 
-def arc_lifts(line: ArcLine, weights: Weights, every_order: bool = False) -> Lifts:
+def arc_lifts(line: ArcLine, weights: PriorWeights, every_order: bool = False) -> Lifts:
     """Bounds on the lifts of the sampled law under the prior `weights / sum(weights)` (integers).
 
     Let `k = keep / 2**word`, `M = 2**bits` and `T[x, y]` the law of the report given that the value is
@@ -53,7 +53,7 @@ def arc_lifts(line: ArcLine, weights: Weights, every_order: bool = False) -> Lif
     return Lifts(lowest, Fraction(int(ceilings.max()), one), ratio, ratio)
 
 
-def _terms(m: ArcLine, weights: Weights, every_order: bool) -> tuple[BigInts, BigInts, BigInts]:
+def _terms(m: ArcLine, weights: PriorWeights, every_order: bool) -> tuple[BigInts, BigInts, BigInts]:
     """Upper bounds of boost, lower and upper bounds of mean, per owned output and one for the circle.
 
     An owned output: its owner alone reports it, with probability `own = ceil(size 2**word / length)` over
@@ -102,7 +102,7 @@ def _fixed_point(number: Fraction, up: bool) -> int:
     return -(-scaled // number.denominator) if up else scaled // number.denominator
 
 
-def big_integers(weights: Weights) -> BigInts:
+def big_integers(weights: PriorWeights) -> BigInts:
     """Integer weights as Python integers, which never overflow.
 
     >>> big_integers([3, 2**70]).tolist()
@@ -150,7 +150,7 @@ def lay_circles(edges: Ints, heavy: Ints, window: Ints) -> tuple[Ints, Ints]:
 
 
 def fit_line(
-    weights: Weights,
+    weights: PriorWeights,
     order: npt.ArrayLike,
     heavy: int,
     lo_upper: Fraction,
@@ -194,7 +194,7 @@ def line_bits(lo: Fraction, hi: Fraction | None) -> int:
 
 
 def largest_keep(
-    line: ArcLine, weights: Weights, lo: Fraction, hi: Fraction | None, every_order: bool = False
+    line: ArcLine, weights: PriorWeights, lo: Fraction, hi: Fraction | None, every_order: bool = False
 ) -> int:
     """The largest `keep` with which this line proves `lo <= lift <= hi`; see `fit_line`.
 

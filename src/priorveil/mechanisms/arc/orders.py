@@ -31,7 +31,7 @@ from priorveil.errors import InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc import ArcMechanism
 from priorveil.mechanisms.arc.cells import ArcCells
-from priorveil.mechanisms.arc.certificate import Weights, fit_line
+from priorveil.mechanisms.arc.certificate import PriorWeights, fit_line
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine
 from priorveil.mechanisms.interface import in_range, require_writable
 from priorveil.mechanisms.kernels import STEP, splitmix64
@@ -80,7 +80,9 @@ class Orders(ArcMechanism):
             raise InvalidInput("owners", m.owners, "some values must remain on the circle")
 
     @classmethod
-    def fit(cls, weights: Weights, owners: npt.ArrayLike, count: int, lo: Fraction, hi: Fraction) -> Orders:
+    def fit(
+        cls, weights: PriorWeights, owners: npt.ArrayLike, count: int, lo: Fraction, hi: Fraction
+    ) -> Orders:
         """The least noisy mechanism that proves `lo <= lift <= hi` for every order."""
         first = np.array(owners, dtype=np.int64).reshape(-1)
         light = np.setdiff1d(np.arange(len(weights)), first)
