@@ -302,3 +302,9 @@ def test_what_a_table_may_not_publish() -> None:
     with pytest.raises(InvalidInput) as caught:  # noise needs whole counts
         pv.Prior.from_table(people(), NAMES, grids={"overtime": POINTS}, prior_epsilon=1.0)
     assert caught.value.argument == "prior_epsilon"
+
+
+def test_cumulative_shares_are_not_read_from_rounded_tuples() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        pv.Linear.cumulative(joint())
+    assert [hint.argument for hint in caught.value.hints] == ["Prior.cells"]

@@ -81,7 +81,7 @@ class Matrix(ABC):
 
     def require_exact_numbers(self, prior: Prior) -> None:
         """Raise `InvalidInput` if the prior rounds numbers and that would change the statistics."""
-        if self.moved_by_rounding and prior.points is not None:
+        if self.moved_by_rounding and prior.domain.rounds:
             hint = Hint("Prior.cells", purpose="for shares and quantiles of numbers")
             advice = "numbers are rounded to its grid, which moves these shares"
             raise InvalidInput("prior", prior, advice, hint)
