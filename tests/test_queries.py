@@ -376,7 +376,7 @@ def test_structured_queries_take_sets_of_priors_and_probabilities():
             with raises(InvalidInput, argument="probabilities"):
                 ask(wrong)
     assert Linear.margins(PriorSet([joint]), ["x"]) == Linear.margins(joint, ["x"])
-    with raises(InvalidInput, argument="attributes"):
+    with raises(InvalidInput, argument="prior", hint="Prior.joint"):
         Linear.margins([0.5, 0.5], ["x"])
     plan = design(PriorSet([cells]), 1.0, Linear.cumulative(PriorSet([cells]), unbiased=True))
     assert plan.query.names == ("below 1", "up to 2")
