@@ -118,13 +118,13 @@ class BitReports(Mechanism):
         mutual information is `p log R - E[log(1 + c m)]`, and the last term is at least `log(1 + c share)`: under
         `B` it is the mean of the convex `D log D`, `D = 1 + c m`, over the mean of `D`.
         """
-        found = super().levels(prior, secret, proven)
-        if not found.bounds:
-            return found
+        leakage = super().levels(prior, secret, proven)
+        if not leakage.bounds:
+            return leakage
         law, empty = self.law, 1 - float(self.law.first_chances(self.size).sum())
         mil = math.log((law.odds - (law.odds - 1) * empty) / law.scale)
         mip = law.p * math.log(law.odds) - math.log(law.scale)
-        return replace(found, mil=mil, mip=None if found.mip is None else max(mip, 0.0), bounds=("MIP",))
+        return replace(leakage, mil=mil, mip=None if leakage.mip is None else max(mip, 0.0), bounds=("MIP",))
 
     def accepts(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which reports this mechanism can have made: those with no bit beyond the last value."""

@@ -45,9 +45,9 @@ def bins_of(seeds: npt.ArrayLike, values: Ints, bins: int) -> Ints:
            [2, 1, 3, 2, 0, 2, 1, 3]])
     """
     words = np.atleast_1d(np.asarray(seeds, dtype=WORD))
-    found = np.empty(np.broadcast_shapes(words.shape, values.shape), dtype=np.int64)
-    kernels.hash_values(words, values, bins, found, work=0)
-    return found
+    hashed = np.empty(np.broadcast_shapes(words.shape, values.shape), dtype=np.int64)
+    kernels.hash_values(words, values, bins, hashed, work=0)
+    return hashed
 
 
 def bin_masses(seeds: npt.ArrayLike, masses: npt.NDArray[Any], bins: int) -> npt.NDArray[Any]:
@@ -197,8 +197,8 @@ class PooledHash(NumberedReports):
 
     def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes over all seeds: the seed is public, so each seed is a channel of its own."""
-        known = interface.single_prior(prior, secret, notion, self.kind)
-        masses = exact_group_masses(self.seeds, self.groups, known.weights)
+        one_prior = interface.single_prior(prior, secret, notion, self.kind)
+        masses = exact_group_masses(self.seeds, self.groups, one_prior.weights)
         return interface.worst_lifts([_seed_lifts(*each) for each in zip(self.tables, masses, strict=True)])
 
     def parameters(self) -> dict[str, Any]:

@@ -170,11 +170,13 @@ def single_prior(prior: Known, secret: Secrets, notion: Cone, kind: str) -> Prio
     return prior
 
 
-def worst_lifts(found: Sequence[Lifts]) -> Lifts:
+def worst_lifts(channels: Sequence[Lifts]) -> Lifts:
     """The extremes of several channels, one of which is chosen in public for each report."""
-    ratios = [lifts.ldp for lifts in found if lifts.ldp is not None]
-    ratio = max(ratios) if len(ratios) == len(found) else None
-    return Lifts(min(lifts.lowest for lifts in found), max(lifts.highest for lifts in found), ratio, ratio)
+    ratios = [lifts.ldp for lifts in channels if lifts.ldp is not None]
+    ratio = max(ratios) if len(ratios) == len(channels) else None
+    return Lifts(
+        min(lifts.lowest for lifts in channels), max(lifts.highest for lifts in channels), ratio, ratio
+    )
 
 
 def check_codes(codes: npt.ArrayLike, size: int) -> Ints:

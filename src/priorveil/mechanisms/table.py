@@ -127,8 +127,8 @@ def make_guide(thresholds: Words, span_bits: int = TOTAL_BITS) -> Guide:
     array([[0, 0, 1, 1]], dtype=uint32)
     """
     rows, outputs = thresholds.shape
-    wanted = min(_GUIDE_PER_OUTPUT * outputs, max(2, _GUIDE_LIMIT // rows))
-    bits = min(span_bits, max(1, (wanted - 1).bit_length()))
+    entries = min(_GUIDE_PER_OUTPUT * outputs, max(2, _GUIDE_LIMIT // rows))
+    bits = min(span_bits, max(1, (entries - 1).bit_length()))
     shift = span_bits - bits
     marks = np.arange(1 << bits, dtype=np.uint64) << np.uint64(shift)
     starts = np.stack([np.searchsorted(row, marks, side="right") for row in thresholds])
@@ -206,20 +206,20 @@ class Grouped(NumberedReports):
 
     def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes: all values of a group have its row, so the groups' prior decides."""
-        known = single_prior(prior, secret, notion, self.kind)
-        return self.table.lifts(self.group_prior(known), None, notion)
+        one_prior = single_prior(prior, secret, notion, self.kind)
+        return self.table.lifts(self.group_prior(one_prior), None, notion)
 
     def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
         """Those of the groups, which decide the report; for DI the extreme values of each group are compared."""
-        known = single_prior(prior, secret, LIP(), self.kind)
-        P, Q = known.probabilities, self.table.matrix
+        one_prior = single_prior(prior, secret, LIP(), self.kind)
+        P, Q = one_prior.probabilities, self.table.matrix
         likeliest, rarest = np.zeros(len(Q)), np.ones(len(Q))
         np.maximum.at(likeliest, self.rows, P)
         np.minimum.at(rarest, self.rows, P)
         with np.errstate(divide="ignore"):
             ratios = (likeliest[:, None] * Q).max(axis=0) / (rarest[:, None] * Q).min(axis=0)
-        found = self.table.levels(self.group_prior(known), None, proven)
-        return replace(found, di=float(np.log(ratios.max())))
+        leakage = self.table.levels(self.group_prior(one_prior), None, proven)
+        return replace(leakage, di=float(np.log(ratios.max())))
 
     def group_prior(self, prior: Prior) -> Prior:
         """The prior of the groups, exactly."""

@@ -38,9 +38,9 @@ class Averages:
         """The standard error of each average, by the delta method."""
         return np.array([statistic.std_error for statistic in self.statistics])
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """The ends of Fieller intervals, each of which holds its true average with this probability."""
-        low, high = np.array([statistic.interval(level) for statistic in self.statistics]).T
+        low, high = np.array([statistic.interval(confidence) for statistic in self.statistics]).T
         return low, high
 
     def __getitem__(self, label: Label) -> Statistic:

@@ -86,8 +86,8 @@ def exponential_sum(least: float, most: float, power: int) -> tuple[Array, Array
     count = 28 + math.ceil(5 * math.log(most / least))
     nodes, points = np.geomspace(0.01 / most, 36 / least, count), np.geomspace(least, most, 8 * count)
     products = np.outer(points, nodes)
-    found = np.linalg.lstsq(np.exp(-products) * products**power, np.ones(len(points)), rcond=1e-14)[0]
-    return nodes, np.asarray(found * nodes**power, dtype=np.float64)
+    scaled = np.linalg.lstsq(np.exp(-products) * products**power, np.ones(len(points)), rcond=1e-14)[0]
+    return nodes, np.asarray(scaled * nodes**power, dtype=np.float64)
 
 
 def set_chances(law: BitLaw, shares: Array) -> Array:
@@ -109,7 +109,8 @@ def posterior_form(law: BitLaw, P: Array) -> QuadraticForm:
     >>> posterior_form(unary_law(1.0, 0.5), np.array([0.5, 0.5])).variances(np.array([[0.0, 1.0]])).round(12).tolist()
     [0.25]
     """
-    c, (w, h) = law.odds - 1, tilted_bits(law, P)
+    c = law.odds - 1
+    w, h = tilted_bits(law, P)
     own = P - (c * P) ** 2 * (w @ (h * (1 - h))).real / law.scale
     means = P * (1 + c * h)
     return QuadraticForm(own, means, means, -w / law.scale)
@@ -164,7 +165,8 @@ def subset_information(law: BitLaw, P: Array) -> Array:
     >>> bool(np.allclose(subset_information(law, P), Q / (P @ Q) @ Q.T))
     True
     """
-    c, (w, h) = law.odds - 1, tilted_bits(law, P)
+    c = law.odds - 1
+    w, h = tilted_bits(law, P)
     single = (w @ h).real
     J = float(w.sum().real) + c * (single[:, None] + single)
     scaled = c * np.sqrt(w)[:, None] * h
@@ -178,7 +180,8 @@ def scored_form(law: BitLaw, P: Array, shares: Array) -> QuadraticForm:
 
     Given the bit of a person's own value, the sum over the other bits has a mean and a variance.
     """
-    c, (w, h) = law.odds - 1, tilted_bits(law, P, power=2)
+    c = law.odds - 1
+    w, h = tilted_bits(law, P, power=2)
     noise, held = h * (1 - h), w * (1 + c * (h @ shares))
     own = c**2 * (held @ noise) + c**3 * shares * (w @ (noise * (1 - 2 * h)))
     left, right = np.tile(1 + c * h, (2, 1)), np.concatenate([1 + c * h, shares * noise])
@@ -191,7 +194,8 @@ def bitwise_form(law: BitLaw, P: Array) -> QuadraticForm:
 
     The error of a row `a` is the variance of `a_X - sum_x a_x step_x y_x`, with `step` what a set bit adds.
     """
-    chances, (if_set, if_clear) = set_chances(law, P), single_bit_posteriors(law, P)
+    chances = set_chances(law, P)
+    if_set, if_clear = single_bit_posteriors(law, P)
     step = if_set - if_clear
     own = P - 2 * law.contrast * step * P + step**2 * (chances - law.t - 2 * law.u * P)
     mean = P - step * chances

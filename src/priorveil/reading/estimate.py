@@ -145,11 +145,11 @@ class Estimate:
         if size > _MOST_PAIRED:
             message = f"the covariance of {size:,} statistics has too many entries to write out"
             raise TooLarge(message, Hint("estimate.contrast(weights)", purpose="to compute single entries"))
-        found = np.zeros((size, size))
+        matrix = np.zeros((size, size))
         for reading in self._own_readings:
             order = list(label_positions(reading.labels, self.labels))
-            found += reading.covariance()[np.ix_(order, order)]
-        return found
+            matrix += reading.covariance()[np.ix_(order, order)]
+        return matrix
 
     def contrast(self, weights: LabelWeights) -> Statistic:
         """A weighted sum of `values`, such as a difference of two: `weights` has a number for each label.
@@ -166,8 +166,8 @@ class Estimate:
         Several are given as `margin("age", "smokes")`, or in a list.
         """
         domain = self._own_readings[0].prior.domain
-        given = (names if isinstance(names, list | tuple) else [names] for names in attributes)
-        names = tuple(chain.from_iterable(given))
+        groups = (names if isinstance(names, list | tuple) else [names] for names in attributes)
+        names = tuple(chain.from_iterable(groups))
         cells, rows = domain.margin(names)
         try:
             sums = self._sums_of_values(rows)
@@ -189,14 +189,14 @@ class Estimate:
             for r in self._own_readings
         )
         parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.method == "mmse"]
-        found = replace(
+        relabelled = replace(
             self,
             labels=labels,
             margin_attributes=names,
             readings=readings,
             unbiased_difference=largest_known(parts),
         )
-        return replace(with_moments(found, sums), histogram=True)
+        return replace(with_moments(relabelled, sums), histogram=True)
 
     def ratio(self, top: LabelWeights, bottom: LabelWeights) -> Statistic:
         """The people in `top` as a share of those in `bottom`: each a list of labels, or a weight for each value.
@@ -276,13 +276,15 @@ class Estimate:
         """
         points, centre = self._numbers(numbers)
         sums, covariance = self._pair((points - centre) ** 2, points - centre)
-        (value, found), mean = (x[0] - x[1] ** 2 for x in sums / self._whole), sums[1, 1] / self._whole
+        means = sums / self._whole  # of squares and of numbers: as they are, and linear
+        value, unprojected = means[:, 0] - means[:, 1] ** 2
+        mean = means[1, 1]
         slope = np.array([1.0, -2 * mean])
         rounding = self._rounding((points - centre - mean) ** 2)
         error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
         low, high = self._own_readings[0].prior.domain.neighbours
         bias = float(((points[high] - points[low]) ** 2).max(initial=0.0)) / 4
-        return self._with_method(Statistic(float(value), error, bias, float(found)))
+        return self._with_method(Statistic(float(value), error, bias, float(unprojected)))
 
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
         """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
@@ -576,5 +578,5 @@ def with_moments(estimate: Estimate, sums: Moments) -> Estimate:
 
 def largest_known(numbers: list[float | None]) -> float | None:
     """The largest of the numbers; None where one is unknown, or there are none."""
-    known = [number for number in numbers if number is not None]
-    return max(known) if known and len(known) == len(numbers) else None
+    present = [number for number in numbers if number is not None]
+    return max(present) if present and len(present) == len(numbers) else None

@@ -34,7 +34,7 @@ def weights_of(
     >>> weights_of("weights", ["b"], ("a", "b")), weights_of("weights", [2, 3], ("a", "b"))
     (array([0., 1.]), array([2., 3.]))
     """
-    known, each = (*labels, *more), f"{len(labels)} numbers, one for each of {first_labels(labels)}"
+    all_labels, each = (*labels, *more), f"{len(labels)} numbers, one for each of {first_labels(labels)}"
     if isinstance(given, str) or not np.iterable(given):
         labelled = "" if complete else "a list of labels, also for a single one, or "
         raise InvalidInput(argument, given, f"give {labelled}{each}")
@@ -46,16 +46,18 @@ def weights_of(
         weights: Mapping[Any, Any] = given
     elif numbers and len(entries) == len(labels):
         weights = dict(zip(labels, entries, strict=True))
-    elif complete or (numbers and not set(entries) <= set(known)):
+    elif complete or (numbers and not set(entries) <= set(all_labels)):
         raise InvalidInput(argument, given, f"give {each}")
     else:
         weights = dict.fromkeys(map(as_label, entries), 1.0)
-    if unknown := set(weights) - set(known):
+    if unknown := set(weights) - set(all_labels):
         some, first = [*more[:3], *labels[:3]], next(x for x in weights if x in unknown)
         advice = f"no label is {first!r}: give labels such as {str(some)[1:-1]}, or a number for each of {len(labels)}"
         raise InvalidInput(argument, given, advice)
     try:
-        row = np.array([weights.get(label, np.nan if complete else 0.0) for label in known], dtype=np.float64)
+        row = np.array(
+            [weights.get(label, np.nan if complete else 0.0) for label in all_labels], dtype=np.float64
+        )
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(argument, given, "give finite numbers") from error
     if not np.isfinite(row).all():

@@ -134,15 +134,15 @@ def unbiased_scores(Q: Array, prior: Array, rows: StatisticRows = None) -> Array
     law, root = prior @ Q, np.sqrt(prior)[:, None]
     scale = np.sqrt(np.where(law > 0, law, 1.0))
     vectors, size, reports = np.linalg.svd(root * Q / scale, full_matrices=False)
-    known = size > rounding_noise(Q.shape)
-    directions = vectors[:, known]
-    if known.sum() < len(prior):
+    identified = size > rounding_noise(Q.shape)
+    directions = vectors[:, identified]
+    if identified.sum() < len(prior):
         scaled = (np.eye(len(prior)) if rows is None else rows) * root.T
         others = np.linalg.norm(scaled - scaled @ directions @ directions.T, axis=1)
         lost = others > _ESTIMABLE * np.linalg.norm(scaled, axis=1)
         if lost.any():
             raise not_identifiable(np.flatnonzero(lost).tolist())
-    return np.asarray((root * directions / size[known] @ (reports[known] / scale)).T)
+    return np.asarray((root * directions / size[identified] @ (reports[identified] / scale)).T)
 
 
 def channel_scores(Q: Array, prior: Array, rows: StatisticRows) -> Array:

@@ -159,17 +159,17 @@ def mean_check(moved: Array, variance: Array, rise: Array, fall: Array, masses: 
     >>> mean_check(np.array([15.0, -15.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2), even).p_value < 0.001
     True
     """
-    known = (variance > 0) & (rise > 0) & (fall > 0)
-    if not known.any():
+    informative = (variance > 0) & (rise > 0) & (fall > 0)
+    if not informative.any():
         return None
-    t, V = moved[known], variance[known]
-    m = np.where(t > 0, rise[known], fall[known])
+    t, V = moved[informative], variance[informative]
+    m = np.where(t > 0, rise[informative], fall[informative])
     u = np.abs(t) * m / V
     exponent = float((V / m**2 * ((1 + u) * np.log1p(u) - u)).max())
     values = 1 if len(moved) == 2 else len(t)  # of two, one falls as the other rises
     # Moving the share t to or from a value shifts its sum by t V / mass; the mean over values of its square counts.
     needed = NormalDist().inv_cdf(1 - DOUBTFUL / (2 * values)) + NormalDist().inv_cdf(_POWER)
-    change = needed / math.sqrt(float((V / masses[known]).sum()))
+    change = needed / math.sqrt(float((V / masses[informative]).sum()))
     p_value = min(1.0, values * math.erfc(math.sqrt(max(exponent, 0.0))))
     return PriorCheck(p_value, change if change < 1 else None, len(t) - 1)
 

@@ -63,8 +63,8 @@ def most_likely(counts: Array, Q: Array, start: Array) -> Minimum:
         gradient = 1 - Q @ (n / law)
         # No distribution has a loss below `value + min(gradient) - p . gradient`.
         gap = loss(shares) - value + float(p @ gradient - gradient.min())
-        found = Minimum(shares, count, gap)
-        if found.converged or count == _ROUNDS:
+        minimum = Minimum(shares, count, gap)
+        if minimum.converged or count == _ROUNDS:
             break
         barrier = lowered * float(p @ dual) / len(p)
         root = np.sqrt(p)
@@ -80,7 +80,7 @@ def most_likely(counts: Array, Q: Array, start: Array) -> Minimum:
         p, dual = moved, dual + dual_length * dual_step
         # After full steps the barrier may fall fast; after short ones the shares are better centred first.
         lowered = 0.02 if min(length, dual_length) > 0.9 else 0.2 if min(length, dual_length) > 0.3 else 0.5
-    return found
+    return minimum
 
 
 def _newton_step(scaled: Array, dual: Array, target: Array) -> Array:

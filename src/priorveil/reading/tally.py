@@ -156,9 +156,9 @@ def select_reports(
         selected &= ~np.ma.getmaskarray(reports).reshape(len(rows), -1).any(axis=1)
         refused["missing"] = int((~selected).sum())
     if foreign == "count":
-        known = mechanism.accepts(rows)
-        refused["foreign"] = int((selected & ~known).sum())
-        selected &= known
+        accepted = mechanism.accepts(rows)
+        refused["foreign"] = int((selected & ~accepted).sum())
+        selected &= accepted
     kept = rows if selected.all() else rows[selected]
     return kept, selected, {reason: n for reason, n in refused.items() if n}
 
@@ -167,11 +167,11 @@ def numbers_per_report(argument: str, numbers: npt.ArrayLike, selected: Mask) ->
     """One finite number for each selected report."""
     advice = f"give one number, or one for each of the {len(selected)} reports, none missing or beyond 1e100"
     try:
-        given = np.asarray(numbers, dtype=np.float64)
+        array = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(argument, NOT_SHOWN, f"type {type(numbers).__name__}; {advice}") from error
-    if given.shape not in ((), selected.shape):
-        raise InvalidInput(argument, NOT_SHOWN, f"shape {given.shape}; {advice}")
-    if not (np.abs(given) <= _LARGEST).all() or np.ma.is_masked(numbers):
+    if array.shape not in ((), selected.shape):
+        raise InvalidInput(argument, NOT_SHOWN, f"shape {array.shape}; {advice}")
+    if not (np.abs(array) <= _LARGEST).all() or np.ma.is_masked(numbers):
         raise InvalidInput(argument, NOT_SHOWN, f"one is missing or too large; {advice}")
-    return np.broadcast_to(given, selected.shape)[selected]
+    return np.broadcast_to(array, selected.shape)[selected]

@@ -54,17 +54,18 @@ class Reading:
         pseudo-likelihood: it has the right mean even if weights go with values), and intervals are those of the
         unbiased answer.
         """
-        weighted, (centred, means) = self.tally.weighted, self._centre(rows)
+        weighted = self.tally.weighted
+        centred, means = self._centre(rows)
         if weighted is None:
             return self._answer(self.tally.counts, centred).plus(self.tally.reports * means)
         if self.method == "mle" and (weighted.least < 0 or weighted.total <= 0):
             advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
             raise InvalidInput("method", "mle", advice)
         squares, scale = self._squares(weighted)
-        found, squared = self._answer(weighted.weights, centred), self._answer(squares, centred)
-        variance = squared.variance + self.tally.reports * self._shift(weighted, found, squared) ** 2
-        assumes = found.assumes or WEIGHTED.get(self.method)
-        return replace(found, variance=scale * variance, assumes=assumes).plus(weighted.total * means)
+        answer, squared = self._answer(weighted.weights, centred), self._answer(squares, centred)
+        variance = squared.variance + self.tally.reports * self._shift(weighted, answer, squared) ** 2
+        assumes = answer.assumes or WEIGHTED.get(self.method)
+        return replace(answer, variance=scale * variance, assumes=assumes).plus(weighted.total * means)
 
     @single_thread()
     def covariance(self) -> Array:
@@ -74,11 +75,11 @@ class Reading:
         weighted, rows = self.tally.weighted, self._centre(self.rows)[0]
         counts, scale = (self.tally.counts, 1.0) if weighted is None else self._squares(weighted)
         P = self.prior.probabilities
-        found = self.reader.covariance(self.method, counts, P, rows, self.population)
+        covariance = self.reader.covariance(self.method, counts, P, rows, self.population)
         if weighted is None:
-            return found
+            return covariance
         shift = self._shift(weighted, *(self._answer(n, rows) for n in (weighted.weights, counts)))
-        return scale * (found + self.tally.reports * np.outer(shift, shift))
+        return scale * (covariance + self.tally.reports * np.outer(shift, shift))
 
     def _centre(self, rows: StatisticRows) -> tuple[StatisticRows, Array]:
         """The rows less their means under the prior, and the means; as they are if the total is not known."""
@@ -95,15 +96,15 @@ class Reading:
         scale = weighted.power / max(self.tally.reports, 1) or 1.0
         return weighted.squares / scale, scale
 
-    def _shift(self, weighted: Weighted, found: Moments, squared: Moments) -> Array:
+    def _shift(self, weighted: Weighted, answer: Moments, squared: Moments) -> Array:
         """How far the shares of the counts with squares are from those that are estimated.
 
         If people are a sample, the variance is `sum_i c_i**2 (psi_i - m)**2` with `m` the estimated shares; counts with
         squares give it around their own mean.
         """
         if not self.population or self.method == "mmse" or not weighted.least >= 0 < weighted.total:
-            return np.zeros_like(found.mean)
-        return np.asarray(squared.linear / self.tally.reports - found.linear / weighted.total)
+            return np.zeros_like(answer.mean)
+        return np.asarray(squared.linear / self.tally.reports - answer.linear / weighted.total)
 
     def unbiased_difference(self, answer: Array) -> float | None:
         """The largest difference of the unbiased answer from this mmse one, in standard errors of the unbiased one.
@@ -116,8 +117,8 @@ class Reading:
             unbiased = replace(self, method="unbiased").moments(self.rows)
         except (NotIdentifiable, TooLarge):
             return None
-        known = unbiased.variance > 0
-        differences = np.abs(unbiased.mean - answer)[known] / np.sqrt(unbiased.variance[known])
+        has_error = unbiased.variance > 0
+        differences = np.abs(unbiased.mean - answer)[has_error] / np.sqrt(unbiased.variance[has_error])
         return float(differences.max(initial=0.0))
 
     def align(self, weights: Array, labels: tuple[Label, ...], of_values: bool = True) -> Array:

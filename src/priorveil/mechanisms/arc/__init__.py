@@ -56,8 +56,8 @@ class ArcMechanism(Mechanism):
 
     def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
         """The levels under every notion; the averages, MIL and MIP, are upper bounds."""
-        found = super().levels(prior, secret, proven)
-        return replace(found, bounds=found.bounds or ("MIL", "MIP"))
+        leakage = super().levels(prior, secret, proven)
+        return replace(leakage, bounds=leakage.bounds or ("MIL", "MIP"))
 
     def line_reports(self, words: Words, begins: Ints, codes: Ints) -> Ints:
         """The reports of the line for segments that begin there; the words are coin, place and shift."""

@@ -167,7 +167,8 @@ def _bounds(m: ArcBatch, priors: Array) -> tuple[Array, Array, Array]:
 
 def _largest_odds(draft: ArcBatch, priors: Array, lower: Array, upper: Array) -> Array:
     """The largest odds `q` within both sides: `q mean <= e**lower - 1`, `q (boost - hi mean) <= hi - 1`."""
-    (boost, low, high), tiny = _bounds(draft, priors), _slack(priors.shape[1])
+    boost, low, high = _bounds(draft, priors)
+    tiny = _slack(priors.shape[1])
     fall, rise = (np.expm1(np.minimum(level, 709.0) * (1 - 8 * tiny)) for level in (lower, upper))
     excess = (boost - (1 + rise[:, None]) * low).max(axis=1)
     with np.errstate(divide="ignore", over="ignore"):
@@ -183,7 +184,8 @@ def row_levels(lines: ArcBatch, priors: Array) -> RowLeakage:
     mean) / (1 + q mean))`, and the LDP level is at most `log(1 + q boost)`.
     """
     tiny = _slack(priors.shape[1])
-    (boost, low, high), q = _bounds(lines, priors), lines.odds[:, None]
+    boost, low, high = _bounds(lines, priors)
+    q = lines.odds[:, None]
     lift = q * (boost - low) / (1 + q * low)
     return RowLeakage(
         np.log1p((q * high).max(axis=1) * (1 + tiny)) * (1 + tiny),
@@ -224,6 +226,6 @@ def posteriors(lines: ArcBatch, priors: Array, rows: Ints, reports: Ints) -> Arr
     used = np.where(place < 0, np.arange(order.shape[1]) == reports[:, None], shares)
     likelihood = 1 + lines.odds[rows][:, None] * PLACES / np.diff(edges, axis=1) * used
     joint = np.take_along_axis(priors[rows], order, axis=1) * likelihood
-    found: Array = np.empty_like(joint)
-    np.put_along_axis(found, order, joint / joint.sum(axis=1, keepdims=True), axis=1)
-    return found
+    posterior: Array = np.empty_like(joint)
+    np.put_along_axis(posterior, order, joint / joint.sum(axis=1, keepdims=True), axis=1)
+    return posterior

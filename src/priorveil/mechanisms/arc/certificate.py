@@ -175,8 +175,8 @@ def fit_line(
     lengths = np.empty(len(places), dtype=np.int64)
     lengths[places] = np.diff(edges)
     tau = (1 - lo_upper) / (hi_lower - lo_upper) if hi_lower is not None else Fraction(0)
-    wanted = max(1, -(-(tau.numerator << bits) // tau.denominator))
-    start, window = lay_circles(edges[None], np.array([heavy]), np.array([wanted]))
+    least_window = max(1, -(-(tau.numerator << bits) // tau.denominator))
+    start, window = lay_circles(edges[None], np.array([heavy]), np.array([least_window]))
     draft = ArcLine(lengths, places, heavy, int(start[0]), int(window[0]), 0, bits, word)
     return replace(draft, keep=largest_keep(draft, weights, lo_upper, hi_lower, every_order))
 
