@@ -87,6 +87,8 @@ def privatize(plan: str, data: str, out: str) -> Work:
 
 
 def estimate(plan: str, data: str) -> Work:
+    import pyarrow.parquet  # noqa: F401  a library to load, as those of the floors are
+
     import priorveil as pv
     from priorveil.tables import estimate_table
 
