@@ -31,7 +31,8 @@ from priorveil.arrays import Array
 from priorveil.certify import exp_above
 from priorveil.designs.groups import MANY_VALUES, Labels, fewer_rows, group_means
 from priorveil.designs.limits import MOST_DENSE, UNLIMITED, Limits
-from priorveil.designs.moments import ROUNDOFF, SecondMoments, eigenvalue_bound
+from priorveil.designs.moments import SecondMoments, eigenvalue_bound
+from priorveil.designs.precision import ROUNDING, ROUNDOFF, TOLERANCE
 from priorveil.designs.problem import Objective, Problem
 from priorveil.designs.spaces import Box, LdpCone, Space
 from priorveil.errors import Infeasible
@@ -40,14 +41,15 @@ from priorveil.priors.budget import window_mass
 
 Search = Callable[[Array], Iterator[tuple[Array, float]]]
 
-_ROUNDING = 1e-12  # how far a float computation of a bound may be off, relatively: bounds are lowered by this
-_DIAGONAL_ROUNDS, _DIAGONAL_GAIN = 30, 1e-5  # at most so many, each with at least this gain
+_DIAGONAL_GAIN = (
+    1e-5  # that a round of the search for weights has at least: finer bounds are not seen in a plan
+)
 _MOST_LEVEL = 12.0  # above, the simple bound under LDP is as good, and factors are too large for the search
 
 
 def rounded_down(bound: float) -> float:
     """The bound less what the rounding of a float computation may have added."""
-    return bound - _ROUNDING * abs(bound)
+    return bound - ROUNDING * abs(bound)
 
 
 def closed_form_bound(problem: Problem) -> float:
@@ -150,24 +152,24 @@ def diagonal_bound(
     unit, (m, d) = np.sqrt(largest), W.shape
     centred = (W - (W @ P)[:, None]) / unit
     left, sizes, right = np.linalg.svd(centred, full_matrices=False)
-    kept = sizes > 1e-9 * sizes[0]
+    kept = sizes > TOLERANCE * sizes[0]
     if not kept.any():
         return 0.0
     rows, left = right[kept] * sizes[kept][:, None], left[:, kept]
     weights, bound, room = P if fixed else np.ones(d), 0.0, 4 * (m + d + 64) * ROUNDOFF
     wrong = room * (np.abs(centred) + 2 * np.abs(W).max(axis=1, keepdims=True) / unit)
-    for _ in range(1 if fixed else _DIAGONAL_ROUNDS):
+    while True:
         limits.count_round()
         half = rows * np.sqrt(weights)
         values, U = np.linalg.eigh(half @ half.T)
-        roots = np.sqrt(np.maximum(values, 1e-12 * values[-1] + 1e-300))
+        roots = np.sqrt(np.maximum(values, ROUNDING * values[-1] + 1e-300))
         C = left @ ((U / roots) @ (U.T @ half))
         scaled = C * np.sqrt(weights)
         trace = float((centred * scaled).sum() - (wrong * np.abs(scaled)).sum())
         gram = C @ C.T if m <= d else C.T @ C
         size = (eigenvalue_bound(gram) + room * float((C**2).sum())) * float(weights.sum()) * (1 + room)
         before, bound = bound, max(bound, trace**2 / size if trace > 0 else 0.0)
-        if limits.over() or bound <= before * (1 + _DIAGONAL_GAIN):
+        if fixed or limits.over() or bound <= before * (1 + _DIAGONAL_GAIN):
             break
         moments = ((U.T @ rows) ** 2 / roots[:, None]).sum(axis=0)
         weights = weights * moments / moments.mean()
@@ -179,14 +181,14 @@ def _largest_proven(moments: SecondMoments, W: Array, search: Search) -> float:
     P = moments.prior
     centred = W - (W @ P)[:, None]
     left, sizes, right = np.linalg.svd(centred / moments.unit, full_matrices=False)
-    kept = sizes > 1e-9 * sizes[0]
+    kept = sizes > TOLERANCE * sizes[0]
     if not kept.any():
         return 0.0
     rows = right[kept] * (sizes[kept] * math.sqrt(len(P) * kept.sum()) / sizes[kept].sum())[:, None]
     bound = 0.0
     for dual, price in search(rows):
         values, U = np.linalg.eigh(rows @ dual @ rows.T)
-        roots = np.sqrt(np.maximum(values, 1e-12 * abs(values[-1]) + 1e-300))
+        roots = np.sqrt(np.maximum(values, ROUNDING * abs(values[-1]) + 1e-300))
         M = dual @ rows.T @ (U / roots) @ U.T @ left[:, kept].T  # the best M with M M' <= dual
         bound = max(bound, moments.least_variance(centred, M, dual, price))
     return bound

@@ -15,12 +15,11 @@ from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.designs.certified import expected_error, no_report, table_plan
 from priorveil.designs.limits import MOST_ENTRIES
+from priorveil.designs.precision import ROUNDING
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.plans import Plan
 from priorveil.priors.budget import window_mass
-
-_CLOSE = 1e-12
 
 
 def rr_lip_matrix(prior: Array, lo: float, hi: float = np.inf) -> Array:
@@ -61,7 +60,7 @@ def binary(A: Array) -> Array:
         root = -A[:, 0] / slope
     s = min(np.max(root[slope > 0], initial=0.0), 0.5)
     t = max(np.min(root[slope < 0], initial=1.0), 0.5)
-    if t - s < _CLOSE:
+    if t - s < ROUNDING:
         return np.ones((2, 1))
     given_0, given_1 = np.array([1 - t, t]) * (1 - 2 * s) / (t - s)
     return np.array([[1 - given_0, given_0], [1 - given_1, given_1]])

@@ -27,7 +27,7 @@ from priorveil.designs.cone_pricing import ConeGuessPricing, ConePricing, ConeSq
 from priorveil.designs.cones import Program, extreme_rays, nearby_columns
 from priorveil.designs.engine import Pricing, Solution, best_mixture, solve
 from priorveil.designs.gains import best_convex, best_guess, best_histogram, best_linear, best_sum, widen
-from priorveil.designs.groups import MANY_VALUES, margin_groups
+from priorveil.designs.groups import FEW_VALUES, MANY_VALUES, margin_groups
 from priorveil.designs.learning import best_learning
 from priorveil.designs.limits import MOST_DENSE, MOST_ENTRIES, PATIENCE, Limits, Stop
 from priorveil.designs.problem import Objective, Problem
@@ -41,10 +41,8 @@ from priorveil.priors import Prior
 
 # Values up to which all extreme columns of a box are listed though its solver is exact: the list is quicker.
 _LISTED_IN_BOX = 6
-_LDP_BRANCHED = 20  # values up to which branch and bound proves more of several statistics under LDP
 MOST_VALUES_FOR_FEW = 20_000  # values up to which one unbiased sum, or few statistics, are learnt
 FEW_STATISTICS = 400  # so many can be learnt on many values, and more are not searched for a bound under LDP
-_LEARNING_SHARE = 0.2  # of the time, for listing extreme columns to learn from
 _LEARNING_GAP = 1e-6  # the finest gap for learning: what an interior point reaches
 
 
@@ -141,7 +139,7 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     else:
         start = nearby_columns(problem.cone, problem.P)
         solution = solve(_cone_pricing(problem, limits.over), start, limits)
-    if problem.is_ldp and objective in _BRANCHED_UNDER_LDP and problem.size <= _LDP_BRANCHED:
+    if problem.is_ldp and objective in _BRANCHED_UNDER_LDP and problem.size <= FEW_VALUES:
         rest = limits.without_time() if solution.interrupted else limits
         solution = solve(_cone_pricing(problem, rest.over), solution.columns, rest, bound=solution.bound)
     state = "proven" if solution.converged else "stopped early"
@@ -253,7 +251,7 @@ def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> S
     """
     P, lip = problem.P, problem.notion.bounds_lifts
     try:
-        columns = _extreme_columns(problem, limits.share(_LEARNING_SHARE))
+        columns = _extreme_columns(problem, limits.share(robust.LISTING_SHARE))
         return best_weights(P, columns, limits, rows)
     except TooLarge:
         spaces: list[Space] = [*([box_of(problem)] if lip else []), ldp_cone_of(problem)]

@@ -29,7 +29,8 @@ from scipy.special import expit
 from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL, exp_above, exp_below
 from priorveil.designs.certified import mechanism_plan
-from priorveil.designs.limits import Stop, never
+from priorveil.designs.limits import MOST_ENTRIES, Stop, never
+from priorveil.designs.precision import TOLERANCE
 from priorveil.designs.problem import Objective, Problem
 from priorveil.errors import Hint, Infeasible
 from priorveil.information import gain_share
@@ -54,9 +55,7 @@ _MOST_TRIED = 30  # values up to which all sizes of sets are tried
 _TRIES = 4
 _FINENESS = (1, 2, 4, 8)
 _MOST_BINS = 2048
-_MOST_HASHES = 1 << 22
 # Room for rounding: a bin must be this much heavier than tau, and draws this much more often fresh.
-_MARGIN = 1e-9
 _SLACK = 1 << 20
 
 
@@ -263,9 +262,9 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
 
 def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> Iterator[_SeedPool]:
     """For every number of groups that seeds with this many bins reach, the seeds with the largest gain."""
-    tries = np.arange(max(wanted, min(_TRIES * wanted, _MOST_HASHES // P.size)), dtype=np.uint64)
+    tries = np.arange(max(wanted, min(_TRIES * wanted, MOST_ENTRIES // P.size)), dtype=np.uint64)
     rows = zip(bin_masses(tries, P, bins).tolist(), bin_masses(tries, P**2, bins).tolist(), strict=True)
-    found = [group_bins(masses, squares, budget.tau * (1 + _MARGIN)) for masses, squares in rows]
+    found = [group_bins(masses, squares, budget.tau * (1 + TOLERANCE)) for masses, squares in rows]
     groups, gains = np.array([each for each, _ in found]), np.array([gain for _, gain in found])
     sizes = groups.max(axis=1) + 1
     for count in set(sizes.tolist()) - {1}:

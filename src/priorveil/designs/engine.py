@@ -35,13 +35,12 @@ import scipy.sparse
 from priorveil.arrays import Array
 from priorveil.designs.groups import Labels, first_places
 from priorveil.designs.limits import UNLIMITED, Limits, relative_gap
+from priorveil.designs.precision import ROUNDING, TOLERANCE
 from priorveil.errors import Infeasible
 
 _IMPROVES = 1e-10  # reduced costs below this, relative to the gain so far, are rounding noise
 _LEAN = 0.8  # how far trial duals lean towards the best ones so far
 _POOL = 3  # columns kept per row before the pool is pruned
-_TOLERANCE = 1e-9  # of the master, and the least entry that it can tell from zero
-_UNUSED = 1e-13  # weights below this are rounding noise
 _SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 
 
@@ -118,16 +117,16 @@ def mix(columns: Array, gains: Array, basis: highspy.HighsBasis | None = None) -
     """
     (n, k), infinity, nothing = gains.shape, highspy.kHighsInf, np.empty(0, np.int32)
     low, base = columns.min(axis=0), gains.mean(axis=0)
-    unit = np.where(1.0 - low > _TOLERANCE, 1.0 - low, infinity)  # a row of ones is no equation
-    scale = max(float(np.abs(gains - base).max()), 1e-12 * float(np.ptp(base)), 1e-300)
+    unit = np.where(1.0 - low > TOLERANCE, 1.0 - low, infinity)  # a row of ones is no equation
+    scale = max(float(np.abs(gains - base).max()), ROUNDING * float(np.ptp(base)), 1e-300)
     side = np.concatenate([[1.0], (1.0 - low) / unit, (base - base.min()) / scale])
     entries = np.zeros((1 + n, len(side)))  # a row for each variable: t, then the weights
     entries[0, -k:] = 1.0
     entries[1:] = np.hstack([np.ones((n, 1)), (columns - low) / unit, (base - gains) / scale])
-    entries[np.abs(entries) < _TOLERANCE] = 0.0
+    entries[np.abs(entries) < TOLERANCE] = 0.0
     table = scipy.sparse.csr_array(entries)
     is_t = np.arange(1 + n) == 0
-    model = new_model(_TOLERANCE, simplex_strategy=4)  # primal: new columns keep the basis primal feasible
+    model = new_model(TOLERANCE, simplex_strategy=4)  # primal: new columns keep the basis primal feasible
     lower = np.append(side[:-k], np.full(k, -infinity))
     model.addRows(len(side), lower, side, 0, nothing, nothing, np.empty(0))
     starts, index = table.indptr[:-1].astype(np.int32), table.indices.astype(np.int32)
@@ -141,14 +140,14 @@ def mix(columns: Array, gains: Array, basis: highspy.HighsBasis | None = None) -
         raise Infeasible(f"these columns do not mix to a channel: {status}")
     solution = model.getSolution()
     _, duals, shares = np.split(np.asarray(solution.row_dual), [1, -k])
-    shares = np.where(shares > 1e-12, shares, 0.0)
+    shares = np.where(shares > ROUNDING, shares, 0.0)
     weights = np.maximum(np.asarray(solution.col_value)[1:], 0.0)
     return Mixture(weights, scale * duals / unit, shares / shares.sum(), model.getBasis())
 
 
 def polish(columns: Array, weights: Array) -> tuple[Labels, Array]:
     """The columns in use, and their weights, moved so that the rows add up to one in full precision."""
-    used = np.flatnonzero(weights > _UNUSED)
+    used = np.flatnonzero(weights > ROUNDING)
     columns, weights = columns[used], weights[used]
     missing = 1.0 - weights @ columns
     exact = np.maximum(weights + np.linalg.lstsq(columns.T, missing, rcond=None)[0], 0.0)
@@ -377,7 +376,7 @@ class _Run:
         """The basic solution, spread over the classes, and what is proven."""
         if not len(self.weights):
             self._mix()
-        used = np.flatnonzero(self.weights > _UNUSED)
+        used = np.flatnonzero(self.weights > ROUNDING)
         columns, weights, utilities = self.columns[used], self.weights[used], self.utilities[used]
         if self.rows < columns.shape[1]:
             columns, weights, utilities = _rotate_within_classes(columns, weights, utilities, self.classes)

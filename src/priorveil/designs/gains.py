@@ -23,6 +23,7 @@ from priorveil.designs.cone_pricing import ConePricing, SortedProgram
 from priorveil.designs.engine import Solution, Utility, solve
 from priorveil.designs.groups import (
     BLOCKS,
+    FEW_VALUES,
     MANY_VALUES,
     Labels,
     equal_groups,
@@ -32,7 +33,7 @@ from priorveil.designs.groups import (
     ranks,
     similar_groups,
 )
-from priorveil.designs.limits import UNLIMITED, Limits, relative_gap
+from priorveil.designs.limits import MOST_DENSE, UNLIMITED, Limits, relative_gap
 from priorveil.designs.pricing import (
     GuessPricing,
     HistogramPricing,
@@ -43,13 +44,9 @@ from priorveil.designs.pricing import (
 )
 from priorveil.designs.spaces import Box, Space, seeds, windows
 
-_SPREAD = 2000  # domains up to this size are spread over their symmetry
-_BLOCKS = 48  # sums over more values are first solved on this many blocks, or on a quarter of the values
-_FEW = 24  # values up to which the search starts from simple columns
-_LIGHT_BLOCKS, _BLOCKS_PER_WINDOW = (
-    120,
-    8,
-)  # of many values, at least, and in the mass that an output can point at
+_BLOCKS_PER_WINDOW = (
+    8  # of very many values, in the mass that an output can point at: each block is light then
+)
 
 
 def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = BLOCKS) -> Solution:
@@ -60,7 +57,7 @@ def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = BLOCKS) 
     (0.34375, 0.0)
     """
     prior, weights = box.prior, np.ones(len(box.prior))
-    if len(prior) <= _SPREAD and equal_groups(prior[None]).max() < 2 * rows:
+    if len(prior) <= MOST_DENSE and equal_groups(prior[None]).max() < 2 * rows:
         return weighted_histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
     # Several values in one block have at most 2 / count together: such a block is no heavier than tau.
     count = max(rows, math.ceil(2 / max(box.tau, 1e-15)))
@@ -142,11 +139,13 @@ def best_sum(box: Space, values: Array, limits: Limits = UNLIMITED) -> Solution:
     """
     pricing, prior, many = SumPricing(box, values), box.prior, len(box.prior) > MANY_VALUES
     duals, start = box.sum_duals(values), list[Array]()
-    if len(prior) > _BLOCKS:
-        labels = similar_groups(prior, values[None], BLOCKS if many else max(_BLOCKS, len(prior) // 4))
+    if len(prior) > FEW_VALUES:
+        labels = similar_groups(prior, values[None], BLOCKS if many else max(FEW_VALUES, len(prior) // 4))
         merged = box.merge(labels)
         centres = np.bincount(labels, prior * values) / merged.prior
-        coarse = best_sum(merged, centres, limits if many else limits.share(1 / 3))
+        # what is proven of the blocks is no bound for the values, so a start does not report its progress
+        part = limits if many else replace(limits.share(1 / 3), progress=None)
+        coarse = best_sum(merged, centres, part)
         above = coarse.duals - merged.sum_duals(centres)
         order = np.argsort(centres)
         duals = duals + prior * np.interp(values, centres[order], (above / merged.prior)[order])
@@ -189,8 +188,12 @@ def best_linear(
 def _similar_groups(box: Space, rows: Array) -> list[Labels]:
     """Blocks of similar values to design for first: a quarter of the values, or of many so many that each is light."""
     d = len(box.prior)
-    light = min(max(_LIGHT_BLOCKS, _BLOCKS_PER_WINDOW / max(box.tau, 1e-15)), MANY_VALUES)
-    return [similar_groups(box.prior, rows, d // 4 if d <= MANY_VALUES else int(light))] if d > _FEW else []
+    light = min(max(BLOCKS, _BLOCKS_PER_WINDOW / max(box.tau, 1e-15)), MANY_VALUES)
+    return (
+        [similar_groups(box.prior, rows, d // 4 if d <= MANY_VALUES else int(light))]
+        if d > FEW_VALUES
+        else []
+    )
 
 
 def _search(box: Space, rows: Array, groupings: Sequence[Labels], limits: Limits, bound: float) -> Solution:

@@ -24,12 +24,11 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.designs.groups import Labels
+from priorveil.designs.precision import ROUNDING
 from priorveil.designs.spaces import fill
 
 PARTS = 20_000  # of an exact branch and bound
 _BATCH, _TOTALS = 128, 64  # parts cut at once, and totals that are kept
-# a total this close below a multiple of the cap counts as the multiple; it can only raise estimates
-_EDGE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,8 @@ class Bundles:
         return np.asarray((self._scallop(totals) - self.c * totals).sum(1))
 
     def _scallop(self, totals: Array) -> Array:
-        full = np.floor(totals / self.caps + _EDGE)
+        # a total this close below a multiple of the cap counts as the multiple, which can only raise estimates
+        full = np.floor(totals / self.caps + ROUNDING)
         rest = totals - full * self.caps
         return np.asarray(self.q * (full * self.caps**2 + rest**2))
 
@@ -60,7 +60,7 @@ class Bundles:
 
     def estimate(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Over-estimates on parts (K, m) and the totals where they are taken; -inf for empty parts."""
-        first, last = np.ceil(low / self.caps - _EDGE), np.floor(high / self.caps + _EDGE)
+        first, last = np.ceil(low / self.caps - ROUNDING), np.floor(high / self.caps + ROUNDING)
         apart = first <= last
         near = np.clip(np.where(apart, first * self.caps, high), low, high)
         far = np.clip(np.where(apart, last * self.caps, high), near, high)
@@ -73,7 +73,7 @@ class Bundles:
         amounts = fill(slope, room, left)
         gains = np.where(amounts > 0, slope, 0.0) * amounts
         values = heights[0].sum(1) + gains.sum(1)
-        values[(left < -1e-12) | (left - room.sum(1) > 1e-12)] = -math.inf
+        values[(left < -ROUNDING) | (left - room.sum(1) > ROUNDING)] = -math.inf
         return values, low + amounts.reshape(len(low), 3, -1).sum(1)
 
 
@@ -134,7 +134,7 @@ def branch_and_bound(
 def _halve_parts(bundles: Bundles, low: Array, high: Array, totals: Array) -> tuple[Array, Array]:
     """Halve every part where its envelope lies highest above the function, at the point itself."""
     rows = np.arange(len(totals))
-    full = np.floor(totals / bundles.caps + _EDGE) * bundles.caps
+    full = np.floor(totals / bundles.caps + ROUNDING) * bundles.caps
     bottom, top = np.maximum(low, full), np.minimum(high, full + bundles.caps)
     index = np.argmax(bundles.q * (totals - bottom) * (top - totals), axis=1)
     cut = totals[rows, index]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,11 +21,12 @@ from priorveil.designs.bounds import information_bound
 from priorveil.designs.engine import Priced, Solution
 from priorveil.designs.groups import Labels, distinct_rows, equal_groups, indicators, margin_groups
 from priorveil.designs.limits import MOST_DENSE, MOST_ENTRIES, PATIENCE, Limits
+from priorveil.designs.precision import ROUNDING
 from priorveil.designs.pricing import SumPricing
 from priorveil.designs.spaces import Box, Space
 from priorveil.designs.weights import (
     LEAST_WEIGHT,
-    RANK,
+    PROGRESS,
     Statistics,
     Weighing,
     best_weights,
@@ -36,30 +38,35 @@ from priorveil.designs.weights import (
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.information import lift_variance
 
-_MOST_SEARCHED = 150  # values beyond which all columns for margins look at one of them
-_PROGRESS = 3e-4  # the share of the variance that a round of search in margins has to save
-_EVEN_ROUNDS, _EVEN_STARTS = 24, 60
-# The power of the roots of `B` in random columns (0.5, and more since vertices have edges); columns for each direction,
-# at least: random ones surround the constant column if there are more than two.
-_SPECTRUM, _FEWEST = 0.6, 2.2
-# Directions of various statistics from which many columns with good weights are a quick answer, and beyond which
-# they are better than the best weights of fewer.
-_FEW_DIRECTIONS, _MOST_WEIGHED = 80, 200
-_EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
-_GRID = 32  # points of a grid that the numbers of a sum are rounded to
-_EXACT = 20_000  # vertices of the box that are still listed
-_POOL, _SUM_POOL = 20, 200  # columns per value that column generation may hold, and columns for a sum
+_EVEN_ROUNDS, _EVEN_STARTS = (
+    24,
+    60,
+)  # of Frank-Wolfe for the seeds: more of them cost time and save few rounds later
+_SPECTRUM = 0.6  # the power of the roots of `B` in random columns: 0.5, and more since vertices have edges
+# Directions, or values, up to which a search for the best weights ends in time; beyond, many columns with good weights
+# are better than the best weights of few.
+_MOST_WEIGHED = 200
+_EXCHANGES = (
+    4_000  # rounds of exchanges within the blocks of equal values: about a second, to a flat spectrum
+)
+_GRID = (
+    32  # points that the numbers of a sum are rounded to: twice as many save less than 0.1 % of the variance
+)
+_EXACT = 20_000  # vertices that are weighed all at once, exactly: seconds, and memory for their products
+# Columns for each direction that column generation may hold, and columns in all: each round takes the cube of the
+# second, and fewer columns need more rounds.
+_POOL, _MOST_POOL = 20, 2_500
 # The square of the number of columns, times their length, that are weighed in a second.
 _SPEED = 1.5e8
+_DEFAULT = Limits(1e-5)
 _MOST_ROUNDS = 500  # of column generation, in case it finds the same columns again and again
-_SECONDS = 45.0  # the default time limit
 
 
-def best_learning(space: Space, limits: Limits | None = None, rows: Array | None = None) -> Solution:
+def best_learning(space: Space, limits: Limits = _DEFAULT, rows: Array | None = None) -> Solution:
     """The channel of allowed columns from which `rows @ shares` are learnt best; by default the distribution.
 
     Exact for small domains (all vertices); rotations of a few blocks for equal values; column generation
-    otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far). Values that count the
+    otherwise, until the `limits` (a gap of 1e-5) or ctrl-C (then the best so far). Values that count the
     same in all statistics are merged, which loses nothing. For margins columns that look at one of them come first.
 
     >>> from priorveil.designs.spaces import LdpCone
@@ -69,7 +76,6 @@ def best_learning(space: Space, limits: Limits | None = None, rows: Array | None
     >>> round(best_learning(LdpCone(np.full(6, 1 / 6), ratio=np.e)).value, 3)
     15.709
     """
-    limits = limits or Limits(1e-5).of_seconds(_SECONDS)
     prior, box = space.prior, space if isinstance(space, Box) else None
     if box and box.caps.min() >= 1.0:  # every value is heavy: one output each, and no channel does better
         columns = box.columns(np.eye(len(prior)))
@@ -96,7 +102,7 @@ def best_learning(space: Space, limits: Limits | None = None, rows: Array | None
     if len(views) > 1:
         levels = np.vstack(list(map(indicators, views)))
         plane = scipy.linalg.orth((levels - levels.mean(axis=1, keepdims=True)).T, rcond=1e-10)
-        alone = len(prior) > _MOST_SEARCHED
+        alone = len(prior) > _MOST_WEIGHED
         share = limits if alone else limits.share(1 / 3)
         start = _Generation(space, share, Statistics(len(prior), rows, plane), views).run()
         if alone:
@@ -221,8 +227,9 @@ class _Generation:
             if isinstance(self.space, Box) and self.row is None and self.start is None:
                 bound = information_bound(self.space, self.limits.share(1 / 2), self.statistics.rows)
             simple, directions = best.columns, len(self.statistics.roots) if self._various else 0
-            if directions > _FEW_DIRECTIONS:
-                best = self._many_columns(rng)
+            if directions:  # a quick answer, and of many directions the best one
+                with suppress(Infeasible):
+                    best = self._many_columns(rng)
             pool = self._seeds(simple, rng) if directions <= _MOST_WEIGHED else simple
             possible = len(pool) > len(simple)  # in the time that is left
             while possible:
@@ -230,7 +237,7 @@ class _Generation:
                 self.limits.count_round()
                 state, found = self._weigh(pool, rounds, fine, last)
                 pause = 2.5 * (self.limits.clock.now() - begin)
-                stalled = len(self.views) > 1 and found.value > best.value * (1 - _PROGRESS)
+                stalled = len(self.views) > 1 and found.value > best.value * (1 - PROGRESS)
                 best = found if found.value <= best.value * (1 + 2 * target * last) else best
                 self.limits.report(rounds, best.value, bound)
                 late = pause > self.limits.left()
@@ -253,20 +260,21 @@ class _Generation:
     def _limit(self) -> int:
         """How many columns the pool may hold."""
         size, directions = self.statistics.basis.shape
-        most = 2500 if self.row is None else _SUM_POOL
-        return int(min(_POOL * (directions + 1), most, MOST_ENTRIES // size))
+        return int(min(_POOL * (directions + 1), _MOST_POOL, MOST_ENTRIES // size))
 
     @property
     def _various(self) -> bool:
         """Whether the statistics are so many and different that all directions matter."""
         roots, given = self.statistics.roots, self.statistics.rows is not None
-        return given and self.start is None and len(self.views) == 1 and bool(roots[len(roots) // 2] > RANK)
+        return (
+            given and self.start is None and len(self.views) == 1 and bool(roots[len(roots) // 2] > ROUNDING)
+        )
 
     def _many_columns(self, rng: np.random.Generator) -> Solution:
         """As many `_likely_columns` as fit in a table: more of them are better than the best weights of a few."""
         size, n = self.statistics.basis.shape
-        if (count := min(_POOL * n, MOST_ENTRIES // size)) < _FEWEST * n:
-            raise Infeasible("too few columns fit in a table")
+        if (count := min(_POOL * n, MOST_ENTRIES // size)) <= 2 * n:
+            raise Infeasible("too few columns fit in a table: random ones would lie on one side")
         columns = self._likely_columns(count, rng)
         directions = self.statistics.directions(columns)
         weights, spread = good_weights(directions, self.statistics.targets, self.limits.over)

@@ -15,7 +15,7 @@ from priorveil.priors import Budget, Prior
 from priorveil.priors.number_domains import Cells, Grid, Outside, number_column
 from priorveil.queries import Sum
 
-_SIZES = (2, 3, 5, 9, 17, 33)  # numbers of points
+_HALVINGS = 5  # of the range, to 33 points: finer grids gain less than the tolerance
 _FIRST = 9  # this many points are always tried: fewer may gain little at first
 _TOLERANCE = 0.005  # a coarser grid is preferred if its error is larger by at most this share
 _CELLS = 256  # equal parts of the range in which a density is integrated
@@ -55,7 +55,7 @@ def design_mean(
     errors: list[float] = []
     plans: list[Plan] = []
     points = np.array([low, high], dtype=np.float64)
-    for size in _SIZES:
+    for size in (1 + 2**halvings for halvings in range(_HALVINGS + 1)):
         while len(points) < size:
             points = _halve_a_step(points, *known)
         grid, mass = _without_empty_points(points, *known)

@@ -27,8 +27,9 @@ from priorveil.designs.encodings import (
     subset_plan,
     unary_plan,
 )
-from priorveil.designs.groups import MANY_VALUES
+from priorveil.designs.groups import FEW_VALUES, MANY_VALUES
 from priorveil.designs.limits import MOST_DENSE, PATIENCE, Limits, Progress, Stop, never
+from priorveil.designs.precision import TOLERANCE
 from priorveil.designs.problem import Objective, Problem
 from priorveil.designs.spaces import box_of, space_of
 from priorveil.errors import (
@@ -103,7 +104,7 @@ METHODS: dict[str, Method] = {
     ),
 }
 
-_OPTIMAL = 1 - 1e-9  # efficiency of a plan that nothing can improve on
+_OPTIMAL = 1 - TOLERANCE  # efficiency of a plan that nothing can improve on
 _NEAR_OPTIMAL = 0.995  # efficiency of a quick plan from which no search is worth its time
 _TRUSTED = 0.5  # below this efficiency a solver may have lost rare values to rounding
 _ABOVE_SIMPLE = 0.1  # efficiency of unbiased statistics that simple mechanisms hardly reach on many values
@@ -234,7 +235,7 @@ AUTO = (
     ),
 )
 
-_SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to 20 values, and for more
+_SMALL_GAP, _GAP = 1e-10, 1e-4  # the default gap for few values, and for more: a finer one takes longer
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
 
 
@@ -279,7 +280,7 @@ def design(
     limits = limits.of_seconds(time_limit) if rounds is None else limits.of_rounds(rounds)
     problem = Problem.of(prior, epsilon, query, secret, notion)
     limits = replace(
-        limits, target=gap if gap is not None else _SMALL_GAP if problem.size <= _SMALL else _GAP
+        limits, target=gap if gap is not None else _SMALL_GAP if problem.size <= FEW_VALUES else _GAP
     )
     # On a busy machine the threads of a BLAS wait for each other: a search took twenty times as long with two.
     with threadpool_limits(limits=1, user_api="blas"):

@@ -35,6 +35,7 @@ import scipy.sparse
 from priorveil.arrays import Array
 from priorveil.designs.groups import MANY_VALUES
 from priorveil.designs.limits import UNLIMITED, Limits
+from priorveil.designs.precision import ROUNDING, ROUNDOFF
 from priorveil.designs.pricing import weighted_histogram
 from priorveil.designs.spaces import Box, LdpCone, Space
 
@@ -43,7 +44,6 @@ _EVERY = 20  # rounds after which a bound is computed
 _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends
 _CUT_GAP, _CUT_SHARE = 1e-3, 1 / 4  # the gap and the share of the time for the largest sum of all `Y_xx`
 _TANGENT = 1e-4  # eigenvalues below this share of their mean have the tangent for their root, under LDP
-ROUNDOFF = 2.0**-52
 
 
 class SecondMoments:
@@ -192,7 +192,7 @@ class SecondMoments:
             most = 1.0
             while excess(most) > 0:
                 most *= 2
-            shift = float(scipy.optimize.brentq(excess, 0.0, most, xtol=1e-12, rtol=1e-12))
+            shift = float(scipy.optimize.brentq(excess, 0.0, most, xtol=ROUNDING, rtol=ROUNDING))
         return np.clip(matrix - shift * self.cut, self.low, self.high), shift
 
     # -- the proof: arithmetic with room for its rounding, whatever the search returned ------------------------
@@ -208,7 +208,7 @@ class SecondMoments:
         size = np.abs(M) @ np.abs(M).T + np.abs(own) + price * np.abs(self.cut)
         size += d * np.abs(excess).max() * self.null
         room = (k + d + 8) * ROUNDOFF * float(np.linalg.norm(size))
-        rest = max(eigenvalue_bound(_project_out(excess, self.null)) + room, 0.0) * d * (1 + 1e-12)
+        rest = max(eigenvalue_bound(_project_out(excess, self.null)) + room, 0.0) * d * (1 + ROUNDING)
         # what the dual pays for the bound of each entry, and for the cut
         paid = np.append(np.maximum(own * self.low, own * self.high), price * self.total)
         return float(paid.sum() + (d**2 + 8) * ROUNDOFF * np.abs(paid).sum() + rest)

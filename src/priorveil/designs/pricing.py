@@ -17,9 +17,9 @@ from priorveil.designs.engine import Priced, Solution, solve
 from priorveil.designs.groups import distinct_rows, equal_groups
 from priorveil.designs.knapsack import PARTS, branch_and_bound, bundle
 from priorveil.designs.limits import Limits
-from priorveil.designs.spaces import SLACK, Box, Space, seeds
+from priorveil.designs.spaces import SLACK, STARTS, Box, Space, seeds
 
-_PUSHED, _NOISY = 256, 48  # starts that push one value in, and starts with noise
+_NOISY = 48  # starts with noise
 _QUICK_PARTS = 512  # of a branch and bound that need not be exact
 _GRID = 24  # first points of a sum
 
@@ -68,7 +68,7 @@ class HistogramPricing:
         spread = float(np.ptp(density)) or 1.0
         size = spread * 10.0 ** self.rng.uniform(-2.5, 0.5, (_NOISY, 1))
         noisy = density + size * self.rng.standard_normal((_NOISY, len(c)))
-        pushed = np.arange(len(c)) if len(c) <= _PUSHED else self.rng.choice(len(c), _PUSHED, replace=False)
+        pushed = np.arange(len(c)) if len(c) <= STARTS else self.rng.choice(len(c), STARTS, replace=False)
         return np.vstack([density, density + spread * np.eye(len(c))[pushed], noisy])
 
 

@@ -30,14 +30,16 @@ from priorveil.designs.cone_pricing import ConeGuessPricing, ConeSquaresPricing
 from priorveil.designs.cones import extreme_rays, nearby_columns
 from priorveil.designs.engine import Pricing, Utility
 from priorveil.designs.limits import UNLIMITED, Limits, Stop
+from priorveil.designs.precision import ROUNDING, TOLERANCE
 from priorveil.designs.problem import Objective, Problem
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.priors import PriorSet
 
 Oracle = Callable[[Array], Array]
 
-LISTING_SHARE = 2 / 3  # of the time, for listing extreme rays where there is another way
-_TOLERANCE = 1e-9  # of the error under the worst prior of a polytope, in units of the largest error
+LISTING_SHARE = (
+    1 / 3
+)  # of the time, for listing extreme rays: an exact answer, or no time for the search that follows
 _ROUNDS = 200  # of adding the worst prior of a polytope
 
 
@@ -119,7 +121,7 @@ def worst_prior(problem: Problem, channel: Channel) -> Worst:
     """The prior of a polytope with the largest error, in units of `problem.unit`, and a proven bound on it."""
     assert isinstance(problem.prior, PriorSet)
     columns = channel.drop_unused().matrix.T
-    return worst_of_polytope(task_of(problem), columns, problem.prior.best, problem.P, _TOLERANCE)
+    return worst_of_polytope(task_of(problem), columns, problem.prior.best, problem.P, TOLERANCE)
 
 
 def worst_of_polytope(task: Task, columns: Array, oracle: Oracle, start: Array, tolerance: float) -> Worst:
@@ -148,7 +150,7 @@ def robust_design(
     *,
     oracle: Oracle | None = None,
     most: int = 8_000,
-    least: float = 1e-9,
+    least: float = TOLERANCE,
 ) -> RobustDesign:
     """The channel of the cone `A` with the least error under the worst prior of a set.
 
@@ -169,7 +171,7 @@ def robust_design(
     >>> np.round(best.worst_prior, 3), best.converged     # between the vertices, not at one
     (array([0.5, 0.5]), True)
     """
-    limits = replace(limits, least=least + 1e-12)
+    limits = replace(limits, least=least + ROUNDING)
     inner = limits if oracle is None else replace(limits, progress=None, least=least / 4)
     P = priors.mean(axis=0)
     seeds = nearby = nearby_columns(A, P)

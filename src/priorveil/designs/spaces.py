@@ -23,12 +23,13 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.designs.groups import Labels, distinct_rows, ranks
+from priorveil.designs.precision import ROUNDOFF
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, TooLarge
 from priorveil.priors.budget import window_mass
 
-SLACK = 1e-14  # room for rounding in every bound, relative to the numbers that were added up
-_SHIFTS = 200  # starts of one kind
+SLACK = 64 * ROUNDOFF  # room for rounding in every bound, relative to the numbers that were added up
+STARTS = 200  # of one kind, for a search: more of them take longer and hardly find better columns
 
 
 @dataclass(frozen=True)
@@ -329,7 +330,7 @@ def seeds(box: Space) -> Array:
     """
     d = len(box.prior)
     rng = np.random.default_rng(0)
-    shifts = np.unique(np.linspace(0, d - 1, min(d, _SHIFTS)).astype(int))
+    shifts = np.unique(np.linspace(0, d - 1, min(d, STARTS)).astype(int))
     rank = ranks(box.prior)
     orders = [np.arange(d), rank, rng.permutation(d)]
     arcs = [-((order - shift) % d) for order in orders for shift in shifts]
@@ -342,7 +343,7 @@ def seeds(box: Space) -> Array:
 def windows(box: Space, values: Array) -> Array:
     """Stretches of neighbouring values: right of, left of and around every value, and both far ends."""
     d = len(values)
-    away = ranks(values) - np.linspace(0, d - 1, min(d, _SHIFTS))[:, None]
+    away = ranks(values) - np.linspace(0, d - 1, min(d, STARTS))[:, None]
     right, left = np.where(away >= 0, -away, away - 2 * d), np.where(away <= 0, away, -away - 2 * d)
     around = [-np.abs(away - 0.25), -np.abs(away + 0.25), np.abs(away), -(away % d)]
     return box.best(np.vstack([right, left, *around]) * box.prior)

@@ -36,19 +36,18 @@ from priorveil.arrays import Array
 from priorveil.designs.engine import Solution
 from priorveil.designs.groups import Labels
 from priorveil.designs.limits import Limits, Stop, never
+from priorveil.designs.precision import ROUNDING, TOLERANCE
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.information import gain_share, lift_variance, tangent
 
 LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
 _ESTIMABLE = 1e-6  # how far outside the span of the columns a statistic may lie by rounding
 _RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
-_PROGRESS = 3e-4  # the share of the variance that a round of search in margins has to save
+PROGRESS = 3e-4  # the share of the variance that a step or round has to save to be worth its time
 _STEPS, _REPAIRS = 5, 9  # towards good weights, and repairs in each step
 _SHRINK = 0.1  # the least factor of a weight in a repair
 _HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
-_SHRUNK, _SHRUNK_SUM = 1e-3, 1e-9  # what is added to `S`, relative to its mean, to look for columns
-_OFF = 1e-9  # how far the mean of the lifts may be from one
-RANK = 1e-12  # singular values below this, relative to the largest, are zero
+_SHRUNK, _SHRUNK_SUM = 1e-3, TOLERANCE  # what is added to `S`, relative to its mean, to look for columns
 _FINE = Limits(1e-6)
 
 
@@ -68,7 +67,7 @@ class Statistics:
         self.roots: Array = np.concatenate([roots, np.zeros(size)])[: plane.shape[1]] / roots[0]
         scale = np.maximum(self.roots, LEAST_WEIGHT)
         self.basis: Array = plane @ (vectors.T / roots[0]) / scale
-        targets = np.diag(self.roots / scale)[self.roots > RANK]
+        targets = np.diag(self.roots / scale)[self.roots > ROUNDING]
         self.targets: Array | None = None if (self.roots == scale).all() else targets
 
     def directions(self, lifts: Array) -> Array:
@@ -125,7 +124,7 @@ def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, rows: Arr
     again = state if late else drop_idle_columns(directions, state, target, targets)
     spread = lift_variance(lifts[again.used], again.weights, rows)
     off = float(np.abs(again.weights @ lifts[again.used] - 1).max())
-    if off > _OFF or spread > state.value * (
+    if off > TOLERANCE or spread > state.value * (
         1 + 2 * target
     ):  # lost to rounding in a direction with hardly any spread
         again, spread = state, lift_variance(lifts[state.used], state.weights, rows)
@@ -214,7 +213,7 @@ def good_weights(Z: Array, targets: Array | None, stop: Stop) -> tuple[Array, fl
         lam = _channel_weights(C, lam)
         slopes = np.linalg.solve(Z.T @ (Z * lam[:, None]), T.T)
         value, parts = float((T * slopes.T).sum()), ((Z @ slopes) ** 2).sum(axis=1)
-        if value >= least * (1 - _PROGRESS):
+        if value >= least * (1 - PROGRESS):
             break
         found, least, lam = lam, value, lam * np.sqrt(parts)
         if stop():
@@ -293,7 +292,7 @@ def _fewer_columns(directions: Array, weights: Array, indices: Labels) -> Labels
     Z = directions[indices] / np.abs(directions).max()
     rows = np.hstack([Z[:, i] * Z[:, j], Z, np.ones((len(Z), 1))]).T
     cost = np.random.default_rng(0).random(len(indices))
-    return indices[basic_weights(rows, weights[indices], cost) > 1e-9]
+    return indices[basic_weights(rows, weights[indices], cost) > TOLERANCE]
 
 
 def drop_idle_columns(
@@ -301,7 +300,7 @@ def drop_idle_columns(
 ) -> Weighing:
     """Solve again on the columns that matter; all of them where that would cost more than the target."""
     weights = state.weights
-    for least, few in ((1e-3 / len(weights), True), (1e-7 / len(weights), True), (1e-9, False)):
+    for least, few in ((1e-3 / len(weights), True), (1e-7 / len(weights), True), (TOLERANCE, False)):
         keep = np.flatnonzero(weights > least)
         keep = _fewer_columns(directions, weights, keep) if few else keep
         try:

@@ -1,0 +1,5 @@
+"""How far floats are off: the numbers that every tolerance of the designs is made of."""
+
+ROUNDOFF = 2.0**-52  # the distance from one to the next float
+ROUNDING = 1e-12  # what thousands of operations may add up to, relatively; smaller differences mean nothing
+TOLERANCE = 1e-9  # of linear programmes; smaller differences between their solutions mean nothing
