@@ -276,6 +276,7 @@ def test_an_unbiased_query_needs_only_its_own_statistics():
 _ATTRIBUTES = Prior.joint({(a, b): 1 / 6 for a in "xy" for b in "uvw"}, names=("a", "b"))
 
 
+_DOSES = Prior.joint({(age, dose): 1 / 6 for age in "xy" for dose in (0, 1, 5)}, names=("age", "dose"))
 LINEAR = [
     Linear(np.eye(6)),
     Linear(np.tri(6)),
@@ -284,6 +285,7 @@ LINEAR = [
     Linear.cumulative(Prior.uniform(6)),
     Linear.ranges(Prior.uniform(6)),
     Linear.margins(_ATTRIBUTES, ["a", ("b",)]),
+    Linear.averages(_DOSES, "dose", by="age"),
 ]
 
 
@@ -309,6 +311,12 @@ def test_a_structured_matrix_is_written_out_only_by_its_users():
             write()
 
 
+_AVERAGES = {
+    "kind": "averages", "number": "x", "by": ["y"], "groups": [0, 1],
+    "numbers": ["0.0", "1.0"], "means": ["0.0", "1.0"], "shares": ["0.5", "0.5"],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -320,6 +328,10 @@ def test_a_structured_matrix_is_written_out_only_by_its_users():
         {"kind": "margins", "attributes": [["x"], ["y"]], "cells": [[0, 1]]},
         {"kind": "margins", "attributes": [["x"], ["y"]], "cells": [[0, 1], [0]]},
         {"kind": "margins", "attributes": [], "cells": []},
+        {**_AVERAGES, "shares": ["0.5", "0.0"]},
+        {**_AVERAGES, "groups": [0, 2]},
+        {**_AVERAGES, "numbers": ["0.0"]},
+        {**_AVERAGES, "means": ["inf", "0.0"]},
         {"kind": "dense", "rows": [["nan", "1.0"]]},
     ],
     ids=json.dumps,
@@ -564,3 +576,62 @@ def test_numbers_whose_squares_do_not_fit_into_floats_are_refused(size, unbiased
             Linear([[size, 0.0], [size, size]], unbiased=unbiased)
     assert Linear([[1e-160, 1.0]], unbiased=unbiased).matrix.rows is not None  # only the largest matters
     assert Linear([[0.0, 0.0]], unbiased=unbiased).no_report(Prior([0.5, 0.5])) == 0
+
+
+# -- averages by group ---------------------------------------------------------------------------------------
+
+
+def overtime_prior(seed: int = 0, groups: int = 3, points: tuple[float, ...] = (0, 10, 20, 60)) -> Prior:
+    rng = np.random.default_rng(seed)
+    cells = [(f"g{group}", x) for group in range(groups) for x in points]
+    shares = dict(zip(cells, rng.dirichlet(np.full(len(cells), 2.0)).tolist(), strict=True))
+    return Prior.joint(shares, ("age", "overtime"), grids=("overtime",))
+
+
+def test_influence_rows_are_the_derivatives_of_averages() -> None:
+    """One more person with value `x` moves the averages by the rows, which are zero on average."""
+    prior = overtime_prior()
+    query, P = Linear.averages(prior, "overtime", by="age"), prior.probabilities
+    rows, numbers = query.rows(prior)[:3], prior.domain.numbers("overtime")
+    members = prior.domain.margin(["age"])[1]
+
+    def averages(shares):
+        return members @ (shares * numbers) / (members @ shares)
+
+    step = 1e-7
+    for x in range(len(prior)):
+        moved = (1 - step) * P + step * np.eye(len(P))[x]
+        assert (averages(moved) - averages(P)) / step == pytest.approx(rows[:, x], rel=1e-4, abs=1e-3)
+    assert rows @ P == pytest.approx(0, abs=1e-9)
+
+
+def test_averages_read_back_from_their_document() -> None:
+    prior = overtime_prior()
+    query = Linear.averages(prior, "overtime", by=["age"])
+    same = read_query(json.loads(json.dumps(query.document())))
+    assert same == query and same.number_by_group == query.number_by_group == ("overtime", ("age",))
+    assert np.array_equal(same.rows(prior), query.rows(prior))
+    assert query.unbiased and not query.takes_offsets and not query.counts_people
+
+
+def test_averages_of_rounded_groups_or_of_words_are_refused() -> None:
+    prior = overtime_prior()
+    for number, by in (("overtime", "overtime"), ("age", "age"), ("overtime", "sex"), ("sex", "age")):
+        with pytest.raises(InvalidInput):
+            Linear.averages(prior, number, by)
+    cells = {("young", 3): 0.5, ("old", 3): 0.5}
+    with pytest.raises(InvalidInput):
+        Linear.averages(Prior.joint(cells, ("age", "dose")), "dose", "age")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_plan_for_averages_beats_one_for_the_whole_table_and_tells_the_counts(seed: int) -> None:
+    prior = overtime_prior(seed)
+    query = Linear.averages(prior, "overtime", by="age")
+    influence = Linear(query.rows(prior)[:3], unbiased=True)
+    errors = {
+        q: influence.error(design(prior, 1.0, q, rounds=200).channel, prior)
+        for q in (query, influence, Distribution())
+    }
+    assert errors[query] < 1.0005 * errors[influence]  # the rows of counts cost next to nothing
+    assert errors[query] < 0.85 * errors[Distribution()]

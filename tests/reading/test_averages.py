@@ -15,7 +15,7 @@ from priorveil.mechanisms.table import Table
 from priorveil.reading.averages import Averages
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
-from priorveil.reading.wording import UNBOUNDED_AVERAGE
+from priorveil.reading.wording import UNBOUNDED_AVERAGE, describe, number_records, per_person_table
 
 METHODS = ("unbiased", "mmse", "mle")
 HOURS = {("young", 0): 8, ("young", 10): 5, ("young", 40): 2, ("old", 0): 3, ("old", 10): 4, ("old", 40): 3}
@@ -183,8 +183,8 @@ def test_groups_and_numbers_that_have_no_averages_are_refused(plan: pv.Plan) -> 
     single = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
     with pytest.raises(InvalidInput):
         single.estimate(single.tally([0, 1])).mean("overtime")
-    with pytest.raises(InvalidInput):
-        plan.estimate(plan.tally([])).mean("overtime", by="age")
+    nobody = plan.estimate(plan.tally([])).mean("overtime", by="age")
+    assert np.isnan(nobody.values).all() and np.isinf(nobody.interval()).all()
     averages = estimate.mean("overtime", by="age")
     assert isinstance(averages, Averages)
     with pytest.raises(InvalidInput):
@@ -228,3 +228,62 @@ def test_averages_of_these_people_are_covered_with_the_error_of_rounding(method:
         low, high = estimate.mean("overtime", by="age").interval()
         held += [low <= truth, truth <= high]
     assert np.mean(np.logical_and(held[::2], held[1::2])) > 0.93
+
+
+# -- plans that ask for averages -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def average_plan() -> pv.Plan:
+    return pv.design(hours_prior(), 2.0, pv.Linear.averages(hours_prior(), "overtime", by="age"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_plan_for_averages_answers_with_them(average_plan: pv.Plan, method) -> None:
+    estimate = average_plan.estimate(tally_of(average_plan), method)
+    averages = estimate.averages
+    assert averages is not None and averages.labels == ("young", "old")
+    assert averages.values == pytest.approx(estimate.mean("overtime", by="age").values)
+    record = estimate.record(0.9)
+    assert record["labels"] == ["age=young", "age=old"]
+    assert record["values"] == pytest.approx(averages.values)
+    assert [record["lower"], record["upper"]] == [pytest.approx(ends) for ends in averages.interval(0.9)]
+    first, *_ = describe(estimate).tables
+    assert (first.heads, first.quantity) == (("age",), "mean overtime")
+    assert [row.value for row in first.rows] == pytest.approx(averages.values)
+    assert [row.expected for row in first.rows] == pytest.approx([130 / 15, 16])
+    page = per_person_table(estimate, 0.95, 10)
+    assert [row.label for row in page.rows] == [("age=young",), ("age=old",)]
+    assert [row.value for row in page.rows] == pytest.approx(averages.values)
+    assert estimate.margin("age").averages is None
+
+
+def test_a_plan_for_averages_is_read_from_its_file(average_plan: pv.Plan) -> None:
+    assert pv.Plan.from_json(average_plan.to_json()) == average_plan
+
+
+def test_the_precision_of_a_plan_for_averages_is_that_of_the_averages(average_plan: pv.Plan) -> None:
+    P = average_plan.reference.probabilities
+    counts = np.rint(1e9 * (P @ average_plan.channel.matrix)).astype(np.int64)
+    estimate = average_plan.estimate(Tally(average_plan.id, counts, int(counts.sum())))
+    expected = average_plan.std_error(int(counts.sum()))[:2]
+    assert estimate.averages.std_error == pytest.approx(expected, rel=1e-4)
+
+
+def test_other_plans_show_averages_after_their_counts(plan: pv.Plan) -> None:
+    estimate = plan.estimate(tally_of(plan))
+    averages = estimate.mean("overtime", by="age")
+    rows = {row["name"]: row["value"] for row in number_records(estimate)}
+    assert list(rows) == ["mean overtime", "mean overtime, age=young", "mean overtime, age=old"]
+    assert list(rows.values()) == pytest.approx([estimate.mean("overtime").value, *averages.values])
+
+
+def test_cohorts_share_one_query_for_averages(average_plan: pv.Plan) -> None:
+    other_prior = hours_prior({cell: n + 2 for cell, n in HOURS.items()})
+    other = pv.design(other_prior, 2.0, average_plan.query)
+    both = combine_estimates([p.estimate(tally_of(p)) for p in (average_plan, other)])
+    assert both.averages.values == pytest.approx(both.mean("overtime", by="age").values)
+    assert (np.abs(both.averages.values - [22.5, 9.5 / 0.6]) < 4 * both.averages.std_error).all()
+    own = pv.design(other_prior, 2.0, pv.Linear.averages(other_prior, "overtime", by="age"))
+    with pytest.raises(InvalidInput):
+        combine_estimates([p.estimate(tally_of(p)) for p in (average_plan, own)])

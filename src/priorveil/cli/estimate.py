@@ -32,7 +32,7 @@ import click
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import InvalidInput
 from priorveil.priors.label_texts import label_text
-from priorveil.reading.wording import describe, group_title, number_tables, value_rows
+from priorveil.reading.wording import answer, describe, group_title, number_tables, value_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -137,10 +137,10 @@ def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
     lines.writerow([*([] if by is None else [by]), "value", "estimate", "std_error", "low", "high"])
     for group, estimate in [(None, found.everybody)] if by is None else found.groups.items():
         first = [] if by is None else [group]
-        rows = zip(estimate.labels, value_rows(estimate, level), strict=True)
+        rows = zip(answer(estimate).labels, value_rows(estimate, level), strict=True)
         lines.writerows([*first, label_text(label), *row.numbers] for label, row in rows)
         for table in number_tables(estimate, level):
-            lines.writerows([*first, *row.label, *row.numbers] for row in table.rows)
+            lines.writerows([*first, table.name_of(row), *row.numbers] for row in table.rows)
     for note in found.everybody.notes:
         console.print(note)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from priorveil.certify import Certificate
 from priorveil.collect.campaign import Campaign
@@ -32,7 +33,11 @@ def estimate_display(estimate: Estimate, confidence: float) -> messages.Display:
         shares=estimate.counts_people,
         rows=[_display_row(row, people) for row in table.rows],
         left_out=table.left_out,
-        numbers=[_display_row(row) for each in number_tables(estimate, confidence) for row in each.rows],
+        numbers=[
+            _display_row(replace(row, label=(each.name_of(row),)))
+            for each in number_tables(estimate, confidence)
+            for row in each.rows
+        ],
         precision=reached_precision(estimate, confidence),
     )
 

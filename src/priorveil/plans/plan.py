@@ -212,7 +212,8 @@ class Plan:
         reading = self._reading(tally, method, aligned)
         check = self.reader.prior_check(tally.counts, aligned.probabilities)
         unseen_changes = check and self._unseen_changes(check.directions)
-        return read_estimate(reading, check, unseen_changes, wording.number_remarks(self))
+        remarks, by_group = wording.number_remarks(self), self.query.number_by_group
+        return read_estimate(reading, check, unseen_changes, remarks, by_group)
 
     def _align(self, prior: Prior) -> Prior:
         """Another prior, with the plan's labels in their order."""

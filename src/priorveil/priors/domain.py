@@ -229,6 +229,7 @@ class Domain(ReadOnly):
     rounds: bool = False
     refuses_numbers: bool = False
     resolution: str | None = None
+    grids: tuple[str, ...] = ()
 
     @abstractmethod
     def encode(self, columns: Sequence[Column], words: DrawWords) -> Codes:

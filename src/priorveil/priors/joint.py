@@ -84,6 +84,7 @@ class Joint(Domain):
         }
         parts = self.attributes.values()
         self._grids = {at: part for at, part in enumerate(parts) if isinstance(part, Grid)}
+        self.grids = tuple(self.names[at] for at in self._grids)
         self.rounds, self.refuses_numbers = bool(self._grids), any(part.refuses_numbers for part in parts)
         self._places = _level_positions(parts, columns.values())
         self._grid_points = {at: self._points_of_groups(at) for at in self._grids}

@@ -12,14 +12,16 @@ from typing import Any
 
 from priorveil.queries.gains import Convex, Guess
 from priorveil.queries.labelled_rows import LabelledRows, require_same_statistics
-from priorveil.queries.linear import Distribution, Histogram, Linear, Sum
+from priorveil.queries.linear import Distribution, Histogram, Linear, Sum, group_rows
 from priorveil.queries.matrices import (
     MATRICES,
+    AverageInfluence,
     Cumulative,
     Dense,
     Identity,
     Margins,
     Matrix,
+    NumberByGroup,
     Ranges,
     StatisticName,
 )
@@ -28,6 +30,7 @@ from priorveil.queries.query import Criterion, Query
 __all__ = [
     "MATRICES",
     "QUERIES",
+    "AverageInfluence",
     "Convex",
     "Criterion",
     "Cumulative",
@@ -40,10 +43,12 @@ __all__ = [
     "Linear",
     "Margins",
     "Matrix",
+    "NumberByGroup",
     "Query",
     "Ranges",
     "StatisticName",
     "Sum",
+    "group_rows",
     "read_query",
     "require_same_statistics",
 ]

@@ -19,17 +19,19 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural, short_repr
 from priorveil.formatting import number_text
 from priorveil.information import histogram_bound, variance, variance_bound
-from priorveil.priors import Budget, Label, Prior, PriorSet
+from priorveil.priors import Budget, Domain, Label, Prior, PriorSet
 from priorveil.priors.domain import as_label, label_from_json, label_to_json
 from priorveil.priors.label_texts import label_text
 from priorveil.priors.number_files import file_errors, read_statistics
 from priorveil.priors.prior import Probabilities
 from priorveil.queries.matrices import (
     MATRICES,
+    AverageInfluence,
     Cumulative,
     Identity,
     Margins,
     Matrix,
+    NumberByGroup,
     Ranges,
     StatisticName,
     matrix_of,
@@ -147,6 +149,38 @@ class Linear(Query):
         if not tables or len(set(names)) < len(names):
             raise InvalidInput("attributes", attributes, "give at least one margin, and each only once")
         return Linear(Margins(tuple(tables), tuple(cells)), names, unbiased)
+
+    @classmethod
+    def averages(
+        cls, prior: Prior | PriorSet | Probabilities, number: str, by: str | Sequence[str]
+    ) -> Linear:
+        """The average of an attribute that is a number, by the levels of other attributes, from reports alone.
+
+        The rows are those of `AverageInfluence`: a plan for them has the least variance of the averages if the prior is
+        right, and reads them without bias for large numbers of people whatever the prior. `Estimate.averages` has the
+        answer. For several cohorts make one query from one prior, and design the plan of every cohort for it.
+
+        >>> cells = {("young", 0): 0.2, ("young", 40): 0.2, ("old", 0): 0.5, ("old", 40): 0.1}
+        >>> prior = Prior.joint(cells, ("age", "overtime"), grids=("overtime",))
+        >>> Linear.averages(prior, "overtime", by="age").title(prior)
+        'mean overtime by age'
+        """
+        prior = _one_prior(prior)
+        names, numbers = (by,) if isinstance(by, str) else tuple(by), prior.domain.numbers(number)
+        levels, members = group_rows(prior.domain, names)
+        if np.ptp(numbers) == 0:
+            raise InvalidInput("number", number, "it is the same for all values: its averages are known")
+        shares = members @ prior.probabilities
+        means = members @ (prior.probabilities * numbers) / shares
+        groups, floats = members.argmax(axis=0).tolist(), (x.tolist() for x in (numbers, means, shares))
+        matrix = AverageInfluence(number, names, tuple(groups), *map(tuple, floats))
+        texts = [", ".join(map("{}={}".format, names, map(label_text, cell))) for cell in levels]
+        return Linear(matrix, [*texts, *(f"people with {text}" for text in texts)], unbiased=True)
+
+    @property
+    def number_by_group(self) -> NumberByGroup | None:
+        """The averages by group that are read from the statistics; None if these are the answer."""
+        return self.matrix.number_by_group
 
     @property
     def kind(self) -> str:
@@ -370,6 +404,16 @@ class Sum(Linear):
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidInput("values", values, "give one number for each value of the prior") from error
         super().__init__([require_size("values", row)], unbiased=unbiased)
+
+
+def group_rows(domain: Domain, by: tuple[str, ...]) -> tuple[list[tuple[Any, ...]], Array]:
+    """The groups of people with the same levels of these attributes, and a row for each: one where a value has them."""
+    levels, members = domain.margin(by)
+    low, high = domain.neighbours
+    if (members[:, low] != members[:, high]).any():
+        advice = "a number that is rounded at random does not form groups of people"
+        raise InvalidInput("by", by, advice, Hint("cells", purpose="to group people by a number"))
+    return levels, members
 
 
 def _one_prior(prior: Prior | PriorSet | Probabilities) -> Prior:

@@ -17,7 +17,7 @@ from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.priors import Budget, Label, Prior
 from priorveil.queries.labelled_rows import LabelledRows
-from priorveil.queries.matrices import StatisticName, require_writable
+from priorveil.queries.matrices import NumberByGroup, StatisticName, require_writable
 
 _MOST_AT_ONCE = 1 << 21  # entries of columns whose utility is computed at once: 16 MiB of floats
 _ROUNDING = 1e-12  # how far a sum of utilities may be off, relatively: a bound is lowered by this
@@ -71,6 +71,11 @@ class Query(ABC):
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         """The names of the numbers in an answer, given the labels of the values."""
         return tuple(labels)
+
+    @property
+    def number_by_group(self) -> NumberByGroup | None:
+        """The averages by group that are read from the statistics; None if these are the answer."""
+        return None
 
     @property
     def asks_all_counts(self) -> bool:

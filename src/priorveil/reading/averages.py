@@ -20,13 +20,14 @@ class Averages:
 
     `name` is that of the number. `averages[label]` is the average of a group as a `Statistic`. A group whose people the
     reports do not tell from nobody has an interval without ends; where the estimate counts nobody in it, its average is
-    NaN.
+    NaN. `expected` has the averages that the prior expects.
     """
 
     name: str
     by: tuple[str, ...]
     labels: tuple[Label, ...]
     statistics: tuple[Statistic, ...]
+    expected: Array
 
     @property
     def values(self) -> Array:

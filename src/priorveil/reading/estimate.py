@@ -27,6 +27,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, Too
 from priorveil.priors import Label
 from priorveil.priors.domain import label_positions
 from priorveil.priors.label_texts import named_levels
+from priorveil.queries import NumberByGroup, group_rows
 from priorveil.reading import wording
 from priorveil.reading.averages import Averages
 from priorveil.reading.label_weights import LabelWeights, weights_of
@@ -91,6 +92,7 @@ class Estimate:
     mle_gain: float | None = None
     remarks: tuple[str, ...] = field(default=(), repr=False)
     margin_attributes: tuple[str, ...] = field(default=(), repr=False)
+    number_by_group: NumberByGroup | None = field(default=None, repr=False)
 
     @property
     def proportions(self) -> Array:
@@ -193,6 +195,7 @@ class Estimate:
             self,
             labels=labels,
             margin_attributes=names,
+            number_by_group=None,
             readings=readings,
             unbiased_difference=largest_known(parts),
         )
@@ -235,18 +238,14 @@ class Estimate:
         return self._with_method(_single(total, centre, self._whole))
 
     def _averages(self, numbers: str | Sequence[float] | None, by: tuple[str, ...]) -> Averages:
-        points, prior = self._numbers(numbers)[0], self._own_readings[0].prior
-        cells, members = prior.domain.margin(by)
-        low, high = prior.domain.neighbours
-        if (members[:, low] != members[:, high]).any():
-            advice = "these numbers are rounded at random, so their points are no groups of people"
-            raise InvalidInput("by", by, advice, Hint("cells", purpose="to group people by a number"))
+        points, expected = self._numbers(numbers)[0], self._expected_counts
+        cells, members = group_rows(self._own_readings[0].prior.domain, by)
         labels = tuple(cell[0] if len(cell) == 1 else cell for cell in cells)
-        centres = members @ (prior.probabilities * points) / (members @ prior.probabilities)
+        centres = members @ (expected * points) / (members @ expected)
         distances = members * (points - centres[:, None])
         units = np.abs(distances).max(axis=1)
         units[units == 0] = 1.0
-        tops, whole, size = distances / units[:, None], self._whole, len(labels)
+        tops, size = distances / units[:, None], len(labels)
         sums = self._sums_of_values(np.concatenate([tops, members, tops + members]), row_names=labels * 3)
         parts = np.stack([sums.mean, sums.linear]).reshape(2, 3, size)
         variances = sums.variance.reshape(3, size)
@@ -256,11 +255,25 @@ class Estimate:
             covariance = _covariance(*variances[:, group])
             if people > 0:
                 own = tops[group] - members[group] * pair[0, 0] / people
-                covariance[0, 0] += self._rounding(own, min(people / whole, 1.0))
+                covariance[0, 0] += self._rounding(own, min(people / self._whole, 1.0))
             average = average_of(pair, covariance, centre, float(units[group]))
             statistics.append(self._with_method(average))
         name = numbers if isinstance(numbers, str) else ""
-        return Averages(name, by, labels, tuple(statistics))
+        return Averages(name, by, labels, tuple(statistics), centres)
+
+    @cached_property
+    def averages(self) -> Averages | None:
+        """The averages that the query asks for (`Linear.averages`); None for other queries."""
+        return None if self.number_by_group is None else self.mean(*self.number_by_group)
+
+    @property
+    def _expected_counts(self) -> Array:
+        """How many people the priors expect to have each value; for nobody the shares of the first prior."""
+        counts = np.zeros(len(self._domain))
+        for reading in self._own_readings:
+            expected = reading.people * reading.prior.probabilities
+            counts += expected[list(label_positions(reading.prior.labels, self._domain))]
+        return counts if (counts > 0).all() else self._own_readings[0].prior.probabilities
 
     def _rounding(self, row: Array, share: float = 1.0) -> float:
         """The most that rounding to a grid adds to the variance of the sum of these numbers, one for each value."""
@@ -346,6 +359,8 @@ class Estimate:
     @property
     def statistic(self) -> str:
         """What the values are, per person: a share, the average of a sum, or another statistic."""
+        if self.number_by_group is not None:
+            return wording.GROUP_AVERAGE
         return wording.AVERAGE if self.is_sum else "share" if self.counts_people else "statistic"
 
     @property
@@ -361,9 +376,8 @@ class Estimate:
             return None
         total = np.zeros(len(self.labels))
         for reading in self.readings:
-            weighted = reading.tally.weighted
-            people, offset = (weighted.total, weighted.offset) if weighted else (reading.tally.reports, 0.0)
-            statistics = apply_rows(reading.rows, people * reading.prior.probabilities) + offset
+            offset = reading.tally.weighted.offset if reading.tally.weighted else 0.0
+            statistics = apply_rows(reading.rows, reading.people * reading.prior.probabilities) + offset
             total += statistics[list(label_positions(reading.labels, self.labels))]
         return total
 
@@ -466,14 +480,14 @@ class Estimate:
 
     def record(self, confidence: float = 0.95) -> dict[str, Any]:
         """The estimate as JSON, with the ends of its intervals, and the mean or quantiles of numbers."""
-        low, high = self.interval(confidence)
-        columns = {"values": self.values, "std_error": self.std_error, "lower": low, "upper": high}
+        answer = wording.answer(self, confidence)
+        columns = zip(("values", "std_error", "lower", "upper"), answer.columns, strict=True)
         return {
             **{name: getattr(self, name) for name in _RECORDED.split()},
-            "labels": list(self.labels),
+            "labels": list(answer.labels),
             "notes": list(self.notes),
             "statistics": wording.number_records(self, confidence),
-            **{name: column.tolist() for name, column in columns.items()},
+            **{name: column.tolist() for name, column in columns},
         }
 
     def project(self) -> Estimate:
@@ -514,7 +528,11 @@ class Estimate:
 
 
 def read_estimate(
-    reading: Reading, check: PriorCheck | None, unseen_changes: str | None, remarks: tuple[str, ...]
+    reading: Reading,
+    check: PriorCheck | None,
+    unseen_changes: str | None,
+    remarks: tuple[str, ...],
+    number_by_group: NumberByGroup | None = None,
 ) -> Estimate:
     """The estimate of the query's statistics, with the check of the prior and the remarks of the plan."""
     weighted = reading.tally.weighted
@@ -543,6 +561,7 @@ def read_estimate(
         remarks=remarks,
         centre=moments.centre,
         limits=moments.limits,
+        number_by_group=number_by_group,
     )
 
 

@@ -45,6 +45,11 @@ class Reading:
     knows_total: bool = True
     determined: bool = False
 
+    @property
+    def people(self) -> float:
+        """The number of people, or the sum of their weights."""
+        return self.tally.weighted.total if self.tally.weighted else self.tally.reports
+
     def moments(self, rows: StatisticRows) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, with their variances.
 

@@ -9,13 +9,15 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from priorveil.arrays import Array
 from priorveil.errors import InvalidInput, NotIdentifiable, plural
 from priorveil.formatting import amount_texts, p_value_text, percent, round_up, share_text
-from priorveil.priors import Label
+from priorveil.priors import Domain, Label
 from priorveil.priors.label_texts import label_parts, label_text, named_levels
 from priorveil.reading.prior_check import DOUBTFUL
 
@@ -26,9 +28,13 @@ if TYPE_CHECKING:
     from priorveil.reading.statistics import Statistic
 
 AVERAGE = "average per person"
+GROUP_AVERAGE = "average of a group"
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # those that are printed
 _NOTABLE = 1.2  # a gain of mle that is worth a sentence
 _MOST_SHOWN = 50  # statistics that are printed
+_MOST_AVERAGED = (
+    2_000  # values; averages of more take a while, and are printed only if the query asks for them
+)
 _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
 OUTSIDE_UNBIASED = (
@@ -116,6 +122,12 @@ class StatisticTable:
     quantity: str = "estimate"
     left_out: str | None = None
 
+    def name_of(self, row: StatisticRow) -> str:
+        """A row in one text: with the quantity and the names of the columns, if it is an average of a group."""
+        if self.quantity == "estimate":
+            return ", ".join(row.label)
+        return ", ".join([self.quantity, *map("{}={}".format, self.heads, row.label)])
+
 
 @dataclass(frozen=True)
 class Description:
@@ -132,6 +144,25 @@ class Description:
         return f"{percent(self.confidence)} low", "high"
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The numbers that answer the query, one for each label; `columns` has values, standard errors, and both ends."""
+
+    labels: tuple[Label, ...]
+    columns: Array
+    expected: Array | None
+
+
+def answer(estimate: Estimate, confidence: float = 0.95) -> Answer:
+    """The averages by group if the query asks for them, and otherwise the values of the estimate."""
+    averages, labels, expected = estimate.averages, estimate.labels, estimate.expected
+    if averages is not None:
+        labels, expected = labels[: len(averages)], averages.expected
+    numbers = estimate if averages is None else averages
+    columns = np.stack([numbers.values, numbers.std_error, *numbers.interval(confidence)])
+    return Answer(labels, columns, expected)
+
+
 def describe(estimate: Estimate, confidence: float = 0.95, most: int = _MOST_SHOWN) -> Description:
     """An estimate as people read it: a table for the values, or for each margin, and one for statistics of numbers.
 
@@ -139,25 +170,27 @@ def describe(estimate: Estimate, confidence: float = 0.95, most: int = _MOST_SHO
     """
     shown = most_relevant(estimate, most)
     *tables, last = _tables_by_heads(estimate, shown, value_rows(estimate, confidence, shown))
-    if hidden := len(estimate.labels) - len(shown):
+    if hidden := _size(estimate) - len(shown):
         last = replace(last, left_out=f"and {hidden:,} more")
     tables += [last, *number_tables(estimate, confidence)]
-    return Description(estimate.warning, tuple(tables), estimate.notes, confidence)
+    notes = estimate.notes
+    if UNBOUNDED_AVERAGE not in notes and any(_is_unbounded(row) for table in tables for row in table.rows):
+        notes += (UNBOUNDED_AVERAGE,)
+    return Description(estimate.warning, tuple(tables), notes, confidence)
 
 
 def value_rows(
     estimate: Estimate, confidence: float = 0.95, indices: Sequence[int] | None = None
 ) -> list[StatisticRow]:
-    """A row for each of the values of an estimate, or for those with these indices."""
-    chosen = range(len(estimate.labels)) if indices is None else indices
-    expected = estimate.expected
+    """A row for each number of the answer, or for those with these indices."""
+    shown = answer(estimate, confidence)
+    chosen = range(len(shown.labels)) if indices is None else indices
     texts = _count_texts if estimate.counts_people else amount_texts
-    columns = np.stack([estimate.values, estimate.std_error, *estimate.interval(confidence)])
     return [
         _row(
-            tuple(_label_cells(estimate, estimate.labels[i]).values()),
-            tuple(columns[:, i].tolist()),
-            None if expected is None else float(expected[i]),
+            tuple(_label_cells(estimate, shown.labels[i]).values()),
+            tuple(shown.columns[:, i].tolist()),
+            None if shown.expected is None else float(shown.expected[i]),
             texts,
         )
         for i in chosen
@@ -165,22 +198,39 @@ def value_rows(
 
 
 def number_tables(estimate: Estimate, confidence: float = 0.95) -> list[StatisticTable]:
-    """The mean of numbers on a grid, or quantiles of numbers in cells; none for other values.
+    """The means of numbers on a grid, over all and by group, or quantiles of numbers in cells; none for other values.
 
     There are none either if reports do not determine them, if there are no reports, or if cohorts have other numbers.
     """
+    domain = estimate.readings[0].prior.domain if estimate.readings else None
+    if domain is None:
+        return []
     statistics: dict[str, Statistic] = {}
-    prior = estimate.readings[0].prior if estimate.readings else None
     with suppress(NotIdentifiable, InvalidInput):
-        if prior is not None and prior.points is not None:
-            statistics = {"mean": estimate.mean(prior.points.tolist())}
-        elif prior is not None and prior.edges is not None:
+        if domain.points is not None:
+            statistics = {"mean": estimate.mean(domain.points.tolist())}
+        elif domain.edges is not None:
             statistics = {f"quantile {q:g}": estimate.quantile(q) for q in QUANTILES}
+    for name in domain.grids:
+        with suppress(NotIdentifiable, InvalidInput):
+            statistics[f"mean {name}"] = estimate.mean(name)
     rows = [
         _row((name,), (one.value, one.std_error, *one.interval(confidence)), None, amount_texts)
         for name, one in statistics.items()
     ]
-    return [StatisticTable(("numbers",), tuple(rows))] if rows else []
+    tables = [StatisticTable(("numbers",), tuple(rows))] if rows else []
+    return [*tables, *_average_tables(estimate, domain, confidence)]
+
+
+def _average_tables(estimate: Estimate, domain: Domain, confidence: float) -> Iterator[StatisticTable]:
+    """The averages of every grid by every other attribute alone, but for those that the query asks for."""
+    if len(domain) > _MOST_AVERAGED:
+        return
+    others = [name for name in domain.levels if name not in domain.grids]
+    for number, by in product(domain.grids, others):
+        if (number, (by,)) != estimate.number_by_group:
+            with suppress(NotIdentifiable, InvalidInput):
+                yield averages_table(estimate.mean(number, by=by), confidence)
 
 
 def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTable:
@@ -211,16 +261,23 @@ def _is_unbounded(row: StatisticRow) -> bool:
 def number_records(estimate: Estimate, confidence: float = 0.95) -> list[dict[str, Any]]:
     """The statistics of `number_tables` as JSON."""
     names = ("value", "std_error", "lower", "upper")
-    rows = [row for table in number_tables(estimate, confidence) for row in table.rows]
-    return [{"name": ", ".join(row.label), **dict(zip(names, row.numbers, strict=True))} for row in rows]
+    tables = number_tables(estimate, confidence)
+    rows = [(table.name_of(row), row) for table in tables for row in table.rows]
+    return [{"name": name, **dict(zip(names, row.numbers, strict=True))} for name, row in rows]
 
 
 def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
     """What to show, by index: all in their order; of more than `most` the largest counts, or the first statistics."""
-    if len(estimate.labels) <= most:
-        return list(range(len(estimate.labels)))
+    size = _size(estimate)
+    if size <= most:
+        return list(range(size))
     order = np.argsort(-estimate.values, kind="stable") if estimate.histogram else np.arange(most)
     return list(map(int, order[:most]))
+
+
+def _size(estimate: Estimate) -> int:
+    """How many numbers the answer has."""
+    return len(estimate.labels) if estimate.averages is None else len(estimate.averages)
 
 
 def per_person_table(estimate: Estimate, confidence: float, most: int) -> StatisticTable:
@@ -234,10 +291,18 @@ def per_person_table(estimate: Estimate, confidence: float, most: int) -> Statis
         name = label_text(estimate.labels[i])
         if estimate.counts_people:
             rows.append(_scaled(row, people, name, _share_texts))
+        elif estimate.averages is not None:
+            rows.append(_scaled(row, 1, name, amount_texts))
         else:
             average, total = _average_and_total(name, people, estimate.is_sum)
             rows += [_scaled(row, people, average, amount_texts), _scaled(row, 1, total, amount_texts)]
-    head = "Answer" if estimate.counts_people else "Quantity"
+    head = (
+        "Answer"
+        if estimate.counts_people
+        else "Quantity"
+        if estimate.averages is None
+        else _quantity(estimate)
+    )
     return StatisticTable((head,), tuple(rows), left_out=_selection_text(estimate, len(indices)))
 
 
@@ -250,7 +315,7 @@ def _average_and_total(name: str, people: int, is_sum: bool) -> tuple[str, str]:
 
 def _selection_text(estimate: Estimate, shown: int) -> str | None:
     """Which statistics are shown, in a sentence; None if all are."""
-    size = len(estimate.labels)
+    size = _size(estimate)
     if shown == size:
         return None
     selected = (
@@ -296,7 +361,12 @@ def _tables_by_heads(
     for i, row in zip(indices, rows, strict=True):
         margins.setdefault(tuple(_label_cells(estimate, estimate.labels[i])), []).append(row)
     for heads, own in margins.items():
-        yield StatisticTable(heads, tuple(own))
+        yield StatisticTable(heads, tuple(own), _quantity(estimate))
+
+
+def _quantity(estimate: Estimate) -> str:
+    """What the numbers of the answer are."""
+    return "estimate" if estimate.number_by_group is None else estimate.number_by_group.title
 
 
 def _label_cells(estimate: Estimate, label: Label) -> dict[str, str]:
@@ -380,6 +450,7 @@ def estimate_notes(estimate: Estimate) -> tuple[str, ...]:
         _outside_note(estimate),
         _search_note(estimate),
         _negative_note(estimate),
+        _unbounded_note(estimate),
     )
     return (*(note for note in notes if note is not None), *estimate.remarks)
 
@@ -403,7 +474,9 @@ def _check_note(estimate: Estimate) -> str:
 
 
 def _grid_note(estimate: Estimate) -> str | None:
-    if not (estimate.has_grid and estimate.histogram):
+    margin = estimate.margin_attributes
+    counts_points = not margin or any(set(margin) & set(r.prior.domain.grids) for r in estimate.readings)
+    if not (estimate.has_grid and estimate.histogram and counts_points):
         return None
     return "The counts are those of points of a grid, after numbers were rounded at random."
 
@@ -457,6 +530,13 @@ def _negative_note(estimate: Estimate) -> str | None:
     )
 
 
+def _unbounded_note(estimate: Estimate) -> str | None:
+    if estimate.averages is None:
+        return None
+    low, high = estimate.averages.interval()
+    return UNBOUNDED_AVERAGE if np.isinf(high - low).any() else None
+
+
 def changes_among(alike: tuple[Label, Label] | None) -> str:
     """Which changes the prior check never notices, if reports do not tell some values apart, such as these two."""
     example = "" if alike is None else f", for instance {label_text(alike[0])} and {label_text(alike[1])}"
@@ -491,8 +571,10 @@ def precision_sentence(precision: Precision) -> str:
 
 def reached_precision(estimate: Estimate, confidence: float) -> str:
     """How precise an estimate is: the largest half width of its intervals, per person, in a sentence."""
-    low, high = estimate.interval(confidence)
-    half_width = float(np.max(high - low)) / 2 / estimate.reports
+    low, high = answer(estimate, confidence).columns[2:]
+    half_width = float(np.max(high - low)) / 2
+    if estimate.averages is None:
+        half_width /= estimate.reports
     leans = estimate.leans_on_prior
     known = _half_width_text(
         estimate.statistic, half_width, confidence, " among these people" if leans else ""
@@ -503,6 +585,9 @@ def reached_precision(estimate: Estimate, confidence: float) -> str:
 
 def _half_width_text(statistic: str, half_width: float, confidence: float, among: str = "") -> str:
     each, better = ("the", "") if statistic == AVERAGE else ("every", " or better")
-    units = {"share": f"{round_up(100 * half_width)} points", AVERAGE: round_up(half_width)}
-    width = units.get(statistic, f"{round_up(half_width)} per person")
-    return f"{each} {statistic}{among} is known to ±{width}{better} ({percent(confidence)})"
+    if math.isinf(half_width):
+        return f"not {each} {statistic}{among} is known"
+    width = round_up(half_width)
+    units = {"share": f"{round_up(100 * half_width)} points", AVERAGE: width, GROUP_AVERAGE: width}
+    half_width_text = units.get(statistic, f"{width} per person")
+    return f"{each} {statistic}{among} is known to ±{half_width_text}{better} ({percent(confidence)})"

@@ -27,7 +27,7 @@ from priorveil.priors import Label
 from priorveil.priors.label_texts import label_parts, label_text
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.moments import apply_rows, normal_width
-from priorveil.reading.wording import group_title, groups_warning
+from priorveil.reading.wording import answer, group_title, groups_warning
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS
 
@@ -251,8 +251,9 @@ class Panel:
 
 def estimate_panel(title: str, estimate: Estimate, confidence: float) -> Panel:
     """An estimate with its intervals, and the quartiles of cells of numbers. An infinite end is left out."""
-    numbers = np.array([estimate.values, *estimate.interval(confidence), estimate.expected])
-    panel = Panel(title, estimate.labels, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
+    shown = answer(estimate, confidence)
+    numbers = np.array([shown.columns[0], *shown.columns[2:], shown.expected])
+    panel = Panel(title, shown.labels, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
     if estimate.reports and estimate.readings[0].prior.edges is not None:
         with suppress(NotIdentifiable):  # some statistics of cells do not determine quantiles
             quartiles = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}
@@ -360,7 +361,9 @@ def _in_units(panels: Sequence[Panel], plan: Plan, per_person: bool) -> Sequence
     """The panels in the unit of their statistics: people or percent of them, or else sums or means."""
     if plan.query.takes_offsets:
         return [_sums_panel(panels, plan)]
-    people = plan.query.counts_people
+    people, by_group = plan.query.counts_people, plan.query.number_by_group
+    if by_group is not None:
+        return [replace(panel, unit=by_group.title) for panel in panels]
     if per_person:
         return [panel.per_person("percent" if people else _WEIGHTED + " per person") for panel in panels]
     return panels if people else [replace(panel, unit=_WEIGHTED) for panel in panels]

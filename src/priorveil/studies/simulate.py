@@ -31,6 +31,7 @@ _ERRORS = ("expected", "bound", "measured", "low", "high")  # the columns of a s
 _UNITS: dict[StatisticName, tuple[int, str]] = {
     "share": (100, "typical error of a share, in points"),
     "average per person": (1, "typical error of the average per person"),
+    "average of a group": (1, "typical error of the average of a group"),
     "statistic": (100, "typical error of a statistic, per 100 people"),
 }
 
@@ -155,7 +156,10 @@ def simulate(
             if progress is not None:
                 progress(len(rows) / (len(epsilons) * len(methods)), f"{method}, epsilon {budget.lower:g}")
             rows.append(_row(method, scenario, truth, people, runs, rng))
-    return Study(query, len(query.statistic_labels(prior.labels)), tuple(rows))
+    statistics = len(query.statistic_labels(prior.labels))
+    if query.number_by_group is not None:
+        statistics //= 2  # the others are the counts of the groups, of a small weight
+    return Study(query, statistics, tuple(rows))
 
 
 def _row(
