@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-busy house coverage check format-check lint types imports audit bench docs format clean
+.PHONY: help setup demo test test-busy messages house coverage check format-check lint types imports audit bench docs format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test-busy: $(READY) ## run all the tests beside six busy processes: no verdict m
 	@busy=; for i in 1 2 3 4 5 6; do yes > /dev/null & busy="$$busy $$!"; done; \
 	trap "kill $$busy" EXIT; trap 'exit 130' INT TERM; \
 	$(MAKE) test
+
+messages: $(READY) ## write the messages of errors again into tests/messages.txt, after a change of words
+	PYTHONPATH=tests $(BIN)/python tests/test_messages.py
 
 coverage: $(READY) ## run all the tests and say which lines they miss (takes half as long again)
 	@scripts/system-packages

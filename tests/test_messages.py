@@ -1,48 +1,152 @@
 """The words of errors, all in `messages.txt`: an expression that is refused, and below it the error.
 
-After a change of words run `PYTHONPATH=tests python tests/test_messages.py`, and review the difference.
+To add a message, write its expression alone. Then, and after a change of words, run `make messages` and review the
+difference. An expression may use all names of this file, and the files that `lay_out` makes.
 """
 
+# ruff: noqa: F401 (the expressions use the imports)
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import chdir, closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 import priorveil as pv
 from priorveil import PriorveilError
+from priorveil.atomic_files import atomic_write
+from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.client import Client, Memory, RetryPolicy
+from priorveil.curator.store import SCHEMA_VERSION, Store, open_store
+from priorveil.designs import design_margins, design_mean
+from priorveil.reading.combination import combine_estimates
+from priorveil.reading.tally import Tally
+from priorveil.studies.audit import audit_plan, sampled_leakage
+from priorveil.tables import estimate_table, privatize_table, tally_table
 
 WORDS = Path(__file__).with_name("messages.txt")
 
-# What the expressions may use besides `pv` and `np`.
+# -- what the expressions use -------------------------------------------------------------------------------
+
 PRIOR = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.2})
 SECRET = pv.Secret.from_joint([[0.25, 0.15, 0.1], [0.25, 0.15, 0.1]])
 CHANNEL = pv.Channel([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]])
 PLAN = pv.design(PRIOR, 1.0, pv.Histogram())
+SUM = pv.design(PRIOR, 1.0, pv.Sum([1, 2, 3]))
 LARGE = pv.design(pv.Prior.zipf(3000), 1.0, pv.Histogram(), method="unary")
+HASHING = pv.design(pv.Prior.zipf(30), 1.0, pv.Histogram(), method="hashing")
 ESTIMATE = PLAN.estimate(PLAN.tally([0] * 10))
-NAMES = {"np": np, "pv": pv} | {name: value for name, value in globals().items() if name.isupper()}
+JOINT = pv.Prior.joint({(a, b): 0.25 for a in ("old", "young") for b in ("no", "yes")}, ("age", "smokes"))
+PAIRS = pv.design(JOINT, 1.0, pv.Histogram())
+GRID = pv.Prior.grid([0, 1, 2], [0.3, 0.4, 0.3])
+CELLS = pv.Prior.cells([0, 1, 2], [0.5, 0.5])
+PEOPLE = ["a"] * 1237 + ["b"] * 411 + ["c"]
+CAMPAIGN = ask("Work?", PRIOR)
 
 
-def read() -> list[tuple[str, str]]:
-    """The expressions and the errors, in their order."""
-    blocks = [block.split("\n    ") for block in WORDS.read_text(encoding="utf-8").strip().split("\n\n")]
-    return [(expression, words) for expression, words in blocks]
+def estimate(prior: pv.Prior, query: pv.Linear, method: str = "auto") -> Any:
+    """An estimate from ten equal reports of a plan for this query."""
+    plan = pv.design(prior, 1.0, query)
+    return plan.estimate(plan.tally([0] * 10), method)  # type: ignore[arg-type]
+
+
+def answer(receipt: httpx.Response, campaign: Campaign = CAMPAIGN) -> None:
+    """Answer a campaign whose curator responds to the report with this receipt."""
+    answer_at(f"http://curator/{campaign.id}", httpx.Response(200, json=campaign.document()), receipt)
+
+
+def answer_at(url: str, page: httpx.Response, receipt: httpx.Response | None = None) -> None:
+    """Answer the campaign that this address is said to show, in one attempt."""
+    network = httpx.MockTransport(lambda request: receipt if request.method == "POST" else page)  # type: ignore[arg-type]
+    Client(url, network, Memory(), retry=RetryPolicy(attempts=1)).answer("a")
+
+
+def in_store(path: str, work: Callable[[Store], Awaitable[object]]) -> None:
+    """Do something while a store is open."""
+
+    async def run() -> None:
+        store = open_store(path)
+        await store.open()
+        try:
+            await work(store)
+        finally:
+            await store.close()
+
+    asyncio.run(run())
+
+
+def write(path: str) -> None:
+    """Write an empty file."""
+    with atomic_write(Path(path)):
+        pass
+
+
+def lay_out(folder: Path) -> None:
+    """The files that the expressions use."""
+    (folder / "folder").mkdir()
+    (folder / "exists.csv").write_text("x\na\n")
+    (folder / "open-quote.csv").write_text('x,y\na,"cut\n')
+    (folder / "damaged.parquet").write_bytes(b"PAR1 and no more")
+    (folder / "state").mkdir()
+    (folder / "state" / f"{'0' * 64}.json").write_text("{")
+    (folder / "newer.db").write_bytes(b"")
+    with closing(sqlite3.connect(folder / "newer.db")) as db, db:
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+
+
+# -- the test -----------------------------------------------------------------------------------------------
+
+
+def read() -> list[list[str]]:
+    """The expressions, each with its error unless that is still to be written, and the headings (`# ...`)."""
+    return [block.split("\n    ") for block in WORDS.read_text(encoding="utf-8").strip().split("\n\n")]
 
 
 def message(expression: str) -> str:
-    """The class and the words of the error that an expression raises."""
+    """The class and the words of the error that an expression raises; ids are left out."""
+    folder = Path.cwd()
+    names = {name: value for name, value in globals().items() if not name.startswith("_")}
     with pytest.raises(PriorveilError) as raised:
-        eval(expression, dict(NAMES))
-    return f"{raised.type.__name__}: {raised.value}"
+        eval(expression, names)
+    words = f"{raised.type.__name__}: {raised.value}".replace(str(folder), "FOLDER")
+    return re.sub("[0-9a-f]{64}", "ID", words)
 
 
-@pytest.mark.parametrize(("expression", "words"), read())
-def test_an_error_says_what_is_wrong_and_what_to_do(expression: str, words: str) -> None:
-    assert message(expression) == words
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("messages")
+    lay_out(path)
+    return path
+
+
+@pytest.mark.parametrize(("expression", "words"), [block for block in read() if not block[0].startswith("#")])
+def test_an_error_says_what_is_wrong_and_what_to_do(expression: str, words: str, folder: Path) -> None:
+    with chdir(folder):
+        assert message(expression) == words
+
+
+def test_every_expression_stands_once() -> None:
+    expressions = [block[0] for block in read()]
+    assert len(set(expressions)) == len(expressions)
+
+
+def rewritten(block: list[str]) -> str:
+    """A block with the message of today."""
+    return block[0] if block[0].startswith("#") else f"{block[0]}\n    {message(block[0])}"
 
 
 if __name__ == "__main__":
-    text = "\n\n".join(f"{expression}\n    {message(expression)}" for expression, _ in read())
-    WORDS.write_text(text + "\n", encoding="utf-8")
+    with TemporaryDirectory() as scratch, chdir(scratch):
+        lay_out(Path(scratch))
+        WORDS.write_text("\n\n".join(map(rewritten, read())) + "\n", encoding="utf-8")
