@@ -313,8 +313,8 @@ def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
     """
     P, a = layout.prior, np.asarray(values, dtype=np.float64)
     a = a - np.dot(P, a)
-    known = layout.segments().squared_means(a[layout.order][None])[0]
-    return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * known)
+    explained = layout.segments().squared_means(a[layout.order][None])[0]
+    return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * explained)
 
 
 # -- many priors at once -----------------------------------------------------------------------------------
@@ -349,8 +349,8 @@ def row_slices(rows: int, width: int) -> Iterator[slice]:
 def expected_errors(lines: ArcBatch, P: Array, values: Array | None) -> Array:
     """The expected squared error per person of each row, of the integers that are sampled."""
     if values is None:
-        known = P**2 + posterior_step_variances(lines, P)  # sum_x P_x^2 E[r_x^2]
-        return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
+        explained = P**2 + posterior_step_variances(lines, P)  # sum_x P_x^2 E[r_x^2]
+        return np.asarray(np.maximum(0.0, 1 - explained.sum(axis=1)))
     cuts = 2 * (P.shape[1] + 1)
     return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in row_slices(len(P), cuts)])
 
@@ -389,14 +389,14 @@ def posterior_steps(lines: ArcBatch, P: Array) -> tuple[Array, Array]:
 
 def _by_value(lines: ArcBatch, along: Array) -> Array:
     """Numbers that go along the lines, put in the order of the values."""
-    found = np.empty_like(along)
-    np.put_along_axis(found, lines.order, along, axis=1)
-    return found
+    by_value = np.empty_like(along)
+    np.put_along_axis(by_value, lines.order, along, axis=1)
+    return by_value
 
 
 def _sum_errors(lines: ArcBatch, P: Array, values: Array) -> Array:
     """`Var - E[(sum_x a_x P_x r_x)^2]`."""
     a = np.take_along_axis(centre_values(P, values), lines.order, axis=1)
     along = _batch_segments(lines, P)
-    known = lines.keep_chance**2 * along.squared_means(a)
-    return np.asarray(np.maximum(0.0, (along.mass * a**2).sum(axis=1) - known))
+    explained = lines.keep_chance**2 * along.squared_means(a)
+    return np.asarray(np.maximum(0.0, (along.mass * a**2).sum(axis=1) - explained))

@@ -66,41 +66,45 @@ def closed_form_bound(problem: Problem) -> float:
     return rounded_down(bound)
 
 
-def simple_gain(box: Space, rows: Array) -> float:
+def simple_gain(space: Space, rows: Array) -> float:
     """A gain `|W D r|^2` of centred rows that no channel exceeds, from bounds on single statistics and on all of them.
 
-    A statistic of variance `v` gains at most the share `box.most_explained` of it, and by Minkowski's inequality at
+    A statistic of variance `v` gains at most the share `space.most_explained` of it, and by Minkowski's inequality at
     most `(sum_x P_x |w_x| a_x)^2` with `a_x^2` the bound on `Y_xx`. In the principal directions of the statistics, of
     variances `v_k`, they gain `sum_k v_k y_k` with `y_k` at most this share, and `sum_k y_k <= box.most_spread`.
     """
-    P, kept, squares = box.prior, box.most_explained, np.multiply(*box.sides())
+    P, kept, squares = space.prior, space.most_explained, np.multiply(*space.sides())
     alone = np.minimum(kept * (rows**2 @ P), (np.abs(rows) @ (P * np.sqrt(squares))) ** 2)
     room, gain = 1 + 8 * sum(rows.shape) * ROUNDOFF, float(alone.sum())
     if min(rows.shape) <= MOST_DENSE:
         variances = np.linalg.svd(rows * np.sqrt(P), compute_uv=False) ** 2
-        shares = np.clip(box.most_spread * room - kept * np.arange(len(variances)), 0.0, kept)
+        shares = np.clip(space.most_spread * room - kept * np.arange(len(variances)), 0.0, kept)
         gain = min(gain, float(variances @ shares))
     return gain * room
 
 
-def largest_gain(box: Space, rows: Array, groupings: Sequence[Labels], limits: Limits) -> float:
+def largest_gain(space: Space, rows: Array, groupings: Sequence[Labels], limits: Limits) -> float:
     """A gain `|W D r|^2` that no channel exceeds, for centred rows.
 
     Of many values the last grouping is into blocks. A channel gains as much from the means of blocks as a channel on
     the blocks can, and little from the differences within blocks; the root of the gain is a norm, so roots add up.
     """
-    gain = simple_gain(box, rows)
-    if len(box.prior) <= MANY_VALUES:
-        ceiling = float((rows**2).sum(axis=0) @ box.prior) * (1 + 4 * rows.size * ROUNDOFF)
+    gain = simple_gain(space, rows)
+    if len(space.prior) <= MANY_VALUES:
+        ceiling = float((rows**2).sum(axis=0) @ space.prior) * (1 + 4 * rows.size * ROUNDOFF)
         with suppress(Infeasible):  # rare values may be lost to rounding
-            gain = min(gain, ceiling - leaning_bound(SecondMoments.of(box, limits), fewer_rows(rows), limits))
+            gain = min(
+                gain, ceiling - leaning_bound(SecondMoments.of(space, limits), fewer_rows(rows), limits)
+            )
         return gain
     groups = groupings[-1]
-    means = group_means(box.prior, rows, groups)
-    within = simple_gain(box, rows - means[:, groups])
-    if within >= gain:
+    means = group_means(space.prior, rows, groups)
+    differences = simple_gain(space, rows - means[:, groups])
+    if differences >= gain:
         return gain
-    return min(gain, (math.sqrt(largest_gain(box.merge(groups), means, (), limits)) + math.sqrt(within)) ** 2)
+    return min(
+        gain, (math.sqrt(largest_gain(space.merge(groups), means, (), limits)) + math.sqrt(differences)) ** 2
+    )
 
 
 def leaning_bound(moments: SecondMoments, W: Array, limits: Limits = UNLIMITED) -> float:

@@ -105,9 +105,9 @@ class ConePricing:
 
         def bound_parts(nodes: list[Node], above: float) -> None:
             answers = [(node, self.relax(pool.costs, pool.shares, node)) for node in nodes]
-            found = [(node, *answer) for node, answer in answers if answer is not None]
-            pool.add([column for _, column, _ in found])
-            for node, column, bound in found:
+            parts = [(node, *answer) for node, answer in answers if answer is not None]
+            pool.add([column for _, column, _ in parts])
+            for node, column, bound in parts:
                 heapq.heappush(heap, (-min(bound, above), next(ticket), node, column))
 
         bound_parts([self.root], np.inf)

@@ -260,16 +260,16 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
     return mechanism, float(P @ P * (1 - move) + move * best.gain)
 
 
-def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> Iterator[_SeedPool]:
+def _pools(P: Array, budget: Budget, pool_size: int, bins: int) -> Iterator[_SeedPool]:
     """For every number of groups that seeds with this many bins reach, the seeds with the largest gain."""
-    tries = np.arange(max(wanted, min(_TRIES * wanted, MOST_ENTRIES // P.size)), dtype=np.uint64)
+    tries = np.arange(max(pool_size, min(_TRIES * pool_size, MOST_ENTRIES // P.size)), dtype=np.uint64)
     rows = zip(bin_masses(tries, P, bins).tolist(), bin_masses(tries, P**2, bins).tolist(), strict=True)
-    found = [group_bins(masses, squares, budget.tau * (1 + TOLERANCE)) for masses, squares in rows]
-    groups, gains = np.array([each for each, _ in found]), np.array([gain for _, gain in found])
+    groupings = [group_bins(masses, squares, budget.tau * (1 + TOLERANCE)) for masses, squares in rows]
+    groups, gains = np.array([each for each, _ in groupings]), np.array([gain for _, gain in groupings])
     sizes = groups.max(axis=1) + 1
     for count in set(sizes.tolist()) - {1}:
         same = np.flatnonzero(sizes == count)
-        size = 1 << (min(wanted, len(same)).bit_length() - 1)
+        size = 1 << (min(pool_size, len(same)).bit_length() - 1)
         kept = np.sort(same[np.argsort(-gains[same], kind="stable")[:size]])
         yield _SeedPool(tries[kept], groups[kept], float(gains[kept].mean()))
 

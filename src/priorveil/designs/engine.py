@@ -299,8 +299,8 @@ class _Run:
             at_newest = bool(np.abs(trial - duals).max() <= 1e-13 * np.abs(duals).max())
             self._prove(trial, priced)
             worth = reduced_costs(priced.columns, priced.utilities, duals)
-            known = float(np.max(reduced_costs(self.columns, self.utilities, duals)))
-            good = worth > known + _IMPROVES * (self.value - self.idle)
+            highest = float(np.max(reduced_costs(self.columns, self.utilities, duals)))
+            good = worth > highest + _IMPROVES * (self.value - self.idle)
             added = self._add(priced.columns[good], priced.utilities[good])
             self.limits.report(self.iterations, self.value, self.bound)
             if added:
@@ -355,11 +355,11 @@ class _Run:
     def _mix(self) -> Array:
         """Solve the master, forget the worst columns once there are many, and return the duals."""
         entries = self._entries()
-        found = mix(entries, self.utilities - (entries - 1.0) @ self.slopes, self.basis)
-        duals = np.asarray(self.means @ (self.slopes @ found.shares + found.duals))
-        if len(found.shares) > 1:
-            duals = np.append(duals, found.shares)
-        self.weights, self.basis = found.weights, found.basis
+        mixture = mix(entries, self.utilities - (entries - 1.0) @ self.slopes, self.basis)
+        duals = np.asarray(self.means @ (self.slopes @ mixture.shares + mixture.duals))
+        if len(mixture.shares) > 1:
+            duals = np.append(duals, mixture.shares)
+        self.weights, self.basis = mixture.weights, mixture.basis
         self.value = float(np.min(self.weights @ self.utilities))
         limit = _POOL * self.rows + 400
         if len(self.columns) > limit:

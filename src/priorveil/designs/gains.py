@@ -34,6 +34,7 @@ from priorveil.designs.groups import (
     similar_groups,
 )
 from priorveil.designs.limits import MOST_DENSE, UNLIMITED, Limits, relative_gap
+from priorveil.designs.precision import ROUNDING
 from priorveil.designs.pricing import (
     GuessPricing,
     HistogramPricing,
@@ -42,7 +43,7 @@ from priorveil.designs.pricing import (
     closed_form_guess,
     weighted_histogram,
 )
-from priorveil.designs.spaces import Box, Space, seeds, windows
+from priorveil.designs.spaces import SLACK, Box, Space, seeds, windows
 
 _BLOCKS_PER_WINDOW = (
     8  # of very many values, in the mass that an output can point at: each block is light then
@@ -93,8 +94,9 @@ def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = BLOCKS) -> S
 
 
 def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
-    pricing, (bound, duals) = GuessPricing(box, peaks), closed_form_guess(box, peaks)
-    columns, weights = _guess_columns(box, peaks)
+    pricing = GuessPricing(box, peaks)
+    bound, duals = closed_form_guess(box, peaks)
+    columns, weights = _closed_form_channel(box, peaks)
     value = float(pricing.utility(columns) @ weights)
     gap = relative_gap(value, bound, float(peaks.max()))
     if gap <= limits.target and np.abs(weights @ columns - 1.0).max() < 1e-10:
@@ -103,31 +105,37 @@ def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
     return solve(pricing, np.vstack([seeds(box), columns]), limits, duals=duals, classes=alike)
 
 
-def _guess_columns(box: Box, peaks: Array) -> tuple[Array, Array]:
+def _closed_form_channel(box: Box, peaks: Array) -> tuple[Array, Array]:
     """The channel that reaches the closed-form bound on guessing, where it exists: columns and their weights.
 
-    Each of the heaviest values has a column that holds it up to its cap and spreads the rest over values that
-    are never guessed. The last of them is guessed only in part; the columns before share what is left of it.
+    The heaviest values are guessed, each by a column of its own that holds it up to its cap. A column with the weight
+    `P_x / g_x` uses up the whole value; the last one has the weight that is left, so it uses up only a part of its
+    value, and the columns before take the rest of it. What is left of a column goes to values that are never guessed.
     """
     order = np.argsort(-peaks, kind="stable")
-    often = (box.prior / box.caps)[order]
-    count = min(int(np.searchsorted(np.cumsum(often), 1.0 - 1e-12)) + 1, len(order))
-    guessed, tail = order[:count], order[count:]
-    caps, last = box.caps[guessed], guessed[-1]
-    rest = (often[:count] * (1.0 - caps))[:-1].sum()
-    left = box.prior[last] - (1.0 - often[: count - 1].sum()) * caps[-1]
-    part = np.append(np.full(count - 1, left / rest if rest > 0 else 0.0), 0.0)
+    whole_weights = (box.prior / box.caps)[order]
+    count = min(int(np.searchsorted(np.cumsum(whole_weights), 1.0 - ROUNDING)) + 1, len(order))
+    guesses, others = order[:count], order[count:]
+    caps, last = box.caps[guesses], guesses[-1]
+    weights = whole_weights[:count].copy()
+    weights[-1] = 1.0 - weights[:-1].sum()
+    room = 1.0 - caps  # in each column, beside its guess
+    rest_of_last = box.prior[last] - weights[-1] * caps[-1]
+    room_before = float((weights * room)[:-1].sum())
+    share_of_last = np.full(count, rest_of_last / room_before if room_before > 0 else 0.0)
+    share_of_last[-1] = 0.0
     shares = np.zeros((count, len(order)))
-    shares[:, last] = (1.0 - caps) * part
-    shares[np.arange(count), guessed] = caps
-    if len(tail):
-        shares[:, tail] = np.outer((1.0 - caps) * (1.0 - part), box.prior[tail] / box.prior[tail].sum())
-    fits = ((shares >= 0) & (shares <= box.caps + 1e-15)).all(1) & (np.abs(shares.sum(1) - 1.0) < 1e-12)
-    weights = np.append(often[: count - 1], 1.0 - often[: count - 1].sum())
-    return box.columns(shares[fits]), weights[fits]
+    shares[:, last] = room * share_of_last
+    shares[np.arange(count), guesses] = caps
+    if len(others):
+        spread = box.prior[others] / box.prior[others].sum()
+        shares[:, others] = np.outer(room * (1.0 - share_of_last), spread)
+    allowed = ((shares >= 0) & (shares <= box.caps + SLACK)).all(1)
+    allowed &= np.abs(shares.sum(1) - 1.0) < ROUNDING
+    return box.columns(shares[allowed]), weights[allowed]
 
 
-def best_sum(box: Space, values: Array, limits: Limits = UNLIMITED) -> Solution:
+def best_sum(space: Space, values: Array, limits: Limits = UNLIMITED) -> Solution:
     """The best channel for the sum of `values` with mean zero, `phi = (sum_x a_x P_x r_x)^2`.
 
     The solution on coarse blocks of many values starts the fine problem. Of very many it is the answer: any duals prove
@@ -137,11 +145,11 @@ def best_sum(box: Space, values: Array, limits: Limits = UNLIMITED) -> Solution:
     >>> round(best.value, 9)
     0.25
     """
-    pricing, prior, many = SumPricing(box, values), box.prior, len(box.prior) > MANY_VALUES
-    duals, start = box.sum_duals(values), list[Array]()
+    pricing, prior, many = SumPricing(space, values), space.prior, len(space.prior) > MANY_VALUES
+    duals, start = space.sum_duals(values), list[Array]()
     if len(prior) > FEW_VALUES:
         labels = similar_groups(prior, values[None], BLOCKS if many else max(FEW_VALUES, len(prior) // 4))
-        merged = box.merge(labels)
+        merged = space.merge(labels)
         centres = np.bincount(labels, prior * values) / merged.prior
         # what is proven of the blocks is no bound for the values, so a start does not report its progress
         part = limits if many else replace(limits.share(1 / 3), progress=None)
@@ -151,22 +159,22 @@ def best_sum(box: Space, values: Array, limits: Limits = UNLIMITED) -> Solution:
         duals = duals + prior * np.interp(values, centres[order], (above / merged.prior)[order])
         if many:
             bound = float(duals.sum()) + pricing.price(duals, exact=True).bound
-            return widen(coarse, labels, min(bound, simple_gain(box, values[None])), limits)
+            return widen(coarse, labels, min(bound, simple_gain(space, values[None])), limits)
         start.append(coarse.columns[:, labels])
         limits = limits.without_time() if coarse.interrupted else limits
-    return solve(pricing, np.vstack([windows(box, values), seeds(box), *start]), limits, duals=duals)
+    return solve(pricing, np.vstack([windows(space, values), seeds(space), *start]), limits, duals=duals)
 
 
-def widen(found: Solution, labels: Labels, bound: float, limits: Limits, idle: float = 0.0) -> Solution:
+def widen(solution: Solution, labels: Labels, bound: float, limits: Limits, idle: float = 0.0) -> Solution:
     """A solution on blocks as one on all values, with a bound that is proven for these; `idle` as in `relative_gap`."""
-    bound = max(bound, found.value)
-    converged = limits.target_reached(found.value, bound, idle) and not found.interrupted
-    gap = relative_gap(found.value, bound, idle)
-    return replace(found, columns=found.columns[:, labels], bound=bound, gap=gap, converged=converged)
+    bound = max(bound, solution.value)
+    converged = limits.target_reached(solution.value, bound, idle) and not solution.interrupted
+    gap = relative_gap(solution.value, bound, idle)
+    return replace(solution, columns=solution.columns[:, labels], bound=bound, gap=gap, converged=converged)
 
 
 def best_linear(
-    box: Space, rows: Array, limits: Limits = UNLIMITED, margins: Sequence[Labels] = ()
+    space: Space, rows: Array, limits: Limits = UNLIMITED, margins: Sequence[Labels] = ()
 ) -> Solution:
     """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with a proven bound.
 
@@ -176,45 +184,45 @@ def best_linear(
     >>> round(best.value, 9), round(best.bound, 4)
     (0.3125, 0.3125)
     """
-    groupings = [*margins, *_similar_groups(box, rows)]
+    groupings = [*margins, *_similar_groups(space, rows)]
     try:
-        bound = largest_gain(box, rows, groupings, limits.share(1 / 3))
+        bound = largest_gain(space, rows, groupings, limits.share(1 / 3))
     except KeyboardInterrupt:
-        bound, limits = simple_gain(box, rows), limits.without_time()
-    found = _search(box, rows, groupings, limits, bound)
-    return widen(found, np.arange(len(box.prior)), bound, limits)
+        bound, limits = simple_gain(space, rows), limits.without_time()
+    solution = _search(space, rows, groupings, limits, bound)
+    return widen(solution, np.arange(len(space.prior)), bound, limits)
 
 
-def _similar_groups(box: Space, rows: Array) -> list[Labels]:
+def _similar_groups(space: Space, rows: Array) -> list[Labels]:
     """Blocks of similar values to design for first: a quarter of the values, or of many so many that each is light."""
-    d = len(box.prior)
-    light = min(max(BLOCKS, _BLOCKS_PER_WINDOW / max(box.tau, 1e-15)), MANY_VALUES)
+    d = len(space.prior)
+    light = min(max(BLOCKS, _BLOCKS_PER_WINDOW / max(space.tau, 1e-15)), MANY_VALUES)
     return (
-        [similar_groups(box.prior, rows, d // 4 if d <= MANY_VALUES else int(light))]
+        [similar_groups(space.prior, rows, d // 4 if d <= MANY_VALUES else int(light))]
         if d > FEW_VALUES
         else []
     )
 
 
-def _search(box: Space, rows: Array, groupings: Sequence[Labels], limits: Limits, bound: float) -> Solution:
+def _search(space: Space, rows: Array, groupings: Sequence[Labels], limits: Limits, bound: float) -> Solution:
     """Column generation that starts from the best columns for values in groups; of many values these are the answer."""
-    d, found = len(box.prior), list[Solution]()
+    d, solutions = len(space.prior), list[Solution]()
     for groups in groupings:
-        parts = len(groupings) - len(found) + (d <= MANY_VALUES)
+        parts = len(groupings) - len(solutions) + (d <= MANY_VALUES)
         share = replace(limits.share(1 / parts), progress=None)
-        merged, means = box.merge(groups), group_means(box.prior, rows, groups)
+        merged, means = space.merge(groups), group_means(space.prior, rows, groups)
         part = _search(merged, means, _similar_groups(merged, means), share, bound)
-        found.append(replace(part, columns=part.columns[:, groups]))
+        solutions.append(replace(part, columns=part.columns[:, groups]))
         limits = limits.without_time() if part.interrupted else limits
     if d > MANY_VALUES:
-        best = max(found, key=lambda part: part.value)
+        best = max(solutions, key=lambda part: part.value)
         try:
             limits.report(best.iterations, best.value, bound)
         except KeyboardInterrupt:
             return replace(best, interrupted=True)
         return best
-    starts = [np.ones((1, d)), *(part.columns for part in found)] if found else [seeds(box)]
-    pricing = SquaresPricing(box, fewer_rows(rows) * box.prior)
+    starts = [np.ones((1, d)), *(part.columns for part in solutions)] if solutions else [seeds(space)]
+    pricing = SquaresPricing(space, fewer_rows(rows) * space.prior)
     return solve(pricing, np.vstack(starts), limits, bound=bound)
 
 

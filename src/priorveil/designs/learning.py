@@ -94,8 +94,8 @@ def best_learning(space: Space, limits: Limits = _DEFAULT, rows: Array | None = 
         return _rounded_sum(space, limits, rows[0], points)
     if (groups := equal_groups(rows)).max() + 1 < len(prior):
         first = np.unique(groups, return_index=True)[1]
-        found = best_learning(space.merge(groups), limits, rows[:, first])
-        return replace(found, columns=found.columns[:, groups])
+        solution = best_learning(space.merge(groups), limits, rows[:, first])
+        return replace(solution, columns=solution.columns[:, groups])
     start, views = None, margin_groups(rows)
     if max(groups.max() for groups in views) >= MOST_DENSE:
         raise TooLarge(f"the statistics distinguish more than {MOST_DENSE:,} values: merge values into cells")
@@ -132,15 +132,15 @@ def _rounded_sum(space: Space, limits: Limits, row: Array, points: Array) -> Sol
     rounding = np.zeros((len(row), len(points)))
     rounding[values, above - 1], rounding[values, above] = 1 - share, share
     merged = replace(space, prior=space.prior @ rounding)
-    found = best_learning(merged, limits, points[None])
-    duals = found.duals
+    solution = best_learning(merged, limits, points[None])
+    duals = solution.duals
     if not len(duals):  # all columns were listed
-        duals = Statistics(len(points), points[None]).duals(found.columns, found.weights)
+        duals = Statistics(len(points), points[None]).duals(solution.columns, solution.weights)
     duals = space.prior * np.array([np.interp(row, points, dual) for dual in duals / merged.prior])
-    columns, centred = found.columns @ rounding.T, row - space.prior @ row
-    spread = lift_variance(columns, found.weights, row[None])
+    columns, centred = solution.columns @ rounding.T, row - space.prior @ row
+    spread = lift_variance(columns, solution.weights, row[None])
     bound = min(_sum_bound(space, centred, duals)[0], spread)
-    return variance_solution(columns, found.weights, spread, bound, found.iterations, limits.target)
+    return variance_solution(columns, solution.weights, spread, bound, solution.iterations, limits.target)
 
 
 def _sum_bound(space: Space, centred: Array, duals: Array) -> tuple[float, Priced]:
@@ -235,10 +235,10 @@ class _Generation:
             while possible:
                 begin = self.limits.clock.now()
                 self.limits.count_round()
-                state, found = self._weigh(pool, rounds, fine, last)
+                state, candidate = self._weigh(pool, rounds, fine, last)
                 pause = 2.5 * (self.limits.clock.now() - begin)
-                stalled = len(self.views) > 1 and found.value > best.value * (1 - PROGRESS)
-                best = found if found.value <= best.value * (1 + 2 * target * last) else best
+                stalled = len(self.views) > 1 and candidate.value > best.value * (1 - PROGRESS)
+                best = candidate if candidate.value <= best.value * (1 + 2 * target * last) else best
                 self.limits.report(rounds, best.value, bound)
                 late = pause > self.limits.left()
                 if last or self.limits.over() or (late and self.row is None):
@@ -252,10 +252,10 @@ class _Generation:
                 pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
         except (KeyboardInterrupt, Infeasible):
             pass  # stopped, or weights lost to rounding: the best so far does
-        found = variance_solution(
+        solution = variance_solution(
             best.columns, best.weights, best.value, min(bound, best.value), rounds, target
         )
-        return replace(found, duals=duals)
+        return replace(solution, duals=duals)
 
     def _limit(self) -> int:
         """How many columns the pool may hold."""
@@ -313,18 +313,18 @@ class _Generation:
         space, d = self.space, len(self.space.prior)
         if len(self.views) > 1:
             for groups in self.views:
-                yield space.merge(groups).chance(3 * int(groups.max() + 1), rng)[:, groups]
+                yield space.merge(groups).random_vertices(3 * int(groups.max() + 1), rng)[:, groups]
         elif self.statistics.rows is not None:
             rows = self.statistics.rows[np.ptp(self.statistics.rows, axis=1) > 0]
             centred = rows - (rows @ space.prior)[:, None]
             ends = np.vstack([centred, -centred])  # rounding to both ends of the range of a row, at random
             yield 1 + space.reach(ends)[:, None] * ends
             if self.row is None:
-                chance = space.chance(2 * d, rng)
-                yield chance
-                yield from self._even_columns(chance, rng)
+                vertices = space.random_vertices(2 * d, rng)
+                yield vertices
+                yield from self._even_columns(vertices, rng)
         else:
-            yield space.chance(max(self._limit() // 2, 2 * d), rng)
+            yield space.random_vertices(max(self._limit() // 2, 2 * d), rng)
             yield space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)
 
     def _likely_columns(self, count: int, rng: np.random.Generator) -> Array:
@@ -356,13 +356,13 @@ class _Generation:
         for count in range(_EVEN_ROUNDS):
             half = statistics.basis * (weights / level)
             M = half @ half.T
-            found = self.space.climb(self.space.chance(_EVEN_STARTS, rng), M, nothing)
+            columns = self.space.climb(self.space.random_vertices(_EVEN_STARTS, rng), M, nothing)
             if self.limits.over():
                 return
-            worth = ((found @ M) * found).sum(1)
-            level = level + (spread(found[worth >= 0.999 * worth.max()]) - level) * 2 / (count + 3)
+            worth = ((columns @ M) * columns).sum(1)
+            level = level + (spread(columns[worth >= 0.999 * worth.max()]) - level) * 2 / (count + 3)
             if 3 * count >= _EVEN_ROUNDS:
-                yield distinct_rows(found)
+                yield distinct_rows(columns)
 
     def _weigh(self, pool: Array, rounds: int, fine: float, last: bool) -> tuple[Weighing, Solution]:
         """The best weights for the pool, solved as finely as asked; the last ones of a sum have few columns."""
@@ -401,11 +401,13 @@ class _Generation:
             space, levels = self.space.merge(groups), indicators(groups)
             slopes, costs = levels @ half, levels @ m
             if self.row is None:
-                found = space.climb(np.vstack([space.chance(count, rng), *starts]), slopes @ slopes.T, costs)
+                columns = space.climb(
+                    np.vstack([space.random_vertices(count, rng), *starts]), slopes @ slopes.T, costs
+                )
             else:
                 bound, priced = _sum_bound(space, self.row, duals)
-                found = priced.columns
-            worth = ((found @ slopes) ** 2).sum(axis=1) - found @ costs - level
+                columns = priced.columns
+            worth = ((columns @ slopes) ** 2).sum(axis=1) - columns @ costs - level
             order = np.argsort(-worth)[: int((worth > least).sum())]
-            fresh.append(distinct_rows(found[order])[:most][:, groups])
+            fresh.append(distinct_rows(columns[order])[:most][:, groups])
         return np.vstack(fresh), bound

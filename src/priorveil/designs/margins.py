@@ -143,13 +143,13 @@ class MarginPlans:
         Of a margin that nobody was asked about nothing is known: its standard errors are infinite.
         """
         people = sum(tally.reports for tally in tallies.values())
-        found = {
+        answers = {
             names: self.plans[names].estimate(_for_all(tally, people)) for names, tally in tallies.items()
         }
-        for names, answer in found.items():
+        for names, answer in answers.items():
             if not answer.reports:
-                found[names] = replace(answer, std_error=np.full_like(answer.values, np.inf), readings=())
-        return found
+                answers[names] = replace(answer, std_error=np.full_like(answer.values, np.inf), readings=())
+        return answers
 
     def save(self, path: str | Path) -> None:
         """Write all plans and shares to a JSON file, replacing an older one."""
@@ -171,8 +171,8 @@ class MarginPlans:
             plans = {tuple(part["names"]): Plan.from_json(json.dumps(part["plan"])) for part in parts}
             return cls(plans, tuple(part["share"] for part in parts))
 
-        found: MarginPlans = read_field("margins", read)
-        return found
+        plans: MarginPlans = read_field("margins", read)
+        return plans
 
 
 def _column(table: Any, name: str) -> np.ndarray[Any, np.dtype[np.object_]]:

@@ -48,22 +48,22 @@ def design_mean(
         raise InvalidInput("density", NOT_SHOWN, advice)
     numbers = None if sample is None else number_column("sample", sample)
     if density is not None:
-        known = Cells(np.linspace(low, high, _CELLS + 1)).density_nodes(density, "density")
+        sample_points = Cells(np.linspace(low, high, _CELLS + 1)).density_nodes(density, "density")
     Prior.grid([low, high], density, sample=numbers, outside=outside)  # refuses what cannot be a prior
     if numbers is not None:
-        known = np.clip(numbers, low, high), np.full(len(numbers), 1 / len(numbers))
+        sample_points = np.clip(numbers, low, high), np.full(len(numbers), 1 / len(numbers))
     errors: list[float] = []
     plans: list[Plan] = []
     points = np.array([low, high], dtype=np.float64)
     for size in (1 + 2**halvings for halvings in range(_HALVINGS + 1)):
         while len(points) < size:
-            points = _halve_a_step(points, *known)
-        grid, mass = _without_empty_points(points, *known)
+            points = _halve_a_step(points, *sample_points)
+        grid, mass = _without_empty_points(points, *sample_points)
         prior = Prior.grid(grid, mass / mass.sum(), outside=outside)
         plan = design(prior, epsilon, Sum(grid, unbiased=unbiased), **options)
         try:
             # The error of an unbiased query includes what rounding adds to the variance of the values.
-            errors.append(plan.expected_mse if unbiased else _error_of_guesses(plan, *known))
+            errors.append(plan.expected_mse if unbiased else _error_of_guesses(plan, *sample_points))
         except TooLarge:
             break  # only a closed form with too many reports to list was quick enough for so fine a grid
         plans.append(plan)

@@ -79,10 +79,10 @@ class SecondMoments:
         squares = 1 / moments.unit**2
         weights = squares / P**2
         part = replace(limits.share(_CUT_SHARE), target=_CUT_GAP, progress=None)
-        found = weighted_histogram(box, weights / weights.max(), np.zeros(len(P), dtype=bool), part)
-        if found.interrupted:
+        trace = weighted_histogram(box, weights / weights.max(), np.zeros(len(P), dtype=bool), part)
+        if trace.interrupted:
             raise KeyboardInterrupt
-        moments.total = float(found.bound * weights.max() - squares.sum() * (1 - 1e-13))
+        moments.total = float(trace.bound * weights.max() - squares.sum() * (1 - 1e-13))
         return moments
 
     @classmethod
@@ -138,7 +138,7 @@ class SecondMoments:
                 raise StopIteration
 
         start = k / d * np.concatenate([np.ones(d), 0.3 / self.unit**2])
-        found = scipy.optimize.minimize(
+        optimum = scipy.optimize.minimize(
             excess,
             start,
             method="L-BFGS-B",
@@ -147,9 +147,9 @@ class SecondMoments:
             callback=end_if_asked,
             options={"maxiter": _ROUNDS, "maxcor": 30, "ftol": 1e-11, "gtol": 1e-10},
         )
-        self.set_ldp_cut(factor, found.x[d:])
-        price = (g - 1) * float(found.x[d:].sum()) / self.total
-        yield np.diag(found.x[:d]) + price * self.cut, price
+        self.set_ldp_cut(factor, optimum.x[d:])
+        price = (g - 1) * float(optimum.x[d:].sum()) / self.total
+        yield np.diag(optimum.x[:d]) + price * self.cut, price
 
     def duals(self, cost: Array, rows: Array, limits: Limits) -> Iterator[tuple[Array, float]]:
         """Better and better duals of `min <cost, Y> + tr T` with `[[Y, rows'], [rows, T]]` positive semidefinite.

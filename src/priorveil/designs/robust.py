@@ -190,18 +190,18 @@ def robust_design(
         rays = _list_rays(A, P, most, limits)
         for done in range(1, _ROUNDS + 1):
             if len(rays):
-                found = engine.best_mixture(rays, utility)
+                solution = engine.best_mixture(rays, utility)
             else:
-                found = engine.solve(task.pricing(A, P, utility, priors, limits.over), seeds, inner)
-            seeds, bound = found.pool, min(bound, found.bound)
-            worst = worst_for(found.channel.T, priors[-1])
+                solution = engine.solve(task.pricing(A, P, utility, priors, limits.over), seeds, inner)
+            seeds, bound = solution.pool, min(bound, solution.bound)
+            worst = worst_for(solution.channel.T, priors[-1])
             if worst.bound < best.bound:
-                best, columns = worst, found.channel.T
+                best, columns = worst, solution.channel.T
             if oracle is not None or len(rays):
                 limits.report(done, -best.bound, max(bound, -best.bound))
             idle = float(utility(np.ones((1, len(P)))).min())
             converged = limits.target_reached(-best.bound, bound, idle)
-            if oracle is None or converged or found.interrupted or limits.over():
+            if oracle is None or converged or solution.interrupted or limits.over():
                 break
             priors = np.vstack([priors, worst.prior])
     except KeyboardInterrupt:

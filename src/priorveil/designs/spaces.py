@@ -87,7 +87,7 @@ class Space(ABC):
         """The columns that are constant on blocks of values."""
         return replace(self, prior=np.bincount(labels, self.prior).astype(np.float64))
 
-    def chance(self, count: int, rng: np.random.Generator) -> Array:
+    def random_vertices(self, count: int, rng: np.random.Generator) -> Array:
         """Random vertices."""
         return self.best(rng.random((count, len(self.prior))) * self.prior)
 
@@ -259,7 +259,7 @@ class Box(Space):
                [0.5 , 2.  , 1.  ]])
         """
         d = len(self.prior)
-        bits, found = subsets(d)[: 2 ** (d - 1), :-1], []
+        bits, distributions = subsets(d)[: 2 ** (d - 1), :-1], []
         for loose in range(d):
             others = np.delete(np.arange(d), loose)
             rest = 1.0 - bits @ self.caps[others]
@@ -267,8 +267,8 @@ class Box(Space):
             shares = np.empty((int(fits.sum()), d))
             shares[:, others] = bits[fits] * self.caps[others]
             shares[:, loose] = np.clip(rest[fits], 0.0, self.caps[loose])
-            found.append(shares)
-        return distinct_rows(np.clip(self.columns(np.vstack(found)), self.lo, self.hi))
+            distributions.append(shares)
+        return distinct_rows(np.clip(self.columns(np.vstack(distributions)), self.lo, self.hi))
 
     def best(self, scores: Array) -> Array:
         """For each row of `scores` the column with the largest `scores . r`."""
@@ -323,27 +323,27 @@ def fill(scores: Array, caps: Array, mass: Array) -> Array:
     return shares
 
 
-def seeds(box: Space) -> Array:
+def seeds(space: Space) -> Array:
     """Columns to start from: the constant one, arcs in several orders, and values before the heaviest or lightest.
 
     With all `P >= tau` the second kind is the mechanism of Theorem 3 itself.
     """
-    d = len(box.prior)
+    d = len(space.prior)
     rng = np.random.default_rng(0)
     shifts = np.unique(np.linspace(0, d - 1, min(d, STARTS)).astype(int))
-    rank = ranks(box.prior)
+    rank = ranks(space.prior)
     orders = [np.arange(d), rank, rng.permutation(d)]
     arcs = [-((order - shift) % d) for order in orders for shift in shifts]
-    alone = np.union1d(shifts, np.flatnonzero(box.prior >= box.tau))
+    alone = np.union1d(shifts, np.flatnonzero(space.prior >= space.tau))
     first = 2.0 * d * np.eye(d)[alone]
     scores = np.vstack([*arcs, first + rank, first - rank])
-    return np.vstack([np.ones(d), box.best(scores * box.prior)])
+    return np.vstack([np.ones(d), space.best(scores * space.prior)])
 
 
-def windows(box: Space, values: Array) -> Array:
+def windows(space: Space, values: Array) -> Array:
     """Stretches of neighbouring values: right of, left of and around every value, and both far ends."""
     d = len(values)
     away = ranks(values) - np.linspace(0, d - 1, min(d, STARTS))[:, None]
     right, left = np.where(away >= 0, -away, away - 2 * d), np.where(away <= 0, away, -away - 2 * d)
     around = [-np.abs(away - 0.25), -np.abs(away + 0.25), np.abs(away), -(away % d)]
-    return box.best(np.vstack([right, left, *around]) * box.prior)
+    return space.best(np.vstack([right, left, *around]) * space.prior)

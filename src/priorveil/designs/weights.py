@@ -207,7 +207,7 @@ def good_weights(Z: Array, targets: Array | None, stop: Stop) -> tuple[Array, fl
     `q_y`, its part of the variance, which raises those of columns that tell more (Silvey, Titterington and Torsney
     1978).
     """
-    C, lam, found, least = np.hstack([Z, np.ones((len(Z), 1))]), np.full(len(Z), 1 / len(Z)), None, math.inf
+    C, lam, best, least = np.hstack([Z, np.ones((len(Z), 1))]), np.full(len(Z), 1 / len(Z)), None, math.inf
     T = np.eye(Z.shape[1]) if targets is None else targets
     for _ in range(_STEPS):
         lam = _channel_weights(C, lam)
@@ -215,11 +215,11 @@ def good_weights(Z: Array, targets: Array | None, stop: Stop) -> tuple[Array, fl
         value, parts = float((T * slopes.T).sum()), ((Z @ slopes) ** 2).sum(axis=1)
         if value >= least * (1 - PROGRESS):
             break
-        found, least, lam = lam, value, lam * np.sqrt(parts)
+        best, least, lam = lam, value, lam * np.sqrt(parts)
         if stop():
             break
-    assert found is not None
-    return found, least
+    assert best is not None
+    return best, least
 
 
 def _channel_weights(C: Array, lam: Array) -> Array:
@@ -236,12 +236,12 @@ def _channel_weights(C: Array, lam: Array) -> Array:
 def _span(directions: Array, targets: Array | None) -> tuple[Array, Array | None]:
     """Both in coordinates of the span of the directions; refused if a target is outside of it."""
     _, size, vectors = np.linalg.svd(directions, full_matrices=False)
-    within = vectors[size > 1e-10 * size[0]]
-    if len(within) == directions.shape[1]:
+    basis = vectors[size > 1e-10 * size[0]]
+    if len(basis) == directions.shape[1]:
         return directions, targets
-    if targets is None or np.abs(targets - targets @ within.T @ within).max() > _ESTIMABLE:
+    if targets is None or np.abs(targets - targets @ basis.T @ basis).max() > _ESTIMABLE:
         raise NotIdentifiable("the columns do not determine the statistics")
-    return directions @ within.T, targets @ within.T
+    return directions @ basis.T, targets @ basis.T
 
 
 def _newton_inverse(
@@ -314,5 +314,5 @@ def drop_idle_columns(
 
 def basic_weights(rows: Array, weights: Array, cost: Array) -> Array:
     """Weights with the same `rows @ weights`, few of them positive, of the least cost; the same ones on failure."""
-    found = scipy.optimize.linprog(cost, A_eq=rows, b_eq=rows @ weights, method="highs-ds")
-    return weights if found.status != 0 or found.x is None else np.asarray(found.x)
+    optimum = scipy.optimize.linprog(cost, A_eq=rows, b_eq=rows @ weights, method="highs-ds")
+    return weights if optimum.status != 0 or optimum.x is None else np.asarray(optimum.x)
