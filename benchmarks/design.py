@@ -26,7 +26,7 @@ import platform
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -39,7 +39,9 @@ from scipy.stats import binom
 import priorveil as pv
 from priorveil.designs import closed, design_margins
 from priorveil.information import variance
+from priorveil.priors.number_domains import Grid
 from priorveil.reading.linear_answers import unbiased_scores
+from priorveil.reading.tally import Tally
 from priorveil.studies.datasets import _adult_rows, find
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -406,6 +408,54 @@ def numbers(quick: bool) -> Iterator[Line]:
         )
 
 
+def averages(quick: bool) -> Iterator[Line]:
+    """Averages by group: four groups, five points, eps = 1, from reports alone"""
+    points, rng = np.linspace(0, 80, 5), np.random.default_rng(25)
+    prior = overtime_prior(points, shares=(0.4, 0.3, 0.2, 0.1), scales=(15, 20, 25, 30))
+    query, table = pv.Linear.averages(prior, "overtime", by="age"), pv.Distribution()
+    plan, seconds = timed(prior, 1.0, query)
+    errors = [query.error(each.channel, prior) for each in (plan, pv.design(prior, 1.0, table))]
+    figures = f"N times the variances {errors[0]:,.0f}; with a plan for the whole table {errors[1]:,.0f}"
+    yield Line(
+        "plan for averages", f"{figures}, **{errors[1] / errors[0]:.2f} times**", seconds, "1.6 times",
+        errors[1] / errors[0] >= 1.6,
+    )  # fmt: skip
+    # People differ from the prior: other groups, and other numbers in them.
+    law = overtime_prior(points, shares=(0.2, 0.2, 0.3, 0.3), scales=(30, 12, 18, 25))
+    numbers, members = law.domain.numbers("overtime"), law.domain.margin(["age"])[1]
+    truth = members @ (law.probabilities * numbers) / (members @ law.probabilities)
+    surveys, people = 1_000 if quick else 10_000, 20_000
+    margin = 0.028 if quick else 0.01
+    begin, held = time.process_time(), []
+    for counts in rng.multinomial(people, law.probabilities @ plan.channel.matrix, surveys):
+        estimate = plan.estimate(Tally(plan.id, counts, people))
+        low, high = estimate.mean("overtime", by="age").interval(0.95)
+        held.append((low <= truth) & (truth <= high))
+    share = np.mean(held, axis=0)
+    figures = f"95 % intervals hold {share.mean():.1%}, of each group {share.min():.1%} to {share.max():.1%}"
+    case = f"a wrong prior, {surveys:,} surveys of {people:,} people"
+    met = bool((np.abs(share - 0.95) <= margin).all())
+    yield Line(case, figures, time.process_time() - begin, f"95 ± {100 * margin:.1g} %", met)
+
+
+def overtime_prior(points: np.ndarray, shares: Sequence[float], scales: Sequence[float]) -> pv.Prior:
+    """Groups of these shares, with exponential numbers of these means that are cut off at the last point.
+
+    The probabilities of points are those after rounding at random.
+    """
+    quantiles, grid = -np.log1p(-(np.arange(10_000) + 0.5) / 10_000), Grid(points, "ends")
+    cells = {}
+    for group, (share, scale) in enumerate(zip(shares, scales, strict=True)):
+        mass = grid.masses(np.minimum(scale * quantiles, points[-1]), np.full(len(quantiles), 1e-4))
+        cells |= {
+            (f"group {group}", x): share * m for x, m in zip(points.tolist(), mass.tolist(), strict=True)
+        }
+    total = math.fsum(cells.values())
+    return pv.Prior.joint(
+        {cell: p / total for cell, p in cells.items()}, ("age", "overtime"), grids=("overtime",)
+    )
+
+
 def cross_table(quick: bool) -> Iterator[Line]:
     """Several attributes: education and income (Adult), eps = 1, from reports alone"""
     rows = list(_adult_rows(find("adult")))
@@ -651,7 +701,7 @@ PARTS = {
     "linear": linear,
     "latent": latent,
     "compared": compared, "constrained": constrained,
-    "numbers": numbers,
+    "numbers": numbers, "averages": averages,
     "cross-table": cross_table,
     "products": products,
 }  # fmt: skip
