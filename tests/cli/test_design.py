@@ -711,6 +711,11 @@ def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
     (files / "graduates.csv").write_text("education,income\n" + "low,<=50K\n" * 60 + "high,>50K\n" * 40)
     for name in ("sample.csv", "incomes.csv"):
         (files / name).write_text("income\n" + "".join(f"{income}\n" for income in range(-500, 120_000, 700)))
+    pairs = "".join(
+        f"{work},{income}\n" for work in ("Private", "Government") for income in range(0, 120_000, 700)
+    )
+    for name in ("old.csv", "new.csv"):
+        (files / name).write_text("work,income\n" + pairs)
     for arguments in page_commands(page):
         status, _, err = run(*arguments)
         assert status == 0, err

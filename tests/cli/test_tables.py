@@ -227,6 +227,60 @@ def test_the_mean_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -
     )
 
 
+def test_averages_by_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(4)
+    ages = rng.choice(["young", "old"], 2_000)
+    hours = np.minimum(rng.exponential(np.where(ages == "old", 10.0, 25.0)), 40.0)
+    lines = [f"{age},{number:.2f}" for age, number in zip(ages, hours, strict=True)]
+    Path("hours.csv").write_text("age,overtime\n" + "\n".join(lines) + "\n")
+    columns = ("--column", "age", "--column", "overtime")
+    asked = ("--query", "averages", "--epsilon", "3", "-o", "averages.json")
+    assert run("design", "hours.csv", *columns, "--grid", "overtime=0:40:3", *asked) == 0
+    assert run("privatize", "averages.json", "hours.csv", *columns, "-o", "hours-reports.csv") == 0
+    capsys.readouterr()
+    assert run("estimate", "averages.json", "hours-reports.csv", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["labels"] == ["age=old", "age=young"]
+    truth = [hours[ages == age].mean() for age in ("old", "young")]
+    assert (np.abs(np.array(told["values"]) - truth) < 5 * np.array(told["std_error"])).all()
+    assert run("estimate", "averages.json", "hours-reports.csv", "--csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["value"] for row in rows] == ["age=old", "age=young", "mean overtime"]
+    assert [float(row["estimate"]) for row in rows[:2]] == pytest.approx(told["values"])
+    assert run("estimate", "averages.json", "hours-reports.csv", "--plot", "averages.png") == 0
+    assert "mean overtime" in capsys.readouterr().out
+    estimates = estimate_table("hours-reports.csv", pv.Plan.load("averages.json"))
+    assert estimates.everybody.averages.values == pytest.approx(told["values"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--grid", "income=0:40:3"), ("--grid", "overtime"), ("--grid", "overtime=0:40"), ("--grid", "overtime=9:1:3"),
+        ("--grid", "overtime=0:40:3", "--grid", "overtime=0:40:3"), ("--grid", "overtime=0:40:3", "--by", "town"),
+        ("--grid", "overtime=0:40:3", "--prior-epsilon", "1"), ("--grid", "overtime=0:40:3", "--numbers", "0:40"),
+        ("--grid", "overtime=0:40:3", "--counts"), ("--grid", "overtime=0:4:3"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_averages_of_something_else_are_refused(
+    folder: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{age},{x}" for age in ("young", "old") for x in (0, 10, 20, 30, 39)] * 20
+    Path("hours.csv").write_text("age,overtime\n" + "\n".join(rows) + "\n")
+    asked = ("--column", "age", "--column", "overtime", "--query", "averages", "--epsilon", "1")
+    assert run("design", "hours.csv", *asked, *options) > 0
+    assert "error:" in capsys.readouterr().err
+
+
+def test_a_file_of_probabilities_may_have_a_grid(folder: Path) -> None:
+    Path("prior.csv").write_text("age,overtime,share\na,0,0.2\na,10,0.3\nb,0,0.4\nb,10,0.1\n")
+    asked = ("--query", "averages", "--epsilon", "1", "-o", "averages.json")
+    assert run("design", "prior.csv", "--grid", "overtime=0:10:2", *asked) == 0
+    assert pv.Plan.load("averages.json").domain.grids == ("overtime",)
+    assert run("design", "prior.csv", "--grid", "overtime=0:10:3", *asked, "--force") > 0
+
+
 def test_the_quantiles_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prior = pv.Prior.cells(np.linspace(0, 100, 11), lambda number: 1.0)
     plan = pv.design(prior, 2.0, pv.Linear.cumulative(prior, unbiased=True))

@@ -16,6 +16,7 @@ Queries
   distribution  the same from reports alone: the prior never biases it
   sum           the sum of a number that each value stands for (--amounts)
   mean          the mean of a number (--numbers)
+  averages      the average of a number in each group of people (--grid, --by)
   quantiles     the quantiles of a number, and cumulative shares (--numbers)
   linear        any weighted sums of the counts: the rows of --matrix
   cumulative    how many people have this value or an earlier one, in the
@@ -42,6 +43,8 @@ Examples
       report the work, protect the income behind it
   priorveil design people.csv --column age --column smokes --query margins --epsilon 1 -o plan.json
       two attributes at once, for the shares of each of them
+  priorveil design people.csv --column age --column overtime --grid overtime=0:80:5 --query averages --eps 1 -o p.json
+      average overtime by age; the number is rounded to one of five points
   priorveil design prior.csv --epsilon 1 --radius 0.05 -o plan.json
       the prior is known up to 0.05 in total variation
   priorveil design --numbers 0:100 --query mean --epsilon 1 -o plan.json
@@ -57,6 +60,10 @@ Numbers
   gives a probability for each point or cell, one on each line, or with
   --column a public sample. Without PRIOR all numbers of the range are
   assumed to be equally common.
+  --grid NAME=LOW:HIGH:POINTS does the same for one of several attributes:
+  its numbers are rounded to points within the group of the other
+  attributes, so that the mean of each group is kept. A few points suffice,
+  since rounding adds little to the noise.
 
 LIP and the prior
   LIP limits how far a report moves the belief of somebody who believes
@@ -111,11 +118,12 @@ _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
     help="Add noise to the prior: differentially private at this level.",
 )
 @options.NUMBERS
+@options.GRID
 @click.option(
     "--outside",
     type=click.Choice(["refuse", "ends"]),
     default="refuse",
-    help="With --numbers: refuse a number outside the range, or count it at the nearest end.",
+    help="With --numbers or --grid: refuse a number outside the range, or count it at the nearest end.",
 )
 @options.budget_options
 @options.query_options

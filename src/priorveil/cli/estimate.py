@@ -2,8 +2,8 @@
 
 Examples
   priorveil estimate plan.json reports.parquet
-      the histogram or the sum, with 95 % intervals; of numbers also the mean
-      or quantiles
+      the histogram or the sum, with 95 % intervals; of numbers also the mean,
+      averages by group or quantiles
   priorveil estimate plan.json reports/ --by town --csv > towns.csv
       an estimate for every town, each with its own interval
   priorveil estimate plan.json reports.csv --method unbiased --json

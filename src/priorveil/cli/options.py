@@ -86,8 +86,10 @@ _MOST_POINTS, _MOST_CELLS = 20_000, 1_000  # for which designs find good plans: 
 
 def _number_range(context: click.Context, parameter: click.Parameter, text: str | None) -> NumberRange | None:
     """Read LOW:HIGH or LOW:HIGH:POINTS."""
-    if text is None:
-        return None
+    return None if text is None else _read_range(text)
+
+
+def _read_range(text: str) -> NumberRange:
     low, _, rest = text.partition(":")
     high, _, points = rest.partition(":")
     readable = is_number(low) and is_number(high) and (points.isdecimal() or not points)
@@ -101,11 +103,35 @@ def _number_range(context: click.Context, parameter: click.Parameter, text: str 
     return float(low), float(high), int(points) if points else None
 
 
+def _grids(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, list[float]]:
+    """Read NAME=LOW:HIGH:POINTS: the points of each grid by its name."""
+    grids: dict[str, list[float]] = {}
+    for text in texts:
+        name, _, numbers = text.rpartition("=")
+        low, high, points = _read_range(numbers) if name else (0.0, 0.0, None)
+        if points is None or name in grids:
+            advice = "give the name of an attribute once, its range, and how many points: overtime=0:80:5"
+            raise click.BadParameter(f"{text!r}: {advice}")
+        grids[name] = [low + (high - low) * step / (points - 1) for step in range(points)]
+    return grids
+
+
 NUMBERS = click.option(
     "--numbers",
     metavar="LOW:HIGH[:POINTS]",
     callback=_number_range,
     help="The values are numbers: their range, and how many points to use.",
+)
+
+GRID = click.option(
+    "--grid",
+    "grids",
+    multiple=True,
+    metavar="NAME=LOW:HIGH:POINTS",
+    callback=_grids,
+    help="Of several attributes, this one is a number: its range, and how many points to use; repeatable.",
 )
 
 TABLES_HELP = """Tables
@@ -186,13 +212,14 @@ class NamedQuery:
 
 @dataclass(frozen=True)
 class QueryChoice:
-    """The query of a command, before its prior is known. Means and quantiles are always unbiased."""
+    """The query of a command, before its prior is known. Means, averages and quantiles are always unbiased."""
 
     name: str
     unbiased: bool
     amounts: str | None
     margin: tuple[str, ...]
     matrix: Path | None
+    by: str | None = None
 
     def __post_init__(self) -> None:
         for name, query in NAMED_QUERIES.items():
@@ -227,6 +254,17 @@ class QueryChoice:
         margins = self.margin or prior.names or ()
         attributes = [[name.strip() for name in margin.split(",")] for margin in margins]
         return pv.Linear.margins(prior, attributes, self.unbiased)
+
+    def averages(self, prior: pv.Prior) -> Query:
+        """Return the averages of the attribute that is a number, by some others or by all of them."""
+        levels, grids = prior.levels, prior.domain.grids
+        numbers = grids or [name for name in levels if all(isinstance(x, int | float) for x in levels[name])]
+        if len(numbers) != 1:
+            advice = "name it, with its range and points: priorveil design --grid overtime=0:80:5"
+            raise click.UsageError(f"--query averages needs exactly one attribute that is a number; {advice}")
+        others = [name for name in levels if name not in numbers]
+        by = others if self.by is None else [name.strip() for name in self.by.split(",")]
+        return pv.Linear.averages(prior, numbers[0], by)
 
     def numbers(self, prior: pv.Prior) -> list[float]:
         """Return the number that each value stands for: by default its label."""
@@ -265,6 +303,7 @@ NAMED_QUERIES = {
         rounds_numbers=True,
         chooses_points=True,
     ),
+    "averages": NamedQuery(QueryChoice.averages, own_option="by"),
     "quantiles": NamedQuery(QueryChoice.quantiles, needs_numbers=True),
     "linear": NamedQuery(QueryChoice.linear, own_option="matrix"),
     "guess": NamedQuery(lambda choice, prior: pv.Guess(), can_be_unbiased=False),
@@ -295,14 +334,21 @@ def query_options(command: Command) -> Command:
         help="For margins: the attributes of one table, such as age,smokes; repeatable.  [default: each alone]",
     )
     @click.option(
+        "--by",
+        metavar="NAMES",
+        help="For averages: the attributes that form the groups, such as age,sex.  [default: all others]",
+    )
+    @click.option(
         "--matrix",
         type=INPUT_FILE,
         help="For linear: a CSV with a row of numbers for each statistic, a column for each value of PRIOR; "
         "with or without a header, and names in the first column. Or a JSON list of rows.",
     )
     @functools.wraps(command)
-    def wrapper(query: str, unbiased: bool, amounts: Any, margin: Any, matrix: Any, **others: Any) -> Any:
-        return command(query=QueryChoice(query, unbiased, amounts, margin, matrix), **others)
+    def wrapper(
+        query: str, unbiased: bool, amounts: Any, margin: Any, by: Any, matrix: Any, **others: Any
+    ) -> Any:
+        return command(query=QueryChoice(query, unbiased, amounts, margin, matrix, by), **others)
 
     return wrapper
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from priorveil.cli import inputs, options, screen
 from priorveil.csv_reader import is_number
 from priorveil.errors import plural
 from priorveil.priors.domain import Labels
-from priorveil.priors.label_texts import first_labels
+from priorveil.priors.label_texts import first_labels, label_parts
 from priorveil.priors.number_domains import Outside
 from priorveil.priors.number_files import label_order, labels_from_text
 
@@ -36,6 +37,7 @@ class PriorSource:
     prior_epsilon: float | None = None
     numbers: options.NumberRange | None = None
     outside: Outside = "refuse"
+    grids: Mapping[str, list[float]] = field(default_factory=dict)  # points of attributes that are numbers
 
     def read(
         self, query: options.QueryChoice, budget: pv.Budget, notion: str
@@ -44,21 +46,65 @@ class PriorSource:
         data_options = ("secret_column", "values", *_RULES)
         used_options = {name for name in data_options if getattr(self, name) not in (None, False)}
         if self.numbers is not None:
+            if self.grids:
+                raise click.UsageError(
+                    "--numbers is for a single number, --grid for one of several attributes"
+                )
             if used_options - {"values"}:
                 raise click.UsageError("--numbers takes a public sample: leave out all of these but --values")
             prior = self.read_numbers(self.numbers, query, budget, notion)
             return prior, None, screen.NOTICES["no prior"] if self.path is None and notion != "ldp" else None
-        if self.outside != "refuse" or query.named.needs_numbers:
+        if (self.outside != "refuse" and not self.grids) or query.named.needs_numbers:
             raise click.UsageError(screen.NOTICES["about numbers"])
         if self.path is None:
             raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
         if self.columns:
-            prior, secret = self._count_people(self.path)
+            count = self._count_tuples if self.grids else self._count_people
+            prior, secret = count(self.path)
             return prior, secret, self._publication(prior, secret)
         if used_options:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in data_options)
             raise click.UsageError(f"{names} are for priors from data: name the --column")
-        return self.form.read(self.path), None, None
+        prior = self.form.read(self.path)
+        return self._with_grids(self.path, prior) if self.grids else prior, None, None
+
+    def _with_grids(self, path: Path, prior: pv.Prior) -> pv.Prior:
+        """Return the prior of a file, where some attributes are numbers."""
+        names, probabilities = self._attributes(prior.names or ()), prior.probabilities.tolist()
+        cells = {label_parts(label): p for label, p in zip(prior.labels, probabilities, strict=True)}
+        kept: dict[str, Any] = {"impossible": self.form.impossible, "outside": self.outside}
+        with inputs.reading(path):
+            return pv.Prior.joint(cells, names, grids=self.grids, **kept)
+
+    def _attributes(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of attributes, if each --grid is one of several."""
+        for name in self.grids:
+            if len(names) < 2 or name not in names:
+                advice = "give several --column, or a PRIOR of several attributes, and name one of them"
+                raise click.UsageError(f"--grid {name}: there is no such attribute; {advice}")
+        return names
+
+    def _count_tuples(self, path: Path) -> tuple[pv.Prior, None]:
+        """Return the prior of several columns with a row for each person, some of which are numbers."""
+        names, public = self._attributes(self.columns), self.values == "public"
+        refused_options = ("merge_rare", "prior_epsilon", "secret_column")
+        if any(getattr(self, name) is not None for name in refused_options) or self.values not in (
+            None,
+            "public",
+        ):
+            options_text = "--merge-rare, --prior-epsilon, --secret-column and --values (except public)"
+            raise click.UsageError(f"{options_text} are not for --grid: leave them out")
+        if self.form.counts or self.form.normalise:
+            raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
+        rows = inputs.read_people(path, *names)
+        columns = zip(names, zip(*(cells for _, cells in rows), strict=True), strict=True)
+        table = {
+            name: list(cells) if name in self.grids else labels_from_text(cells) for name, cells in columns
+        }
+        rules: dict[str, Any] = {"public": public, "allow_rare": self.allow_rare, "outside": self.outside}
+        rules |= {"smoothing": self.form.smoothing, "impossible": self.form.impossible}
+        with inputs.reading(path):
+            return pv.Prior.from_table(table, names, grids=self.grids, **rules), None
 
     def read_numbers(
         self, numbers: options.NumberRange, query: options.QueryChoice, budget: pv.Budget, notion: str
@@ -145,7 +191,8 @@ class PriorSource:
         if self.merge_rare is not None and self.merge_rare in map(str, prior.labels):
             text += f" People with any other value report {self.merge_rare!r}: replace it in their data too."
         if self.prior_epsilon is None:
-            return f"{text} Shares are rounded; this is no privacy guarantee. --prior-epsilon gives one."
+            alternative = "" if self.grids else " --prior-epsilon gives one."
+            return f"{text} Shares are rounded; this is no privacy guarantee.{alternative}"
         return (
             f"{text} They are differentially private at level {self.prior_epsilon:g}, for one person added or removed, "
             "if the values were public before. Every run of this command spends that level again."

@@ -4,7 +4,7 @@ Examples
   priorveil privatize plan.json people.csv --column answer -o reports.parquet
       a report for every row, with its own id; all other columns stay behind
   priorveil privatize plan.json people.csv --column age --column smokes -o reports.parquet
-      a plan on two attributes
+      a plan on two attributes, one of which may be a number (design --grid)
   priorveil privatize plan.json 'day-*.parquet' --column answer --keep town -o reports.parquet
       keep the public column town, to estimate by it later
   priorveil privatize plans/ people.csv --column answer --cohort country -o reports.parquet

@@ -25,7 +25,7 @@ _MOST_ENTRIES = 1 << 26  # of a matrix that is written out: 512 MiB of floats
 # Designs take fourth powers of the weights, and those must fit into floats.
 _SMALLEST, _LARGEST = 1e-50, 1e50
 # The weight of counts beside averages, as a share of the range of the numbers. A larger one takes precision from the
-# averages; this one takes less than a millionth, and halves the variance of the counts.
+# averages; this one takes a few millionths, and lowers the variance of the counts by up to a half.
 _COUNT_WEIGHT = 0.01
 
 
