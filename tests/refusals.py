@@ -14,8 +14,12 @@ E = TypeVar("E", bound=PriorveilError)
 
 
 @contextmanager
-def raises(error: type[E], hint: str | None = None, **data: Any) -> Iterator[pytest.ExceptionInfo[E]]:
-    """Expect an error of this class with these attributes, and with a hint that names this argument.
+def raises(
+    error: type[E], hint: str | None = None, cause: type[BaseException] | None = None, **data: Any
+) -> Iterator[pytest.ExceptionInfo[E]]:
+    """Expect an error of this class with these attributes.
+
+    `hint` is an argument that one of its hints names, `cause` the class of the error that it was raised from.
 
     >>> from priorveil.errors import InvalidInput
     >>> with raises(InvalidInput, argument="epsilon", value=-1):
@@ -24,4 +28,5 @@ def raises(error: type[E], hint: str | None = None, **data: Any) -> Iterator[pyt
     with pytest.raises(error) as raised:
         yield raised
     assert {name: getattr(raised.value, name) for name in data} == data
+    assert cause is None or isinstance(raised.value.__cause__, cause)
     assert hint is None or hint in [each.argument for each in raised.value.hints]

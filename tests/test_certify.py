@@ -188,8 +188,9 @@ def test_asymmetric_and_one_sided_budgets():
     with pytest.raises(CertificateError) as refused:
         certify_table(CLEAR, EVEN, Budget(1.0, 0.4))
     assert refused.value.breach.side == "upper"
-    with pytest.raises(CertificateError):
+    with pytest.raises(CertificateError) as refused:
         certify_table(CLEAR, EVEN, Budget(0.69, 1.0))
+    assert refused.value.breach.side == "lower"
     truth = np.array([[1, 0], [0, 1]])
     assert certify_table(truth, EVEN, Budget(math.inf, 0.7)).lip_lower == math.inf
     with pytest.raises(CertificateError):

@@ -31,6 +31,7 @@ from priorveil.collect.client import (
     RetryPolicy,
     default_folder,
 )
+from priorveil.collect.transport import UnreadableResponse
 from priorveil.collect.wire import Report
 from priorveil.errors import BudgetExceeded, InvalidInput, OutsideDomain, PlanError
 from refusals import raises
@@ -202,7 +203,7 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
         client.answer("Private")
     with (
         Client(f"http://127.0.0.1:{server.port}/v1/campaigns/{'0' * 64}") as client,
-        pytest.raises(ReportRefused),
+        raises(ReportRefused, final=True),
     ):
         client.answer("Private")
     with Client(f"http://x/{campaign.id}", serving(honest)) as client, pytest.raises(OutsideDomain):
@@ -211,7 +212,7 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
 
 def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     past = ask("Past?", PRIOR, closes=datetime.now(UTC) - timedelta(days=1))
-    with Client(put_up(server, past), state=tmp_path) as client, pytest.raises(ReportRefused):
+    with Client(put_up(server, past), state=tmp_path) as client, raises(ReportRefused, reason="closed"):
         client.answer("Private")
     assert list(tmp_path.glob("*.json")) == []
     early = ask("Closed early?", PRIOR)
@@ -219,7 +220,7 @@ def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     httpx.post(f"{url}/close", headers=HEADER, verify=False, timeout=PATIENCE)
     with Client(url, state=tmp_path) as client:
         for _ in range(2):
-            with pytest.raises(ReportRefused):
+            with raises(ReportRefused, reason="closed", final=True):
                 client.answer("Private")
 
 
@@ -324,7 +325,7 @@ def test_a_stranger_that_answers_is_not_the_curator(server: Server, answer: str)
 
     url = put_up(server, ask(f"Hotel {answer.strip()[:99]}?", PRIOR))
     with Client(url, Hotel(), retry=NO_WAIT) as client:
-        with pytest.raises(NotSent):
+        with raises(NotSent, cause=UnreadableResponse):
             client.answer("Private")
         assert client.flush() == 1
     with Client(url) as later:
@@ -350,7 +351,7 @@ class Early(Lossy):
 def test_a_curator_whose_clock_is_behind_is_answered_later(server: Server) -> None:
     url = put_up(server, ask("Early?", PRIOR))
     with Client(url, Early(2), retry=NO_WAIT) as client:
-        with pytest.raises(ReportRefused):
+        with raises(ReportRefused, reason="not yet open", final=False):
             client.answer("Private")
         assert client.flush() == 1
         assert client.answer("Private") == client.answer("Private")
@@ -360,7 +361,7 @@ def test_a_curator_whose_clock_is_behind_is_answered_later(server: Server) -> No
 def test_a_refusal_that_may_pass_is_tried_again(server: Server) -> None:
     url = put_up(server, ask("Forbidden?", PRIOR))
     with Client(url, Lossy(403, 403), retry=NO_WAIT) as client:
-        with pytest.raises(ReportRefused):
+        with raises(ReportRefused, final=False):
             client.answer("Private")
         assert client.flush() == 1
         assert client.flush() == 0
@@ -398,7 +399,7 @@ def test_wrong_settings_are_said_at_once(tmp_path: Path) -> None:
 
 def test_the_page_for_people_is_no_campaign(server: Server) -> None:
     url = put_up(server, ask("Page?", PRIOR)).replace("/v1/campaigns/", "/answer/")
-    with Client(url) as client, pytest.raises(ReportRefused):
+    with Client(url) as client, raises(ReportRefused, final=True):
         client.answer("Private")
 
 

@@ -71,14 +71,14 @@ def test_a_file_that_cannot_be_one_is_no_answer(campaign: Campaign, tmp_path: Pa
             Memory(tmp_path)
     path.unlink()
     path.mkdir()
-    with raises(InvalidInput, argument="state"):
+    with raises(InvalidInput, argument="state", cause=OSError):
         Memory(tmp_path)
 
 
 def test_a_folder_that_went_away_is_said(campaign: Campaign, tmp_path: Path) -> None:
     memory = Memory(tmp_path / "state")
     (tmp_path / "state").rmdir()
-    with raises(InvalidInput, argument="state"):
+    with raises(InvalidInput, argument="state", cause=OSError):
         list(memory)
     served = httpx.MockTransport(lambda request: httpx.Response(200, json=json.loads(campaign.to_json())))
     with Client(f"http://x/{campaign.id}", served, memory) as client, pytest.raises(NotStored):

@@ -20,6 +20,8 @@ import pytest
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.client import Client, Memory, NotSent, ReportRefused, RetryPolicy
+from priorveil.collect.transport import UnreadableResponse
+from refusals import raises
 
 NO_WAIT = RetryPolicy(attempts=4, sleep=lambda seconds: None)
 Say = Callable[[socket.socket, bytes], None]
@@ -73,7 +75,7 @@ def test_an_endless_answer_is_not_listened_to(campaign: Campaign) -> None:
     with (
         stranger(endless(fetched)) as base,
         Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
-        pytest.raises(ReportRefused),
+        raises(ReportRefused, cause=UnreadableResponse),
     ):
         client.answer("Private")
     assert sum(fetched) < 100 << 20, "the rest stayed where it was"
@@ -82,7 +84,7 @@ def test_an_endless_answer_is_not_listened_to(campaign: Campaign) -> None:
         stranger(honest(campaign, endless(received))) as base,
         Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
     ):
-        with pytest.raises(NotSent):
+        with raises(NotSent, cause=UnreadableResponse):
             client.answer("Private")
         assert client.flush() == 1
     assert sum(received) < 30 << 20
@@ -99,7 +101,7 @@ def test_nothing_is_unpacked(campaign: Campaign) -> None:
     with (
         stranger(say) as base,
         Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
-        pytest.raises(ReportRefused),
+        raises(ReportRefused, cause=UnreadableResponse),
     ):
         client.answer("Private")
     assert b"\r\naccept-encoding: identity\r\n" in asked[0]

@@ -306,7 +306,7 @@ def test_a_row_that_breaks_its_budget_makes_no_plan() -> None:
     made = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], 1.0)
     object.__setattr__(made, "lower", np.array([1.0, 0.99]))
     assert made.plan(0).certificate.lip <= 1
-    with pytest.raises(CertificateError):
+    with raises(CertificateError, breach=1):
         made.plan(1)
 
 
