@@ -65,6 +65,6 @@ def test_a_number_outside_the_range_has_to_count_somewhere(
     numbers = ["design", "--numbers", "0:10:3", "--query", "mean", "--epsilon", "1", "-o", "hours.json"]
     task = ["campaign", "hours.json", *QUESTION, "-o", "c.json"]
     assert run(numbers) == 0 and run(task) == 2
-    advice = "to count it at the nearest end, use priorveil design --outside ends to make the plan again"
+    advice = "to count them at the nearest end, use priorveil design --outside ends to make the plan again"
     assert advice in capsys.readouterr().err
     assert run([*numbers, "--outside", "ends", "--force"]) == 0 and run(task) == 0
