@@ -16,6 +16,8 @@ sizes = st.integers(2, 6)
 levels = st.floats(0.05, 5.0)
 seeds = st.integers(0, 2**32 - 1)
 generators = seeds.map(np.random.default_rng)
+line_weights = st.lists(st.integers(1, 40), min_size=2, max_size=8)  # masses of the values of an arc
+lift_tenths = st.tuples(st.integers(1, 9), st.integers(11, 60))  # the least and the largest lift, in tenths
 
 
 @st.composite

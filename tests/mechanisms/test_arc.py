@@ -1,4 +1,4 @@
-"""The arc mechanism: its closed forms, the law it samples, its certificate, and how its reports are read."""
+"""The arc mechanism: its closed forms, the law it samples, its certificate, and what its channel leaks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byte_source import BytesSource
 from priorveil.certify import Lifts
 from priorveil.channels import Channel
 from priorveil.designs.arcs import ArcLayout, arc_layout, histogram_error, sum_error
-from priorveil.errors import ForeignReport, InvalidInput, OutsideDomain, TooLarge
+from priorveil.errors import InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import Orders
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc.cells import ArcCells, squared_overlap
@@ -24,37 +24,10 @@ from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret
-from priorveil.reading import arcs
-from priorveil.reading.arcs import LIMB, ArcReader
-from priorveil.reading.moments import Moments
-from priorveil.reading.readers import reader_of
-from references import circle_lifts, circumference, likelihood, own_lifts, posterior_sums_under
+from references import circle_lifts, circumference, likelihood, own_lifts
 from refusals import raises
-
-WEIGHTS = st.lists(st.integers(1, 40), min_size=2, max_size=8)
-TENTHS = st.tuples(st.integers(1, 9), st.integers(11, 60))
-
-
-def zipf(d: int) -> np.ndarray:
-    p = 1 / np.arange(1, d + 1)
-    return p / p.sum()
-
-
-def exact_prior(p: np.ndarray) -> np.ndarray:
-    return np.maximum((p * 2.0**60).astype(np.int64), 1)
-
-
-def bounds_at(eps: float) -> tuple[Fraction, Fraction]:
-    margin = Fraction(1, 2**50)
-    return Fraction(math.exp(-eps)) * (1 + margin), Fraction(math.exp(eps)) * (1 - margin)
-
-
-def fitted(weights, tenths, bits: int, word: int = 64, order=None) -> ArcLine:
-    lo, hi = Fraction(tenths[0], 10), Fraction(tenths[1], 10)
-    n = np.asarray(weights)
-    along = np.arange(len(n)) if order is None else np.asarray(order)
-    layout = arc_layout(n[along] / n.sum(), float(lo), float(hi))
-    return fit_line(n, along[layout.order], layout.heavy, lo, hi, bits=bits, word=word)
+from sample_mechanisms import big_example, bounds_at, draw_with, exact_prior, plain_channel, sample_line, zipf
+from strategies import lift_tenths, line_weights
 
 
 def on_a_grid(layout: ArcLayout, points: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,7 +58,7 @@ def test_squared_overlaps_are_those_of_a_window_that_goes_round(p, window):
 @settings(max_examples=60, deadline=None)
 @example([1, 8, 10], 1.0, 1.0, False)  # lends
 @example([3, 3, 4, 9], 1.0, 1.0, True)  # a tight circle
-@given(WEIGHTS, st.floats(0.1, 4), st.floats(0.1, 4), st.booleans())
+@given(line_weights, st.floats(0.1, 4), st.floats(0.1, 4), st.booleans())
 def test_closed_forms_agree_with_the_channel_on_a_fine_grid(weights, lower, upper, is_sum):
     P = np.array(weights) / sum(weights)
     a = np.cos(np.arange(len(P)))
@@ -131,16 +104,11 @@ def test_light_inputs_below_one_window_borrow_from_the_best_heavy_input():
 # The integer law and its certificate -----------------------------------------------------------------------
 
 
-def drawn(arc: Arc, codes: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """The reports that these words give."""
-    return arc.sample(codes, BytesSource(words.astype("<u8").tobytes()))
-
-
 def enumerated(m: ArcLine) -> np.ndarray:
     """The sampled law, by trying every possible draw: integer counts out of ``2**(3 word)``."""
     r = np.arange(1 << m.word, dtype=np.uint64)
     words = np.stack(np.meshgrid(r, r, r, indexing="ij"), axis=-1).reshape(-1, 3)
-    rows = [drawn(Arc(m), np.full(len(words), x), words) for x in range(len(m.lengths))]
+    rows = [draw_with(Arc(m), np.full(len(words), x), words) for x in range(len(m.lengths))]
     return np.stack([np.bincount(row, minlength=m.outputs) for row in rows])
 
 
@@ -167,9 +135,9 @@ def exact_law(m: ArcLine) -> np.ndarray:
 @settings(max_examples=40, deadline=None)
 @example([1, 20, 20], (4, 25), 5)  # lends
 @example([30, 12, 7, 1, 1], (5, 25), 5)
-@given(WEIGHTS, TENTHS, st.integers(4, 5))
+@given(line_weights, lift_tenths, st.integers(4, 5))
 def test_the_sampled_law_is_the_stated_one_and_the_certificate_covers_it(weights, tenths, bits):
-    m = fitted(weights, tenths, bits, word=5)
+    m = sample_line(weights, tenths, bits, word=5)
     law = exact_law(m)
     assert (enumerated(m) == law).all()
     bounds = arc_lifts(m, weights)
@@ -272,17 +240,11 @@ def test_too_many_inputs_for_the_line():
 # Fast paths ------------------------------------------------------------------------------------------------
 
 
-def big_example(d: int = 300, N: int = 60_000) -> tuple[ArcLine, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(5)
-    P, (lo, hi) = zipf(d), bounds_at(3.0)
-    layout = arc_layout(P, math.exp(-3), math.exp(3))
-    m = fit_line(exact_prior(P), layout.order, layout.heavy, lo, hi)
-    return m, rng.choice(d, N, p=P), rng.integers(0, 2**64, size=(N, 3), dtype=np.uint64)
-
-
 def test_words_are_used_as_stated():
     m, codes, words = big_example(N=500)
-    for x, (coin, place, shift), y in zip(codes, words.tolist(), drawn(Arc(m), codes, words), strict=True):
+    for x, (coin, place, shift), y in zip(
+        codes, words.tolist(), draw_with(Arc(m), codes, words), strict=True
+    ):
         t = int(m.starts[x]) + (place * int(m.lengths[x]) >> 64) if coin < m.keep else place >> (64 - m.bits)
         if t < m.start:
             assert m.edges[y] <= t < m.edges[y + 1]
@@ -290,49 +252,12 @@ def test_words_are_used_as_stated():
             assert y == m.heavy + (t - m.start - (shift * m.window >> 64)) % m.circumference
 
 
-def counted_one_by_one(cells: ArcCells, reports: np.ndarray) -> np.ndarray:
-    """The tally by its definition."""
-    tally = np.zeros((3, len(cells.base)), dtype=np.int64)
-    column = np.searchsorted(cells.base, reports, side="right") - 1
-    for row, amounts in enumerate((np.ones_like(reports), reports % 2**LIMB, reports >> LIMB)):
-        np.add.at(tally[row], column, amounts)
-    return tally
-
-
-@settings(max_examples=40, deadline=None)
-@given(WEIGHTS, TENTHS, st.integers(4, 48), st.integers(0, 2**32 - 1))
-def test_reports_are_counted_by_the_definition(weights, tenths, bits, seed):
-    """Around the ends of columns and anywhere, in blocks that end anywhere, with weights and without."""
-    cells, rng = ArcCells(fitted(weights, tenths, bits)), np.random.default_rng(seed)
-    around = np.concatenate([cells.base - 1, cells.base, cells.base + 1])
-    places = np.concatenate([around, rng.integers(0, cells.line.outputs, 1000)]) % cells.line.places
-    reports = places[places < cells.line.outputs]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arcs, "_BLOCK_REPORTS", int(rng.integers(1, 2000)))
-        patch.setattr(arcs, "_BUCKETS_PER_COLUMN", int(rng.integers(1, 100)))
-        reader, times = ArcReader(Arc(cells.line)), rng.integers(0, 5, len(reports))
-        assert (reader.count(reports) == counted_one_by_one(cells, reports)).all()
-        repeated = counted_one_by_one(cells, np.repeat(reports, times))
-        assert (reader.count(reports, times.astype(float)) == repeated).all()
-
-
-@pytest.mark.parametrize("place", [0, 0.3, 1])
-def test_many_equal_reports_add_up(place):
-    """More than one block, all in one column."""
-    cells = ArcCells(big_example(N=1)[0])
-    y = int(place * (cells.line.outputs - 1)) | ((1 << LIMB) - 1 if 0 < place < 1 else 0)
-    reports = np.full((1 << 18) + 7, y)
-    tally = reader_of(Arc(cells.line)).count(reports)
-    assert (tally == counted_one_by_one(cells, reports)).all()
-    assert tally.sum(axis=1).tolist() == [len(reports) * part for part in (1, y % 2**LIMB, y >> LIMB)]
-
-
 def test_the_object_draws_three_words_a_report_and_cuts_no_corners():
     m, codes, words = big_example(N=20_000)
     arc = Arc(m)
     data = words.astype("<u8").tobytes()
     reports = arc.sample(codes, BytesSource(data))
-    assert (reports == drawn(arc, codes, words)).all()
+    assert (reports == draw_with(arc, codes, words)).all()
     assert arc.draws_per_report * 8 * len(codes) == len(data)
     one_by_one = BytesSource(data)
     assert [arc.sample_one(int(x), one_by_one) for x in codes[:50]] == reports[:50].tolist()
@@ -341,111 +266,14 @@ def test_the_object_draws_three_words_a_report_and_cuts_no_corners():
         arc.sample([0, 300], GeneratorSource(np.random.default_rng(0)))
 
 
-# Reading reports -------------------------------------------------------------------------------------------
-
-
-def plain_channel(m: ArcLine) -> np.ndarray:
-    """The channel without the rounding of words, place by place."""
-    k = m.keep / (1 << m.word)
-    Q = np.full((len(m.order), m.outputs), (1 - k) / m.places)
-    for h in range(m.heavy):
-        x, size = m.order[h], min(m.edges[h + 1], m.start) - m.edges[h]
-        Q[:, h] *= size
-        Q[x, h] += k * size / m.lengths[x]
-    for u in range(m.circumference):
-        for t in (u + np.arange(m.window)) % m.circumference:
-            x = m.members[np.searchsorted(m.rim, t, "right") - 1]
-            Q[x, m.heavy + u] += k / m.lengths[x] / m.window
-    return Q
-
-
-def posterior_sums(
-    reader: ArcReader, tally: np.ndarray, P: np.ndarray, rows: np.ndarray | None = None
-) -> Moments:
-    return reader.answer("mmse", tally, P, rows, False)
+# What the channel leaks ------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
-@given(WEIGHTS, TENTHS, st.integers(4, 6), st.randoms(use_true_random=False))
-def test_the_tally_gives_exactly_what_the_reports_give(weights, tenths, bits, random):
-    order = list(range(len(weights)))
-    random.shuffle(order)
-    m = fitted(weights, tenths, bits, order=order)
-    Q, cells, reader, P = plain_channel(m), ArcCells(m), ArcReader(Arc(m)), m.lengths / m.places
-    assert Q.sum(axis=1) == pytest.approx(np.ones(len(P)))
-    reports = np.array([random.randrange(m.outputs) for _ in range(40)])
-    posterior = P[:, None] * Q / (P @ Q)
-    tally = reader.count(reports[:15]) + reader.count(reports[15:])
-    assert (tally == reader.count(reports)).all()
-    assert posterior_sums(reader, tally, P).mean == pytest.approx(posterior[:, reports].sum(axis=1))
-
-    each = [likelihood(Arc(m), y) for y in range(m.outputs)]
-    assert np.stack(each, axis=1) == pytest.approx(Q)
-    merged = np.add.reduceat(Q, cells.base, axis=1)
-    assert cells.matrix == pytest.approx(merged)
-    assert cells.law(P) == pytest.approx(P @ merged)
-
-    once = reader.count(np.arange(m.outputs))
-    assert posterior_sums(reader, once, P).mean == pytest.approx(posterior.sum(axis=1))
-    a = np.sin(np.outer([1, 2], np.arange(len(P))))
-    spread = (posterior * (1 - posterior)).sum(axis=1)
-    assert posterior_sums(reader, once, P).variance == pytest.approx(spread)
-    spread = a**2 @ posterior - (a @ posterior) ** 2
-    assert posterior_sums(reader, once, P, a).variance == pytest.approx(spread.sum(axis=1))
-
-
-def test_measured_error_is_the_expected_one():
-    """Mean of 300 runs of 400 users each, a fixed seed; the tolerance is four standard errors."""
-    rng = np.random.default_rng(11)
-    P, (lo, hi) = zipf(20), bounds_at(2.0)
-    layout = arc_layout(P, math.exp(-2), math.exp(2))
-    m = fit_line(exact_prior(P), layout.order, layout.heavy, lo, hi)
-    arc, errors = Arc(m), []
-    for _ in range(300):
-        codes = rng.choice(20, 400, p=P)
-        words = rng.integers(0, 2**64, size=(400, 3), dtype=np.uint64)
-        tally = reader_of(arc).count(drawn(arc, codes, words))
-        miss = reader_of(arc).answer("mmse", tally, P, None, False).mean - np.bincount(codes, minlength=20)
-        errors.append(float(miss @ miss) / 400)
-    spread = 4 * np.std(errors) / math.sqrt(len(errors))
-    assert abs(np.mean(errors) - histogram_error(layout)) < spread
-    assert spread < 0.1 * histogram_error(layout)
-
-
-def test_expectation_maximisation_learns_another_prior_from_the_tally_alone():
-    """60,000 reports of values that do not follow the plan's prior: EM moves from it to the truth."""
-    rng = np.random.default_rng(3)
-    P, truth, (lo, hi) = np.full(12, 1 / 12), zipf(12), bounds_at(4.0)
-    layout = arc_layout(P, math.exp(-4), math.exp(4))
-    arc = Arc(fit_line([1] * 12, layout.order, layout.heavy, lo, hi))
-    tally = reader_of(arc).count(arc.sample(rng.choice(12, 60_000, p=truth), GeneratorSource(rng)))
-    p = P
-    for _ in range(300):
-        p = posterior_sums_under(arc.cells, tally, p) / tally[0].sum()
-    assert p.sum() == pytest.approx(1)
-    assert np.abs(p - truth).max() < 0.02 < np.abs(P - truth).max()
-
-
-def test_another_prior_is_read_by_columns_and_never_mistaken_for_the_plans_own():
-    m = fitted([3, 3, 3, 3, 4, 5], (3, 35), bits=6)
-    arc, other = Arc(m), np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
-    tally = reader_of(arc).count(np.arange(m.outputs))
-    joint = other[:, None] * arc.matrix
-    posterior = joint / joint.sum(axis=0)
-    found = reader_of(arc).answer("mmse", tally, other, None, False)
-    assert posterior_sums_under(arc.cells, tally, other) == pytest.approx(posterior @ tally[0])
-    assert found.mean == pytest.approx(posterior @ tally[0])
-    assert found.variance == pytest.approx((posterior * (1 - posterior)) @ tally[0])
-    total = reader_of(arc).answer("mmse", tally, other, np.arange(6.0)[None], False)
-    spread = np.arange(6.0) ** 2 @ posterior - (np.arange(6.0) @ posterior) ** 2
-    assert total.variance == pytest.approx([spread @ tally[0]])
-
-
-@settings(max_examples=60, deadline=None)
-@given(WEIGHTS, TENTHS, st.integers(4, 6), st.integers(0, 2**32 - 1))
+@given(line_weights, lift_tenths, st.integers(4, 6), st.integers(0, 2**32 - 1))
 def test_what_is_exposed_leaks_what_the_points_leak_and_never_less(weights, tenths, bits, seed):
     """Against every place of the circle, under another prior and for a secret, by brute force."""
-    m, rng, d = fitted(weights, tenths, bits), np.random.default_rng(seed), len(weights)
+    m, rng, d = sample_line(weights, tenths, bits), np.random.default_rng(seed), len(weights)
     matrix, reports = ArcCells(m).leakage_matrix
     measured, points = Channel(matrix), Channel(plain_channel(m))
     T = rng.dirichlet(np.ones(d), 3) + 1e-6
@@ -460,7 +288,7 @@ def test_what_is_exposed_leaks_what_the_points_leak_and_never_less(weights, tent
 
 
 def test_cells_alone_would_say_too_little():
-    m = fitted([3, 3, 3, 3, 4, 5], (3, 35), bits=6)
+    m = sample_line([3, 3, 3, 3, 4, 5], (3, 35), bits=6)
     prior = Prior([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
     secret = Secret([[0.5, 0.0, 0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.5, 0.0, 0.0]])
     said = leakage(Channel(ArcCells(m).matrix), prior, secret)
@@ -486,23 +314,7 @@ def test_a_pool_of_circles_is_measured_at_its_points_too():
     )
 
 
-def test_tallies_whose_sums_may_have_overflowed_are_refused():
-    wide = ArcLine([1 << 51, 1 << 51], [0, 1], 0, 0, 1 << 50, 2**63, 52)
-    reader, P = ArcReader(Arc(wide)), np.full(2, 0.5)
-    assert reader.most_reports >= 1 << 31
-    tally = reader.count([wide.outputs - 1])
-    large = tally * reader.most_reports
-    assert int(large[2, -1]) == reader.most_reports * ((wide.outputs - 1) >> LIMB) > 0
-    one, many = (posterior_sums(reader, counts, P).mean for counts in (tally, large))
-    assert many == pytest.approx(reader.most_reports * one)
-    with pytest.raises(TooLarge):
-        posterior_sums(reader, large + tally, P)
-
-
-def test_foreign_reports_and_huge_matrices_are_refused():
-    m, _, _ = big_example(N=1)
-    with pytest.raises(ForeignReport):
-        reader_of(Arc(m)).count([m.outputs])
+def test_huge_matrices_are_refused():
     wide = fit_line([1] * 9000, np.arange(9000), 0, *bounds_at(1.0))
     for name in ("matrix", "leakage_matrix"):
         with pytest.raises(TooLarge):

@@ -1,4 +1,4 @@
-"""Unary encoding: its exact law, its packed reports, what its tallies say, and how much a report tells."""
+"""Unary encoding: its exact law, its packed reports, and its designs."""
 
 from __future__ import annotations
 
@@ -9,32 +9,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chisquare, kstest
+from scipy.stats import chisquare
 
 from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil import LIP, Histogram
 from priorveil.certify import TOTAL, Lifts, keeps_budget
 from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
-from priorveil.errors import ForeignReport, Infeasible, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_law import unary_law
-from priorveil.mechanisms.randomness import GeneratorSource, SystemSource
+from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.priors import Budget, Prior, PriorSet
-from priorveil.reading import bits as bits_module
-from priorveil.reading.bit_forms import exponential_sum, guess_gain, posterior_form
+from priorveil.reading.bit_forms import posterior_form
 from priorveil.reading.readers import reader_of
-from references import bitwise_gain, clearing, report_bits
-from refusals import raises
+from references import bitwise_gain
+from sample_mechanisms import sample_unary
 
 SMALL = Unary(np.array([5, 2, 9]), noise=3, noise_bits=3, drop=TOTAL // 5)
 SIZES = (2, 63, 64, 65, 83, 200)
-
-
-def mechanism(size: int, even: bool = False) -> Unary:
-    masses = np.full(size, 12_345) if even else np.random.default_rng(size).integers(1, 1 << 40, size)
-    return Unary(masses, noise=5, noise_bits=5, drop=TOTAL // 3)
 
 
 def exact_law(unary: Unary, code: int) -> dict[int, Fraction]:
@@ -78,7 +72,7 @@ def test_the_written_out_channel_is_the_law() -> None:
         law = exact_law(SMALL, code)
         np.testing.assert_allclose(Q[code], [float(law[y]) for y in range(8)], rtol=1e-12)
     with pytest.raises(TooLarge):
-        _ = mechanism(83).matrix
+        _ = sample_unary(83).matrix
 
 
 def test_extremes_are_those_of_the_whole_channel() -> None:
@@ -99,37 +93,17 @@ def test_extremes_are_those_of_the_whole_channel() -> None:
 @pytest.mark.parametrize("even", [False, True], ids=["uneven", "even"])
 @pytest.mark.parametrize("size", SIZES)
 def test_compiled_and_numpy_agree_bit_for_bit(size: int, even: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    unary, rng = mechanism(size, even), np.random.default_rng(9)
+    unary, rng = sample_unary(size, even), np.random.default_rng(9)
     codes, data = rng.integers(0, size, 3000), rng.bytes(8 * 3000 * unary.draws_per_report)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 1)
     reports = unary.sample(codes, BytesSource(data))
-    counts = reader_of(unary).count(reports)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 1 << 60)
     np.testing.assert_array_equal(reports, unary.sample(codes, BytesSource(data)))
-    np.testing.assert_array_equal(counts, reader_of(unary).count(reports))
-
-
-@pytest.mark.parametrize("even", [False, True], ids=["uneven", "even"])
-@pytest.mark.parametrize("size", [30, 83, 130, 700])
-def test_counts_and_scores_are_those_of_the_definition(
-    size: int, even: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Written out bit by bit; the compiled loops where there are any, and blocks that end anywhere."""
-    unary, rng = mechanism(size, even), np.random.default_rng(19)
-    reports = unary.sample(rng.integers(0, size, 1000), GeneratorSource(rng))
-    bits = report_bits(unary, reports).astype(np.int64)
-    slope = float((unary.odds - 1) / int(unary.masses.sum()))
-    scores = np.rint(bits_module.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
-    monkeypatch.setattr(kernels, "ENOUGH_WORK", 1)
-    monkeypatch.setattr(bits_module, "_BLOCK_WORDS", 100)
-    monkeypatch.setattr(bits_module, "_MOST_SHARED", 333)
-    expected = [1000, scores.sum(), *bits.sum(axis=0), *(scores @ bits)]
-    np.testing.assert_array_equal(reader_of(unary).count(reports), expected)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_bulk_and_scalar_use_the_same_words(size: int) -> None:
-    unary, rng = mechanism(size), np.random.default_rng(10)
+    unary, rng = sample_unary(size), np.random.default_rng(10)
     codes, data = rng.integers(0, size, 50), rng.bytes(8 * 50 * unary.draws_per_report)
     source = BytesSource(data)
     scalar = np.array([unary.sample_one(int(x), source) for x in codes])
@@ -149,43 +123,8 @@ def test_the_law_is_accepted_and_one_percent_off_in_one_entry_is_not() -> None:
     assert chisquare(counts, counts.sum() * off / off.sum()).pvalue < 1e-4
 
 
-def sampled(size: int, people: int, seed: int) -> tuple[Unary, np.ndarray, np.ndarray, np.ndarray]:
-    unary, rng = mechanism(size), np.random.default_rng(seed)
-    codes = rng.choice(size, people, p=reader_of(unary).scoring_prior)
-    return unary, reader_of(unary).scoring_prior, codes, unary.sample(codes, GeneratorSource(rng))
-
-
-def test_tallies_say_what_the_reports_say() -> None:
-    unary, P, _, reports = sampled(83, 2000, 12)
-    counts = reader_of(unary).count(reports)
-    bits = report_bits(unary, reports).astype(float)
-    posterior = P * np.where(bits > 0, float(unary.odds), 1.0)
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    np.testing.assert_array_equal(counts[2 : 2 + unary.size], bits.sum(axis=0))
-    joint = reader_of(unary).answer("mmse", counts, P, None, False).mean
-    np.testing.assert_allclose(joint, posterior.sum(axis=0), rtol=1e-6)
-    values = np.arange(83.0)
-    weights = np.random.default_rng(13).normal(size=2000)
-    answer = (
-        reader_of(unary)
-        .answer("mmse", reader_of(unary).count(reports, weights), P, values[None], False)
-        .mean[0]
-    )
-    assert answer == pytest.approx(weights @ posterior @ values, rel=1e-6)
-
-
-@settings(max_examples=20)
-@given(st.lists(st.integers(0, 500), max_size=4))
-def test_tallies_of_parts_add_up_exactly(cuts: list[int]) -> None:
-    unary, _, _, reports = sampled(70, 500, 14)
-    parts = np.split(reports, sorted(cuts))
-    np.testing.assert_array_equal(
-        sum(reader_of(unary).count(part) for part in parts), reader_of(unary).count(reports)
-    )
-
-
 def test_parameters_read_back() -> None:
-    unary = mechanism(83)
+    unary = sample_unary(83)
     again = Unary.read(unary.parameters())
     data = np.random.default_rng(15).bytes(8 * 10 * unary.draws_per_report)
     np.testing.assert_array_equal(
@@ -195,70 +134,22 @@ def test_parameters_read_back() -> None:
 
 
 def test_what_is_refused() -> None:
-    unary = mechanism(70)
+    unary = sample_unary(70)
     beyond = np.zeros((2, 2), dtype=np.uint64)
     beyond[1, 1] = 1 << 6
     assert unary.accepts(beyond).tolist() == [True, False]
-    with pytest.raises(ForeignReport):
-        reader_of(unary).count(beyond)
-    with raises(ForeignReport, argument="reports"):
-        reader_of(unary).count(np.zeros((2, 3), dtype=np.uint64))
-    reports = [
-        row.tobytes().hex() for row in unary.sample(np.arange(5), SystemSource())
-    ]  # as JavaScript writes them
-    with raises(ForeignReport, argument="reports") as caught:
-        reader_of(unary).count(reports)
-    words = eval(caught.value.advice.rpartition("rows by ")[2])
-    assert reader_of(unary).count(words)[0] == 5
     with pytest.raises(InvalidInput):
         Unary(np.array([1, 1]), noise=4, noise_bits=2, drop=1)
     with pytest.raises(InvalidInput):
         Unary(np.array([1, 1]), noise=3, noise_bits=2, drop=TOTAL - 1)
     with pytest.raises(InvalidInput):
         Unary(np.array([1, 0]), noise=1, noise_bits=2, drop=1)
-    with pytest.raises(ForeignReport):
-        reader_of(unary).count(beyond, np.ones(2))
+    silent = Unary(np.array([1, 1]), noise=1, noise_bits=1, drop=TOTAL // 2)
+    with pytest.raises(Infeasible):
+        silent.lifts(Prior([0.5, 0.5]), object(), LIP())  # type: ignore[arg-type]
 
 
-# -- how much a report tells ------------------------------------------------------------------------------
-
-
-def listed(P: np.ndarray, q01: float, R: float, values: np.ndarray) -> tuple[float, float, float]:
-    """Histogram, sum and guess gain, by listing all reports."""
-    bits = np.array(list(product((0, 1), repeat=P.size)))
-    noise = np.prod(np.where(bits, q01, 1 - q01), axis=1)
-    likelihood = noise[:, None] * clearing(q01, R) / (1 - q01) * np.where(bits, R, 1.0)
-    law = likelihood @ P
-    posterior = P * likelihood / law[:, None]
-    return (
-        float(law @ (posterior**2).sum(axis=1)),
-        float(law @ (posterior @ values) ** 2),
-        float(law @ posterior.max(axis=1)),
-    )
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(2, 9), st.floats(0.001, 0.999), st.floats(0.0, 12.0), st.integers(0, 2**32))
-def test_the_integral_is_the_sum_over_all_reports(size: int, q01: float, log_odds: float, seed: int) -> None:
-    rng, R = np.random.default_rng(seed), float(np.exp(log_odds))
-    P = rng.dirichlet(np.full(size, 0.5)) + 1e-9
-    P /= P.sum()
-    values = rng.normal(size=size)
-    histogram, total, guess = listed(P, q01, R, values)
-    law = unary_law(R, q01)
-    assert 1 - posterior_form(law, P).variances(None).sum() == pytest.approx(histogram, rel=1e-11)
-    assert values**2 @ P - posterior_form(law, P).variances(values[None])[0] == pytest.approx(
-        total, rel=1e-10, abs=1e-13
-    )
-    assert guess_gain(law, P) == pytest.approx(guess, rel=1e-11)
-    assert bitwise_gain(P, q01, R) <= histogram + 1e-12
-
-
-@given(st.floats(0.0, 28.0), st.floats(0.0, 1.0), st.sampled_from([1, 2]))
-def test_powers_are_sums_of_exponentials(log_most: float, share: float, power: int) -> None:
-    D = float(np.exp(log_most * share))
-    nodes, weights = exponential_sum(1.0, float(np.exp(log_most)), power)
-    assert D**power * float(weights @ np.exp(-nodes * D)) == pytest.approx(1, abs=3e-14 * 30 ** (power - 1))
+# -- designs ----------------------------------------------------------------------------------------------
 
 
 def best_within(prior: Prior | PriorSet, budget: Budget) -> Unary:
@@ -315,77 +206,3 @@ def test_odds_never_exceed_the_limit_and_come_close() -> None:
         unary = unary_on_curve(np.ones(5, dtype=np.int64), 3, 4, odds)
         assert odds * (1 - Fraction(1, 2**40)) < unary.odds <= odds
     assert best_unary(Prior.uniform(50), Fraction(20), Histogram()).odds <= 20
-
-
-# -- estimates --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("method", ["mmse", "other prior", "unbiased", "mle"])
-def test_errors_are_what_the_variances_say(method: str) -> None:
-    """Forty campaigns of 4,000 people: the mean squared z-score is one within 14 % (4 sd of its error)."""
-    rng = np.random.default_rng(16)
-    unary = Unary(np.arange(10, 50), noise=3, noise_bits=3, drop=TOTAL // 5)
-    P = reader_of(unary).scoring_prior
-    squares = []
-    for _ in range(40):
-        codes = rng.choice(P.size, 4000, p=P)
-        counts = reader_of(unary).count(unary.sample(codes, GeneratorSource(rng)))
-        prior = P * (1 + 1e-6 * np.arange(P.size)) if method == "other prior" else P
-        found = reader_of(unary).answer(
-            "mmse" if method == "other prior" else method, counts, prior / prior.sum(), None, False
-        )
-        truth = np.bincount(codes, minlength=P.size)
-        squares.append((found.mean - truth) ** 2 / found.variance)
-    mean = np.mean(squares)
-    assert mean < 1.14 and (method == "mle" or mean > 0.86)
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("shift", [0.0, 1e-6])
-def test_sums_have_their_variance(shift: float) -> None:
-    """Three hundred campaigns: the mean squared z-score is one within 0.3 (3.7 sd of its error)."""
-    rng, values = np.random.default_rng(17), np.arange(12.0) ** 2
-    unary = Unary(np.arange(1, 13), noise=3, noise_bits=3, drop=TOTAL // 5)
-    P = reader_of(unary).scoring_prior
-    prior = P * (1 + shift * np.arange(12))
-    squares = []
-    for _ in range(300):
-        codes = rng.choice(12, 500, p=P)
-        counts = reader_of(unary).count(unary.sample(codes, GeneratorSource(rng)))
-        for method in ("mmse", "unbiased"):
-            found = reader_of(unary).answer(method, counts, prior / prior.sum(), values[None], False)
-            squares.append((float(found.mean[0]) - values[codes].sum()) ** 2 / float(found.variance[0]))
-    for start in (0, 1):
-        assert abs(np.mean(squares[start::2]) - 1) < 0.3
-
-
-@pytest.mark.statistical
-def test_the_prior_check_is_uniform_and_fires() -> None:
-    """P-values of 300 campaigns pass a Kolmogorov test (false alarm 1e-4); a wrong prior gives tiny ones."""
-    rng = np.random.default_rng(18)
-    unary = Unary(np.arange(1, 13), noise=3, noise_bits=3, drop=TOTAL // 5)
-    P = reader_of(unary).scoring_prior
-    found = []
-    for _ in range(300):
-        counts = reader_of(unary).count(unary.sample(rng.choice(12, 800, p=P), GeneratorSource(rng)))
-        found.append(reader_of(unary).prior_check(counts, P).p_value)
-    assert kstest(found, "uniform").pvalue > 1e-4
-    counts = reader_of(unary).count(unary.sample(rng.choice(12, 20_000, p=P[::-1]), GeneratorSource(rng)))
-    assert reader_of(unary).prior_check(counts, P).p_value < 1e-6
-    assert reader_of(unary).prior_check(reader_of(unary).count(unary.sample([0], SystemSource())), P) is None
-
-
-def test_a_report_that_says_nothing_identifies_nothing() -> None:
-    silent = Unary(np.array([1, 1]), noise=1, noise_bits=1, drop=TOTAL // 2)
-    assert silent.odds == 1 and not reader_of(silent).identifies()
-    with pytest.raises(NotIdentifiable):
-        reader_of(silent).answer(
-            "unbiased",
-            reader_of(silent).count(silent.sample([0, 1], SystemSource())),
-            np.array([0.5, 0.5]),
-            None,
-            False,
-        )
-    with pytest.raises(Infeasible):
-        silent.lifts(Prior([0.5, 0.5]), object(), LIP())  # type: ignore[arg-type]
