@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -65,3 +66,21 @@ def test_numbers_show_their_mean() -> None:
     (mean,) = cohort.display.numbers
     assert mean.label == "mean" and mean.value == cohort.statistics[0].value
     assert mean.value_text == f"{mean.value:.1f}" and mean.expected is None
+
+
+def test_averages_by_group_are_the_answer() -> None:
+    cells = {("young", 0): 0.2, ("young", 40): 0.2, ("old", 0): 0.5, ("old", 40): 0.1}
+    prior = Prior.joint(cells, ("age", "overtime"), grids=("overtime",), outside="ends")
+    campaign = ask("Overtime?", prior, 2.0, Linear.averages(prior, "overtime", by="age"), smallest_count=1)
+    plan = campaign.plan_for(None)
+    values = [("young", 10.0), ("old", 20.0)] * 500
+    tally = plan.tally(plan.privatize(values, np.random.default_rng(1)))
+    (cohort,) = campaign_estimates(campaign, {plan.id: tally}, "auto", 0.95, "open").cohorts
+    averages = plan.estimate(tally).averages
+    assert cohort.labels == ["age=young", "age=old"] and cohort.prior == pytest.approx([20, 40 / 6])
+    assert cohort.values == pytest.approx(averages.values)
+    assert [row.value for row in cohort.display.rows] == pytest.approx(averages.values)
+    assert [row.expected for row in cohort.display.rows] == pytest.approx(cohort.prior)
+    assert not cohort.display.shares and cohort.display.label_head == "mean overtime"
+    few = campaign_estimates(campaign, {plan.id: plan.tally([0])}, "auto", 0.95, "open")
+    assert b"null" in msgspec.json.encode(few)  # intervals without ends

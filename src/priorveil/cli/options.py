@@ -114,7 +114,7 @@ def _grids(
         if points is None or name in grids:
             advice = "give the name of an attribute once, its range, and how many points: overtime=0:80:5"
             raise click.BadParameter(f"{text!r}: {advice}")
-        grids[name] = [low + (high - low) * step / (points - 1) for step in range(points)]
+        grids[name] = [*(low + (high - low) * step / (points - 1) for step in range(points - 1)), high]
     return grids
 
 

@@ -31,7 +31,6 @@ from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, EstimateMethod
-from priorveil.reading.moments import apply_rows
 from priorveil.reading.tally import Tally
 from priorveil.reading.wording import LEANING, precision_sentence
 from priorveil.tables.write import plan_field
@@ -107,7 +106,7 @@ def campaign_estimates(
         about_plan: dict[str, Any] = {
             "cohort": name,
             "plan": plan.id,
-            "prior": apply_rows(plan.query.rows(plan.reference), plan.reference.probabilities).tolist(),
+            "prior": plan.query.expected_answer(plan.reference).tolist(),
             "identifiable": plan.identifiable,
             "precision": messages.Precision(**plan.precision.document()),
             "privacy": messages.Privacy(*(getattr(plan.certificate, bound) for bound in _PRIVACY)),

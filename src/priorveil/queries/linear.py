@@ -242,6 +242,14 @@ class Linear(Query):
         """The matrix (m, d), or None for the identity."""
         return self.matrix.rows
 
+    def expected_answer(self, prior: Prior) -> Array:
+        """The answer that the prior expects, per person: the averages of its groups if the query asks for those."""
+        if self.number_by_group is None:
+            return super().expected_answer(prior)
+        members = group_rows(prior.domain, self.number_by_group.by)[1]
+        numbers = prior.domain.numbers(self.number_by_group.number)
+        return np.asarray(members @ (prior.probabilities * numbers) / (members @ prior.probabilities))
+
     def centred_rows(self, prior: Prior) -> Array | None:
         """The rows less their means under the prior."""
         self.require_fits(prior)

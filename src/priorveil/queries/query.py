@@ -64,6 +64,11 @@ class Query(ABC):
         """The matrix of the statistics (m, d), or None for the identity, which is never written out."""
         return None
 
+    def expected_answer(self, prior: Prior) -> Array:
+        """The answer that the prior expects, per person."""
+        rows = self.rows(prior)
+        return prior.probabilities if rows is None else np.asarray(rows @ prior.probabilities)
+
     def centred_rows(self, prior: Prior) -> Array | None:
         """The rows less their means under the prior: errors do not depend on the origin."""
         return None
