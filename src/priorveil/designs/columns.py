@@ -32,18 +32,18 @@ from priorveil.designs.learning import best_learning
 from priorveil.designs.limits import MOST_DENSE, MOST_ENTRIES, PATIENCE, Limits, Stop
 from priorveil.designs.problem import Objective, Problem
 from priorveil.designs.spaces import Space, box_of, ldp_cone_of, space_of
-from priorveil.designs.weights import best_weights
+from priorveil.designs.weights import FINEST_WEIGHTS, best_weights
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.information import gain_share, variance
 from priorveil.mechanisms import Grouped, Table
 from priorveil.plans import Plan
 from priorveil.priors import Prior
 
-# Values up to which all extreme columns of a box are listed though its solver is exact: the list is quicker.
+# Values up to which all extreme columns of a box are listed, though its solver is exact: a list is exact to the last
+# digit, and quick.
 _LISTED_IN_BOX = 6
 MOST_VALUES_FOR_FEW = 20_000  # values up to which one unbiased sum, or few statistics, are learnt
 FEW_STATISTICS = 400  # so many can be learnt on many values, and more are not searched for a bound under LDP
-_LEARNING_GAP = 1e-6  # the finest gap for learning: what an interior point reaches
 
 
 def columns_plan(problem: Problem, limits: Limits) -> Plan:
@@ -228,7 +228,7 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         asked = "a distribution" if rows is None else f"{len(rows):,} statistics"
         message = f"{problem.size:,} values: the engine learns {asked} of up to {most:,}"
         raise TooLarge(message, Hint("method", "unary"))
-    reachable = replace(limits, target=max(limits.target, _LEARNING_GAP))
+    reachable = replace(limits, target=max(limits.target, FINEST_WEIGHTS))
     try:
         if space is None:
             solution = _learning_in_cone(problem, reachable, rows)

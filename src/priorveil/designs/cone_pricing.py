@@ -15,17 +15,16 @@ import numpy as np
 from priorveil.arrays import Array
 from priorveil.designs.cones import EMPTY, Program, program_of
 from priorveil.designs.engine import Priced, Utility, reduced_costs, split_duals
-from priorveil.designs.limits import Stop
+from priorveil.designs.limits import FINEST_GAP, Stop
 from priorveil.designs.spaces import Space
 from priorveil.errors import Infeasible
 
+# Each climb and each split is a linear programme: more of them find better columns and bounds, in longer rounds.
 _CLIMBS = (6, 60)  # starts of a quick and of an exact call
 _QUICK, _NODES = 20, 4000  # splits for a quick bound, and for an exact one
-_RETURNED = 150  # columns of a call
-_PATIENCE = 400  # splits before a better column ends the search
-_IMPROVES = 1e-7  # a gain over the best column that is worth stopping for
-_SAME = 1e-10  # a bound this close to the best value found is that value
-_STARTS = 2000  # vertices that are remembered to climb from
+_PATIENCE = 400  # splits before a better column ends the search: the bound at these duals is not needed then
+_RETURNED = 150  # columns of a call: more of them make the master slower
+_STARTS = 2000  # vertices that are remembered to climb from; older ones are forgotten
 
 
 Node = Any  # a part of the polytope; each pricing has its own
@@ -115,9 +114,9 @@ class ConePricing:
             raise Infeasible(EMPTY)
         exact, climbed = -np.inf, pool.best
         for spent in range(limit):
-            if (spent >= _PATIENCE and pool.best > climbed + _IMPROVES) or (spent and self.stop()):
+            if (spent >= _PATIENCE and pool.best > climbed + FINEST_GAP) or (spent and self.stop()):
                 break
-            if not heap or -heap[0][0] <= pool.best + _SAME * max(1.0, abs(pool.best)):
+            if not heap or -heap[0][0] <= pool.best + FINEST_GAP * max(1.0, abs(pool.best)):
                 break
             below, _, node, column = heapq.heappop(heap)
             parts = self.split(pool.shares, node, column)

@@ -49,14 +49,14 @@ from priorveil.reading.readers import reader_of
 _MOST_ODDS = Fraction(1 << 40)  # with larger odds a report is practically the value itself
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
 _COARSE_LOSS = 1e-3
-_MOST_NOISE_BITS = 24
-_MOST_TRIED = 30  # values up to which all sizes of sets are tried
-# Seeds tried for each one wanted; bins per 1/tau that are tried; bins, and values hashed, at most.
+_MOST_NOISE_BITS = 24  # of a noise probability: finer ones change no error
+_MOST_TRIED = 30  # values up to which all sizes of sets are tried: quick, and never a local optimum
+# More seeds and finer bins raise the gain a little and take longer: seeds tried for each one that is kept, how often
+# the number of bins is doubled, starting from 1/tau, and bins at most.
 _TRIES = 4
-_FINENESS = (1, 2, 4, 8)
+_DOUBLINGS = 3
 _MOST_BINS = 2048
-# Room for rounding: a bin must be this much heavier than tau, and draws this much more often fresh.
-_SLACK = 1 << 20
+_SLACK = 1 << 20  # room for rounding, of 2^62: draws are this much more often fresh
 
 
 def largest_odds(budget: Budget, lightest: Fraction, heaviest: Fraction) -> Fraction:
@@ -247,7 +247,7 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
     P = prior.probabilities
     # numbers of bins worth trying: a few for every group that fits, and not many more than values
     fit, most = 1 / budget.tau if budget.tau > 0 else math.inf, min(_MOST_BINS, 4 * P.size)
-    counts = sorted({max(2, math.floor(min(most, fine * fit))) for fine in _FINENESS})
+    counts = sorted({max(2, math.floor(min(most, fine * fit))) for fine in 2 ** np.arange(_DOUBLINGS + 1)})
     pools = [pool for bins in counts for pool in _pools(P, budget, seeds, bins)]
     if not pools:
         problem = "no hash function makes two groups of these values that are likely enough for this budget"

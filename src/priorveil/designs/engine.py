@@ -34,11 +34,10 @@ import scipy.sparse
 
 from priorveil.arrays import Array
 from priorveil.designs.groups import Labels, first_places
-from priorveil.designs.limits import UNLIMITED, Limits, relative_gap
+from priorveil.designs.limits import FINEST_GAP, UNLIMITED, Limits, relative_gap
 from priorveil.designs.precision import ROUNDING, TOLERANCE
 from priorveil.errors import Infeasible
 
-_IMPROVES = 1e-10  # reduced costs below this, relative to the gain so far, are rounding noise
 _LEAN = 0.8  # how far trial duals lean towards the best ones so far
 _POOL = 3  # columns kept per row before the pool is pruned
 _SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
@@ -300,7 +299,7 @@ class _Run:
             self._prove(trial, priced)
             worth = reduced_costs(priced.columns, priced.utilities, duals)
             highest = float(np.max(reduced_costs(self.columns, self.utilities, duals)))
-            good = worth > highest + _IMPROVES * (self.value - self.idle)
+            good = worth > highest + FINEST_GAP * (self.value - self.idle)
             added = self._add(priced.columns[good], priced.utilities[good])
             self.limits.report(self.iterations, self.value, self.bound)
             if added:

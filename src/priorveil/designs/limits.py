@@ -54,6 +54,7 @@ class RoundClock(Clock):
 
 _SECONDS = Clock()
 
+FINEST_GAP = 1e-10  # the smallest gap that a search closes; smaller gains are rounding noise
 PATIENCE = 2.5  # seconds that a last step has at least, when a search has used up the time
 MOST_ENTRIES = 4_000_000  # of a table that is written out or held in memory: 32 MiB of floats
 MOST_DENSE = 1_000  # values for which matrices of values by values are factored in every round

@@ -28,7 +28,7 @@ from priorveil.designs.encodings import (
     unary_plan,
 )
 from priorveil.designs.groups import FEW_VALUES, MANY_VALUES
-from priorveil.designs.limits import MOST_DENSE, PATIENCE, Limits, Progress, Stop, never
+from priorveil.designs.limits import FINEST_GAP, MOST_DENSE, PATIENCE, Limits, Progress, Stop, never
 from priorveil.designs.precision import TOLERANCE
 from priorveil.designs.problem import Objective, Problem
 from priorveil.designs.spaces import box_of, space_of
@@ -235,7 +235,7 @@ AUTO = (
     ),
 )
 
-_SMALL_GAP, _GAP = 1e-10, 1e-4  # the default gap for few values, and for more: a finer one takes longer
+_GAP = 1e-4  # the default for more than a few values: a finer one takes longer
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
 
 
@@ -280,7 +280,7 @@ def design(
     limits = limits.of_seconds(time_limit) if rounds is None else limits.of_rounds(rounds)
     problem = Problem.of(prior, epsilon, query, secret, notion)
     limits = replace(
-        limits, target=gap if gap is not None else _SMALL_GAP if problem.size <= FEW_VALUES else _GAP
+        limits, target=gap if gap is not None else FINEST_GAP if problem.size <= FEW_VALUES else _GAP
     )
     # On a busy machine the threads of a BLAS wait for each other: a search took twenty times as long with two.
     with threadpool_limits(limits=1, user_api="blas"):

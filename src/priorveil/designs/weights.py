@@ -48,7 +48,8 @@ _STEPS, _REPAIRS = 5, 9  # towards good weights, and repairs in each step
 _SHRINK = 0.1  # the least factor of a weight in a repair
 _HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
 _SHRUNK, _SHRUNK_SUM = 1e-3, TOLERANCE  # what is added to `S`, relative to its mean, to look for columns
-_FINE = Limits(1e-6)
+FINEST_WEIGHTS = 1e-6  # the gap that an interior point reaches
+_FINE = Limits(FINEST_WEIGHTS)
 
 
 class Statistics:
