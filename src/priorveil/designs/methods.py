@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from priorveil.designs import bounds
 from priorveil.designs.arcs import arc_plan, require_arcs
@@ -46,6 +45,7 @@ from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
 from priorveil.priors import Budget
 from priorveil.queries import Query
+from priorveil.reading.threads import single_thread
 
 MethodName = Literal["auto"] | DesignMethod
 
@@ -282,8 +282,7 @@ def design(
     limits = replace(
         limits, target=gap if gap is not None else FINEST_GAP if problem.size <= FEW_VALUES else _GAP
     )
-    # On a busy machine the threads of a BLAS wait for each other: a search took twenty times as long with two.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with single_thread():
         plan = best_plan(problem, limits) if method == "auto" else METHODS[method].plan(problem, limits)
         return _with_ldp_bound(problem, plan, limits)
 
