@@ -294,6 +294,46 @@ def test_margins_and_ratios_of_a_projected_estimate_read_its_counts() -> None:
     assert not_projected.value == pytest.approx(estimate.ratio([cells[0]], cells[:3]).value)
 
 
+@pytest.mark.parametrize("methods", list(itertools.combinations_with_replacement(METHODS, 2)))
+def test_a_combination_leans_on_the_prior_if_a_part_does(methods: tuple[str, str]) -> None:
+    combined = combine_estimates([estimate_of("table", "Histogram", method) for method in methods])
+    assert combined.leans_on_prior == ("mmse" in methods)
+    contradicted = replace(combined, prior_check=1e-6)
+    assert (contradicted.warning is not None) == combined.leans_on_prior
+
+
+@pytest.mark.parametrize("methods", [("unbiased", "unbiased"), ("unbiased", "mle")])
+def test_a_combination_of_projected_margins_does_not_tell_single_values(methods: tuple[str, str]) -> None:
+    cells = [(age, town) for age in ("young", "old") for town in "AB"]
+    prior = pv.Prior.joint(dict.fromkeys(cells, 1 / 4), names=("age", "town"))
+    plan = pv.design(prior, 1.0, pv.Distribution())
+    tally = plan.tally(plan.privatize(cells * 10, np.random.default_rng(2)))
+    parts = [plan.estimate(tally, method).margin("age").project() for method in methods]  # type: ignore[arg-type]
+    combined = combine_estimates(parts)
+    assert combined.projected and combined.method.endswith(", projected")
+    assert combined.project().method == combined.method
+    with raises(InvalidInput, argument="estimate"):
+        combined.ratio([cells[0]], ["young"])
+
+
+def test_the_name_of_a_statistic_does_not_make_it_a_sum() -> None:
+    prior, estimates = pv.Prior([0.5, 0.3, 0.2], [0, 1, 2]), []
+    for query in (pv.Linear([[1, 0, 0]], names=["sum"]), pv.Linear([[1, 0, 0]], names=["zeros"])):
+        plan = replace(pv.design(prior, 1.0, pv.Histogram(), method="columns"), query=query)
+        estimates.append(plan.estimate(plan.tally([0, 1, 2, 0])))
+    named_sum, named_zeros = estimates
+    assert named_sum.mean().value == named_zeros.mean().value
+    assert named_sum.statistic == named_zeros.statistic == "share"
+    assert not named_sum.is_sum and not named_zeros.is_sum
+
+
+def test_a_sum_read_from_its_document_is_a_sum() -> None:
+    plan = replace(
+        pair_plan("table", "Sum"), query=pv.Linear.read(pair_plan("table", "Sum").query.document())
+    )
+    assert plan.estimate(plan.tally([0, 1])).is_sum
+
+
 @pytest.mark.parametrize(
     "mechanism", [pair_plan("grouped", "Histogram").mechanism, None], ids=["grouped", "table"]
 )

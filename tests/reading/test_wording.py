@@ -168,7 +168,7 @@ def test_notes(changes: dict[str, Any], sentence: str) -> None:
     ],
 )
 def test_a_warning_says_what_to_do(difference: float | None, advice: str) -> None:
-    found = counts(method="mmse", prior_check=0.001, unbiased_difference=difference)
+    found = counts(leans_on_prior=True, prior_check=0.001, unbiased_difference=difference)
     assert found.warning == (
         "The reports contradict the prior (p = 0.001), and this estimate leans on it: the truth may be far outside "
         f"the intervals. {advice}"
@@ -181,7 +181,7 @@ def test_the_precision_that_was_reached() -> None:
     assert reached_precision(counts(), 0.95) == (
         "With these 100 reports every share is known to ±7.9 points or better (95 %)."
     )
-    assert reached_precision(counts(method="mmse"), 0.5) == (
+    assert reached_precision(counts(leans_on_prior=True), 0.5) == (
         "With these 100 reports every share among these people is known to ±2.7 points or better (50 %), if the prior "
         "is right."
     )

@@ -210,6 +210,7 @@ class Cohorts:
             unseen_changes=CHANGES_BY_ROW if check and len(self.labels) > 2 else None,
             total=None if weights is None else float(c.sum()),
             histogram=a is None,
+            leans_on_prior=True,
         )
 
     def _by_row(

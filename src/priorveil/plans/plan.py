@@ -249,6 +249,7 @@ class Plan:
             labels=self.query.statistic_labels(self.labels),
             knows_total=rows is not None or self.reader.adds_up(chosen, prior.probabilities),
             determined=self.query.unbiased or self.identifiable,
+            is_sum=self.query.is_sum,
         )
 
     def likelihood(self, reports: npt.ArrayLike) -> Array:

@@ -200,6 +200,11 @@ class Linear(Query):
         return self.matrix.takes_offsets
 
     @property
+    def is_sum(self) -> bool:
+        """Whether the only statistic is a sum without a name of its own, as in `Sum`."""
+        return self.takes_offsets and self.names is None
+
+    @property
     def counts_people(self) -> bool:
         """Whether every statistic is a number of people: all its weights are zero or one."""
         return self.matrix.counts_people

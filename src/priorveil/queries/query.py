@@ -93,6 +93,11 @@ class Query(ABC):
         return False
 
     @property
+    def is_sum(self) -> bool:
+        """Whether the only statistic is a sum without a name of its own, as in `Sum`."""
+        return False
+
+    @property
     def counts_people(self) -> bool:
         """Whether every statistic is a number of people: all its weights are zero or one."""
         return True

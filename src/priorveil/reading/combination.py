@@ -16,7 +16,7 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     """The estimate over several groups of people: values and variances add up, label by label.
 
     All need the same statistics; the answer has them in the order of the first. Its method is "mixed" where theirs
-    differ.
+    differ. It leans on the prior if one of them does, and counts as projected if one of them is.
 
     >>> import numpy as np
     >>> one = Estimate(np.array([1.0]), np.array([3.0]), "mmse", "", 1, ("a",))
@@ -39,9 +39,13 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     changes = [e.noticeable_change for e in estimates if e.prior_check is not None]
     differences = [e.unbiased_difference for e in estimates if e.leans_on_prior]
     unweighted = all(e.total is None for e in estimates)
+    projected = any(e.projected for e in estimates)
+    mixed = "mixed, projected" if projected else "mixed"
     return replace(
         with_moments(first, sums),
-        method=first.method if len({e.method for e in estimates}) == 1 else "mixed",
+        method=first.method if len({e.method for e in estimates}) == 1 else mixed,
+        leans_on_prior=any(e.leans_on_prior for e in estimates),
+        projected=projected,
         assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
         reports=sum(e.reports for e in estimates),
         prior_check=min(1.0, len(checks) * min(checks)) if checks else None,  # Bonferroni

@@ -46,14 +46,26 @@ from priorveil.reading.tally_reading import Reading
 
 EstimateMethod = Literal["auto", "mmse", "unbiased", "mle"]
 
-_PRIOR_FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")
 _MOST_PAIRED = 2_000  # statistics whose covariance is written out, and cells of a quantile
-_RECORDED = "reports method assumes converged prior_check noticeable_change unseen_changes unbiased_difference warning"
+_RECORDED = (
+    "reports",
+    "method",
+    "assumes",
+    "converged",
+    "prior_check",
+    "noticeable_change",
+    "unseen_changes",
+    "unbiased_difference",
+    "warning",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """An answer: `values` with their `std_error`, the method, and what the intervals assume.
+
+    `method` is its name for people. `leans_on_prior` says whether the answer, or a part of a combined one, uses the
+    prior, and `projected` whether it was projected.
 
     A histogram or distribution has one value per label, in people; other queries have one for each statistic, and
     `histogram` is False. A search (mle) reports its `rounds`, whether it `converged`, and its `shortfall`: a proven
@@ -93,6 +105,8 @@ class Estimate:
     remarks: tuple[str, ...] = field(default=(), repr=False)
     margin_attributes: tuple[str, ...] = field(default=(), repr=False)
     number_by_group: NumberByGroup | None = field(default=None, repr=False)
+    leans_on_prior: bool = False
+    projected: bool = False
 
     @property
     def proportions(self) -> Array:
@@ -120,11 +134,6 @@ class Estimate:
         centre = np.clip(self.interval_centre, least, most)
         low, high = np.maximum(centre - width, least), np.minimum(centre + width, most)
         return np.minimum(low, self.values), np.maximum(high, self.values)
-
-    @property
-    def leans_on_prior(self) -> bool:
-        """Whether the method uses the prior; combined estimates of different methods may."""
-        return self.method not in _PRIOR_FREE
 
     @property
     def interval_centre(self) -> Array:
@@ -187,10 +196,11 @@ class Estimate:
                 rows=r.align(rows, domain.labels),
                 labels=labels,
                 determined=r.determined and self.histogram,
+                is_sum=False,
             )
             for r in self._own_readings
         )
-        parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.method == "mmse"]
+        parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.leans_on_prior]
         relabelled = replace(
             self,
             labels=labels,
@@ -354,7 +364,7 @@ class Estimate:
     @property
     def is_sum(self) -> bool:
         """Whether the only value is that of a `Sum`."""
-        return bool(self.readings) and not self.histogram and self.labels == ("sum",)
+        return bool(self.readings) and all(reading.is_sum for reading in self.readings)
 
     @property
     def statistic(self) -> str:
@@ -443,7 +453,7 @@ class Estimate:
             own = rows if cells is None else rows[:, cells.argmax(axis=1)]
             if cells is None or np.array_equal(own @ cells, rows):
                 return self._sums_of_statistics(own, row_names)
-            if "projected" in self.method:
+            if self.projected:
                 advice = "projected counts of a margin do not contain single values: use the estimate of all values"
                 raise InvalidInput("estimate", NOT_SHOWN, advice)
         return self._read_sums(rows, row_names, of_values=True)
@@ -483,7 +493,7 @@ class Estimate:
         answer = wording.answer(self, confidence)
         columns = zip(("values", "std_error", "lower", "upper"), answer.columns, strict=True)
         return {
-            **{name: getattr(self, name) for name in _RECORDED.split()},
+            **{name: getattr(self, name) for name in _RECORDED},
             "labels": list(answer.labels),
             "notes": list(self.notes),
             "statistics": wording.number_records(self, confidence),
@@ -510,8 +520,14 @@ class Estimate:
             raise InvalidInput("weights", NOT_SHOWN, advice)
         everybody, ones = self.reports if self.total is None else self.total, np.ones_like(self.values)
         values = everybody * nearest_shares(self.values / (everybody or 1.0), ones)
-        limits, method = np.outer([0.0, everybody], ones), f"{self.method}, projected"
-        return replace(self, values=values, method=method, centre=self.interval_centre, limits=limits)
+        return replace(
+            self,
+            values=values,
+            method=self.method if self.projected else f"{self.method}, projected",
+            projected=True,
+            centre=self.interval_centre,
+            limits=np.outer([0.0, everybody], ones),
+        )
 
     @property
     def warning(self) -> str | None:
@@ -562,6 +578,7 @@ def read_estimate(
         centre=moments.centre,
         limits=moments.limits,
         number_by_group=number_by_group,
+        leans_on_prior=reading.leans_on_prior,
     )
 
 

@@ -32,7 +32,8 @@ class Reading:
     never single reports. With `knows_total` statistics are read from rows less their means under the prior, and the
     number of people times the mean is added: a part that is the same for all values has no error, and does not take the
     digits of the others. Only a histogram that does not add up to the reports, and its sums, are read without that.
-    `determined` is true if the reports are known to determine the statistics without the prior.
+    `determined` is true if the reports are known to determine the statistics without the prior. `is_sum` is that of the
+    query: whether the only statistic is that of a `Sum`.
     """
 
     reader: Reader[Any]
@@ -44,6 +45,12 @@ class Reading:
     labels: tuple[Label, ...]
     knows_total: bool = True
     determined: bool = False
+    is_sum: bool = False
+
+    @property
+    def leans_on_prior(self) -> bool:
+        """Whether the answer uses the prior, so that a wrong one makes it wrong."""
+        return self.method == "mmse"
 
     @property
     def people(self) -> float:
@@ -107,7 +114,7 @@ class Reading:
         If people are a sample, the variance is `sum_i c_i**2 (psi_i - m)**2` with `m` the estimated shares; counts with
         squares give it around their own mean.
         """
-        if not self.population or self.method == "mmse" or not weighted.least >= 0 < weighted.total:
+        if not self.population or self.leans_on_prior or weighted.least < 0 or weighted.total <= 0:
             return np.zeros_like(answer.mean)
         return np.asarray(squared.linear / self.tally.reports - answer.linear / weighted.total)
 
@@ -116,7 +123,7 @@ class Reading:
 
         None for other methods, where reports do not determine the answer, and beyond 512 values.
         """
-        if self.method != "mmse" or not self.tally.reports or len(self.prior) > QUICK:
+        if not self.leans_on_prior or not self.tally.reports or len(self.prior) > QUICK:
             return None
         try:
             unbiased = replace(self, method="unbiased").moments(self.rows)
@@ -156,11 +163,12 @@ class Reading:
         weighted, P = self.tally.weighted, self.prior.probabilities
         people = weighted.power if weighted else self.tally.reports
         deviation = math.sqrt(share) * float(np.abs(row[high] - row[low]).max()) / 2
-        if self.method != "mmse":
+        if not self.leans_on_prior:
             return people * deviation**2
         explained = float(P @ (row - P @ row) ** 2 - self.moments(row[None]).variance[0] / (people or 1.0))
-        spread = math.sqrt(max(explained, 0.0))
-        return people * min(deviation, spread) * (2 * spread - min(deviation, spread))
+        posterior_deviation = math.sqrt(max(explained, 0.0))
+        smaller = min(deviation, posterior_deviation)
+        return people * smaller * (2 * posterior_deviation - smaller)
 
     def mle_gain(self, variance: Array) -> float | None:
         """How many times smaller the squared error of mle is expected to be than that of unbiased.
@@ -168,8 +176,8 @@ class Reading:
         `variance` is that of the statistics. None for statistics that are not whole tables of counts. Several tables
         are compared as if each was read alone.
         """
-        P, uses_prior = self.prior.probabilities, self.method == "mmse"
-        if len(P) > _MOST_COMPARED or uses_prior or self.tally.weighted or not variance.any():
+        P = self.prior.probabilities
+        if len(P) > _MOST_COMPARED or self.leans_on_prior or self.tally.weighted or not variance.any():
             return None
         shares = P if self.rows is None else self.rows @ P
         tables = [table for table in _whole_tables(self.rows) if variance[table].any()]
