@@ -63,7 +63,7 @@ def design_mean(
         plan = design(prior, epsilon, Sum(grid, unbiased=unbiased), **options)
         try:
             # The error of an unbiased query includes what rounding adds to the variance of the values.
-            errors.append(plan.expected_mse if unbiased else _error_of_guesses(plan, *sample_points))
+            errors.append(plan.expected_mse if unbiased else _error_of_posterior_means(plan, *sample_points))
         except TooLarge:
             break  # only a closed form with too many reports to list was quick enough for so fine a grid
         plans.append(plan)
@@ -73,7 +73,7 @@ def design_mean(
     return plans[int(np.argmax(np.array(errors) <= min(errors) * (1 + _TOLERANCE)))]
 
 
-def _error_of_guesses(plan: Plan, numbers: Array, weights: Array) -> float:
+def _error_of_posterior_means(plan: Plan, numbers: Array, weights: Array) -> float:
     """The mean squared distance from a number to the mean of its point given the report."""
     Q, P, points = plan.channel.matrix, plan.reference.probabilities, np.array(plan.labels)
     guess = (P * points) @ Q / (P @ Q)

@@ -39,7 +39,6 @@ from priorveil.errors import (
     PriorveilError,
     TooLarge,
 )
-from priorveil.information import gain_share
 from priorveil.notions import Cone, Known, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
@@ -299,7 +298,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
     others = [attempt for attempt in row.otherwise if attempt.method not in {each.method for each in first}]
     plans, refusals = list[Plan](), dict[str, PriorveilError]()
     _try_methods(problem, limits, first, plans, refusals)
-    if max(map(_efficiency, plans), default=0.0) < _TRUSTED:
+    if max((plan.efficiency for plan in plans), default=0.0) < _TRUSTED:
         _try_methods(problem, limits, others, plans, refusals)
     if not plans and len(first) == 1:
         raise refusals[first[0].method]
@@ -339,19 +338,15 @@ def _try_methods(
         except (Infeasible, TooLarge, CertificateError, NotIdentifiable) as error:
             refusals[attempt.method] = error
         else:
-            if _efficiency(plans[-1]) >= attempt.enough:
+            if plans[-1].efficiency >= attempt.enough:
                 break
-
-
-def _efficiency(plan: Plan) -> float:
-    return gain_share(plan.expected_mse, plan.lower_bound, plan.no_report)
 
 
 def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
     """The plan with a better lower bound, if it is for linear statistics under LDP and too little is proven."""
-    leaning = problem.objective is Objective.STATISTICS and problem.has_one_prior
-    learning = problem.query.unbiased
-    if not (problem.is_ldp and (learning or leaning)) or plan.efficiency > _PROVEN:
+    unbiased = problem.query.unbiased
+    uses_one_prior = problem.objective is Objective.STATISTICS and problem.has_one_prior
+    if not (problem.is_ldp and (unbiased or uses_one_prior)) or plan.efficiency > _PROVEN:
         return plan
     patient = limits.at_least(PATIENCE)
     try:
@@ -359,9 +354,9 @@ def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
             bound = bounds.ldp_variance_bound(problem.P, problem.level, patient)
         else:
             rows, factor = problem.centred_rows, bounds.factor_above(problem.level)
-            if (min(rows.shape) if learning else problem.size) > FEW_STATISTICS:
+            if (min(rows.shape) if unbiased else problem.size) > FEW_STATISTICS:
                 return plan
-            bound = bounds.ldp_bound(problem.P, factor, rows, learning, patient)
+            bound = bounds.ldp_bound(problem.P, factor, rows, unbiased, patient)
     except KeyboardInterrupt:
         return plan  # it is certified, and only its bound is weaker
     lower_bound = min(max(plan.lower_bound, bounds.rounded_down(bound)), plan.expected_mse)

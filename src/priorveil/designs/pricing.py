@@ -125,7 +125,7 @@ class SumPricing:
 
 @dataclass(frozen=True)
 class SquaresPricing:
-    """`phi(r) = |F r|^2` for any matrix `F` (m, d): local search only, which proves no bound (`relaxation` does)."""
+    """`phi(r) = |F r|^2` for any matrix `F` (m, d): a local search, which proves no bound (`bounds` does)."""
 
     space: Space
     factors: Array

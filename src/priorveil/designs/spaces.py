@@ -178,7 +178,7 @@ class LdpCone(Space):
         return np.asarray((self.ratio - 1) / (directions.max(axis=1) - self.ratio * directions.min(axis=1)))
 
     def vertices(self) -> Array:
-        """All extreme columns (K, d), for up to 14 values: two entries, or one if there is one value.
+        """All extreme columns (K, d), for few values: two entries, or one if there is one value.
 
         >>> LdpCone(np.array([0.5, 0.5]), ratio=3.0).vertices()
         array([[1.5, 0.5],
