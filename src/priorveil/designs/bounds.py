@@ -42,9 +42,9 @@ from priorveil.priors.budget import window_mass
 Search = Callable[[Array], Iterator[tuple[Array, float]]]
 
 _DIAGONAL_GAIN = (
-    1e-5  # that a round of the search for weights has at least: finer bounds are not seen in a plan
+    1e-5  # of a round of the search for weights, at least: a smaller one proves more, in more rounds
 )
-_MOST_LEVEL = 12.0  # above, the simple bound under LDP is as good, and factors are too large for the search
+_MOST_LEVEL = 12.0  # above, the simple bound under LDP has to do: factors are very large
 
 
 def rounded_down(bound: float) -> float:

@@ -49,7 +49,7 @@ from priorveil.reading.readers import reader_of
 _MOST_ODDS = Fraction(1 << 40)  # with larger odds a report is practically the value itself
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
 _COARSE_LOSS = 1e-3
-_MOST_NOISE_BITS = 24  # of a noise probability: finer ones change no error
+_MOST_NOISE_BITS = 24  # of a noise probability: each may cost a device another word
 _MOST_TRIED = 30  # values up to which all sizes of sets are tried: quick, and never a local optimum
 # More seeds and finer bins raise the gain a little and take longer: seeds tried for each one that is kept, how often
 # the number of bins is doubled, starting from 1/tau, and bins at most.

@@ -16,7 +16,7 @@ Labels = npt.NDArray[np.intp]
 
 FEW_VALUES = 20  # up to so many, exact searches and proofs are affordable
 MANY_VALUES = 300  # beyond, searches and bounds work on blocks of values: the time grows with the cube
-BLOCKS = 160  # blocks of many values: more of them hardly gain anything, and take longer
+BLOCKS = 160  # blocks of many values: more of them gain a little, and take longer
 _DIRECTIONS = 64  # random sums of more statistics from which their main direction is computed
 
 

@@ -41,17 +41,15 @@ from priorveil.information import lift_variance
 _EVEN_ROUNDS, _EVEN_STARTS = (
     24,
     60,
-)  # of Frank-Wolfe for the seeds: more of them cost time and save few rounds later
+)  # of Frank-Wolfe for the seeds: better seeds for more time
 _SPECTRUM = 0.6  # the power of the roots of `B` in random columns: 0.5, and more since vertices have edges
 # Directions, or values, up to which a search for the best weights ends in time; beyond, many columns with good weights
 # are better than the best weights of few.
 _MOST_WEIGHED = 200
 _EXCHANGES = (
-    4_000  # rounds of exchanges within the blocks of equal values: about a second, to a flat spectrum
+    4_000  # rounds of exchanges within blocks of equal values: more make a flatter spectrum, and take longer
 )
-_GRID = (
-    32  # points that the numbers of a sum are rounded to: twice as many save less than 0.1 % of the variance
-)
+_GRID = 32  # points that the numbers of a sum are rounded to: more points save variance, and take longer
 _EXACT = 20_000  # vertices that are weighed all at once, exactly: seconds, and memory for their products
 # Columns for each direction that column generation may hold, and columns in all: each round takes the cube of the
 # second, and fewer columns need more rounds.

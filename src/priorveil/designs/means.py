@@ -15,7 +15,7 @@ from priorveil.priors import Budget, Prior
 from priorveil.priors.number_domains import Cells, Grid, Outside, number_column
 from priorveil.queries import Sum
 
-_HALVINGS = 5  # of the range, to 33 points: finer grids gain less than the tolerance
+_HALVINGS = 5  # of the range at most, to 33 points: a finer grid rounds less, and its design takes longer
 _FIRST = 9  # this many points are always tried: fewer may gain little at first
 _TOLERANCE = 0.005  # a coarser grid is preferred if its error is larger by at most this share
 _CELLS = 256  # equal parts of the range in which a density is integrated

@@ -129,8 +129,7 @@ class Row(NamedTuple):
 _SIMPLE = (Try("arc"), Try("unary"), Try("subset"), Try("closed"))
 _CLOSED = (Try("closed"),)
 
-# The sizes in these rows trade the time of a search for the error that it saves. Up to the size the search of `columns`
-# gains more than a percent or so over the simple mechanisms of the row; beyond, it only takes longer.
+# The sizes in these rows trade the time of a search for the error that it saves. They were found by trying.
 AUTO = (
     Row(
         "every person adds the same to the statistics",

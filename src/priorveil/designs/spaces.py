@@ -29,7 +29,7 @@ from priorveil.errors import Hint, TooLarge
 from priorveil.priors.budget import window_mass
 
 SLACK = 64 * ROUNDOFF  # room for rounding in every bound, relative to the numbers that were added up
-STARTS = 200  # of one kind, for a search: more of them take longer and hardly find better columns
+STARTS = 200  # of one kind, for a search: more of them may find better columns, and take longer
 
 
 @dataclass(frozen=True)
