@@ -33,7 +33,7 @@ def priorveil(mechanism: str, d: int, seeded: bool = False, zipf: bool = False) 
     import priorveil as pv
     from _local_hash import LocalHash, randomized_response
     from priorveil.mechanisms.randomness import as_source
-    from priorveil.reading.readers import reader_of
+    from priorveil.reading.families import reader_of
 
     source = as_source(np.random.default_rng(1) if seeded else None)
     ratio = Fraction(math.exp(EPSILON))

@@ -14,7 +14,7 @@ from priorveil.designs.closed import binary
 from priorveil.mechanisms import Arc, Mechanism, Orders
 from priorveil.mechanisms.arc.cells import ArcCells
 from priorveil.mechanisms.bit_reports import BitReports
-from priorveil.reading.readers import reader_of
+from priorveil.reading.families import reader_of
 
 Array = npt.NDArray[np.float64]
 

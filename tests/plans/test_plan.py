@@ -24,7 +24,7 @@ from priorveil.mechanisms import MECHANISMS, Table
 from priorveil.plans import document as documents
 from priorveil.plans import schema
 from priorveil.queries import QUERIES
-from priorveil.reading.readers import reader_of
+from priorveil.reading.families import reader_of
 from priorveil.reading.tally import Tally
 from refusals import raises
 from sample_plans import PAIRS, pair_plan

@@ -18,8 +18,8 @@ from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.reading import arcs
 from priorveil.reading.arcs import LIMB, ArcReader
+from priorveil.reading.families import reader_of
 from priorveil.reading.moments import Moments
-from priorveil.reading.readers import reader_of
 from references import likelihood, posterior_sums_under
 from refusals import raises
 from sample_mechanisms import big_example, bounds_at, draw_with, exact_prior, plain_channel, sample_line, zipf

@@ -27,8 +27,8 @@ from priorveil.reading.bit_forms import (
     scored_form,
     subset_information,
 )
+from priorveil.reading.families import reader_of
 from priorveil.reading.linear_answers import channel_answer
-from priorveil.reading.readers import reader_of
 from references import bitwise_gain, clearing, report_bits, subset_selection_matrix
 from refusals import raises
 from sample_mechanisms import sample_subset, sample_unary

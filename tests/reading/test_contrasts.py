@@ -20,7 +20,7 @@ from priorveil.priors.number_domains import Grid
 from priorveil.reading import estimate as estimate_module
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate
-from priorveil.reading.readers import reader_of
+from priorveil.reading.families import reader_of
 from priorveil.reading.statistics import quantile_of, ratio_of
 from priorveil.reading.tally import Tally
 from priorveil.reading.tally_reading import Reading

@@ -19,7 +19,7 @@ from priorveil.mechanisms.randomness import (
 from priorveil.mechanisms.table import Table
 from priorveil.priors import Prior
 from priorveil.queries import Histogram
-from priorveil.reading.readers import reader_of
+from priorveil.reading.families import reader_of
 from refusals import raises
 from sample_mechanisms import POOL
 

@@ -13,9 +13,9 @@ from priorveil.information import variance
 from priorveil.mechanisms import Orders
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.reading import counting_kernels, order_information, orders
+from priorveil.reading.families import reader_of
 from priorveil.reading.order_information import OrdersInformation, information_of
 from priorveil.reading.prior_check import score_check
-from priorveil.reading.readers import reader_of
 from references import likelihood
 from refusals import raises
 from sample_mechanisms import orders_plan, orders_pool

@@ -14,8 +14,8 @@ from priorveil.mechanisms import MECHANISMS, Arc, Mechanism, Orders
 from priorveil.mechanisms.arc.cells import ArcCells
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.reading import order_information, reader
+from priorveil.reading.families import READERS
 from priorveil.reading.orders import OrdersReader
-from priorveil.reading.readers import READERS
 from references import likelihood as likelihood_of
 from sample_plans import PAIRS, PRIOR, TRUTH, named_plan, pair_plan
 

@@ -20,7 +20,7 @@ from priorveil.mechanisms import MECHANISMS, Arc, Grouped, Mechanism, Orders, Po
 from priorveil.mechanisms.arc.certificate import fit_line
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.randomness import GeneratorSource, as_source
-from priorveil.reading.readers import reader_of
+from priorveil.reading.families import reader_of
 from references import count_cells
 
 pytestmark = pytest.mark.statistical

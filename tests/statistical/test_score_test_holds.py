@@ -12,8 +12,8 @@ import pytest
 import priorveil as pv
 from priorveil.designs.cohorts import Cohorts
 from priorveil.reading.estimate import Estimate
+from priorveil.reading.families import reader_of
 from priorveil.reading.prior_check import DOUBTFUL
-from priorveil.reading.readers import reader_of
 
 pytestmark = pytest.mark.statistical
 

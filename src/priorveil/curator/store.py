@@ -32,7 +32,7 @@ from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
-from priorveil.reading.readers import reader_of
+from priorveil.reading.families import reader_of
 from priorveil.reading.tally import Tally
 
 SCHEMA_VERSION = 3

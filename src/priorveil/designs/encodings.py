@@ -44,7 +44,7 @@ from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
 from priorveil.queries import Query
 from priorveil.reading.bit_forms import ones_noise
-from priorveil.reading.readers import reader_of
+from priorveil.reading.families import reader_of
 
 _MOST_ODDS = Fraction(1 << 40)  # with larger odds a report is practically the value itself
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.

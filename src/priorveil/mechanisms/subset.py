@@ -58,7 +58,11 @@ class Subset(BitReports):
         if not 0 < self.keep < TOTAL:
             raise InvalidInput("keep", self.keep, "give an integer above 0 and below 2**62")
         if self.odds < 1:
-            raise InvalidInput("keep", self.keep, "give more: a set must favour its values")
+            raise InvalidInput(
+                "keep",
+                self.keep,
+                "a set would hold the true value less often than any other: give a larger number",
+            )
 
     @property
     def draws_per_report(self) -> int:

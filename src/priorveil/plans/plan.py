@@ -32,10 +32,10 @@ from priorveil.priors import Budget, Domain, Label, Prior
 from priorveil.priors.domain import Labels, Missing
 from priorveil.queries import Query
 from priorveil.reading.estimate import Estimate, EstimateMethod, read_estimate
+from priorveil.reading.families import reader_of
 from priorveil.reading.moments import naming_statistics, normal_width
 from priorveil.reading.precision import Precision
 from priorveil.reading.reader import Reader
-from priorveil.reading.readers import reader_of
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.reading.threads import single_thread

@@ -340,7 +340,7 @@ class Labels(Domain):
         self._is_numbered = self.labels == tuple(range(len(self.labels)))
         self._has_tuples = any(isinstance(label, tuple) for label in self.labels)
         if not self._is_numbered:
-            _ = self._code_of_key  # refuses labels that look alike
+            _ = self._code_of_key  # computed now, because it refuses labels that match the same value
 
     @cached_property
     def _code_of_key(self) -> dict[Any, int]:
@@ -356,10 +356,9 @@ class Labels(Domain):
                 if other != code:
                     same = [self.labels[other], label]
                     advice = (
-                        "a text that reads as a number is that number, blanks around a text do not count, and"
+                        "a value can match both labels, as with 8 and '08', 'a' and ' a', or 1 and 'true'"
                     )
-                    why = f"values cannot tell these apart ({advice} 1 and 'true' are the same truth value): rename one"
-                    raise InvalidInput("labels", same, why)
+                    raise InvalidInput("labels", same, f"{advice}: rename one")
         return {None: MISSING, **codes}
 
     def encode(self, columns: Sequence[Column], words: DrawWords) -> Codes:

@@ -41,6 +41,7 @@ from priorveil.priors.number_domains import Cells, Grid, NumberDomain, rounds_up
 Impossible = Literal["refuse", "leave out"]
 
 _MOST_CELLS = 1_000_000  # combinations of levels
+_NO_LEVEL = object()  # equals no level
 _LARGEST_KEY = 2**62  # of a combination of levels, as one integer
 _LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
 SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every cell")
@@ -253,10 +254,10 @@ class Joint(Domain):
         return [[row[at] for row in rows] for at in range(len(self.names))]
 
     def _levels_of(self, row: Any) -> Sequence[Any]:
-        """The levels in a tuple or a list; the type `object`, which is no level, for anything else but a gap."""
+        """The levels in a tuple or a list; for anything else gaps if it is missing, or objects that are no level."""
         if isinstance(row, tuple | list) and len(row) == len(self.names):
             return row
-        return [None if entry_key(row) is None else object] * len(self.names)
+        return [None if entry_key(row) is None else _NO_LEVEL] * len(self.names)
 
     def document(self) -> dict[str, Any]:
         """The domain as JSON: the levels of each attribute, and the positions of the levels of each cell."""
@@ -267,11 +268,11 @@ class Joint(Domain):
     def read(cls, document: Mapping[str, Any]) -> Joint:
         """Read the domain from its JSON document."""
         parts = [(part["name"], read_domain(part["levels"])) for part in document["attributes"]]
+        if any(type(at) is not int or at < 0 for cell in document["cells"] for at in cell):
+            raise ValueError("a cell is a list of positions of levels")
         cells = [
             [part.labels[at] for (_, part), at in zip(parts, cell, strict=True)] for cell in document["cells"]
         ]
-        if any(type(at) is not int or at < 0 for cell in document["cells"] for at in cell):
-            raise ValueError("a cell is a list of positions of levels")
         numbers = {name: part for name, part in parts if isinstance(part, NumberDomain)}
         joint = cls(map(tuple, cells), [name for name, _ in parts], numbers)
         if joint.document() != document:

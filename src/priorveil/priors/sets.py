@@ -6,7 +6,7 @@ certificate ask for little: where a linear function is smallest (in floats and i
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, product
@@ -138,12 +138,7 @@ class PriorSet(ReadOnly):
     @staticmethod
     def read(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:
         """Read a set of priors from its JSON document."""
-        if document["kind"] == "interval":
-            lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
-            return PriorSet.interval(lower, upper, labels)
-        if document["kind"] == "ball":
-            return PriorSet.ball(Prior.read(document, labels), float(document["radius"]))
-        return PriorSet([Prior.read({"weights": weights}, labels) for weights in document["members"]])
+        return _READ_KINDS[document["kind"]](document, labels)
 
     def __len__(self) -> int:
         return len(self.domain)
@@ -281,6 +276,26 @@ class PriorBall(PriorSet):
             elif x >= first and largest + later >= left - mass:  # a search without this check is exponential
                 yield from self._drain(_move(p, x, target, mass), target, left - mass, x + 1)
             largest = max(largest, mass)
+
+
+def _read_members(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:
+    return PriorSet([Prior.read({"weights": weights}, labels) for weights in document["members"]])
+
+
+def _read_interval(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:
+    lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
+    return PriorSet.interval(lower, upper, labels)
+
+
+def _read_ball(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:
+    return PriorSet.ball(Prior.read(document, labels), float(document["radius"]))
+
+
+_READ_KINDS: dict[str, Callable[[Mapping[str, Any], LabelsOrDomain], PriorSet]] = {
+    PriorSet.kind: _read_members,
+    PriorInterval.kind: _read_interval,
+    PriorBall.kind: _read_ball,
+}
 
 
 def _mean(p: Sequence[Fraction], column: Sequence[Any]) -> Any:

@@ -32,7 +32,7 @@ def covariance_factors(law: BitLaw, P: Array) -> Array:
 
 
 def tilted_bits(law: BitLaw, P: Array, power: int = 1) -> tuple[ComplexArray, ComplexArray]:
-    """ComplexArray `w` and chances `h` (nodes, d) of independent bits.
+    """Complex weights `w` (nodes) and chances `h` (nodes, d) of independent bits.
 
     For a function `g` that is linear in every bit, the mean of `g(y) / (1 + c m(y))**power` under `B` is the real
     part of `sum_i w_i E_i[g]`, where under `E_i` bit `x` is set with the "chance" `h[i, x]`.
@@ -40,9 +40,11 @@ def tilted_bits(law: BitLaw, P: Array, power: int = 1) -> tuple[ComplexArray, Co
     `D**-power` is a sum of exponentials of `D = 1 + c m`, and the size of a set is fixed by a Fourier sum. Equal
     probabilities are computed once. Tests compare it with sums over all reports.
     """
-    c, share, ordered = law.odds - 1, law.share, np.sort(P)
-    least, most, phases, log_weights = 1.0, law.odds, np.ones(1), np.zeros(1)
+    c, share = law.odds - 1, law.share
+    least, most = 1.0, law.odds
+    phases, log_weights = np.ones(1), np.zeros(1)
     if law.members:
+        ordered = np.sort(P)
         least = (1 + c * float(ordered[: law.members].sum())) * (1 - 1e-9)
         most = (1 + c * float(ordered[-law.members :].sum())) * (1 + 1e-9)
         phases, log_weights = _fourier_sum(law)
@@ -211,7 +213,8 @@ def single_bit_posteriors(law: BitLaw, P: Array) -> tuple[Array, Array]:
 
 def ones_form(law: BitLaw, shares: Array) -> QuadraticForm:
     """The mean of `n n'` over people with these shares, where `n = (y - q) / (p - q)` is what a report adds."""
-    q, k, t, u, one = law.q, law.contrast, law.t, law.u, np.ones_like(shares)
+    q, k, t, u = law.q, law.contrast, law.t, law.u
+    one = np.ones_like(shares)
     own = (set_chances(law, shares) - t - 2 * u * shares) / k**2
     weights = np.array([t - q**2, 2 * (u - q * k)]) / k**2
     return QuadraticForm(own, np.stack([one, shares]), np.stack([one, one]), weights)

@@ -413,7 +413,11 @@ def most_likely_ones(law: BitLaw, counts: BitCounts) -> Minimum:
     while shares(high).sum() > 1:
         high *= 2
     while low < (middle := (low + high) / 2) < high:
-        low, high, rounds = *((middle, high) if shares(middle).sum() > 1 else (low, middle)), rounds + 1
+        rounds += 1
+        if shares(middle).sum() > 1:
+            low = middle
+        else:
+            high = middle
     p = shares(high) / shares(high).sum()
     chances = set_chances(law, p)
     slopes = contrast / len(p) * (n / chances - (1 - n) / (1 - chances))

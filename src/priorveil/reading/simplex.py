@@ -93,21 +93,21 @@ def _newton_step(scaled: Array, dual: Array, target: Array) -> Array:
 
 
 def conjugate_gradients(
-    product: Callable[[Array], Array], target: Array, condition: Callable[[Array], Array], enough: float
+    product: Callable[[Array], Array], target: Array, precondition: Callable[[Array], Array], enough: float
 ) -> tuple[Array, Array]:
     """The solution `x` of `product(x) = target`, from zero on, and the residual `target - product(x)`.
 
-    `condition` is a product with about the inverse of the matrix: the search ends when it measures a residual `r` as
-    `r . condition(r) <= enough`.
+    `precondition` multiplies by an approximate inverse of the matrix. The search ends when the residual `r` is so
+    small that `r . precondition(r) <= enough`.
     """
     solution, direction = np.zeros((2, len(target)))
     residual, size = target, 1.0
     for _ in range(_PRODUCTS):
-        conditioned = condition(residual)
-        previous, size = size, float(residual @ conditioned)
+        preconditioned = precondition(residual)
+        previous, size = size, float(residual @ preconditioned)
         if size <= enough:
             break
-        direction = conditioned + size / previous * direction
+        direction = preconditioned + size / previous * direction
         image = product(direction)
         length = size / float(direction @ image)
         solution, residual = solution + length * direction, residual - length * image

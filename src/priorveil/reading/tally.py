@@ -77,8 +77,9 @@ class Tally:
             raise InvalidInput("tally", other.plan, f"it belongs to another plan than {self.plan}")
         if (self.weighted is None) != (other.weighted is None) and self.reports and other.reports:
             raise InvalidInput("tally", other.plan, "only one of the two has weights: give both or neither")
-        both = self.weighted and other.weighted and self.weighted + other.weighted
-        weighted = both or self.weighted or other.weighted
+        weighted = self.weighted or other.weighted
+        if self.weighted and other.weighted:
+            weighted = self.weighted + other.weighted
         refused = dict(Counter(self.refused) + Counter(other.refused))
         return Tally(self.plan, self.counts + other.counts, self.reports + other.reports, refused, weighted)
 
