@@ -635,3 +635,18 @@ def test_a_plan_for_averages_beats_one_for_the_whole_table_and_tells_the_counts(
     }
     assert errors[query] < 1.0005 * errors[influence]  # the rows of counts cost next to nothing
     assert errors[query] < 0.85 * errors[Distribution()]
+
+
+def test_averages_are_by_all_other_attributes_unless_some_are_named() -> None:
+    cells = {(a, b, n): 0.125 for a in ("old", "young") for b in ("no", "yes") for n in (0, 40)}
+    prior = Prior.joint(cells, ("age", "smokes", "overtime"), grids="overtime")
+    assert Linear.averages(prior, "overtime") == Linear.averages(prior, "overtime", by=["age", "smokes"])
+    for by in ("sex", [], ["age", "age"]):
+        with raises(InvalidInput, argument="by"):
+            Linear.averages(prior, "overtime", by=by)
+
+
+def test_whether_a_query_is_unbiased_is_a_truth_value() -> None:
+    with raises(InvalidInput, argument="unbiased", value="work"):
+        Histogram("work")
+    assert Histogram(np.bool_(True)) == Histogram(unbiased=True)

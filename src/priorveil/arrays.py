@@ -19,6 +19,18 @@ Mask = npt.NDArray[np.bool_]
 Numbers = Sequence[float] | Array
 
 
+def not_one(mass: float, terms: int) -> str:
+    """What is wrong with numbers that should add up to one.
+
+    The sum is shown only if it looks like that of several probabilities: other numbers may be those of a person.
+
+    >>> not_one(1.1, terms=2), not_one(171234.0, terms=1)
+    ('add up to 1.1, not to 1', 'do not add up to 1')
+    """
+    is_near_one = terms > 1 and 0.5 < mass < 2
+    return f"add up to {mass:.15g}, not to 1" if is_near_one else "do not add up to 1"
+
+
 def read_only(array: npt.ArrayLike) -> Array:
     """A read-only float copy of an array."""
     copy = np.array(array, dtype=np.float64)

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array, as_matrix
+from priorveil.arrays import Array, as_matrix, not_one
 from priorveil.errors import NOT_SHOWN, Hint, InvalidChannel, TooLarge, plural
 from priorveil.priors import Label, Prior
 from priorveil.priors.domain import as_labels, label_positions
@@ -196,7 +196,7 @@ def _require_stochastic(Q: Array) -> None:
     x = int(np.abs(mass - 1).argmax())
     if abs(mass[x] - 1) > _ROW_TOLERANCE:
         hint = Hint("Channel.from_weights", purpose="for weights or rounded figures")
-        advice = f"this row adds up to {mass[x]:.15g}, not to 1"
+        advice = f"its numbers {not_one(mass[x], Q.shape[1])}"
         raise InvalidChannel(f"matrix[{x}]", NOT_SHOWN, advice, hint)
 
 

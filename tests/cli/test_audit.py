@@ -193,7 +193,7 @@ def test_rounded_figures_need_normalise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("channel", "prior", "extra", "said"),
     [
-        ("0.5,0.6\n0.5,0.5\n", "0.5\n0.5\n", (), "q.csv: matrix[0]: this row adds up to 1.1, not to 1"),
+        ("0.5,0.6\n0.5,0.5\n", "0.5\n0.5\n", (), "q.csv: matrix[0]: its numbers add up to 1.1, not to 1"),
         ("0.5,x\n0.5,0.5\n", "0.5\n0.5\n", (), "not a number"),
         ("", "0.5\n0.5\n", (), "empty"),
         ("0.5,0.5\n0.5,0.5\n", "0.5\n0.6\n", (), "add up"),

@@ -167,3 +167,14 @@ def test_tables_of_attributes_name_the_column_that_is_wrong() -> None:
     for table in ({"p": ["y", "n"], "q": ["y"]}, {"p": "y", "q": ["y"]}, {"p": "y", "q": "y"}):
         with raises(InvalidInput, argument="values"):
             plan.privatize(table)
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0, "1", np.bool_(True), np.float64(1)])
+def test_positions_are_integers(wrong) -> None:
+    plan = pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram())
+    for values in (wrong, [0, wrong], np.array([wrong])):
+        with pytest.raises(InvalidInput):
+            plan.privatize(values, codes=True)
+    for column in ([0, np.int64(1)], np.array([0, 1], dtype=np.uint8), range(2)):
+        assert len(plan.privatize(column, codes=True)) == 2
+    assert plan.privatize([0, None], missing="pass", codes=True).mask.tolist() == [False, True]

@@ -88,13 +88,17 @@ def test_numbers(kind: str, values: list[int | None]) -> None:
 
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_a_position_is_never_a_value(kind: str) -> None:
-    """A column of 0 and 1 is refused where labels are words; only `codes=True` takes positions."""
+    """A column of 0 and 1 is refused where labels are words; only `codes=True` takes positions, which are integers."""
     with pytest.raises(OutsideDomain):
         codes_of(NUMBERS[kind]([1, 0]), ("no", "yes"))
     plan = pv.design(pv.Prior({"no": 0.9, "yes": 0.1}), 1.0, pv.Histogram())
     for value in (1, [1, 0], NUMBERS[kind]([1, 0])):
         with pytest.raises(OutsideDomain):
             plan.privatize(value)
+    if "floats" in kind:
+        with raises(InvalidInput, argument="values[0]"):
+            plan.privatize(NUMBERS[kind]([1, 0, 0]), codes=True)
+        return
     expected = plan.privatize(["yes", "no", "no"], np.random.default_rng(4)).tolist()
     made = plan.privatize(NUMBERS[kind]([1, 0, 0]), np.random.default_rng(4), codes=True)
     assert made.tolist() == expected
@@ -103,7 +107,7 @@ def test_a_position_is_never_a_value(kind: str) -> None:
 def test_positions_are_checked() -> None:
     plan = pv.design(pv.Prior.grid([0, 10, 20], [0.2, 0.3, 0.5]), 1.0, pv.Histogram())
     assert isinstance(plan.privatize(2, codes=True), int)
-    for wrong in (3, -1, "no"):
+    for wrong in (3, -1):
         with raises(OutsideDomain, row=0):
             plan.privatize(wrong, codes=True)
 
@@ -294,3 +298,7 @@ def test_large_whole_numbers_with_gaps_stay_exact(library: Any) -> None:
         pd.Series([labels[1], None], dtype="Int64") if library is pd.Series else library([labels[1], None])
     )
     assert codes(column, labels) == [1, MISSING]
+
+
+def test_a_domain_shows_what_is_allowed() -> None:
+    assert repr(Labels(["yes", "no"])) == "Labels(yes, no)"

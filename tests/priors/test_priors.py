@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from checks import close
 from priorveil import DI, LIP, Channel, Histogram, Linear, Plan, Sum, design, leakage
 from priorveil.arrays import integer_weights
-from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
+from priorveil.errors import InvalidFile, InvalidInput, InvalidPrior, InvalidSecret, TooLarge
 from priorveil.priors import Budget, Prior, PriorSet, Secret, sets
 from priorveil.priors.sets import PriorBall, PriorInterval
 from refusals import raises
@@ -598,3 +598,52 @@ def test_labels_of_tables_are_never_dropped() -> None:
     plan = design(Prior({"a": 0.5, "b": 0.5}), 1.0, Histogram())
     estimate = plan.estimate(plan.tally(plan.privatize(["a"] * 50)))
     assert estimate.contrast(pd.Series([1.0, 0.0], index=["b", "a"])) == estimate.contrast({"b": 1.0})
+
+
+@pytest.mark.parametrize("column", [["hiv", "none"], np.array(["hiv", "none"]), [-7391.5, 1.0], [7391.5]])
+def test_a_column_of_people_given_for_numbers_is_not_shown(column) -> None:
+    pandas = pytest.importorskip("pandas")
+    for values in (column, pandas.Series(column)):
+        for make in (Prior, Prior.from_counts):
+            with pytest.raises(InvalidPrior) as caught:
+                make(values)
+            assert not any(text in str(caught.value) for text in ("hiv", "7391"))
+
+
+def test_texts_given_for_numbers_are_said_to_be_values_of_people() -> None:
+    for make in (Prior, Prior.from_counts):
+        with raises(InvalidPrior, hint="Prior.from_values"):
+            make(["hiv", "none"])
+
+
+def test_a_file_with_one_person_is_not_shown(tmp_path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("name,phone\nJane Doe,0171234\n")
+    for read in (Prior.from_file, Channel.from_file):
+        with pytest.raises(InvalidFile) as caught:
+            read(path)
+        assert "171234" not in str(caught.value) and "Jane" not in str(caught.value)
+
+
+def test_counts_may_have_attributes_that_are_numbers() -> None:
+    counts = {("young", 0): 200, ("young", 40): 300, ("old", 0): 400, ("old", 40): 100}
+    shares = {cell: n / 1000 for cell, n in counts.items()}
+    names = ("age", "overtime")
+    for numbers in ({"grids": "overtime"}, {"grids": ("overtime",)}, {"cells": {"overtime": [0, 20, 40]}}):
+        prior, other = (
+            Prior.from_counts(counts, names=names, **numbers),
+            Prior.joint(shares, names, **numbers),
+        )
+        assert prior.domain == other.domain
+        assert np.allclose(prior.probabilities, other.probabilities)
+    with raises(InvalidInput, argument="names"):
+        Prior.from_counts(counts, grids="overtime")
+
+
+def test_a_cross_table_is_not_a_mapping_of_cells() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({0: [0.2, 0.4], 40: [0.3, 0.1]}, index=["young", "old"])
+    with raises(InvalidPrior, argument="probabilities", hint="frame.stack()"):
+        Prior.joint(table, ("age", "overtime"), grids="overtime")
+    prior = Prior.joint(table.stack(), ("age", "overtime"), grids="overtime")
+    assert prior.labels[0] == ("young", 0.0)

@@ -29,7 +29,7 @@ from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.plans import wording
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
 from priorveil.priors import Budget, Domain, Label, Prior
-from priorveil.priors.domain import Labels, Missing
+from priorveil.priors.domain import Labels, Missing, require_integers
 from priorveil.queries import Query
 from priorveil.reading.estimate import Estimate, EstimateMethod, read_estimate
 from priorveil.reading.families import reader_of
@@ -157,13 +157,16 @@ class Plan:
 
         `values` are labels (0 to d - 1 where none were given): a list, or a column of numpy, pandas, polars or Arrow.
         For several attributes they may be the columns of a table, by name; for a prior of numbers they are numbers,
-        which `Prior.grid` rounds at random before they are perturbed. With `codes` they are positions of labels, 0 to
-        d - 1, instead. `rng=None` draws from the operating system; a numpy generator is for simulations only. A missing
-        value is an error; with `missing="pass"` it stays missing: None for a single value, a masked array for a column.
+        which `Prior.grid` rounds at random before they are perturbed. With `codes` they are positions of labels, the
+        integers 0 to d - 1, instead. `rng=None` draws from the operating system; a numpy generator is for simulations
+        only. A missing value is an error; with `missing="pass"` it stays missing: None for a single value, a masked
+        array for a column.
         """
         source, domain = as_source(rng), Labels(range(len(self.labels))) if codes else self.domain
         single = domain.is_value(values)
         column = [values.tolist() if isinstance(values, np.ndarray) else values] if single else values
+        if codes:
+            require_integers(column)
         places, absent = domain.codes(column, source.words, missing)
         if single:
             gap = absent is not None and absent[0]

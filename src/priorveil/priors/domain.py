@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Mask
-from priorveil.errors import Hint, InvalidInput, OutsideDomain, plural
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain, plural
 from priorveil.frames import Column, as_column, integers, is_column, look_up
 from priorveil.priors.label_texts import Label, first_labels
 from priorveil.priors.read_only import ReadOnly
@@ -255,10 +255,15 @@ class Domain(ReadOnly):
         """The levels of each attribute by its name; empty if there is only one."""
         return {}
 
-    def margin(self, attributes: Sequence[str]) -> tuple[list[tuple[Any, ...]], Array]:
-        """The combinations of the levels of some attributes, and a row for each: one where a value has it."""
+    def margin(
+        self, attributes: Sequence[str], argument: str = "attributes"
+    ) -> tuple[list[tuple[Any, ...]], Array]:
+        """The combinations of the levels of some attributes, and a row for each: one where a value has it.
+
+        Errors call the attributes by the name of the caller's `argument`.
+        """
         hint = Hint("Prior.joint", purpose="for several attributes")
-        raise InvalidInput("attributes", attributes, "the prior has no names of attributes", hint)
+        raise InvalidInput(argument, attributes, "the prior has no names of attributes", hint)
 
     def numbers(self, attribute: str) -> Array:
         """The number that each value has in this attribute."""
@@ -320,6 +325,9 @@ class Domain(ReadOnly):
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
 
 
 @final
@@ -420,6 +428,23 @@ class Labels(Domain):
 
     def _content(self) -> Hashable:
         return self.labels
+
+
+def require_integers(positions: Any) -> None:
+    """Refuse positions of labels that are no integers: truth values and texts have labels of their own.
+
+    >>> require_integers([0, True])
+    Traceback (most recent call last):
+    priorveil.errors.InvalidInput: values[1]: type bool; with codes=True give integers, the positions of labels
+    """
+    column = as_column(positions)
+    if integers(column) is not None:
+        return
+    for row, entry in enumerate(column if isinstance(column, list) else column.tolist()):
+        is_integer = isinstance(entry, int | np.integer) and not isinstance(entry, bool)
+        if not is_integer and entry_key(entry) is not None:
+            advice = "with codes=True give integers, the positions of labels"
+            raise InvalidInput(f"values[{row}]", NOT_SHOWN, f"type {type(entry).__name__}; {advice}")
 
 
 def is_level_tuple(values: tuple[Any, ...]) -> bool:

@@ -97,7 +97,9 @@ class Joint(Domain):
         """The levels of each attribute by its name."""
         return {name: part.labels for name, part in self.attributes.items()}
 
-    def margin(self, attributes: Sequence[str]) -> tuple[list[tuple[Level, ...]], Array]:
+    def margin(
+        self, attributes: Sequence[str], argument: str = "attributes"
+    ) -> tuple[list[tuple[Level, ...]], Array]:
         """The combinations of the levels of some attributes, and a row for each: one where a value has it.
 
         >>> Joint([("young", 1), ("old", 1), ("old", 2)], ["age", "dose"]).margin(["dose"])
@@ -105,7 +107,7 @@ class Joint(Domain):
                [0., 0., 1.]]))
         """
         if not attributes or len(set(attributes)) < len(attributes) or not set(attributes) <= set(self.names):
-            raise InvalidInput("attributes", attributes, f"choose different ones of {', '.join(self.names)}")
+            raise InvalidInput(argument, attributes, f"choose among {', '.join(self.names)}, each only once")
         places = [self.names.index(name) for name in attributes]
         own = [tuple(label_parts(label)[place] for place in places) for label in self.labels]
         index = {cell: i for i, cell in enumerate(dict.fromkeys(own))}
@@ -393,9 +395,7 @@ def joint_masses(
 
     The `masses` are those of some cells, whose levels of numbers may be written in any way that the domain accepts.
     """
-    if not isinstance(masses, Mapping):
-        advice = f"type {type(masses).__name__}; for several attributes give a mapping from tuples of levels to numbers"
-        raise InvalidPrior("probabilities", NOT_SHOWN, advice)
+    require_mapping(masses)
     own = attribute_names(names)
     _require_tuples(as_labels(masses, len(masses)), own)
     if unknown := set(numbers) - set(own):
@@ -416,6 +416,14 @@ def joint_masses(
         mass_of = {cell: mass_of.get(cell, 0) for cell in all_cells(every)}
     possible = possible_cells(mass_of, impossible, smoothing)
     return Joint(possible, own, numbers), list(possible.values())
+
+
+def require_mapping(masses: Any) -> None:
+    """Refuse a table of cells that is not a mapping, such as a cross-table in a data frame."""
+    if not isinstance(masses, Mapping):
+        advice = f"type {type(masses).__name__}; for several attributes give a mapping from tuples of levels to numbers"
+        hint = Hint("frame.stack()", purpose="for a cross-table of pandas")
+        raise InvalidPrior("probabilities", NOT_SHOWN, advice, hint)
 
 
 def possible_cells(

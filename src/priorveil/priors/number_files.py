@@ -28,6 +28,7 @@ _SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number
 _LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
 # What an error advises instead of the function that takes numbers: an argument of the reader of a file.
 _ARGUMENTS = {
+    "Prior.from_values": _PEOPLE,
     "Prior.from_counts": Hint("counts=True, or normalise=True for rounded figures", purpose="for counts"),
     "Prior.from_counts(smoothing=1)": Hint("counts=True and smoothing=1", purpose="to smooth it"),
     "Channel.from_weights": Hint("normalise=True", purpose="for weights or rounded figures"),

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array, Numbers, integer_weights, read_only, whole_numbers
+from priorveil.arrays import Array, Numbers, integer_weights, not_one, read_only, whole_numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 from priorveil.frames import Column, distinct, is_arrow, is_series, table_columns, table_names
 from priorveil.priors import disclosure, number_files
@@ -36,6 +36,7 @@ from priorveil.priors.joint import (
     joint_masses,
     levels_in,
     possible_cells,
+    require_mapping,
 )
 from priorveil.priors.label_texts import Label, Level, first_labels
 from priorveil.priors.number_domains import Cells, Density, Grid, NumberDomain, Outside, number_column
@@ -44,9 +45,10 @@ from priorveil.priors.read_only import ReadOnly
 
 Probabilities = Mapping[Label, float] | Numbers
 LabelsOrDomain = Domain | Iterable[Hashable] | None
-Grids = Iterable[str] | Mapping[str, Numbers]  # names, or their points by name
+Grids = str | Iterable[str] | Mapping[str, Numbers]  # a name or several, or their points by name
 
 NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
+FROM_PEOPLE = Hint("Prior.from_values", purpose="for a column of people's own values")
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
 
 
@@ -145,10 +147,9 @@ for counts, use Prior.from_counts
         'age: young, old; overtime: numbers from 0 to 40'
         """
         masses, own = _as_mapping(probabilities), attribute_names(names)
-        numbers = _number_domains(
-            own, grids, cells, outside, lambda name: [cell[own.index(name)] for cell in masses]
+        domain, mass = joint_masses(
+            masses, own, impossible, smoothing, _number_levels(masses, own, grids, cells, outside)
         )
-        domain, mass = joint_masses(masses, own, impossible, smoothing, numbers)
         as_distribution("probabilities", list(masses.values()), zero=True)
         return cls(mass, domain) if smoothing is None else cls._smooth(mass, domain, smoothing)
 
@@ -183,19 +184,27 @@ for counts, use Prior.from_counts
         smoothing: float | None = None,
         names: Iterable[str] | None = None,
         impossible: Impossible = "refuse",
+        *,
+        grids: Grids = (),
+        cells: Mapping[str, Numbers] | None = None,
+        outside: Outside = "refuse",
     ) -> Self:
         """The prior proportional to whole counts that are public already: a plan publishes them exactly.
 
         `smoothing` is added to every count first: 1 is Laplace's rule, 0.5 Jeffreys'. Without it (None)
-        a count of zero is refused, since a value that cannot happen cannot be protected. `names` and `impossible` are
-        those of `joint`, for counts of several attributes.
+        a count of zero is refused, since a value that cannot happen cannot be protected. `names`, `impossible`,
+        `grids`, `cells` and `outside` are those of `joint`, for counts of several attributes.
 
         >>> Prior.from_counts({"a": 3, "b": 0}, smoothing=1)
         Prior({'a': 0.8, 'b': 0.2})
         """
         numbers: Sequence[Any]
         if names is not None:
-            labels, numbers = joint_masses(_as_mapping(counts), names, impossible, smoothing, {})
+            masses, attributes = _as_mapping(counts), attribute_names(names)
+            domains = _number_levels(masses, attributes, grids, cells, outside)
+            labels, numbers = joint_masses(masses, attributes, impossible, smoothing, domains)
+        elif grids or cells:
+            raise InvalidInput("names", None, "name the attributes of which grids and cells are some")
         else:
             own, numbers = labelled_numbers("counts", counts)
             labels = labels if own is None else own
@@ -561,7 +570,7 @@ def _require_size(size: int) -> None:
 def _count(count: object) -> int:
     value = count.item() if isinstance(count, np.generic) else count
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value % 1:
-        raise InvalidPrior("counts", count, "a count is a whole number, zero or more")
+        raise InvalidPrior("counts", NOT_SHOWN, "a count is a whole number, zero or more", FROM_PEOPLE)
     return int(value)
 
 
@@ -609,7 +618,8 @@ def _number_domains(
     levels_of: Callable[[str], Iterable[Any]],
 ) -> dict[str, NumberDomain]:
     """The domains of the attributes that are numbers; by default the points of a grid are the levels that occur."""
-    points: dict[str, Any] = dict(grids) if isinstance(grids, Mapping) else dict.fromkeys(grids)
+    own_grids = (grids,) if isinstance(grids, str) else grids
+    points: dict[str, Any] = dict(own_grids) if isinstance(own_grids, Mapping) else dict.fromkeys(own_grids)
     edges = dict(cells or {})
     for name in [*points, *edges]:
         if name not in names or (name in points and name in edges):
@@ -623,6 +633,20 @@ def _number_domains(
         points[name] = sorted(map(float, keys))
     domains: dict[str, NumberDomain] = {name: Grid(own, outside) for name, own in points.items()}
     return domains | {name: Cells(own, outside) for name, own in edges.items()}
+
+
+def _number_levels(
+    masses: Any,
+    names: Sequence[str],
+    grids: Grids,
+    cells: Mapping[str, Numbers] | None,
+    outside: Outside,
+) -> dict[str, NumberDomain]:
+    """The domains of the attributes that are numbers, in a table of cells, which has to be a mapping."""
+    require_mapping(masses)
+    return _number_domains(
+        names, grids, cells, outside, lambda name: [cell[names.index(name)] for cell in masses]
+    )
 
 
 def _people_domains(
@@ -642,19 +666,19 @@ def as_distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = Fa
     """The probabilities as a read-only array; an error if they are not a distribution."""
     try:
         P = read_only(probabilities)
-    except (TypeError, ValueError) as error:
-        raise InvalidPrior(argument, probabilities, "give numbers") from error
+    except (TypeError, ValueError):
+        raise InvalidPrior(argument, NOT_SHOWN, "these are not numbers", FROM_PEOPLE) from None
     if P.ndim != 1 or P.size == 0:
-        raise InvalidPrior(argument, probabilities, "give a list of at least one number")
+        raise InvalidPrior(argument, NOT_SHOWN, f"shape {P.shape}; give a list of at least one number")
     bad = np.flatnonzero(~np.isfinite(P) | (P < 0) | ((P == 0) & (not zero)))
     if bad.size:
         x = int(bad[0])
         if P[x] != 0:
-            raise InvalidPrior(f"{argument}[{x}]", float(P[x]), "give finite numbers, zero or more")
+            raise InvalidPrior(f"{argument}[{x}]", NOT_SHOWN, "give finite numbers, zero or more")
         hint = Hint("Prior.from_counts(smoothing=1)", purpose="to smooth it")
         raise InvalidPrior(f"{argument}[{x}]", float(P[x]), NEVER_HAPPENS, hint)
     mass = math.fsum(P)
     if abs(mass - 1) > NORMALISED:
         hint = Hint("Prior.from_counts", purpose="for counts")
-        raise InvalidPrior(argument, NOT_SHOWN, f"they add up to {mass:.15g}, not to 1", hint)
+        raise InvalidPrior(argument, NOT_SHOWN, f"they {not_one(mass, P.size)}", hint)
     return P

@@ -64,6 +64,8 @@ class Linear(Query):
     ) -> None:
         self.matrix = matrix if isinstance(matrix, Matrix) else matrix_of(matrix)
         self.names = None if names is None else tuple(map(as_label, names))
+        if not isinstance(unbiased, bool | np.bool_):
+            raise InvalidInput("unbiased", unbiased, "give True or False")
         self.unbiased = bool(unbiased)
         if self.names is not None:
             rows = len(self.names) if self.matrix.shape is None else self.matrix.shape[0]
@@ -152,9 +154,11 @@ class Linear(Query):
 
     @classmethod
     def averages(
-        cls, prior: Prior | PriorSet | Probabilities, number: str, by: str | Sequence[str]
+        cls, prior: Prior | PriorSet | Probabilities, number: str, by: str | Sequence[str] | None = None
     ) -> Linear:
         """The average of an attribute that is a number, by the levels of other attributes, from reports alone.
+
+        `by` names these attributes: by default all others.
 
         The rows are those of `AverageInfluence`: a plan for them has the least variance of the averages if the prior is
         right, and reads them without bias for large numbers of people whatever the prior. `Estimate.averages` has the
@@ -166,7 +170,9 @@ class Linear(Query):
         'mean overtime by age'
         """
         prior = _one_prior(prior)
-        names, numbers = (by,) if isinstance(by, str) else tuple(by), prior.domain.numbers(number)
+        numbers = prior.domain.numbers(number)
+        others = [name for name in prior.domain.names or () if name != number] if by is None else by
+        names = (others,) if isinstance(others, str) else tuple(others)
         levels, members = group_rows(prior.domain, names)
         if np.ptp(numbers) == 0:
             raise InvalidInput("number", number, "it is the same for all values: its averages are known")
@@ -421,7 +427,7 @@ class Sum(Linear):
 
 def group_rows(domain: Domain, by: tuple[str, ...]) -> tuple[list[tuple[Any, ...]], Array]:
     """The groups of people with the same levels of these attributes, and a row for each: one where a value has them."""
-    levels, members = domain.margin(by)
+    levels, members = domain.margin(by, "by")
     low, high = domain.neighbours
     if (members[:, low] != members[:, high]).any():
         advice = "a number that is rounded at random does not form groups of people"
