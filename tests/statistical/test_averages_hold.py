@@ -23,7 +23,7 @@ def test_intervals_of_averages_hold_under_a_wrong_prior() -> None:
     points = np.linspace(0, 80, 5)
     equal = {(group, x): 1 / 20 for group in GROUPS for x in points.tolist()}
     prior = pv.Prior.joint(equal, ("age", "overtime"), grids=("overtime",), outside="ends")
-    plan = pv.design(prior, 2.0, pv.Linear.averages(prior, "overtime", by="age"), rounds=100)
+    plan = pv.design(prior, 2.0, pv.Linear.averages(prior, "overtime", by="age"), rounds=10)
     shares, scales = np.array([0.15, 0.2, 0.25, 0.4]), np.array([30.0, 12.0, 18.0, 25.0])
     truth = scales * (1 - np.exp(-80 / scales))  # of numbers that are cut off at 80
     held, values = [], []
