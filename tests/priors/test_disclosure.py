@@ -223,3 +223,27 @@ def test_the_rows_of_a_secret_are_rounded_too():
         Secret.from_columns([*secrets, "high"], [*values[:-23], *["a"] * 15, *["b"] * 9])
     with raises(InvalidInput, argument="values"):
         Secret.from_columns(list(range(101)) * 10, ["a"] * 1010)
+
+
+@pytest.mark.parametrize(
+    ("column", "labels"),
+    [
+        ([8, 8.0, "08", " 8 ", 7.0] * 20, (7, 8)),
+        (np.array([7.0, 8.0] * 20), (7, 8)),
+        (["a", " a ", "a\n", "b"] * 20, ("a", "b")),
+        (["08", "8", "x"] * 20, ("08", "x")),
+    ],
+)
+def test_spellings_of_one_value_are_counted_together(column, labels) -> None:
+    prior = Prior.from_values(column)
+    assert prior.labels == labels and prior == Prior.from_table({"column": column}, "column")
+    texts = list(map(str, labels))
+    assert Prior.from_values(column, domain=texts).labels == tuple(texts)
+    assert (Prior.from_values(column, domain=texts).weights) == prior.weights
+
+
+def test_missing_values_of_people_are_counted_in_the_error() -> None:
+    for column in (["a", None, " "], ["a", math.nan, None]):
+        with raises(InvalidInput, argument="values[1]") as caught:
+            Prior.from_values(column * 20)
+        assert "40 of 60" in caught.value.advice

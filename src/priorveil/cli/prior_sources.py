@@ -18,6 +18,7 @@ from priorveil.priors.domain import Labels
 from priorveil.priors.label_texts import first_labels, label_parts
 from priorveil.priors.number_domains import Outside
 from priorveil.priors.number_files import label_order, labels_from_text
+from priorveil.priors.people import people_labels
 
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _RULES = ("merge_rare", "allow_rare", "prior_epsilon")  # what a prior from data may publish
@@ -158,7 +159,8 @@ class PriorSource:
             raise click.UsageError("--merge-rare and --values (except public) are for a single --column")
         secret_columns = () if self.secret_column is None else (self.secret_column,)
         rows = inputs.read_people(path, *columns, *secret_columns)
-        parts = [labels_from_text(column) for column in zip(*(cells for _, cells in rows), strict=True)]
+        texts = zip(*(cells for _, cells in rows), strict=True)
+        parts = [people_labels("values", labels_from_text(column)) for column in texts]
         people = parts[0] if len(columns) == 1 else list(zip(*parts[: len(columns)], strict=True))
         domain = None
         if self.values is not None and not public:

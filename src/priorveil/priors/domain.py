@@ -46,7 +46,7 @@ OTHER_SPELLING = "another spelling of a value"
 NOT_A_NUMBER = "not a number"
 LEFT_OUT = "a combination that the plan leaves out"
 
-_BLANKS = " \t\r\n"
+BLANKS = " \t\r\n"  # around a text they do not count
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 # What does not matter in a spelling: hyphens between letters, and all marks but the signs of ranges and numbers.
 _PUNCTUATION = re.compile(r"[^\w<>=≤≥+±-]|_|(?<=[^\W\d_])-(?=[^\W\d_])")
@@ -78,7 +78,7 @@ def entry_key(entry: Any) -> Any:
 
 @entry_key.register
 def _(entry: str) -> Any:
-    text = entry.strip(_BLANKS)
+    text = entry.strip(BLANKS)
     return Decimal(text) if _NUMBER.fullmatch(text) else text or None
 
 

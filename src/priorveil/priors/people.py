@@ -4,34 +4,83 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from functools import singledispatch
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from priorveil.arrays import Array
-from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.frames import Column, as_column
-from priorveil.priors.domain import Labels, as_label
+from priorveil.errors import NOT_SHOWN, InvalidInput, plural
+from priorveil.frames import Column, as_column, distinct
+from priorveil.priors.domain import BLANKS, Labels, as_label, entry_key
 from priorveil.priors.label_texts import Label, label_parts
 from priorveil.priors.number_domains import NumberDomain
 
 _DIGITS = 9  # of sums of shares: 50 people at a fifth are ten, not 9.999999999999998
 
 
-def people_labels(argument: str, column: Any) -> list[Label]:
-    """The labels in a column with a value for each person. An error names the row and never shows the value."""
-    entries = as_column(column, argument)
-    values = entries if isinstance(entries, list) else entries.tolist()
-    labels = []
-    advice = "a value is a string or a whole number: group decimals in ranges, leave missing values out"
-    for row, value in enumerate(values):
-        with suppress(InvalidInput):
-            labels.append(as_label(value))
-        if len(labels) == row or any(isinstance(level, float) for level in label_parts(labels[row])):
-            raise InvalidInput(f"{argument}[{row}]", NOT_SHOWN, f"type {type(value).__name__}; {advice}")
-    return labels
+def people_labels(argument: str, column: Any, domain: Iterable[Label] = ()) -> list[Label]:
+    """The labels in a column with a value for each person. An error names the row and never shows the value.
+
+    Values are compared as `plan.privatize` compares them: spellings of one value have the label of the `domain`, or the
+    first spelling, without blanks around it. A whole float is an integer.
+
+    >>> people_labels("values", ["a", " a ", 8.0, "08"]), people_labels("values", [8, "08"], domain=["8"])
+    (['a', 'a', 8, 8], ['8', '8'])
+    """
+    entries, places = distinct(as_column(column, argument))
+    keys = [*map(entry_key, entries), None]  # the last one is that of gaps
+    missing = np.array([key is None for key in keys])[places]
+    if missing.any():
+        advice = (
+            f"missing, as in {int(missing.sum()):,} of {plural(len(missing), 'row')}: leave these rows out"
+        )
+        raise InvalidInput(f"{argument}[{int(np.argmax(missing))}]", NOT_SHOWN, advice)
+    label_of_key = {entry_key(label): label for label in domain}
+    labels: list[Label] = []
+    for place, entry in enumerate(entries):
+        label = label_of_key.get(keys[place])
+        if label is None:
+            try:
+                label = _label(entry)
+            except InvalidInput:
+                advice = "a value is a string or a whole number: group decimals in ranges"
+                reason = f"type {type(entry).__name__}; {advice}"
+                row = int(np.argmax(places == place))
+                raise InvalidInput(f"{argument}[{row}]", NOT_SHOWN, reason) from None
+            label_of_key[keys[place]] = label
+        labels.append(label)
+    return [labels[place] for place in places.tolist()]
+
+
+@singledispatch
+def _label(entry: Any) -> Label:
+    """The label that a person's value has by default; `InvalidInput` if it has none."""
+    return as_label(entry)
+
+
+@_label.register
+def _(entry: str) -> Label:
+    return entry.strip(BLANKS)
+
+
+@_label.register
+def _(entry: float) -> Label:
+    if not entry.is_integer():
+        raise InvalidInput("values", NOT_SHOWN, "not a whole number")
+    return int(entry)
+
+
+@_label.register
+def _(entry: np.generic) -> Label:
+    return _label(entry.item())
+
+
+@_label.register
+def _(entry: tuple) -> Label:  # type: ignore[type-arg]
+    levels: tuple[Any, ...] = tuple(map(_label, entry))
+    return as_label(levels)
 
 
 def number_masses(

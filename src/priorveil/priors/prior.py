@@ -288,7 +288,8 @@ for counts, use Prior.from_counts
         >>> Prior.from_values(["b"] * 20 + ["a"] * 12 + ["c"] * 7 + ["d"] * 8, merge_rare="other")
         Prior({'a': 0.257426, 'b': 0.425743, 'other': 0.316832})
         """
-        people = people_labels("values", values)
+        domain = None if domain is None else Labels(domain).labels
+        people = people_labels("values", values, domain or ())
         if not people and domain is None:
             raise InvalidInput("values", NOT_SHOWN, "there are no rows; give a value for each person")
         labels, observed = complete_domain(people, domain), Counter(people)
