@@ -14,6 +14,8 @@ import priorveil as pv
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'priorveil[tables]'")
 
+from matplotlib.axes import Axes
+
 from priorveil.reading.wording import groups_warning
 from priorveil.studies import curves, plots
 from priorveil.tables import TableEstimate, estimate_table
@@ -168,6 +170,42 @@ def test_a_plan_is_drawn_with_its_values_and_its_error(d: int, names: int) -> No
     assert legend == ["what the prior expects", "95 % interval"]
     ends = np.array([line[:, 0] for line in precision.containers[0].lines[2][0].get_segments()])
     assert np.ptp(ends, axis=1) == pytest.approx(2 * 1.959964 * 100 * plan.std_error(10_000), rel=1e-6)
+
+
+def plan_axes(plan: pv.Plan) -> list[Axes]:
+    row = {"epsilon": 1.0, "mse": plan.expected_mse, "bound": plan.lower_bound, "ldp": float("nan")}
+    return plots.plan_plot(plan, [row, {**row, "epsilon": 2.0}]).axes
+
+
+HOURS = pv.Prior.joint(
+    {
+        (age, n): share
+        for age in ("young", "middle", "old")
+        for n, share in zip((0, 10, 20, 40), (0.2, 0.08, 0.03, 0.07 / 3), strict=True)
+    },
+    ("age", "overtime"),
+    grids=("overtime",),
+)
+
+
+def test_a_plan_for_averages_is_drawn_with_those_that_the_prior_expects() -> None:
+    plan = pv.design(HOURS, 1.0, pv.Linear.averages(HOURS, "overtime", by="age"))
+    precision = plan_axes(plan)[2]
+    names = [tick.get_text() for tick in precision.get_yticklabels()]
+    assert names == ["age=young", "age=middle", "age=old"] and precision.get_xlabel() == "mean overtime"
+    dots, _, (bars,) = precision.containers[0].lines
+    assert dots.get_xdata() == pytest.approx(plan.query.expected_answer(plan.reference))
+    ends = np.array([line[:, 0] for line in bars.get_segments()])
+    assert np.ptp(ends, axis=1) == pytest.approx(2 * 1.959964 * plan.std_error(10_000)[:3], rel=1e-6)
+
+
+def test_intervals_of_a_table_fit_beside_each_other_in_the_picture_of_a_plan() -> None:
+    plan = pv.design(HOURS, 1.0, pv.Distribution())
+    cells = plan_axes(plan)[2]
+    cells.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in cells.texts]
+    assert len(boxes) == len(plan.labels)
+    assert max(box.width for box in boxes) < cells.get_window_extent().width / 4
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from priorveil.plans.wording import reading_title
 from priorveil.priors import Label
 from priorveil.priors.label_texts import label_parts, label_text
 from priorveil.reading.estimate import Estimate
-from priorveil.reading.moments import apply_rows, normal_width
+from priorveil.reading.moments import normal_width
 from priorveil.reading.wording import answer, group_title, groups_warning
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS
@@ -46,6 +46,7 @@ _LONGEST_NAME = 30  # letters
 _LONGEST_LINE = 50  # letters of all names below a map
 _MOST_ROWS = 40  # names of values in a map
 _MOST_COLUMNS = 4  # of a map whose cells hold their intervals
+_MAP_WIDTH = 1.4  # of such a map beside other panels, so that four intervals fit side by side
 _MOST_REPORTS = 20  # reports that have their numbers below a map
 _COMPARED = 4  # values that decide the order of reports
 _PEOPLE = 10_000  # for what is expected of a plan
@@ -100,7 +101,10 @@ def plan_plot(plan: Plan, curve: curves.Records) -> Figure:
         lift = None
     places, names = _ticks(plan.labels, _MOST_ROWS)
     height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * len(places))
-    figure, axes = curves.canvas(1, 1 if lift is None else 3, width=4.6, height=height)
+    last = _MAP_WIDTH if draw_function(plan) is draw_map else 1.0
+    widths = [1.0] if lift is None else [1.0, 1.0, last]
+    width = 4.6 * sum(widths) / len(widths)
+    figure, axes = curves.canvas(1, len(widths), width=width, height=height, width_ratios=widths)
     if lift is not None:
         _belief_map(axes[0, 0], plan, lift)
         axes[0, 0].set_yticks(places, names)
@@ -144,10 +148,13 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
 
 def _precision_panel(axes: Axes, plan: Plan) -> None:
     """What a plan is expected to learn, in the picture that fits its query."""
-    expected = apply_rows(plan.query.rows(plan.reference), _PEOPLE * plan.reference.probabilities)
-    width = _PEOPLE * normal_width(0.95, "confidence") * plan.std_error(_PEOPLE)
+    is_average = plan.query.number_by_group is not None
+    expected = (1 if is_average else _PEOPLE) * plan.query.expected_answer(plan.reference)
+    # Averages come first among the statistics, and then the counts of their groups.
+    errors = (1 if is_average else _PEOPLE) * plan.std_error(_PEOPLE)[: len(expected)]
+    width = normal_width(0.95, "confidence") * errors
     numbers = np.array([expected, expected - width, expected + width, expected])
-    panel = Panel("", plan.query.statistic_labels(plan.labels), numbers, _PEOPLE)
+    panel = Panel("", plan.query.statistic_labels(plan.labels)[: len(expected)], numbers, _PEOPLE)
     (panel,) = _in_units([panel], plan, per_person=True)
     draw_function(plan)(axes, panel, plan, interval_title(0.95))
     if axes.get_legend_handles_labels()[1]:
