@@ -81,7 +81,11 @@ def test_every_hint_of_the_library_is_an_option() -> None:
     found = [commands.get_command(HERE, name) for name in COMMANDS]
     options = {option for command in found if command for each in command.params for option in each.opts}
     only_python = {"missing", "prior", "estimate.contrast(weights)", "Prior.cells", "Prior.grid"}
-    only_python |= {"plan.likelihood_blocks(reports)"}
+    only_python |= {
+        "plan.likelihood_blocks(reports)",
+        "plan.scores(reports[start:stop])",
+        "estimate.averages",
+    }
     assert len(hints) > 5
     assert {f"--{hint}" for hint in hints - FUNCTION_OPTIONS.keys() - only_python} <= options
     words = " ".join(FUNCTION_OPTIONS.values()).replace(",", "").split()

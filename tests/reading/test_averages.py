@@ -15,7 +15,14 @@ from priorveil.mechanisms.table import Table
 from priorveil.reading.averages import Averages
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
-from priorveil.reading.wording import UNBOUNDED_AVERAGE, describe, number_records, per_person_table
+from priorveil.reading.wording import (
+    UNBOUNDED_AVERAGE,
+    averages_table,
+    describe,
+    number_records,
+    per_person_table,
+)
+from refusals import raises
 
 METHODS = ("unbiased", "mmse", "mle")
 HOURS = {("young", 0): 8, ("young", 10): 5, ("young", 40): 2, ("old", 0): 3, ("old", 10): 4, ("old", 40): 3}
@@ -256,6 +263,27 @@ def test_a_plan_for_averages_answers_with_them(average_plan: pv.Plan, method) ->
     assert [row.label for row in page.rows] == [("age=young",), ("age=old",)]
     assert [row.value for row in page.rows] == pytest.approx(averages.values)
     assert estimate.margin("age").averages is None
+
+
+def test_what_averages_are_read_from_is_not_added_up_or_divided(average_plan: pv.Plan) -> None:
+    estimate = average_plan.estimate(tally_of(average_plan))
+    with raises(InvalidInput, hint="estimate.averages", argument="weights"):
+        estimate.contrast([1, -1, 0, 0])
+    with raises(InvalidInput, hint="estimate.averages", argument="top"):
+        estimate.ratio(["age=young"], ["people with age=young"])
+    old, everybody = [("old", n) for n in (0, 10, 40)], list(average_plan.labels)
+    groups = estimate.margin("age")
+    assert estimate.ratio(old, everybody).value == pytest.approx(groups.values[1] / groups.values.sum())
+    assert groups.contrast({"old": 1}).value == pytest.approx(groups.values[1])
+
+
+@pytest.mark.parametrize("people", [30, 3_000])
+def test_averages_have_as_many_decimals_in_each_group(average_plan: pv.Plan, people: int) -> None:
+    estimate = average_plan.estimate(tally_of(average_plan, people, law=[0.02, 0.01, 0.01, 0.3, 0.3, 0.36]))
+    for table in (describe(estimate).tables[0], averages_table(estimate.averages)):
+        texts = [text for row in table.rows for text in (row.value_text, row.low_text, row.high_text)]
+        finite = [text for text in texts if not {"inf", "-inf", "nan"} & {text}]
+        assert len({len(text.partition(".")[2]) for text in finite}) == 1
 
 
 def test_a_plan_for_averages_is_read_from_its_file(average_plan: pv.Plan) -> None:

@@ -187,8 +187,15 @@ def test_scores_of_many_values_are_those_of_the_inverse(monkeypatch: pytest.Monk
     exact = plan.scores(reports)
     monkeypatch.setattr(order_information, "_WRITTEN_OUT", 1)
     large = OrdersReader(Orders(plan.mechanism.line, plan.mechanism.count))
-    for part in (reports, reports[:7]):
+    for part in (reports, reports[:7], reports[:0]):
         assert large.scores(part, P, None) == pytest.approx(exact[: len(part)], rel=1e-4, abs=1e-4)
+
+
+def test_scores_of_many_values_add_up_to_the_answer_within_its_noise() -> None:
+    plan, rng = pv.design(pv.Prior.zipf(150), 1.0, pv.Distribution(), method="arc"), np.random.default_rng(10)
+    reports = plan.privatize(rng.integers(0, 150, 20), rng)
+    answer = plan.estimate(plan.tally(reports), "unbiased")
+    assert (np.abs(plan.scores(reports).sum(axis=0) - answer.values) < 0.01 * answer.std_error).all()
 
 
 def test_threads_may_share_a_reader() -> None:

@@ -137,10 +137,14 @@ class BitReports(Mechanism):
         array = np.asarray(reports)
         if array.ndim != 2 or array.shape[1] != self.width or array.dtype.kind != "u" or array.itemsize != 8:
             shape = f"{array.dtype} array of shape {array.shape}"
-            advice = f"give rows of {plural(self.width, '64-bit word')}"
+            advice = f"give rows of {plural(self.width, '64-bit word')}, of type uint64"
             if array.dtype.kind == "U":  # as in JSON
                 words = f"np.frombuffer(bytes.fromhex(''.join(reports)), '<u8').reshape(-1, {self.width})"
                 advice += f"; hexadecimal reports become such rows by {words}"
+            elif array.ndim == 1:
+                advice += "; put a single report in a list"
+            elif array.dtype.kind != "u":
+                advice += "; lists of integers become such rows by np.array(reports, dtype=np.uint64)"
             raise ForeignReport("reports", shape, advice)
         return np.ascontiguousarray(array, dtype=WORD)
 

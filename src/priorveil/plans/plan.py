@@ -276,7 +276,8 @@ class Plan:
         """What each report says about the query's statistics, as shares: unbiased, whatever the prior.
 
         A row for each report and a column for each statistic. For people with value `x` a row is on average the
-        column of `x` in the matrix of the statistics, and the mean of the rows is the answer of method unbiased.
+        column of `x` in the matrix of the statistics, and the mean of the rows is the answer of method unbiased (for
+        arcs in many orders up to a hundredth of its standard error). `TooLarge` for many reports of many values;
         `NotIdentifiable` if reports do not determine the statistics.
 
         >>> import priorveil as pv

@@ -162,7 +162,8 @@ class Linear(Query):
 
         The rows are those of `AverageInfluence`: a plan for them has the least variance of the averages if the prior is
         right, and reads them without bias for large numbers of people whatever the prior. `Estimate.averages` has the
-        answer. For several cohorts make one query from one prior, and design the plan of every cohort for it.
+        answer; `Estimate.values` are the sums of these rows over people, and no averages. For several cohorts make one
+        query from one prior, and design the plan of every cohort for it.
 
         >>> cells = {("young", 0): 0.2, ("young", 40): 0.2, ("old", 0): 0.5, ("old", 40): 0.1}
         >>> prior = Prior.joint(cells, ("age", "overtime"), grids=("overtime",))

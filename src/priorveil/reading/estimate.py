@@ -68,10 +68,13 @@ class Estimate:
     prior, and `projected` whether it was projected.
 
     A histogram or distribution has one value per label, in people; other queries have one for each statistic, and
-    `histogram` is False. A search (mle) reports its `rounds`, whether it `converged`, and its `shortfall`: a proven
-    bound on the mean log-likelihood that it may still lack. `std_error` and intervals are then those of the unbiased
-    answer, `centre`, within the `limits` that hold for every distribution. Where people have weights, a histogram adds
-    these up, and `total` is their sum.
+    `histogram` is False. Where people have weights, a histogram adds these up, and `total` is their sum. The answer of
+    a plan for averages (`Linear.averages`) is `averages`: its `values` are sums over people that averages are read
+    from, and no averages themselves.
+
+    A search (mle) reports its `rounds`, whether it `converged`, and its `shortfall`: a proven bound on the mean
+    log-likelihood that it may still lack. `std_error` and intervals are then those of the unbiased answer, `centre`,
+    within the `limits` that hold for every distribution.
 
     `prior_check` is the p-value of the reports under the prior. If the share `noticeable_change` of the people moved
     from one value to another, it would be below 0.01 in 90 % of surveys. `unseen_changes` says in a sentence which
@@ -166,8 +169,11 @@ class Estimate:
         """A weighted sum of `values`, such as a difference of two: `weights` has a number for each label.
 
         A list of labels, or a mapping from labels to weights, does as well; what it leaves out has the weight zero.
-        A list of as many numbers as there are labels has weights, even if the numbers are labels too.
+        A list of as many numbers as there are labels has weights, even if the numbers are labels too. The `values` of a
+        plan for averages are refused: their sums mean nothing.
         """
+        if self.number_by_group is not None:
+            raise _not_averages("weights", weights)
         sums = self._sums_of_statistics(weights_of("weights", weights, self.labels)[None])
         return self._with_method(_single(sums))
 
@@ -214,9 +220,9 @@ class Estimate:
     def ratio(self, top: LabelWeights, bottom: LabelWeights) -> Statistic:
         """The people in `top` as a share of those in `bottom`: each a list of labels, or a weight for each value.
 
-        Labels are those of the values, or of the statistics of the query. A list of numbers that can be both labels and
-        weights is refused; a mapping `{label: weight}` or a numpy array of weights is clear. The interval is Fieller's.
-        It is unbounded where the reports do not tell the denominator from zero.
+        Labels are those of the values, or of the statistics of the query unless it asks for averages. A list of numbers
+        that can be both labels and weights is refused; a mapping `{label: weight}` or a numpy array of weights is
+        clear. The interval is Fieller's. It is unbounded where the reports do not tell the denominator from zero.
         """
         sums = self._pair(self._value_weights("top", top), self._value_weights("bottom", bottom))
         return self._with_method(ratio_of(*sums))
@@ -411,6 +417,8 @@ class Estimate:
                 advice = "these can be labels or weights: give a mapping {label: weight}, or a numpy array of weights"
                 raise InvalidInput(argument, given, advice)
         weights = weights_of(argument, given, domain, [self.labels[i] for i in own])
+        if self.number_by_group is not None and weights[len(domain) :].any():
+            raise _not_averages(argument, given)
         return weights if rows is None else weights[: len(domain)] + weights[len(domain) :] @ rows[own]
 
     def _numbers(self, numbers: str | Sequence[float] | None) -> tuple[Array, float]:
@@ -588,6 +596,13 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     least, most = (-math.inf, math.inf) if sums.limits is None else shift + sums.limits[:, 0] / whole
     error, limits = float(sums.variance[0]) ** 0.5 / whole, (float(least), float(most))
     return Statistic(value, error, centre=centre, limits=limits)
+
+
+def _not_averages(argument: str, weights: LabelWeights) -> InvalidInput:
+    advice = "the values of a plan for averages are what averages are read from, and no averages themselves"
+    return InvalidInput(
+        argument, weights, advice, Hint("estimate.averages", purpose="for the average of each group")
+    )
 
 
 def _covariance(first: float, second: float, both: float) -> Array:

@@ -159,7 +159,8 @@ class OrdersInformation:
         if self.inverse is not None:
             return np.asarray(rows @ self.inverse)
         sizes = np.sqrt(np.maximum((rows * self._approximate_inverse.times(rows)).sum(axis=1), 0.0))
-        return np.array([self.solve(b, _PRECISE * size) for b, size in zip(rows, sizes, strict=True)])
+        solutions = [self.solve(b, _PRECISE * size) for b, size in zip(rows, sizes, strict=True)]
+        return np.array(solutions).reshape(rows.shape)  # also of no rows
 
     def quadratic_forms(self, rows: Array) -> Array:
         """`a' J**-1 a` for every row `a`."""

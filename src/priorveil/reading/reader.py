@@ -91,7 +91,8 @@ class Reader(ABC, Generic[M]):
         The prior decides which of the unbiased answers it is, as in `answer`.
         """
         valid = self.mechanism.check_reports(reports)
-        _require_few("scores", len(valid), self.mechanism.size if rows is None else len(rows))
+        hint = Hint("plan.scores(reports[start:stop])", purpose="to go through them in parts")
+        _require_few("the scores", len(valid), self.mechanism.size if rows is None else len(rows), hint)
         return self.score_rows(valid, prior, rows)
 
     @abstractmethod
@@ -157,6 +158,8 @@ class Reader(ABC, Generic[M]):
         """The expected error per person under the prior; None where it would take long to compute."""
 
 
-def _require_few(what: str, reports: int, columns: int, *hints: Hint) -> None:
+def _require_few(what: str, reports: int, columns: int, hint: Hint) -> None:
     if reports * columns > _MOST_ENTRIES:
-        raise TooLarge(f"{what} of {reports:,} reports with {columns:,} columns has too many entries", *hints)
+        raise TooLarge(
+            f"{what} of {reports:,} reports would have {reports * columns:,} entries, too many", hint
+        )

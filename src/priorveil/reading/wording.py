@@ -185,7 +185,9 @@ def value_rows(
     """A row for each number of the answer, or for those with these indices."""
     shown = answer(estimate, confidence)
     chosen = range(len(shown.labels)) if indices is None else indices
-    texts = _count_texts if estimate.counts_people else amount_texts
+    texts: Texts = _count_texts if estimate.counts_people else amount_texts
+    if estimate.averages is not None:
+        texts = _texts_of_averages(shown.columns)
     return [
         _row(
             tuple(_label_cells(estimate, shown.labels[i]).values()),
@@ -235,14 +237,11 @@ def _average_tables(estimate: Estimate, domain: Domain, confidence: float) -> It
 
 def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTable:
     """The average of each group."""
+    columns = np.stack([averages.values, averages.std_error, *averages.interval(confidence)])
+    texts = _texts_of_averages(columns)
     rows = [
-        _row(
-            tuple(map(label_text, label_parts(label))),
-            (one.value, one.std_error, *one.interval(confidence)),
-            None,
-            amount_texts,
-        )
-        for label, one in zip(averages.labels, averages.statistics, strict=True)
+        _row(tuple(map(label_text, label_parts(label))), tuple(numbers), None, texts)
+        for label, numbers in zip(averages.labels, columns.T.tolist(), strict=True)
     ]
     return StatisticTable(averages.by, tuple(rows), f"mean {averages.name}".strip())
 
@@ -343,6 +342,13 @@ def _row(
     return StatisticRow(
         label, value, error, low, high, expected, value_text, low_text, high_text, "".join(rest)
     )
+
+
+def _texts_of_averages(columns: Array) -> Texts:
+    """All averages to the second digit of the shortest interval, so that groups compare; columns as in `Answer`."""
+    half_widths = (columns[3] - columns[2]) / 2
+    shortest = float(half_widths.min(initial=math.inf, where=half_widths > 0))
+    return lambda numbers, half_width: amount_texts(numbers, shortest)
 
 
 def _count_texts(numbers: tuple[float, ...], half_width: float) -> tuple[str, ...]:
