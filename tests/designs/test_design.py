@@ -31,6 +31,7 @@ from sample_plans import PRIOR, named_plan
 
 Array = np.ndarray
 INF = math.inf
+
 # `rounds` end a search whatever the speed of the machine: so many that each figure that is asserted holds by 0.2 % or
 # more, or that more rounds change nothing.
 
