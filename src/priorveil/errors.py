@@ -132,11 +132,12 @@ class InvalidChannel(InvalidInput):
 class OutsideDomain(InvalidInput):
     """A value outside the plan's domain. The error holds its row, never the value."""
 
-    def __init__(self, row: int, domain: str) -> None:
+    def __init__(self, row: int, domain: str, *hints: Hint) -> None:
         self.argument = "values"
         self.row = row
         self.advice = "correct or remove it before privatising"
-        PriorveilError.__init__(self, f"values[{row}] is outside the domain ({domain}): {self.advice}")
+        message = f"values[{row}] is outside the domain ({domain}): {self.advice}"
+        PriorveilError.__init__(self, message, *hints)
 
 
 class ForeignReport(InvalidInput):

@@ -302,3 +302,24 @@ def test_large_whole_numbers_with_gaps_stay_exact(library: Any) -> None:
 
 def test_a_domain_shows_what_is_allowed() -> None:
     assert repr(Labels(["yes", "no"])) == "Labels(yes, no)"
+
+
+def test_a_refused_column_of_positions_names_codes() -> None:
+    domain = Labels(["yes", "no"])
+    for column in ([0, 1], np.array([1, 0]), ["0", None, "1"]):
+        with raises(OutsideDomain, hint="codes"):
+            domain.codes(column, np.empty)
+    for words, column in ((domain, [0, "Yes"]), (domain, [0.5]), (Labels([7, 8]), [0, 1])):
+        with pytest.raises(OutsideDomain) as caught:
+            words.codes(column, np.empty)
+        assert not caught.value.hints
+
+
+def test_one_person_in_a_list_is_told_to_be_a_tuple() -> None:
+    cells = {(a, n): 0.25 for a in ("old", "young") for n in (0, 40)}
+    domain = pv.Prior.joint(cells, ("age", "overtime"), grids="overtime").domain
+    with raises(OutsideDomain, hint="a tuple (age, overtime)"):
+        domain.codes(["young", 12.5], lambda size: np.zeros(size, dtype=np.uint64))
+    with pytest.raises(OutsideDomain) as caught:
+        domain.codes([("young", 12.5), ("middle", 3)], lambda size: np.zeros(size, dtype=np.uint64))
+    assert not caught.value.hints

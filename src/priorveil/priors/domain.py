@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain, plural
-from priorveil.frames import Column, as_column, integers, is_column, look_up
+from priorveil.frames import Column, as_column, distinct, integers, is_column, look_up
 from priorveil.priors.label_texts import Label, first_labels
 from priorveil.priors.read_only import ReadOnly
 
@@ -242,6 +242,10 @@ class Domain(ReadOnly):
     def reasons(self, columns: Sequence[Column]) -> npt.NDArray[Any]:
         """Why each value is outside the domain; None where it is inside, or missing."""
 
+    def refusal_hints(self, columns: Sequence[Column]) -> tuple[Hint, ...]:
+        """What to do, in Python, if a value in these columns is outside the domain."""
+        return ()
+
     @abstractmethod
     def document(self) -> Any:
         """The domain as JSON."""
@@ -310,10 +314,11 @@ class Domain(ReadOnly):
         """
         if missing not in ("refuse", "pass"):
             raise InvalidInput("missing", missing, "choose 'refuse' or 'pass'")
-        codes = self.encode(self.columns(values), words)
+        columns = self.columns(values)
+        codes = self.encode(columns, words)
         outside = np.flatnonzero(codes == OUTSIDE)
         if outside.size:
-            raise OutsideDomain(int(outside[0]), self.describe())
+            raise OutsideDomain(int(outside[0]), self.describe(), *self.refusal_hints(columns))
         absent = codes == MISSING
         if missing == "pass":
             return np.where(absent, 0, codes), absent
@@ -400,6 +405,15 @@ class Labels(Domain):
 
         (column,) = columns
         return look_up(column, reason, None, object)
+
+    def refusal_hints(self, columns: Sequence[Column]) -> tuple[Hint, ...]:
+        """Where labels are words and all values are whole numbers, these may be positions."""
+        (column,) = columns
+        keys = {entry_key(entry) for entry in distinct(column)[0]} - {None}
+        are_words = not any(is_number_key(entry_key(label)) for label in self.labels)
+        if are_words and all(is_number_key(key) and key % 1 == 0 for key in keys):
+            return (Hint("codes", True, purpose="if these are positions of labels"),)
+        return ()
 
     def document(self) -> list[Any]:
         """The labels as JSON."""

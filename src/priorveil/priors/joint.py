@@ -255,6 +255,13 @@ class Joint(Domain):
         rows = [self._levels_of(row) for row in (values.tolist() if is_matrix else as_column(values))]
         return [[row[at] for row in rows] for at in range(len(self.names))]
 
+    def refusal_hints(self, columns: Sequence[Column]) -> tuple[Hint, ...]:
+        """Where no row of a list is a tuple, it may be that of one person."""
+        first = columns[0]  # a row that is no tuple has no level of any attribute
+        if isinstance(first, list) and all(entry is None or entry is _NO_LEVEL for entry in first):
+            return (Hint(f"a tuple ({', '.join(self.names)})", purpose="for one person"),)
+        return ()
+
     def _levels_of(self, row: Any) -> Sequence[Any]:
         """The levels in a tuple or a list; for anything else gaps if it is missing, or objects that are no level."""
         if isinstance(row, tuple | list) and len(row) == len(self.names):

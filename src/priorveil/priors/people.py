@@ -34,7 +34,7 @@ def people_labels(argument: str, column: Any, domain: Iterable[Label] = ()) -> l
     missing = np.array([key is None for key in keys])[places]
     if missing.any():
         advice = (
-            f"missing, as in {int(missing.sum()):,} of {plural(len(missing), 'row')}: leave these rows out"
+            f"values are missing in {int(missing.sum()):,} of {plural(len(missing), 'row')}: leave them out"
         )
         raise InvalidInput(f"{argument}[{int(np.argmax(missing))}]", NOT_SHOWN, advice)
     label_of_key = {entry_key(label): label for label in domain}
