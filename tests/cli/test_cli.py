@@ -82,6 +82,9 @@ def test_every_hint_of_the_library_is_an_option() -> None:
     options = {option for command in found if command for each in command.params for option in each.opts}
     only_python = {"missing", "prior", "estimate.contrast(weights)", "Prior.cells", "Prior.grid"}
     only_python |= {
+        "a tuple with a level of each attribute",
+        "codes",
+        "frame.stack()",
         "plan.likelihood_blocks(reports)",
         "plan.scores(reports[start:stop])",
         "estimate.averages",

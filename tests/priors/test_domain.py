@@ -318,7 +318,7 @@ def test_a_refused_column_of_positions_names_codes() -> None:
 def test_one_person_in_a_list_is_told_to_be_a_tuple() -> None:
     cells = {(a, n): 0.25 for a in ("old", "young") for n in (0, 40)}
     domain = pv.Prior.joint(cells, ("age", "overtime"), grids="overtime").domain
-    with raises(OutsideDomain, hint="a tuple (age, overtime)"):
+    with raises(OutsideDomain, hint="a tuple with a level of each attribute"):
         domain.codes(["young", 12.5], lambda size: np.zeros(size, dtype=np.uint64))
     with pytest.raises(OutsideDomain) as caught:
         domain.codes([("young", 12.5), ("middle", 3)], lambda size: np.zeros(size, dtype=np.uint64))

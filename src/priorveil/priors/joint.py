@@ -259,7 +259,7 @@ class Joint(Domain):
         """Where no row of a list is a tuple, it may be that of one person."""
         first = columns[0]  # a row that is no tuple has no level of any attribute
         if isinstance(first, list) and all(entry is None or entry is _NO_LEVEL for entry in first):
-            return (Hint(f"a tuple ({', '.join(self.names)})", purpose="for one person"),)
+            return (Hint("a tuple with a level of each attribute", purpose="for one person"),)
         return ()
 
     def _levels_of(self, row: Any) -> Sequence[Any]:
