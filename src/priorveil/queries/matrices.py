@@ -142,30 +142,18 @@ class Identity(Matrix):
 
 
 @dataclass(frozen=True, eq=False)
-class Cumulative(Matrix):
-    """How many people have each of `size` values or one before it.
+class SizedMatrix(Matrix):
+    """A matrix that follows from the number of values."""
 
-    >>> Cumulative(3).rows.tolist()
-    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
-    """
-
-    kind = "cumulative"
-    title = "cumulative shares"
-    moved_by_rounding = True
     size: int
 
     def __post_init__(self) -> None:
         require_writable(*self.shape)
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """A statistic for each value."""
-        return self.size, self.size
-
-    @cached_property
-    def rows(self) -> Array:
-        """Ones up to the diagonal."""
-        return np.tri(self.size)
+        """The numbers of statistics and of values."""
 
     def document(self) -> dict[str, Any]:
         """The kind and the size."""
@@ -178,7 +166,30 @@ class Cumulative(Matrix):
 
 
 @dataclass(frozen=True, eq=False)
-class Ranges(Matrix):
+class Cumulative(SizedMatrix):
+    """How many people have each of `size` values or one before it.
+
+    >>> Cumulative(3).rows.tolist()
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+
+    kind = "cumulative"
+    title = "cumulative shares"
+    moved_by_rounding = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """A statistic for each value."""
+        return self.size, self.size
+
+    @cached_property
+    def rows(self) -> Array:
+        """Ones up to the diagonal."""
+        return np.tri(self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges(SizedMatrix):
     """How many people have a value from one to another of `size` values, for all pairs.
 
     >>> Ranges(2).rows.tolist()
@@ -188,10 +199,6 @@ class Ranges(Matrix):
     kind = "ranges"
     title = "ranges"
     moved_by_rounding = True
-    size: int
-
-    def __post_init__(self) -> None:
-        require_writable(*self.shape)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -204,15 +211,6 @@ class Ranges(Matrix):
         x = np.arange(self.size)
         first, last = np.triu_indices(self.size)
         return np.asarray((first[:, None] <= x) & (x <= last[:, None]), dtype=np.float64)
-
-    def document(self) -> dict[str, Any]:
-        """The kind and the size."""
-        return {"kind": self.kind, "size": self.size}
-
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Self:
-        """Read a matrix from its JSON document."""
-        return cls(_read_size(document))
 
 
 @dataclass(frozen=True, eq=False)
