@@ -180,7 +180,7 @@ def test_foreign_and_missing_reports_have_no_likelihood(kind: str, query: str) -
 
 
 def test_scores_of_many_values_are_those_of_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether there are more reports than statistics or fewer: whichever are fewer are solved for."""
+    """Many rows are solved for together and a few one by one: the reports or the statistics, whichever are fewer."""
     plan, rng = pv.design(pv.Prior.zipf(30), 1.0, pv.Distribution(), method="arc"), np.random.default_rng(9)
     assert isinstance(plan.mechanism, Orders)
     reports, P = plan.privatize(rng.integers(0, 30, 50), rng), plan.reference.probabilities

@@ -2,7 +2,7 @@
 
 `J v` takes `O(d)` steps for each order. Conjugate gradients solve `J x = b` in few steps, because `J` is close to a
 matrix that is simple to invert (`OrdersInformation.approximation`), which also gives the variances of many statistics
-at once. For few values `J` is written out and inverted.
+at once. For few values `J` is written out and inverted. It is also written out to score many reports one by one.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from priorveil.arrays import Array
 from priorveil.errors import NotIdentifiable
 from priorveil.mechanisms import Orders
 from priorveil.mechanisms.arc.cells import squared_overlap
+from priorveil.mechanisms.interface import MOST_ENTRIES
 from priorveil.reading import counting_kernels
 from priorveil.reading.moments import StatisticRows, apply_rows, not_identifiable
 from priorveil.reading.simplex import conjugate_gradients
 
 _IDENTIFIED = 1e-10  # eigenvalues of the information below this are not identified
-_WRITTEN_OUT = 128  # values up to which the information is written out
+_WRITTEN_OUT = 128  # values up to which the information is inverted
+_PRODUCTS = 4  # conjugate gradients take at least so many to solve for a single report
 _LIKELY = 0.15  # share from which a value is solved for by itself
 _SIGNS = 2_048  # random signs that measure a trace
 _FEW = 8  # statistics up to which each is worth products with the information, of 0.03 to 10 s
@@ -127,13 +129,17 @@ class OrdersInformation:
         return self.approximation.inverse()
 
     @cached_property
+    def matrix(self) -> Array:
+        """`J`, written out: as many products as there are values."""
+        return np.array([self.times(unit) for unit in np.eye(self.mechanism.size)])
+
+    @cached_property
     def inverse(self) -> Array | None:
         """The inverse of the information, if there are few values; refused where reports do not identify them."""
         if self.mechanism.size > _WRITTEN_OUT:
             return None
         root = np.sqrt(self.mechanism.shares)
-        information = np.array([self.times(unit) for unit in np.eye(self.mechanism.size)])
-        scaled = root[:, None] * information * root
+        scaled = root[:, None] * self.matrix * root
         if np.linalg.eigvalsh(scaled)[0] <= _IDENTIFIED:
             raise not_identifiable()
         return np.asarray(root[:, None] * np.linalg.inv(scaled) * root)
@@ -155,9 +161,15 @@ class OrdersInformation:
         return solution + near(residual)  # a step that needs no further product with `J`
 
     def solve_rows(self, rows: Array) -> Array:
-        """`J**-1 b` for every row `b`, up to a relative error of a millionth."""
+        """`J**-1 b` for every row `b`, up to a relative error of a millionth.
+
+        Many rows are solved together: writing `J` out then takes fewer products than solving for one after the other.
+        """
         if self.inverse is not None:
             return np.asarray(rows @ self.inverse)
+        size = self.mechanism.size
+        if _PRODUCTS * len(rows) >= size and size**2 <= MOST_ENTRIES:
+            return np.asarray(np.linalg.solve(self.matrix, rows.T).T)
         sizes = np.sqrt(np.maximum((rows * self._approximate_inverse.times(rows)).sum(axis=1), 0.0))
         solutions = [self.solve(b, _PRECISE * size) for b, size in zip(rows, sizes, strict=True)]
         return np.array(solutions).reshape(rows.shape)  # also of no rows
