@@ -50,8 +50,7 @@ Breaches = tuple[Breach, ...]
 ExactOrFloat = npt.NDArray[
     Any
 ]  # an array of integers or fractions, to certify; of floats, to measure and design
-Labels = Sequence[Label]
-ComparedRows = list[tuple[ExactOrFloat, Labels]]  # arrays, each with the labels of its rows
+ComparedRows = list[tuple[ExactOrFloat, Sequence[Label]]]  # arrays, each with the labels of its rows
 
 
 class Notion:
@@ -89,7 +88,7 @@ class Cone(Notion):
     """
 
     def compared_rows(
-        self, columns: ExactOrFloat, labels: Labels, prior: Known | None, secret: Secrets
+        self, columns: ExactOrFloat, labels: Sequence[Label], prior: Known | None, secret: Secrets
     ) -> ComparedRows:
         """Arrays whose rows are compared with each other, made from the columns of a channel, and their labels.
 
@@ -203,7 +202,7 @@ class Pufferfish(Cone):
         object.__setattr__(self, "pairs", integers)
 
     def compared_rows(
-        self, columns: ExactOrFloat, labels: Labels, prior: Known | None, secret: Secrets
+        self, columns: ExactOrFloat, labels: Sequence[Label], prior: Known | None, secret: Secrets
     ) -> ComparedRows:
         """The means of the columns given the secrets of each pair, in every scenario."""
         return [
@@ -279,7 +278,7 @@ class DI(Cone):
             raise Infeasible(f"{message}: use a larger epsilon, or design for LIP")
 
     def compared_rows(
-        self, columns: ExactOrFloat, labels: Labels, prior: Known | None, secret: Secrets
+        self, columns: ExactOrFloat, labels: Sequence[Label], prior: Known | None, secret: Secrets
     ) -> ComparedRows:
         """The joint probabilities of values and reports, at every corner of a prior set."""
         assert prior is not None
@@ -450,7 +449,7 @@ def _channel_and_prior(
     return channel, prior
 
 
-def secret_means(secret: Secrets, columns: ExactOrFloat, labels: Labels) -> ComparedRows:
+def secret_means(secret: Secrets, columns: ExactOrFloat, labels: Sequence[Label]) -> ComparedRows:
     """For each scenario, the means of the columns given each secret (`Pr(y | g)`), and the labels of the secrets.
 
     Without a secret the value itself is the secret, and the columns are the means. Those of integers are exact.
@@ -465,12 +464,12 @@ def secret_means(secret: Secrets, columns: ExactOrFloat, labels: Labels) -> Comp
     return [(s.exact_means(columns) if exact else s.rows @ columns, s.labels) for s in scenarios(secret)]
 
 
-def _largest_level(side: str, levels: Array, secrets: Labels, outputs: Labels) -> Breach:
+def _largest_level(side: str, levels: Array, secrets: Sequence[Label], outputs: Sequence[Label]) -> Breach:
     g, y = divmod(int(np.argmax(levels)), len(outputs))
     return Breach(side, secrets[g], outputs[y], max(0.0, float(levels[g, y])))
 
 
-def _worst_pair(columns: Array, labels: Labels, outputs: Labels) -> Breach:
+def _worst_pair(columns: Array, labels: Sequence[Label], outputs: Sequence[Label]) -> Breach:
     """The largest ratio within a column; columns that are all zero do not count."""
     largest, smallest = columns.max(axis=0), columns.min(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):

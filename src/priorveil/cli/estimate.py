@@ -97,14 +97,14 @@ def estimate(
     return outputs.refusal_status(estimates.refused, estimates.everybody.reports)
 
 
-def _check_reports(found: TableEstimate, source: str) -> None:
+def _check_reports(estimates: TableEstimate, source: str) -> None:
     """Refuse an estimate from nothing, and warn where many reports are not this plan's."""
     from priorveil.tables.refusals import FOREIGN
 
-    reports = found.everybody.reports
-    share = found.refused.counts.get(FOREIGN, 0) / max(1, reports + found.refused.total)
+    reports = estimates.everybody.reports
+    share = estimates.refused.counts.get(FOREIGN, 0) / max(1, reports + estimates.refused.total)
     many = share > _MANY_FOREIGN
-    if not reports and not found.refused.total:
+    if not reports and not estimates.refused.total:
         raise InvalidInput("reports", source, "there are no reports: the table has no rows")
     if not reports:
         other = "; they were probably made by another plan" if many else ""
@@ -113,44 +113,46 @@ def _check_reports(found: TableEstimate, source: str) -> None:
         click.echo(f"  {share:.0%} are foreign: they were probably made by another plan", err=True)
 
 
-def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
+def _print_json(estimates: TableEstimate, by: str | None, level: float) -> None:
     """Print an object with everybody, the groups and the refused rows."""
-    record = {"level": level, **found.everybody.record(level)}
+    record = {"level": level, **estimates.everybody.record(level)}
     if by is not None:
         record["by"] = by
-        record["groups"] = [{"group": group, **each.record(level)} for group, each in found.groups.items()]
-    screen.print_json({**record, **outputs.refused_record(found.refused)})
+        record["groups"] = [
+            {"group": group, **each.record(level)} for group, each in estimates.groups.items()
+        ]
+    screen.print_json({**record, **outputs.refused_record(estimates.refused)})
 
 
-def _parts(found: TableEstimate, by: str | None) -> list[tuple[str, Estimate]]:
+def _parts(estimates: TableEstimate, by: str | None) -> list[tuple[str, Estimate]]:
     """Return the estimate of each group and of everybody, each with its title."""
-    parts = [(f"{group_title(by, group)}: ", each) for group, each in found.groups.items()]
-    return [*parts, ("everybody: " if parts else "", found.everybody)]
+    parts = [(f"{group_title(by, group)}: ", each) for group, each in estimates.groups.items()]
+    return [*parts, ("everybody: " if parts else "", estimates.everybody)]
 
 
-def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
+def _print_csv(estimates: TableEstimate, by: str | None, level: float) -> None:
     """Print a line for each value, of each group if there are groups; warnings and notes go to standard error."""
     console = screen.open_console(stderr=True)
-    for title, estimate in _parts(found, by):
+    for title, estimate in _parts(estimates, by):
         _print_warning(console, estimate.warning, title)
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow([*([] if by is None else [by]), "value", "estimate", "std_error", "low", "high"])
-    for group, estimate in [(None, found.everybody)] if by is None else found.groups.items():
+    for group, estimate in [(None, estimates.everybody)] if by is None else estimates.groups.items():
         first = [] if by is None else [group]
         rows = zip(answer(estimate).labels, value_rows(estimate, level), strict=True)
         lines.writerows([*first, label_text(label), *row.numbers] for label, row in rows)
         for table in number_tables(estimate, level):
             lines.writerows([*first, table.name_of(row), *row.numbers] for row in table.rows)
-    for note in found.everybody.notes:
+    for note in estimates.everybody.notes:
         console.print(note)
 
 
-def _print_tables(found: TableEstimate, by: str | None, level: float) -> None:
+def _print_tables(estimates: TableEstimate, by: str | None, level: float) -> None:
     """Print a table for each group and for everybody, and what the estimate assumes."""
     console = screen.open_console()
-    for title, estimate in _parts(found, by):
+    for title, estimate in _parts(estimates, by):
         _print_estimate(console, estimate, level, title)
-    for note in found.everybody.notes:
+    for note in estimates.everybody.notes:
         console.print(note)
 
 
@@ -160,12 +162,12 @@ def _print_warning(console: Console, warning: str | None, title: str) -> None:
 
 
 def _print_estimate(console: Console, estimate: Estimate, level: float, title: str) -> None:
-    told = describe(estimate, level)
-    _print_warning(console, told.warning, title)
+    description = describe(estimate, level)
+    _print_warning(console, description.warning, title)
     console.print(f"{title}reports: {estimate.reports:,}", style="italic")
-    for table in told.tables:
+    for table in description.tables:
         rows = [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
-        heads = (*table.heads, table.quantity, *told.interval_heads)
+        heads = (*table.heads, table.quantity, *description.interval_heads)
         screen.print_table(console, heads, rows, "l" * len(table.heads) + "rrr")
         if table.left_out is not None:
             console.print(f"{table.left_out}; --csv lists all")

@@ -101,21 +101,21 @@ class Client:
         Raises `NotSent` if the curator could not be reached (the report is kept), `NotStored` if the answer cannot
         be remembered (nothing is sent), `BudgetExceeded` if the limit would be passed (nothing is drawn or sent).
         """
-        kept = self._memory.find(self._id)
-        _check_answer(value, self.campaign.domain if kept is None else read_domain(kept.plan["labels"]))
-        if kept is None:
+        answer = self._memory.find(self._id)
+        _check_answer(value, self.campaign.domain if answer is None else read_domain(answer.plan["labels"]))
+        if answer is None:
             with self._memory.lock():  # another process may have stored an answer meanwhile
-                kept = self._memory.find(self._id) or self._first_answer(value, cohort)
-        return self._send(kept)
+                answer = self._memory.find(self._id) or self._first_answer(value, cohort)
+        return self._send(answer)
 
     def flush(self) -> int:
         """Send what could not be sent before, for all campaigns in the folder; how many are still waiting."""
         waiting = 0
-        for kept in self._memory:
-            if kept.sent or kept.refused is not None:
+        for answer in self._memory:
+            if answer.sent or answer.refused is not None:
                 continue
             try:
-                self._send(kept)
+                self._send(answer)
             except NotSent:
                 waiting += 1
             except ReportRefused as error:
@@ -140,25 +140,25 @@ class Client:
         if self._limit is None:
             return
         ledger = Ledger(plan.prior, plan.secret, self._limit)
-        for kept in self._memory:
-            if set(read_domain(kept.plan["labels"]).labels) == set(plan.labels):
-                ledger.spend(Plan.from_json(json.dumps(kept.plan)))
+        for answer in self._memory:
+            if set(read_domain(answer.plan["labels"]).labels) == set(plan.labels):
+                ledger.spend(Plan.from_json(json.dumps(answer.plan)))
         ledger.spend(plan)
 
-    def _send(self, kept: StoredAnswer) -> Report:
-        if kept.refused is not None:
-            raise ReportRefused(kept.refused)
-        if kept.sent:
-            return kept.report
-        if kept.report.campaign == self._id and kept.url != self._url:
+    def _send(self, answer: StoredAnswer) -> Report:
+        if answer.refused is not None:
+            raise ReportRefused(answer.refused)
+        if answer.sent:
+            return answer.report
+        if answer.report.campaign == self._id and answer.url != self._url:
             # An earlier client used another address.
-            kept = replace(kept, url=self._url)
-            self._note(kept)
+            answer = replace(answer, url=self._url)
+            self._note(answer)
         try:
-            answer = self._http.request(f"{kept.url}/reports", _LARGEST_RECEIPT, kept.report.document())
-            if answer.status != 200:
-                raise ReportRefused(f"the curator answered {answer.status}", final=False)
-            refused = _reason(answer.body)
+            response = self._http.request(f"{answer.url}/reports", _LARGEST_RECEIPT, answer.report.document())
+            if response.status != 200:
+                raise ReportRefused(f"the curator answered {response.status}", final=False)
+            refused = _reason(response.body)
         except (NotSent, UnreadableResponse) as error:
             other = "the response did not come from a curator (a proxy or a login page?): try again later"
             why, folder = error if isinstance(error, NotSent) else other, self._memory.folder
@@ -166,15 +166,15 @@ class Client:
             raise NotSent(f"{why}. The report is kept {where} sends it") from error
         if refused == _EARLY:
             raise ReportRefused(refused, final=False)
-        self._note(replace(kept, sent=refused is None, refused=refused))
+        self._note(replace(answer, sent=refused is None, refused=refused))
         if refused is not None:
             raise ReportRefused(refused)
-        return kept.report
+        return answer.report
 
-    def _note(self, kept: StoredAnswer) -> None:
+    def _note(self, answer: StoredAnswer) -> None:
         """Store the new state of an answer. If that fails, the answer stays stored as it was, and may be sent again."""
         with suppress(PriorveilError):
-            self._memory.keep(kept)
+            self._memory.keep(answer)
 
 
 def _check_answer(value: object, domain: Domain) -> None:

@@ -43,14 +43,14 @@ class Memory:
 
     def __init__(self, folder: str | Path | None = None) -> None:
         self.folder = None if folder is None else _create_folder(folder)
-        self._kept: dict[str, StoredAnswer] = {}
+        self._answers: dict[str, StoredAnswer] = {}
         self._lock = threading.RLock()
         list(self)  # an unreadable file raises an error now
 
     def __iter__(self) -> Iterator[StoredAnswer]:
         """All answers as they are now, including those of other processes."""
         if self.folder is None:
-            return iter(list(self._kept.values()))
+            return iter(list(self._answers.values()))
         try:
             names = sorted(name for name in os.listdir(self.folder) if name.endswith(".json"))
         except OSError as error:  # a folder that cannot be read is not an empty one
@@ -61,12 +61,12 @@ class Memory:
 
     def find(self, campaign: str) -> StoredAnswer | None:
         """The answer to a campaign."""
-        return self._kept.get(campaign) if self.folder is None else _read_answer(self._path(campaign))
+        return self._answers.get(campaign) if self.folder is None else _read_answer(self._path(campaign))
 
     def keep(self, answer: StoredAnswer) -> None:
         """Store an answer or its new state, durably. Raises `NotStored` if that fails."""
         if self.folder is None:
-            self._kept[answer.report.campaign] = answer
+            self._answers[answer.report.campaign] = answer
             return
         path = self._path(answer.report.campaign)
         with self._writing(), atomic_write(path, replace=True, private=True, argument="state") as file:
@@ -130,21 +130,21 @@ def _read_answer(path: Path) -> StoredAnswer | None:
 
 def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
     """The answer to a campaign from JSON; a wrong one raises some error."""
-    kept = StoredAnswer(**{**read, "report": Report(**read["report"])})
-    report, labels = kept.report, kept.plan["labels"]
+    answer = StoredAnswer(**{**read, "report": Report(**read["report"])})
+    report, labels = answer.report, answer.plan["labels"]
     sound = (
-        parse_campaign_url(kept.url)[1] == report.campaign == campaign
-        and content_id(kept.plan) == kept.plan["id"] == report.plan
+        parse_campaign_url(answer.url)[1] == report.campaign == campaign
+        and content_id(answer.plan) == answer.plan["id"] == report.plan
         and isinstance(labels, list | dict)
         and read_domain(labels)
         and isinstance(report.id, str)
         and isinstance(report.report, str | int)
-        and isinstance(kept.sent, bool)
-        and isinstance(kept.refused, str | None)
+        and isinstance(answer.sent, bool)
+        and isinstance(answer.refused, str | None)
     )
     if not sound:
         raise ValueError("its fields do not belong together")
-    return kept
+    return answer
 
 
 def _cause(error: Exception) -> str:

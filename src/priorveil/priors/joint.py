@@ -185,14 +185,14 @@ class Joint(Domain):
         return np.where(rounds_up(x, points[low], points[high], words), high, low)
 
     @cached_property
-    def _cells(self) -> _Rows:
-        return _Rows(self._places, [len(part) for part in self.attributes.values()])
+    def _cells(self) -> _TupleIndex:
+        return _TupleIndex(self._places, [len(part) for part in self.attributes.values()])
 
     @cached_property
-    def _groups(self) -> _Rows:
+    def _groups(self) -> _TupleIndex:
         """The groups: the levels of all attributes, where those of grids do not count."""
         sizes = [1 if at in self._grids else len(part) for at, part in enumerate(self.attributes.values())]
-        return _Rows(self._places, sizes)
+        return _TupleIndex(self._places, sizes)
 
     def _points_of_groups(self, at: int) -> tuple[Ints, list[Ints]]:
         """The different sets of points of a grid that groups have, and for each group the number of its set."""
@@ -223,9 +223,9 @@ class Joint(Domain):
 
     def _refuse_group(self, group: int, groups: Ints, lacks: str) -> None:
         value = label_parts(self.labels[int(np.argmax(groups == group))])
-        shown = tuple(level for at, level in enumerate(value) if at not in self._grids)
+        levels = tuple(level for at, level in enumerate(value) if at not in self._grids)
         advice = f"this group lacks {lacks}, so numbers cannot be rounded there: give its probability too"
-        raise InvalidPrior("probabilities", shown, advice, SMOOTH)
+        raise InvalidPrior("probabilities", levels, advice, SMOOTH)
 
     def reasons(self, columns: Sequence[Column]) -> npt.NDArray[Any]:
         """Why each value is outside the domain: a level is, or its cell was left out."""
@@ -307,7 +307,7 @@ class Joint(Domain):
         return self.names, self.labels, tuple(self.attributes.values())
 
 
-class _Rows:
+class _TupleIndex:
     """Finds columns of positions among known ones: `find` gives the number of each, `OUTSIDE` if it is not there."""
 
     def __init__(self, places: Ints, sizes: Sequence[int]) -> None:
@@ -456,6 +456,6 @@ def possible_cells(
     if zeros and smoothing is None:
         has = "has" if len(zeros) == 1 else "have"
         advice = f"{len(zeros):,} of {plural(len(cells), 'cell')} {has} probability zero, which cannot be protected"
-        shown = f": {first_labels(zeros)}" if show else ""
-        raise InvalidPrior("probabilities", NOT_SHOWN, f"{advice}{shown}", smooth, _LEAVE_OUT)
+        advice += f": {first_labels(zeros)}" if show else ""
+        raise InvalidPrior("probabilities", NOT_SHOWN, advice, smooth, _LEAVE_OUT)
     return cells

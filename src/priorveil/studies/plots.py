@@ -258,9 +258,9 @@ class Panel:
 
 def estimate_panel(title: str, estimate: Estimate, confidence: float) -> Panel:
     """An estimate with its intervals, and the quartiles of cells of numbers. An infinite end is left out."""
-    shown = answer(estimate, confidence)
-    numbers = np.array([shown.columns[0], *shown.columns[2:], shown.expected])
-    panel = Panel(title, shown.labels, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
+    statistics = answer(estimate, confidence)
+    numbers = np.array([statistics.columns[0], *statistics.columns[2:], statistics.expected])
+    panel = Panel(title, statistics.labels, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
     if estimate.reports and estimate.readings[0].prior.edges is not None:
         with suppress(NotIdentifiable):  # some statistics of cells do not determine quantiles
             quartiles = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}

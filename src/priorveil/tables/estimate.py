@@ -68,16 +68,16 @@ class Tallies:
 
         Its labels, and those of a `prior` without names, are in the order of the first plan.
         """
-        known, labels = None if prior is None else Prior.of(prior), [p.labels for p in self.plans.values()]
-        if known is not None and len(set(labels)) > 1 and len(known) == len(labels[0]):
-            known = Prior.from_counts(known.align_to(labels[0]).weights, labels[0])
+        labels = [plan.labels for plan in self.plans.values()]
+        prior = None if prior is None else Prior.of(prior)
+        if prior is not None and len(set(labels)) > 1 and len(prior) == len(labels[0]):
+            prior = Prior.from_counts(prior.align_to(labels[0]).weights, labels[0])
         # A group may be NaN, which equals itself only inside a tuple.
         selected = {key: tally for key, tally in self.by.items() if not only or key[1:] == (only["group"],)}
         estimates = []
         for cohort, plan in self.plans.items():
-            own = [tally for (key, _), tally in selected.items() if key == cohort]
-            tally = sum(own[1:], own[0]) if own else plan.tally([])
-            estimates.append(plan.estimate(tally, method, known))
+            tallies = (tally for (key, _), tally in selected.items() if key == cohort)
+            estimates.append(plan.estimate(sum(tallies, plan.tally([])), method, prior))
         return combine_estimates(estimates)
 
 
@@ -120,9 +120,9 @@ def estimate_table(
     >>> import priorveil as pv
     >>> plan = pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram())
     >>> table = {"report": [0, 1, 0, 9], "plan": [plan.id] * 4, "town": ["A", "A", "B", "B"]}
-    >>> found = estimate_table(table, plan, by="town")
-    >>> found.everybody.reports, {town: e.reports for town, e in found.groups.items()}, found.refused.rows
-    (3, {'A': 2, 'B': 1}, ((3, 'foreign'),))
+    >>> estimates = estimate_table(table, plan, by="town")
+    >>> {town: estimate.reports for town, estimate in estimates.groups.items()}, estimates.refused.rows
+    ({'A': 2, 'B': 1}, ((3, 'foreign'),))
     """
     return TableEstimate.of(tally_table(data, plan, by=by, **options), by, method, prior)
 

@@ -89,20 +89,20 @@ def privatize_table(
     as_text = target is not None and kind == "csv"
 
     def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
-        made = make_reports(batch, private, cohort, plans, source)
-        id_column = {REPORT_ID: random_ids(len(made.indices), source)} if ids else {}
-        public = {name: take(batch.columns[name], made.indices) for name in kept}
-        made_by = write.plan_column(made.plans, plans.values(), as_text)
-        return batch, made, {**id_column, **public, PLAN: made_by, REPORT: made.reports}
+        reports = make_reports(batch, private, cohort, plans, source)
+        id_column = {REPORT_ID: random_ids(len(reports.indices), source)} if ids else {}
+        public = {name: take(batch.columns[name], reports.indices) for name in kept}
+        plan_ids = write.plan_column(reports.plans, plans.values(), as_text)
+        return batch, reports, {**id_column, **public, PLAN: plan_ids, REPORT: reports.reports}
 
     def batches() -> Iterator[write.Columns]:
         nonlocal count
         # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
-        for batch, made, parts in in_threads(perturb, table.batches, 1):
-            log.add(batch.refused_rows(made.refused))
-            count += len(made.indices)
-            if len(made.indices):
-                yield parts
+        for batch, reports, output_columns in in_threads(perturb, table.batches, 1):
+            log.add(batch.refused_rows(reports.refused))
+            count += len(reports.indices)
+            if len(reports.indices):
+                yield output_columns
             if progress is not None:
                 progress(batch.end, table.rows, table.share())
         refused = log.result()
@@ -112,8 +112,8 @@ def privatize_table(
     types = {name: table.types[name] for name in kept}
     schema = None if as_text else write.report_schema(types, ids, plans.values())
     if target is None:
-        made = (write.to_arrow(batch, schema) for batch in batches())
-        in_memory = pyarrow().Table.from_batches(made, schema)
+        arrow_batches = (write.to_arrow(batch, schema) for batch in batches())
+        in_memory = pyarrow().Table.from_batches(arrow_batches, schema)
         return Privatized(count, log.result(), in_memory)
     with write.open_output(target, kind, replace, whole=strict) as file:
         if as_text:
@@ -128,16 +128,16 @@ def privatize_table(
 
 def private_columns(column: str | Sequence[str], plans: Mapping[Any, Plan]) -> list[str]:
     """The private columns, one for each attribute of the plans: by name if they have its names, or in its order."""
-    given = [column] if isinstance(column, str) else list(column)
+    columns = [column] if isinstance(column, str) else list(column)
     attributes = {plan.reference.names for plan in plans.values()}
     names = attributes.pop()
     if attributes:
         advice = "the plans differ in their attributes or in the order of them: use the same for all"
         raise InvalidInput("plan", NOT_SHOWN, advice)
-    if len(given) != (1 if names is None else len(names)):
-        wanted = "one attribute" if names is None else ", ".join(names)
-        raise InvalidInput("column", given, f"the plan is for {wanted}: give a column for each")
-    return list(names) if names is not None and set(names) == set(given) else given
+    if len(columns) != (1 if names is None else len(names)):
+        purpose = "one attribute" if names is None else ", ".join(names)
+        raise InvalidInput("column", columns, f"the plan is for {purpose}: give a column for each")
+    return list(names) if names is not None and set(names) == set(columns) else columns
 
 
 def kept_columns(keep: Sequence[str], private: Sequence[str], cohort: str | None) -> list[str]:

@@ -136,10 +136,10 @@ def _open_object(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTabl
             data = pa.table(dict(data))
         except (pa.ArrowInvalid, pa.ArrowTypeError):  # its message shows a value, which may be private
             raise InvalidInput("data", NOT_SHOWN, _MIXED) from None
-    rows = getattr(data, "num_rows", getattr(data, "height", None))
-    known = rows if isinstance(rows, int) else None  # pandas gives a column of this name: private values
+    height = getattr(data, "num_rows", getattr(data, "height", None))
+    rows = height if isinstance(height, int) else None  # pandas gives a column of this name: private values
     reader = _stream_of(data, columns)
-    return _open_arrow(reader.schema, reader, _select(reader.schema.names, columns), batch_rows, known)
+    return _open_arrow(reader.schema, reader, _select(reader.schema.names, columns), batch_rows, rows)
 
 
 def _stream_of(data: Any, columns: Sequence[str]) -> Any:

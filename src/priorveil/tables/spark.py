@@ -74,16 +74,16 @@ def privatize(
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         source = SystemSource()
         for batch in batches:
-            made = make_reports(_as_batch(batch), private, cohort, plans, source)
+            reports = make_reports(_as_batch(batch), private, cohort, plans, source)
             order = np.full(batch.num_rows, -1, dtype=np.int64)
-            order[made.indices] = np.arange(len(made.indices))
+            order[reports.indices] = np.arange(len(reports.indices))
             parts = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
             parts |= {name: batch.column(name) for name in kept}
-            made_by = pa.array(plan_column(made.plans, plans.values(), as_text=True), pa.string())
+            plan_ids = pa.array(plan_column(reports.plans, plans.values(), as_text=True), pa.string())
             rows = pa.array(order, mask=order < 0)
-            parts[PLAN] = made_by.take(rows)
-            parts[REPORT] = _binary_or_long(made.reports).take(rows)
-            parts[REFUSED] = _reasons(batch.num_rows, made.refused)
+            parts[PLAN] = plan_ids.take(rows)
+            parts[REPORT] = _binary_or_long(reports.reports).take(rows)
+            parts[REFUSED] = _reasons(batch.num_rows, reports.refused)
             yield pa.RecordBatch.from_pydict(parts)
 
     return df.select(*kept, *private).mapInArrow(run, T.StructType(fields))
