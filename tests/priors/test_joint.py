@@ -219,6 +219,8 @@ def test_what_makes_no_joint_prior_of_numbers_is_refused() -> None:
     ):
         with pytest.raises(InvalidInput):
             pv.Prior.joint(CELLS, NAMES, **options)
+    with pytest.raises(InvalidInput):
+        pv.Prior.joint({}, NAMES)
 
 
 def test_a_plan_survives_its_file(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
+from priorveil.arrays import whole_numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural
 
 MOST_VALUES = 100  # more distinct values than this are probably the people's own numbers or names
@@ -81,9 +82,7 @@ def round_weights(weights: Sequence[int]) -> list[int]:
     [1875, 625, 3]
     """
     total = sum(weights)
-    shares = [Fraction(f"{weight / total:.{_DIGITS - 1}e}") for weight in weights]
-    common = math.lcm(*(share.denominator for share in shares))
-    return [int(share * common) for share in shares]
+    return whole_numbers([Fraction(f"{weight / total:.{_DIGITS - 1}e}") for weight in weights])
 
 
 def noisy_counts(

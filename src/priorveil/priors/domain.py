@@ -215,13 +215,14 @@ def label_positions(
 class Domain(ReadOnly):
     """What a value may be. The code of a value is the position of its label in `labels`.
 
-    `names` are those of the attributes, None if there is only one, and `attributes` has their domains; `points` and
-    `edges` are those of a grid or of cells of numbers. `rounds` says whether numbers are rounded at random,
-    `refuses_numbers` whether a number outside the range is refused, and `resolution` what numbers are rounded or sorted
-    to: "points" or "cells".
+    `has_tuples` says whether some labels are tuples. `names` are those of the attributes, None if there is only one,
+    and `attributes` has their domains. `points` and `edges` are those of a grid or of cells of numbers. `rounds` says
+    whether numbers are rounded at random, `refuses_numbers` whether a number outside the range is refused, and
+    `resolution` what numbers are rounded or sorted to: "points" or "cells".
     """
 
     labels: tuple[Label, ...]
+    has_tuples: bool = False
     names: tuple[str, ...] | None = None
     attributes: Mapping[str, Domain] = MappingProxyType({})
     points: Array | None = None
@@ -284,7 +285,15 @@ class Domain(ReadOnly):
         return plural(len(self), "value")
 
     def is_value(self, values: Any) -> bool:
-        """Whether this is one value, also a missing one, rather than a column of them."""
+        """Whether this is one value, also a missing one, rather than a column of them.
+
+        Where labels are tuples, so is a value: a tuple of levels.
+
+        >>> Labels([("old", "yes"), ("old", "no")]).is_value(("old", "yes")), Labels(["a"]).is_value(("a",))
+        (True, False)
+        """
+        if self.has_tuples and isinstance(values, tuple):
+            return not any(isinstance(entry, tuple | list) for entry in values)
         return not is_column(values)
 
     def columns(self, values: Any) -> list[Column]:
@@ -351,7 +360,7 @@ class Labels(Domain):
         names = list(labels)
         self.labels = as_labels(names, max(1, len(names)))
         self._is_numbered = self.labels == tuple(range(len(self.labels)))
-        self._has_tuples = any(isinstance(label, tuple) for label in self.labels)
+        self.has_tuples = any(isinstance(label, tuple) for label in self.labels)
         if not self._is_numbered:
             _ = self._code_of_key  # computed now, because it refuses labels that match the same value
 
@@ -423,21 +432,9 @@ class Labels(Domain):
         """The first few labels."""
         return f"0 to {len(self) - 1}" if self._is_numbered else first_labels(self.labels)
 
-    def is_value(self, values: Any) -> bool:
-        """Whether this is one value; where labels are tuples, a tuple of anything else is one.
-
-        >>> Labels([("old", "yes"), ("old", "no")]).is_value(("old", "yes")), Labels(["a"]).is_value(("a",))
-        (True, False)
-        """
-        return (
-            is_level_tuple(values)
-            if self._has_tuples and isinstance(values, tuple)
-            else not is_column(values)
-        )
-
     def columns(self, values: Any) -> list[Column]:
         """The column of values; where labels are tuples, its rows may be those of a matrix."""
-        is_matrix = self._has_tuples and isinstance(values, np.ndarray) and values.ndim == 2
+        is_matrix = self.has_tuples and isinstance(values, np.ndarray) and values.ndim == 2
         return [values.tolist() if is_matrix else as_column(values)]
 
     def _content(self) -> Hashable:
@@ -459,11 +456,6 @@ def require_integers(positions: Any) -> None:
         if not is_integer and entry_key(entry) is not None:
             advice = "with codes=True give integers, the positions of labels"
             raise InvalidInput(f"values[{row}]", NOT_SHOWN, f"type {type(entry).__name__}; {advice}")
-
-
-def is_level_tuple(values: tuple[Any, ...]) -> bool:
-    """Whether a tuple is one value, with a level of each attribute, and not several values."""
-    return not any(isinstance(entry, tuple | list) for entry in values)
 
 
 def as_domain(labels: Domain | Iterable[Hashable] | None, size: int) -> Domain:

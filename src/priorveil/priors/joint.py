@@ -15,9 +15,9 @@ from typing import Any, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array, Ints
+from priorveil.arrays import Array, Ints, Numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, TooLarge, plural
-from priorveil.frames import Column, as_column, is_column, table_columns
+from priorveil.frames import Column, as_column, distinct, is_series, table_columns
 from priorveil.priors.domain import (
     LEFT_OUT,
     MISSING,
@@ -32,13 +32,14 @@ from priorveil.priors.domain import (
     as_label,
     as_labels,
     entry_key,
-    is_level_tuple,
+    is_number_key,
     label_from_json,
 )
 from priorveil.priors.label_texts import Label, Level, first_labels, label_parts
-from priorveil.priors.number_domains import Cells, Grid, NumberDomain, rounds_up
+from priorveil.priors.number_domains import Cells, Grid, NumberDomain, Outside, rounds_up
 
 Impossible = Literal["refuse", "leave out"]
+Grids = str | Iterable[str] | Mapping[str, Numbers]  # a name or several, or their points by name
 
 _MOST_CELLS = 1_000_000  # combinations of levels
 _NO_LEVEL = object()  # equals no level
@@ -67,6 +68,8 @@ class Joint(Domain):
     >>> joint.encode([["old", "young", "young", None], ["2", "1", "2", "1"]], np.empty).tolist()
     [2, 0, -2, -1]
     """
+
+    has_tuples = True
 
     def __init__(
         self,
@@ -175,7 +178,7 @@ class Joint(Domain):
     def _round(self, at: int, numbers: Array, groups: Ints, words: DrawWords) -> Ints:
         """The point next to each number, drawn at random among those of its group."""
         grid = self._grids[at]
-        x, points = grid.within_range(numbers), np.array(grid.bounds)
+        x, points = grid.within_range(numbers), grid.points
         set_of_group, sets = self._grid_points[at]
         sets_used, low, high = set_of_group[groups], np.zeros(len(x), np.int64), np.ones(len(x), np.int64)
         for number, own in enumerate(sets):
@@ -237,10 +240,6 @@ class Joint(Domain):
         codes = self.encode(columns, lambda count: np.zeros(count, dtype=np.uint64))
         reasons[codes != OUTSIDE] = None
         return reasons
-
-    def is_value(self, values: Any) -> bool:
-        """Whether this is one value: a tuple of levels."""
-        return is_level_tuple(values) if isinstance(values, tuple) else not is_column(values)
 
     def columns(self, values: Any) -> list[Column]:
         """The columns of the attributes: by name in a table, or those of a list of tuples.
@@ -396,41 +395,57 @@ def joint_masses(
     names: Iterable[str],
     impossible: Impossible,
     smoothing: float | None,
-    numbers: Mapping[str, NumberDomain],
+    grids: Grids,
+    cells: Mapping[str, Numbers] | None,
+    outside: Outside,
 ) -> tuple[Joint, list[Any]]:
     """All combinations of levels, or those of mass above zero if the others are left out; and their masses.
 
-    The `masses` are those of some cells, whose levels of numbers may be written in any way that the domain accepts.
+    The `masses` are those of some tuples of levels: a mapping, or a pandas Series. Levels of numbers may be written in
+    any way that their domain accepts.
     """
-    require_mapping(masses)
-    own = attribute_names(names)
-    _require_tuples(as_labels(masses, len(masses)), own)
-    if unknown := set(numbers) - set(own):
-        raise InvalidInput(
-            "names", own, f"there is no attribute {unknown.pop()!r}: choose grids and cells among these"
-        )
-    columns = dict(zip(own, zip(*masses, strict=True), strict=True))
-    levels = {n: [as_label(v) for v in column] for n, column in columns.items()}
-    levels |= {name: part.levels_of(name, columns[name]) for name, part in numbers.items()}
-    cells = list(zip(*levels.values(), strict=True))
-    if len(set(cells)) < len(cells):
-        raise InvalidPrior(
-            "probabilities", NOT_SHOWN, "two entries belong to the same cell: add them up first"
-        )
-    mass_of = dict(zip(cells, masses.values(), strict=True))
-    if impossible != "leave out":
-        every = [numbers[n].labels if n in numbers else list(dict.fromkeys(levels[n])) for n in own]
-        mass_of = {cell: mass_of.get(cell, 0) for cell in all_cells(every)}
-    possible = possible_cells(mass_of, impossible, smoothing)
-    return Joint(possible, own, numbers), list(possible.values())
-
-
-def require_mapping(masses: Any) -> None:
-    """Refuse a table of cells that is not a mapping, such as a cross-table in a data frame."""
-    if not isinstance(masses, Mapping):
+    if not isinstance(masses, Mapping) and not is_series(masses):
         advice = f"type {type(masses).__name__}; for several attributes give a mapping from tuples of levels to numbers"
         hint = Hint("frame.stack()", purpose="for a cross-table of pandas")
         raise InvalidPrior("probabilities", NOT_SHOWN, advice, hint)
+    names, tuples = attribute_names(names), [label for label, _ in masses.items()]
+    _require_tuples(list(map(as_label, tuples)), names)
+    columns = {name: [levels[at] for levels in tuples] for at, name in enumerate(names)}
+    numbers = number_attributes(columns, grids, cells, outside)
+    levels = {
+        name: numbers[name].levels_of(name, column) if name in numbers else list(map(as_label, column))
+        for name, column in columns.items()
+    }
+    mass_of = dict(zip(zip(*levels.values(), strict=True), (mass for _, mass in masses.items()), strict=True))
+    if len(mass_of) < len(tuples):
+        raise InvalidPrior(
+            "probabilities", NOT_SHOWN, "two entries belong to the same cell: add them up first"
+        )
+    if impossible != "leave out":
+        every = [numbers[n].labels if n in numbers else list(dict.fromkeys(levels[n])) for n in names]
+        mass_of = {cell: mass_of.get(cell, 0) for cell in all_cells(every)}
+    possible = possible_cells(mass_of, impossible, smoothing)
+    return Joint(possible, names, numbers), list(possible.values())
+
+
+def number_attributes(
+    columns: Mapping[str, Column], grids: Grids, cells: Mapping[str, Numbers] | None, outside: Outside
+) -> dict[str, NumberDomain]:
+    """The domains of those columns that are numbers; by default the points of a grid are the numbers that occur."""
+    names = (grids,) if isinstance(grids, str) else grids
+    points: dict[str, Any] = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
+    edges = dict(cells or {})
+    for name in [*points, *edges]:
+        if name not in columns or (name in points and name in edges):
+            advice = f"choose each once, in grids or in cells, among {', '.join(columns)}"
+            raise InvalidInput("grids", name, advice)
+    for name in [name for name in points if points[name] is None]:
+        keys = set(map(entry_key, distinct(columns[name])[0])) - {None}
+        if not all(map(is_number_key, keys)):
+            raise InvalidPrior("probabilities", NOT_SHOWN, f"{name} is a grid: its levels have to be numbers")
+        points[name] = sorted(map(float, keys))
+    domains: dict[str, NumberDomain] = {name: Grid(own, outside) for name, own in points.items()}
+    return domains | {name: Cells(own, outside) for name, own in edges.items()}
 
 
 def possible_cells(

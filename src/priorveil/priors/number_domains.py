@@ -148,7 +148,7 @@ class NumberDomain(Domain):
             hint = Hint("outside", "ends", purpose="to count it at the nearest end")
             raise InvalidInput(f"{argument}[{int(np.argmax(beyond))}]", NOT_SHOWN, advice, hint)
 
-    def level_shares(self, argument: str, column: Column) -> list[tuple[list[Any], Array | None]]:
+    def level_shares(self, argument: str, column: Column) -> list[tuple[list[Any], Array]]:
         """The labels of people's numbers: those below them, and for a grid also those above, with their shares.
 
         An error names the row and never shows the number.
@@ -160,10 +160,9 @@ class NumberDomain(Domain):
             )
         self.require_inside(argument, numbers)
         lower = self.cells_of(numbers)
-        if not self.rounds:
-            return [([self.labels[at] for at in lower], None)]
         up = self._shares_up(self.within_range(numbers), lower)
-        return [([self.labels[at] for at in lower], 1 - up), ([self.labels[at] for at in lower + 1], up)]
+        choices = [(lower, 1 - up), (lower + 1, up)] if self.rounds else [(lower, 1 - up)]
+        return [([self.labels[at] for at in codes], shares) for codes, shares in choices]
 
     def levels_of(self, argument: str, entries: Iterable[Any]) -> list[Any]:
         """The labels that entries of a table of probabilities stand for: labels themselves, or numbers.
@@ -218,6 +217,7 @@ class Grid(NumberDomain):
     (0.0, 10.0, 20.5)
     """
 
+    points: Array
     rounds = True
     resolution = "points"
     _argument = "points"
@@ -230,8 +230,8 @@ class Grid(NumberDomain):
         """The codes of a point next to each number, drawn at random: one word for each, with `2**-64` another."""
         (column,) = columns
         numbers, foreign = self.read_numbers(column)
-        lower, points = self.cells_of(numbers), np.array(self.bounds)
-        up = rounds_up(self.within_range(numbers), points[lower], points[lower + 1], words)
+        lower = self.cells_of(numbers)
+        up = rounds_up(self.within_range(numbers), self.points[lower], self.points[lower + 1], words)
         return self.mark(numbers, foreign, lower + up)
 
     @property
@@ -243,8 +243,7 @@ class Grid(NumberDomain):
         return float(entry) if is_number_key(entry_key(entry)) and float(entry) in self.bounds else None
 
     def _shares_up(self, numbers: Array, lower: npt.NDArray[np.intp]) -> Array:
-        points = np.array(self.bounds)
-        return np.asarray((numbers - points[lower]) / (points[lower + 1] - points[lower]))
+        return np.asarray((numbers - self.points[lower]) / np.diff(self.points)[lower])
 
 
 @final

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from priorveil.arrays import Array
 from priorveil.errors import NOT_SHOWN, InvalidInput, plural
 from priorveil.frames import Column, as_column, distinct
-from priorveil.priors.domain import BLANKS, Labels, as_label, entry_key
+from priorveil.priors.domain import BLANKS, as_label, entry_key
 from priorveil.priors.label_texts import Label, label_parts
 from priorveil.priors.number_domains import NumberDomain
 
@@ -95,23 +94,20 @@ def number_masses(
     >>> number_masses(parts, {"hours": Grid([0, 20])}, {"home": ["rent", "rent"]})
     {('rent', 0.0): 1.75, ('rent', 20.0): 0.25}
     """
-    people: list[
-        list[tuple[list[Any], Array | None]]
-    ] = []  # for each attribute, its levels with their shares
-    for name, part in parts.items():
-        people.append(
-            numbers[name].level_shares(name, part) if name in numbers else [(list(others[name]), None)]
-        )
+    # For each attribute, the levels that people may have there, with their shares.
+    choices: list[Any] = [
+        numbers[name].level_shares(name, part) if name in numbers else [(others[name], np.ones(len(part)))]
+        for name, part in parts.items()
+    ]
     masses: defaultdict[Any, float] = defaultdict(float)
-    for choice in product(*people):
-        shares = np.prod([share for _, share in choice if share is not None], axis=0)
-        tuples = zip(*(levels for levels, _ in choice), strict=True)
-        for cell, share in zip(tuples, np.broadcast_to(shares, len(choice[0][0])).tolist(), strict=True):
+    for choice in product(*choices):
+        levels, shares = zip(*choice, strict=True)
+        for cell, share in zip(zip(*levels, strict=True), np.prod(shares, axis=0).tolist(), strict=True):
             masses[cell] += share
     return {cell: round(mass, _DIGITS) for cell, mass in masses.items() if mass}
 
 
-def complete_domain(observed: Iterable[Label], domain: Iterable[Hashable] | None) -> list[Label]:
+def complete_domain(observed: Iterable[Label], domain: Sequence[Label] | None) -> list[Label]:
     """The `domain`, which has to hold all observed labels; by default those, numbers before words.
 
     >>> complete_domain(["b", 2, "a"], None)
@@ -119,10 +115,9 @@ def complete_domain(observed: Iterable[Label], domain: Iterable[Hashable] | None
     """
     if domain is None:
         return sorted(set(observed), key=lambda label: [(isinstance(p, str), p) for p in label_parts(label)])
-    labels = list(Labels(domain).labels)
-    allowed = set(labels)
+    allowed = set(domain)
     outside = next((row for row, label in enumerate(observed) if label not in allowed), None)
     if outside is not None:
         advice = "not in the domain: add it there, or leave it out"
         raise InvalidInput(f"values[{outside}]", NOT_SHOWN, advice)
-    return labels
+    return list(domain)

@@ -15,28 +15,26 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Numbers, integer_weights, not_one, read_only, whole_numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
-from priorveil.frames import Column, distinct, is_arrow, is_series, table_columns, table_names
+from priorveil.frames import Column, is_arrow, is_series, table_columns, table_names
 from priorveil.priors import disclosure, number_files
 from priorveil.priors.domain import (
     Domain,
     Labels,
     as_domain,
     as_label,
-    entry_key,
-    is_number_key,
     label_positions,
 )
 from priorveil.priors.joint import (
     SMOOTH,
     SMOOTH_RARE,
+    Grids,
     Impossible,
     Joint,
     all_cells,
-    attribute_names,
     joint_masses,
     levels_in,
+    number_attributes,
     possible_cells,
-    require_mapping,
 )
 from priorveil.priors.label_texts import Label, Level, first_labels
 from priorveil.priors.number_domains import Cells, Density, Grid, NumberDomain, Outside, number_column
@@ -45,7 +43,6 @@ from priorveil.priors.read_only import ReadOnly
 
 Probabilities = Mapping[Label, float] | Numbers
 LabelsOrDomain = Domain | Iterable[Hashable] | None
-Grids = str | Iterable[str] | Mapping[str, Numbers]  # a name or several, or their points by name
 
 NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
 FROM_PEOPLE = Hint("Prior.from_values", purpose="for a column of people's own values")
@@ -146,11 +143,8 @@ for counts, use Prior.from_counts
         >>> Prior.joint(hours, ("age", "overtime"), grids=("overtime",)).domain.describe()
         'age: young, old; overtime: numbers from 0 to 40'
         """
-        masses, own = _as_mapping(probabilities), attribute_names(names)
-        domain, mass = joint_masses(
-            masses, own, impossible, smoothing, _number_levels(masses, own, grids, cells, outside)
-        )
-        as_distribution("probabilities", list(masses.values()), zero=True)
+        domain, mass = joint_masses(probabilities, names, impossible, smoothing, grids, cells, outside)
+        as_distribution("probabilities", labelled_numbers("probabilities", probabilities)[1], zero=True)
         return cls(mass, domain) if smoothing is None else cls._smooth(mass, domain, smoothing)
 
     @property
@@ -200,9 +194,7 @@ for counts, use Prior.from_counts
         """
         numbers: Sequence[Any]
         if names is not None:
-            masses, attributes = _as_mapping(counts), attribute_names(names)
-            domains = _number_levels(masses, attributes, grids, cells, outside)
-            labels, numbers = joint_masses(masses, attributes, impossible, smoothing, domains)
+            labels, numbers = joint_masses(counts, names, impossible, smoothing, grids, cells, outside)
         elif grids or cells:
             raise InvalidInput("names", None, "name the attributes of which grids and cells are some")
         else:
@@ -349,7 +341,12 @@ for counts, use Prior.from_counts
             raise InvalidInput("columns", columns, advice)
         parts = dict(zip(names, table_columns(table, names, "table") or [], strict=True))
         if grids or cells:
-            return cls._of_people_with_numbers(parts, _people_domains(parts, grids, cells, outside), **rules)
+            if len(names) < 2:
+                advice = "for one column use Prior.grid or Prior.cells, with a public sample"
+                raise InvalidInput("columns", names, advice)
+            return cls._of_people_with_numbers(
+                parts, number_attributes(parts, grids, cells, outside), **rules
+            )
         people = [people_labels(name, part) for name, part in parts.items()]
         if len(people) == 1:
             return cls.from_values(people[0], **rules)
@@ -597,67 +594,6 @@ def labelled_numbers(argument: str, numbers: Any) -> tuple[list[Any] | None, Any
         return None, np.asarray(numbers)
     advice = "give a list, an array, a mapping from labels to numbers, or a pandas Series"
     raise InvalidPrior(argument, NOT_SHOWN, f"type {type(numbers).__name__}; {advice}")
-
-
-def _as_mapping(numbers: Any) -> Any:
-    """A pandas Series as a mapping from its labels; anything else as it is."""
-    if not is_series(numbers) or isinstance(numbers, Mapping):
-        return numbers
-    pairs = list(numbers.items())
-    if len({label for label, _ in pairs}) < len(pairs):
-        raise InvalidPrior(
-            "probabilities", NOT_SHOWN, "the index has a label twice: add their numbers up first"
-        )
-    return dict(pairs)
-
-
-def _number_domains(
-    names: Sequence[str],
-    grids: Grids,
-    cells: Mapping[str, Numbers] | None,
-    outside: Outside,
-    levels_of: Callable[[str], Iterable[Any]],
-) -> dict[str, NumberDomain]:
-    """The domains of the attributes that are numbers; by default the points of a grid are the levels that occur."""
-    own_grids = (grids,) if isinstance(grids, str) else grids
-    points: dict[str, Any] = dict(own_grids) if isinstance(own_grids, Mapping) else dict.fromkeys(own_grids)
-    edges = dict(cells or {})
-    for name in [*points, *edges]:
-        if name not in names or (name in points and name in edges):
-            raise InvalidInput(
-                "grids", name, f"choose each once, in grids or in cells, among {', '.join(names)}"
-            )
-    for name in [name for name, own in points.items() if own is None]:
-        keys = set(map(entry_key, levels_of(name))) - {None}
-        if not all(map(is_number_key, keys)):
-            raise InvalidPrior("probabilities", NOT_SHOWN, f"{name} is a grid: its levels have to be numbers")
-        points[name] = sorted(map(float, keys))
-    domains: dict[str, NumberDomain] = {name: Grid(own, outside) for name, own in points.items()}
-    return domains | {name: Cells(own, outside) for name, own in edges.items()}
-
-
-def _number_levels(
-    masses: Any,
-    names: Sequence[str],
-    grids: Grids,
-    cells: Mapping[str, Numbers] | None,
-    outside: Outside,
-) -> dict[str, NumberDomain]:
-    """The domains of the attributes that are numbers, in a table of cells, which has to be a mapping."""
-    require_mapping(masses)
-    return _number_domains(
-        names, grids, cells, outside, lambda name: [cell[names.index(name)] for cell in masses]
-    )
-
-
-def _people_domains(
-    parts: Mapping[str, Column], grids: Grids, cells: Mapping[str, Numbers] | None, outside: Outside
-) -> dict[str, NumberDomain]:
-    """The domains of the columns of people that are numbers, beside at least one other column."""
-    if len(parts) < 2:
-        advice = "for one column use Prior.grid or Prior.cells, with a public sample"
-        raise InvalidInput("columns", list(parts), advice)
-    return _number_domains(list(parts), grids, cells, outside, lambda name: distinct(parts[name])[0])
 
 
 # -- labels, matrices and weights, also of secrets, sets and channels ------------------------------------------
