@@ -28,7 +28,7 @@ from priorveil.reading.bit_forms import (
     subset_information,
 )
 from priorveil.reading.families import reader_of
-from priorveil.reading.linear_answers import channel_answer
+from priorveil.reading.linear_answers import channel_inversion, channel_posteriors
 from references import bitwise_gain, clearing, report_bits, subset_selection_matrix
 from refusals import raises
 from sample_mechanisms import sample_subset, sample_unary
@@ -259,7 +259,9 @@ def test_estimates_are_those_of_the_written_out_channel(method: str, rows: np.nd
     reports = subset.sample(rng.choice(7, 20_000, p=P), GeneratorSource(rng))
     subsets = sorted(sum(1 << x for x in chosen) for chosen in combinations(range(7), 3))
     counts = np.array([np.count_nonzero(reports[:, 0] == y) for y in subsets], dtype=float)
-    expected = channel_answer(method, counts, subset.matrix, P, rows, True).moments(rows)
+    posteriors = channel_posteriors(counts, subset.matrix, P)
+    inversion = channel_inversion(counts, subset.matrix, P, rows, True)
+    expected = (posteriors if method == "mmse" else inversion).moments(rows)
     answer = reader_of(subset).answer(method, reader_of(subset).count(reports), P, rows, True)
     np.testing.assert_allclose(answer.mean, expected.mean, rtol=1e-6, atol=1e-3)
     np.testing.assert_allclose(answer.variance, expected.variance, rtol=0.05)

@@ -23,7 +23,12 @@ from priorveil.mechanisms.arc.cells import ArcCells
 from priorveil.mechanisms.interface import MOST_ENTRIES
 from priorveil.priors import Prior
 from priorveil.queries import Query
-from priorveil.reading.linear_answers import LinearAnswer, channel_answer, channel_scores
+from priorveil.reading.linear_answers import (
+    LinearAnswer,
+    channel_inversion,
+    channel_posteriors,
+    channel_scores,
+)
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
 from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
 from priorveil.reading.reader import Reader
@@ -143,20 +148,24 @@ class ArcReader(Reader[Arc]):
 
     # -- answers -------------------------------------------------------------------------------------------
 
-    def linear_answers(
-        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
-    ) -> list[LinearAnswer]:
-        """One answer: without the channel for posteriors under the prior of the layout, otherwise by the cells."""
+    def posterior_answers(self, counts: Counts, prior: Array) -> list[LinearAnswer]:
+        """One answer: from whole reports under the prior of the layout, from their cells under any other."""
         n = counts[0].astype(np.float64)
-        if method == "mmse" and self.mechanism.fits(prior):
+        if self.mechanism.fits(prior):
             lifts = lift_sums(self.cells, n, self._offsets(counts))
             return [LinearAnswer(prior * lifts, 1.0, (ArcPosteriorForm(self.cells, n, prior),))]
-        if method != "mmse":
-            self._require_invertible()
         if self.mechanism.size * len(self.cells.base) > MOST_ENTRIES:
             message = f"{self.mechanism.size:,} values in one order are read under the plan's own prior only"
             raise TooLarge(message, Hint("prior", None))
-        return [channel_answer(method, n, self.mechanism.matrix, prior, rows, population)]
+        return [channel_posteriors(n, self.mechanism.matrix, prior)]
+
+    def unbiased_answer(
+        self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> LinearAnswer:
+        """The answer that inverts the channel to the cells."""
+        self._require_invertible()
+        n = counts[0].astype(np.float64)
+        return channel_inversion(n, self.mechanism.matrix, prior, rows, population)
 
     def most_likely(self, counts: Counts, prior: Array) -> Minimum:
         """The distribution under which the counts of the cells are most likely."""

@@ -186,8 +186,7 @@ class BitReader(Reader[B]):
 
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """The histogram of each report, times the rows."""
-        if not self.identifies():
-            raise not_identifiable()
+        self._require_information()
         histograms = self.unbiased_histograms(reports)
         return histograms if rows is None else np.asarray(histograms @ rows.T)
 
@@ -206,31 +205,24 @@ class BitReader(Reader[B]):
         """Yes, unless posteriors are those of single bits."""
         return method != "mmse" or (self.reads_whole_reports and self.fits(prior))
 
-    def linear_answers(
-        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
-    ) -> list[LinearAnswer]:
-        """One answer."""
-        return [self._linear_answer(method, self.bit_counts(counts), prior, population)]
+    def posterior_answers(self, counts: Counts, prior: Array) -> list[LinearAnswer]:
+        """One answer: given whole reports under the prior of the scores, given single bits under any other."""
+        parts = self.bit_counts(counts)
+        if not self.adds_up("mmse", prior):
+            return [bitwise_posteriors(self.law, parts, prior)]
+        form = bit_forms.posterior_form(self.law, prior)
+        return [LinearAnswer(prior * parts.lifts(self.law), parts.reports, (form,))]
 
-    def _linear_answer(self, method: str, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
-        if method == "mmse":
-            if self.adds_up(method, prior):
-                form = bit_forms.posterior_form(self.law, prior)
-                return LinearAnswer(prior * counts.lifts(self.law), counts.reports, (form,))
-            return bitwise_posteriors(self.law, counts, prior)
+    def unbiased_answer(
+        self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> LinearAnswer:
+        """The answer that inverts the noise of each bit."""
+        self._require_information()
+        return ones_answer(self.law, self.bit_counts(counts), prior, population)
+
+    def _require_information(self) -> None:
         if not self.identifies():
             raise not_identifiable()
-        if method == "unbiased":
-            return self.unbiased_answer(counts, prior, population)
-        return self.balanced_answer(counts, prior, population)
-
-    def unbiased_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
-        """The answer that inverts the noise of each bit."""
-        return ones_answer(self.law, counts, prior, population)
-
-    def balanced_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
-        """The best unbiased answer whose histogram adds up to the reports."""
-        return self.unbiased_answer(counts, prior, population)
 
     def most_likely(self, counts: Counts, prior: Array) -> Minimum:
         """The distribution under which the counts of ones are most likely."""
@@ -285,9 +277,12 @@ class UnaryReader(BitReader[Unary]):
         """Not for method unbiased: the numbers of set bits differ."""
         return method != "unbiased" and super().adds_up(method, prior)
 
-    def balanced_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
+    def balanced_answer(
+        self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> LinearAnswer:
         """The counts of ones, less their excess over the reports."""
-        return balanced_answer(self.law, counts, prior, population)
+        self._require_information()
+        return balanced_answer(self.law, self.bit_counts(counts), prior, population)
 
 
 class SubsetReader(BitReader[Subset]):
@@ -318,11 +313,15 @@ class SubsetReader(BitReader[Subset]):
         lifts = likelihood / (likelihood @ self.scoring_prior)[:, None]
         return np.asarray(lifts @ self._inverse)
 
-    def unbiased_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
+    def unbiased_answer(
+        self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> LinearAnswer:
         """The answer from the scores, or from the counts of ones."""
-        if self.uses_scores:
-            return scored_answer(self.law, counts, self.scoring_prior, self._inverse, population)
-        return super().unbiased_answer(counts, prior, population)
+        if not self.uses_scores:
+            return super().unbiased_answer(counts, prior, rows, population)
+        self._require_information()
+        parts = self.bit_counts(counts)
+        return scored_answer(self.law, parts, self.scoring_prior, self._inverse, population)
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""

@@ -90,24 +90,26 @@ class LinearAnswer(NamedTuple):
         return np.asarray(self.people * np.sum([form.covariance(rows) for form in self.forms], axis=0))
 
 
-def channel_answer(
-    method: str, counts: Array, Q: Array, prior: Array, rows: StatisticRows, population: bool
-) -> LinearAnswer:
-    """The answer to the counts of reports that came through the channel `Q`: mmse, or the best unbiased one.
-
-    The mmse answer adds up posteriors. The unbiased one is the best linear one at the prior: the sum of `J**-1 r_y`
-    over the reports, `r_y` their lifts. Its variance is the noise of the reports given the people; with `population`,
-    the people are a sample, and the variance of sampling is added. A rare report may carry much information and be
-    missing by chance, so for the variance counts near zero are shrunk towards their expectation (`shrink`).
-    """
+def channel_posteriors(counts: Array, Q: Array, prior: Array) -> LinearAnswer:
+    """The posteriors of reports that came through the channel `Q`, added up."""
     law = prior @ Q
-    if method == "mmse":
-        posteriors = (prior[:, None] * Q / np.where(law > 0, law, 1.0)).T
-        histogram = counts @ posteriors
-        spread = QuadraticForm(histogram, posteriors, posteriors, -counts)
-        return LinearAnswer(histogram, 1.0, (spread,))
+    posteriors = (prior[:, None] * Q / np.where(law > 0, law, 1.0)).T
+    histogram = counts @ posteriors
+    return LinearAnswer(histogram, 1.0, (QuadraticForm(histogram, posteriors, posteriors, -counts),))
+
+
+def channel_inversion(
+    counts: Array, Q: Array, prior: Array, rows: StatisticRows, population: bool
+) -> LinearAnswer:
+    """The unbiased answer to the counts of reports that came through the channel `Q`.
+
+    It is the best linear one at the prior: the sum of `J**-1 r_y` over the reports, `r_y` their lifts. Its variance is
+    the noise of the reports given the people; with `population`, the people are a sample, and the variance of sampling
+    is added. A rare report may carry much information and be missing by chance, so for the variance counts near zero
+    are shrunk towards their expectation (`shrink`).
+    """
     scores = unbiased_scores(Q, prior, rows)
-    shrunk = shrink(counts, float(counts.sum()) * law)
+    shrunk = shrink(counts, float(counts.sum()) * (prior @ Q))
     histogram = shrunk @ scores
     people = float(histogram.sum()) or 1.0  # everybody is counted without error: not the sum of the counts
     noise = QuadraticForm(np.zeros_like(prior), scores, scores, shrunk / people)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,14 @@ from priorveil.mechanisms import Grouped, PooledHash, Table
 from priorveil.mechanisms.interface import MOST_ENTRIES, NumberedReports
 from priorveil.priors import Prior
 from priorveil.queries import Query
-from priorveil.reading.linear_answers import LinearAnswer, channel_answer, channel_scores
-from priorveil.reading.moments import Counts, Moments, StatisticRows, not_identifiable
+from priorveil.reading.linear_answers import (
+    Form,
+    LinearAnswer,
+    channel_inversion,
+    channel_posteriors,
+    channel_scores,
+)
+from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
 from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
 from priorveil.reading.reader import Reader
 from priorveil.reading.simplex import Minimum, most_likely
@@ -48,19 +54,27 @@ class NumberedReader(Reader[N]):
 
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """The scores of all reports, of which these are taken."""
-        (_, Q), *_ = self.channel_parts("unbiased")
-        return np.asarray(channel_scores(Q, prior, rows)[reports])
+        return np.asarray(channel_scores(self.invertible_channel(), prior, rows)[reports])
 
-    def linear_answers(
-        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
-    ) -> Iterator[LinearAnswer]:
+    def posterior_answers(self, counts: Counts, prior: Array) -> Iterator[LinearAnswer]:
         """An answer for each part of the channel."""
-        n, others = counts.astype(np.float64), (prior, rows, population)
-        return (channel_answer(method, n[part], Q, *others) for part, Q in self.channel_parts(method))
+        n = counts.astype(np.float64)
+        return (channel_posteriors(n[part], Q, prior) for part, Q in self.channel_parts())
 
-    def channel_parts(self, method: str) -> Iterable[tuple[slice, Array]]:
-        """The channel in parts whose reports are read one after the other: which reports, and their columns."""
+    def channel_parts(self) -> Iterable[tuple[slice, Array]]:
+        """The channel in parts whose posteriors are added up in turn: which reports, and their columns."""
         return [(slice(None), self.mechanism.matrix)]
+
+    def unbiased_answer(
+        self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> LinearAnswer:
+        """The answer that inverts the channel."""
+        n = counts.astype(np.float64)
+        return channel_inversion(n, self.invertible_channel(), prior, rows, population)
+
+    def invertible_channel(self) -> Array:
+        """The whole channel; refused if there are too many values to invert it."""
+        return self.mechanism.matrix
 
     def most_likely(self, counts: Counts, prior: Array) -> Minimum:
         """The distribution under which the counts are most likely."""
@@ -90,7 +104,7 @@ class GroupedReader(NumberedReader[Grouped]):
     """Reads the reports of values in groups.
 
     Methods other than mmse need statistics that do not tell the values of a group apart. They read the table of the
-    groups.
+    groups, and split the count of a group among its values as the prior does.
     """
 
     @property
@@ -100,7 +114,11 @@ class GroupedReader(NumberedReader[Grouped]):
     def _group_masses(self, prior: Array) -> Array:
         return np.bincount(self.mechanism.rows, prior).astype(np.float64)
 
-    def _group_rows(self, rows: StatisticRows) -> Array:
+    def _split(self, groups: Array, prior: Array) -> Array:
+        """A number for each value, from numbers for the groups."""
+        return np.asarray((groups / self._group_masses(prior))[self.mechanism.rows] * prior)
+
+    def group_rows(self, rows: StatisticRows) -> Array:
         """The statistics with a column for each group; those that tell the values of a group apart are refused."""
         groups = self.mechanism.rows
         if rows is None:
@@ -116,27 +134,23 @@ class GroupedReader(NumberedReader[Grouped]):
 
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """The scores that the groups give."""
-        return self._groups.score_rows(reports, self._group_masses(prior), self._group_rows(rows))
+        return self._groups.score_rows(reports, self._group_masses(prior), self.group_rows(rows))
 
-    def answer(
-        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
-    ) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None."""
-        if method == "mmse":
-            return super().answer(method, counts, prior, rows, population)
-        groups = self._group_masses(prior), self._group_rows(rows)
-        return self._groups.answer(method, counts, *groups, population)
+    def unbiased_answer(
+        self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> LinearAnswer:
+        """The answer that the groups give."""
+        groups = self._group_masses(prior), self.group_rows(rows)
+        answer = self._groups.unbiased_answer(counts, *groups, population)
+        forms = tuple(GroupForm(self, form) for form in answer.forms)
+        return answer._replace(histogram=self._split(answer.histogram, prior), forms=forms)
 
-    def covariance(
-        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
-    ) -> Array:
-        """The covariance of the statistics that `answer` gives."""
-        if method == "mmse":
-            return super().covariance(method, counts, prior, rows, population)
-        groups = self._group_masses(prior), self._group_rows(rows)
-        return self._groups.covariance(method, counts, *groups, population)
+    def most_likely(self, counts: Counts, prior: Array) -> Minimum:
+        """The distribution under which the counts are most likely."""
+        minimum = self._groups.most_likely(counts, self._group_masses(prior))
+        return minimum._replace(shares=self._split(minimum.shares, prior))
 
-    def channel_parts(self, method: str) -> Iterable[tuple[slice, Array]]:
+    def channel_parts(self) -> Iterable[tuple[slice, Array]]:
         """The columns one by one, since there are many values and few reports."""
         Q = self.mechanism.table.matrix
         return ((slice(y, y + 1), Q[self.mechanism.rows, y : y + 1]) for y in range(self.mechanism.outputs))
@@ -150,6 +164,21 @@ class GroupedReader(NumberedReader[Grouped]):
         return self._groups.prior_check(counts, self._group_masses(prior))
 
 
+class GroupForm(NamedTuple):
+    """The form of the groups, for statistics that do not tell the values of a group apart."""
+
+    reader: GroupedReader
+    form: Form
+
+    def variances(self, rows: StatisticRows) -> Array:
+        """The variance of every row."""
+        return self.form.variances(self.reader.group_rows(rows))
+
+    def covariance(self, rows: StatisticRows) -> Array:
+        """The covariances of all pairs of rows."""
+        return self.form.covariance(self.reader.group_rows(rows))
+
+
 class HashingReader(NumberedReader[PooledHash]):
     """Reads the reports of a pool of hash functions: a few seeds at a time for posteriors."""
 
@@ -159,13 +188,15 @@ class HashingReader(NumberedReader[PooledHash]):
         pool = self.mechanism
         return pool.outputs < pool.size or pool.size * pool.outputs > MOST_ENTRIES
 
-    def channel_parts(self, method: str) -> Iterable[tuple[slice, Array]]:
-        """A few seeds at a time for posteriors, all at once for methods that invert the channel."""
-        if method == "mmse":
-            return self.mechanism.channel_parts()
+    def channel_parts(self) -> Iterable[tuple[slice, Array]]:
+        """A few seeds at a time."""
+        return self.mechanism.channel_parts()
+
+    def invertible_channel(self) -> Array:
+        """The whole channel; refused if there are too many values to invert it."""
         if self._is_large:
             raise not_identifiable()
-        return super().channel_parts(method)
+        return super().invertible_channel()
 
     def identifies(self) -> bool:
         """Whether the rows of the channel are independent; not if there are too many values to invert it."""

@@ -133,19 +133,26 @@ class OrdersReader(Reader[Orders]):
 
     # -- answers -------------------------------------------------------------------------------------------
 
-    def linear_answers(
-        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
-    ) -> list[LinearAnswer]:
-        """One answer."""
-        people = float(counts[0])
-        if method == "mmse":
-            self._require_own_prior(prior)
-            histogram = prior * (counts[0] + self._lift_excess(counts))
-            return [LinearAnswer(histogram, people, (OrdersPosteriorForm(self.information, prior),))]
-        histogram = self._histogram(counts)
+    def posterior_answers(self, counts: Counts, prior: Array) -> list[LinearAnswer]:
+        """One answer, under the prior of the layout only."""
+        if not self.mechanism.fits(prior):
+            raise TooLarge(
+                "a tally of many orders holds the posteriors under the plan's own prior only",
+                Hint("prior", None),
+                Hint("method", "unbiased", purpose="to lean on no prior"),
+            )
+        histogram = prior * (counts[0] + self._lift_excess(counts))
+        form = OrdersPosteriorForm(self.information, prior)
+        return [LinearAnswer(histogram, float(counts[0]), (form,))]
+
+    def unbiased_answer(
+        self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> LinearAnswer:
+        """`J**-1` times the sum of the lifts."""
+        histogram, people = self._histogram(counts), float(counts[0])
         shares = self._distribution(histogram, people)
         form = OrdersSamplingForm(self.information, self._noise(counts), shares, population)
-        return [LinearAnswer(histogram, people, (form,))]
+        return LinearAnswer(histogram, people, (form,))
 
     def most_likely(self, counts: Counts, prior: Array) -> Minimum:
         """The distribution nearest to the unbiased one."""
@@ -156,14 +163,6 @@ class OrdersReader(Reader[Orders]):
         if people <= 0 or self.mechanism.size == 1:
             return self.shares
         return nearest_shares(histogram / people, 1 / self.information.spread)
-
-    def _require_own_prior(self, prior: Array) -> None:
-        if not self.mechanism.fits(prior):
-            raise TooLarge(
-                "a tally of many orders holds the posteriors under the plan's own prior only",
-                Hint("prior", None),
-                Hint("method", "unbiased", purpose="to lean on no prior"),
-            )
 
     def _noise(self, counts: Counts) -> Array:
         """How large the squares `(r - 1)**2` of the reports are, relative to those that the prior expects.

@@ -113,7 +113,7 @@ class Reader(ABC, Generic[M]):
         With `population` people are a sample, and the variance is that for their population. For counts with weights
         see `Reading.moments`.
         """
-        answers = self.linear_answers(method, counts, prior, rows, population)
+        answers = self._linear_answers(method, counts, prior, rows, population)
         parts = [answer.moments(rows) for answer in answers]
         linear = replace(sum_moments(parts), assumes=parts[0].assumes)
         if method != "mle":
@@ -126,14 +126,33 @@ class Reader(ABC, Generic[M]):
         self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> Array:
         """The covariance of the statistics that `answer` gives, for arguments that `answer` accepts."""
-        parts = self.linear_answers(method, counts, prior, rows, population)
+        parts = self._linear_answers(method, counts, prior, rows, population)
         return np.asarray(sum(part.covariance(rows) for part in parts))
 
-    @abstractmethod
-    def linear_answers(
+    def _linear_answers(
         self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> Iterable[LinearAnswer]:
         """Answers of parts of the reports, whose sum is the answer of all; that of mle is its balanced one."""
+        if method == "mmse":
+            return self.posterior_answers(counts, prior)
+        answer = self.unbiased_answer if method == "unbiased" else self.balanced_answer
+        return [answer(counts, prior, rows, population)]
+
+    @abstractmethod
+    def posterior_answers(self, counts: Counts, prior: Array) -> Iterable[LinearAnswer]:
+        """Sums of posteriors, of parts of the reports: together they are the mmse answer."""
+
+    @abstractmethod
+    def unbiased_answer(
+        self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> LinearAnswer:
+        """The unbiased answer, which is best near the prior; rows that reports do not determine are refused."""
+
+    def balanced_answer(
+        self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> LinearAnswer:
+        """The best unbiased answer whose histogram adds up to the reports."""
+        return self.unbiased_answer(counts, prior, rows, population)
 
     @abstractmethod
     def most_likely(self, counts: Counts, prior: Array) -> Minimum:
