@@ -2,7 +2,7 @@
 
 A runner turns values into reports and reports into a histogram, for people who know no better prior than the
 uniform one. The unary curators do different amounts of work: numpy and the libraries count bits; priorveil also
-scores each report, so that posteriors can be taken given the whole of it. Under a uniform prior scoring is
+adds up the lifts of each report, so that posteriors can be taken given the whole of it. Under a uniform prior that is
 counting the bits of a report; "priorveil, Zipf prior" has to add up their masses.
 """
 

@@ -265,8 +265,8 @@ AIMS = (
     Aim("table client, both seeded", "GRR", "client", "priorveil, seeded", "numpy", 1),
     Aim("table curator", "GRR", "curator", "priorveil", "numpy", 1),
     Aim("unary client", "OUE", "client", "priorveil", "numpy", 5),
-    Aim("unary curator, scores too", "OUE", "curator", "priorveil", "numpy", 5),
-    Aim("unary curator, scores too, Zipf prior", "OUE", "curator", "priorveil, Zipf prior", "numpy", 5),
+    Aim("unary curator, lifts too", "OUE", "curator", "priorveil", "numpy", 5),
+    Aim("unary curator, lifts too, Zipf prior", "OUE", "curator", "priorveil, Zipf prior", "numpy", 5),
     Aim("hash client, both seeded", "OLH", "client", "priorveil, seeded", "numpy", 1),
     Aim("hash decoding", "OLH", "curator", "priorveil", "numpy", 5),
 )

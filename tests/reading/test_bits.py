@@ -23,8 +23,8 @@ from priorveil.reading import bits as bits_module
 from priorveil.reading.bit_forms import (
     exponential_sum,
     guess_gain,
+    lift_form,
     posterior_form,
-    scored_form,
     subset_information,
 )
 from priorveil.reading.families import reader_of
@@ -51,7 +51,7 @@ def test_compiled_and_numpy_count_alike(size: int, even: bool, monkeypatch: pyte
 
 @pytest.mark.parametrize("even", [False, True], ids=["uneven", "even"])
 @pytest.mark.parametrize("size", [30, 83, 130, 700])
-def test_counts_and_scores_are_those_of_the_definition(
+def test_counts_and_base_lifts_are_those_of_the_definition(
     size: int, even: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Written out bit by bit; the compiled loops where there are any, and blocks that end anywhere."""
@@ -59,18 +59,18 @@ def test_counts_and_scores_are_those_of_the_definition(
     reports = unary.sample(rng.integers(0, size, 1000), GeneratorSource(rng))
     bits = report_bits(unary, reports).astype(np.int64)
     slope = float((unary.odds - 1) / int(unary.masses.sum()))
-    scores = np.rint(bits_module.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
+    lifts = np.rint(bits_module.LIFT_UNIT / (1 + slope * (bits @ unary.masses))).astype(np.int64)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 1)
     monkeypatch.setattr(bits_module, "_BLOCK_WORDS", 100)
     monkeypatch.setattr(bits_module, "_MOST_SHARED", 333)
-    expected = [1000, scores.sum(), *bits.sum(axis=0), *(scores @ bits)]
+    expected = [1000, lifts.sum(), *bits.sum(axis=0), *(lifts @ bits)]
     np.testing.assert_array_equal(reader_of(unary).count(reports), expected)
 
 
 def sample_reports(size: int, people: int, seed: int) -> tuple[Unary, np.ndarray, np.ndarray, np.ndarray]:
     unary, rng = sample_unary(size), np.random.default_rng(seed)
-    codes = rng.choice(size, people, p=reader_of(unary).scoring_prior)
-    return unary, reader_of(unary).scoring_prior, codes, unary.sample(codes, GeneratorSource(rng))
+    codes = rng.choice(size, people, p=reader_of(unary).lift_prior)
+    return unary, reader_of(unary).lift_prior, codes, unary.sample(codes, GeneratorSource(rng))
 
 
 @settings(max_examples=20)
@@ -161,7 +161,7 @@ def test_information_is_that_of_all_subsets(size: int, members: int, epsilon: fl
     np.testing.assert_allclose(J, lifts @ Q.T, rtol=1e-9)
     rows = np.random.default_rng(1).normal(size=(3, size))
     for x, one in enumerate(np.eye(size)):
-        form, products = scored_form(law, P, one), (rows @ lifts * Q[x]) @ (rows @ lifts).T
+        form, products = lift_form(law, P, one), (rows @ lifts * Q[x]) @ (rows @ lifts).T
         np.testing.assert_allclose(form.covariance(rows), products, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(form.variances(rows), np.diag(products), rtol=1e-6)
 
@@ -216,7 +216,7 @@ def test_errors_of_unary_encoding_are_what_the_variances_say(method: str) -> Non
     """Forty campaigns of 4,000 people: the mean squared z-score is one within 14 % (4 sd of its error)."""
     rng = np.random.default_rng(16)
     unary = Unary(np.arange(10, 50), noise=3, noise_bits=3, drop=TOTAL // 5)
-    P = reader_of(unary).scoring_prior
+    P = reader_of(unary).lift_prior
     squares = []
     for _ in range(40):
         codes = rng.choice(P.size, 4000, p=P)
@@ -237,7 +237,7 @@ def test_sums_have_their_variance(shift: float) -> None:
     """Three hundred campaigns: the mean squared z-score is one within 0.3 (3.7 sd of its error)."""
     rng, values = np.random.default_rng(17), np.arange(12.0) ** 2
     unary = Unary(np.arange(1, 13), noise=3, noise_bits=3, drop=TOTAL // 5)
-    P = reader_of(unary).scoring_prior
+    P = reader_of(unary).lift_prior
     prior = P * (1 + shift * np.arange(12))
     squares = []
     for _ in range(300):
@@ -255,7 +255,7 @@ def test_sums_have_their_variance(shift: float) -> None:
 def test_estimates_are_those_of_the_written_out_channel(method: str, rows: np.ndarray | None) -> None:
     """The tally has few numbers, but says as much as the counts of all subsets."""
     subset, rng = sample_subset(7, 3), np.random.default_rng(2)
-    P = reader_of(subset).scoring_prior
+    P = reader_of(subset).lift_prior
     reports = subset.sample(rng.choice(7, 20_000, p=P), GeneratorSource(rng))
     subsets = sorted(sum(1 << x for x in chosen) for chosen in combinations(range(7), 3))
     counts = np.array([np.count_nonzero(reports[:, 0] == y) for y in subsets], dtype=float)
@@ -269,7 +269,7 @@ def test_estimates_are_those_of_the_written_out_channel(method: str, rows: np.nd
 
 @pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
 def test_estimates_from_subsets_spread_as_they_say(method: str) -> None:
-    """Under another prior than that of the scores, and for a sum: the closed forms from the ones."""
+    """Under another prior than that of the tally, and for a sum: the closed forms from the ones."""
     subset, rng, values = sample_subset(12, 4), np.random.default_rng(21), np.arange(12.0)[None] ** 1.5
     law = np.linspace(1, 3, 12) / np.linspace(1, 3, 12).sum()
     off, spreads = [], []
@@ -301,7 +301,7 @@ def test_the_prior_check_of_unary_encoding_is_uniform_and_fires() -> None:
     """P-values of 300 campaigns pass a Kolmogorov test (false alarm 1e-4); a wrong prior gives tiny ones."""
     rng = np.random.default_rng(18)
     unary = Unary(np.arange(1, 13), noise=3, noise_bits=3, drop=TOTAL // 5)
-    P = reader_of(unary).scoring_prior
+    P = reader_of(unary).lift_prior
     p_values = []
     for _ in range(300):
         counts = reader_of(unary).count(unary.sample(rng.choice(12, 800, p=P), GeneratorSource(rng)))
@@ -314,7 +314,7 @@ def test_the_prior_check_of_unary_encoding_is_uniform_and_fires() -> None:
 
 def test_the_prior_check_of_subsets_is_quiet_for_the_prior_and_fires_for_another() -> None:
     subset, rng = sample_subset(12, 4), np.random.default_rng(5)
-    P = reader_of(subset).scoring_prior
+    P = reader_of(subset).lift_prior
     checks = [
         reader_of(subset).prior_check(
             reader_of(subset).count(subset.sample(rng.choice(12, 800, p=P), GeneratorSource(rng))), P

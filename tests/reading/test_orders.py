@@ -70,7 +70,7 @@ def test_the_information_is_the_mean_of_products_of_lifts(size: int, epsilon: fl
     assert np.all(np.abs(information - products.mean(axis=0)) <= 5 * noise + 1e-9)
     assert (noise / information).max() < 0.1
     assert information == pytest.approx(information.T, rel=1e-9)
-    assert np.diag(information) == pytest.approx(1 + information_of(m).spread, rel=1e-9)
+    assert np.diag(information) == pytest.approx(1 + information_of(m).lift_variances, rel=1e-9)
     assert information @ m.shares == pytest.approx(1.0, rel=1e-9)
 
 
@@ -322,7 +322,7 @@ def test_shares_that_are_not_negative() -> None:
     assert likely.sum() == pytest.approx(N)
     assert ((likely / N - P) ** 2).sum() < ((linear / N - P) ** 2).sum()
     positive = likely > 0
-    steps = (linear - likely)[positive] * information_of(m).spread[positive]
+    steps = (linear - likely)[positive] * information_of(m).lift_variances[positive]
     assert steps == pytest.approx(steps[0]), "all move alike in the metric of the information"
 
 

@@ -97,7 +97,7 @@ def test_the_mean_score_of_a_value_is_its_statistics(kind: str, query: str) -> N
 
 @each_pair
 def test_the_mean_of_the_scores_is_the_unbiased_estimate(kind: str, query: str) -> None:
-    """Subsets are counted with scores that are rounded to 2**-30."""
+    """Subsets are counted with lifts that are rounded to 2**-30."""
     plan, rng = pair_plan(kind, query), np.random.default_rng(5)
     reports = plan.privatize(rng.choice(PRIOR.labels, 400, p=TRUTH), rng)
     try:

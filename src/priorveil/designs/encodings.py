@@ -35,7 +35,7 @@ from priorveil.designs.problem import Objective, Problem
 from priorveil.errors import Hint, Infeasible
 from priorveil.information import gain_share
 from priorveil.mechanisms.bit_law import subset_law
-from priorveil.mechanisms.bit_reports import scoring_masses
+from priorveil.mechanisms.bit_reports import lift_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.randomness import Words
 from priorveil.mechanisms.subset import Subset
@@ -139,7 +139,7 @@ def best_unary(prior: Prior, odds: Fraction, query: Query) -> Unary:
     >>> best_unary(Prior.uniform(100), exp_below(1.0), Histogram()).noise_bits <= 6
     True
     """
-    masses = scoring_masses(prior.weights)
+    masses = lift_masses(prior.weights)
 
     def make(q01: float, bits: int, step: int = 0) -> Unary:
         noise = min(max(round(q01 * 2**bits) + step, 1), 2**bits - 1)
@@ -173,7 +173,7 @@ def unary_on_curve(masses: Ints, noise: int, noise_bits: int, odds: Fraction) ->
 def subset_plan(problem: Problem, stop: Stop = never) -> Plan:
     """Subset selection with the best size of sets, or the best so far when `stop` says so."""
     prior = problem.one_prior("subset")
-    masses, odds = scoring_masses(prior.weights), _odds_of_sizes(problem, prior)
+    masses, odds = lift_masses(prior.weights), _odds_of_sizes(problem, prior)
 
     def make(k: int) -> Subset:
         chance = odds[k - 1] * k / (odds[k - 1] * k + len(prior) - k)

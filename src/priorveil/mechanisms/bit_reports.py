@@ -2,7 +2,8 @@
 
 A report is `ceil(size / 64)` little-endian words; bit `x % 64` of word `x // 64` stands for value `x`. A set bit makes
 its value likelier by the odds `R`, a clear bit does not, so with `m(y)` the prior mass of the set bits of a report `y`
-the posterior of `x` is `P_x R^y_x / (1 + (R - 1) m(y))`. `1 / (1 + (R - 1) m(y))` is the *score* of a report.
+the posterior of `x` is `P_x R^y_x / (1 + (R - 1) m(y))`. `1 / (1 + (R - 1) m(y))` is the *base
+lift* of a report: the lift of a value whose bit is clear.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MOST_LISTED = 5_000  # reports up to which the channel is written out
 class BitReports(Mechanism):
     """A mechanism whose reports are rows of bits.
 
-    `masses` is the prior in integers, for scoring alone: neither sampling nor privacy looks at it.
+    `masses` is the prior in integers, for lifts alone: neither sampling nor privacy looks at it.
     """
 
     masses: Ints
@@ -154,10 +155,10 @@ class BitReports(Mechanism):
         return f"only the first {self.size} bits may be set"
 
 
-def scoring_masses(weights: Sequence[int]) -> Ints:
+def lift_masses(weights: Sequence[int]) -> Ints:
     """A prior's exact weights, of any size, as positive integers near `2**50` in all.
 
-    >>> scoring_masses([1, 3]).tolist() == [2**48, 3 * 2**48]
+    >>> lift_masses([1, 3]).tolist() == [2**48, 3 * 2**48]
     True
     """
     total = sum(weights)

@@ -87,9 +87,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def parse(
-    text: str | bytes, format: str = FORMAT, known: int = VERSION, source: str = "`priorveil design -o`"
+    text: str | bytes, format: str = FORMAT, supported: int = VERSION, source: str = "`priorveil design -o`"
 ) -> dict[str, Any]:
-    """The document in the text of a file; a `PlanError` if it is not of this format, in the known version.
+    """The document in the text of a file; a `PlanError` if it is not of this format, in the supported version.
 
     `source` is what writes such files, for the error.
     """
@@ -98,13 +98,13 @@ def parse(
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PlanError("file", f"{advice} (not JSON: {error})") from error
-    found = document.get("format") if isinstance(document, dict) else None
-    if found != format:
-        raise PlanError("file", advice if found is None else f"{advice} (format {short_repr(found)})")
+    stated = document.get("format") if isinstance(document, dict) else None
+    if stated != format:
+        raise PlanError("file", advice if stated is None else f"{advice} (format {short_repr(stated)})")
     read_field("file", lambda: canonical(document))  # NaN and half surrogates have no canonical text
     version = document.get("version")
-    if type(version) is not int or version != known:
-        unknown = f"version {short_repr(version)} is not supported; this release reads version {known}"
+    if type(version) is not int or version != supported:
+        unknown = f"version {short_repr(version)} is not supported; this release reads version {supported}"
         raise UnknownVersion("version", f"{unknown}: update priorveil")
     return dict(document)
 

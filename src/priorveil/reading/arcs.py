@@ -135,11 +135,13 @@ class ArcReader(Reader[Arc]):
         """The lifts under the prior of the layout: those of the report itself, not of its cell."""
         line = self.mechanism.line
         owned = reports < line.heavy
-        used = np.zeros((len(reports), line.size))
-        used[owned, line.owners[reports[owned]]] = 1.0
+        window_shares = np.zeros((len(reports), line.size))
+        window_shares[owned, line.owners[reports[owned]]] = 1.0
         overlaps = window_overlaps(line.rim[None], reports[~owned] - line.heavy, line.window)
-        used[np.ix_(~owned, line.members)] = overlaps / max(line.window, 1)
-        return np.asarray(1 - line.keep_chance + line.keep_chance * line.places / line.lengths * used)
+        window_shares[np.ix_(~owned, line.members)] = overlaps / max(line.window, 1)
+        return np.asarray(
+            1 - line.keep_chance + line.keep_chance * line.places / line.lengths * window_shares
+        )
 
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """The scores of the cells of the reports."""

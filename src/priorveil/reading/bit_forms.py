@@ -53,9 +53,9 @@ def tilted_bits(law: BitLaw, P: Array, power: int = 1) -> tuple[ComplexArray, Co
     tilts = share * phases[:, None, None] * np.exp(-c * np.outer(nodes, values))
     logs = np.log(1 - share + tilts) @ copies - nodes + log_weights[:, None]
     weights = (np.exp(logs) * heights).reshape(-1)
-    kept = np.abs(weights) > 1e-17 * float(np.abs(weights).max())
+    relevant = np.abs(weights) > 1e-17 * float(np.abs(weights).max())
     chances = (tilts / (1 - share + tilts)).reshape(-1, len(values))
-    return weights[kept], chances[kept][:, place]
+    return weights[relevant], chances[relevant][:, place]
 
 
 def _fourier_sum(law: BitLaw) -> tuple[ComplexArray, ComplexArray]:
@@ -177,17 +177,17 @@ def subset_information(law: BitLaw, P: Array) -> Array:
     return np.asarray(J / law.scale)
 
 
-def scored_form(law: BitLaw, P: Array, shares: Array) -> QuadraticForm:
+def lift_form(law: BitLaw, P: Array, shares: Array) -> QuadraticForm:
     """The mean of `r r'` over people with these shares, `r` the lifts of a report under `P`.
 
     Given the bit of a person's own value, the sum over the other bits has a mean and a variance.
     """
     c = law.odds - 1
     w, h = tilted_bits(law, P, power=2)
-    noise, held = h * (1 - h), w * (1 + c * (h @ shares))
-    own = c**2 * (held @ noise) + c**3 * shares * (w @ (noise * (1 - 2 * h)))
+    noise, mass = h * (1 - h), w * (1 + c * (h @ shares))
+    own = c**2 * (mass @ noise) + c**3 * shares * (w @ (noise * (1 - 2 * h)))
     left, right = np.tile(1 + c * h, (2, 1)), np.concatenate([1 + c * h, shares * noise])
-    weights = np.concatenate([held, 2 * c**2 * w])
+    weights = np.concatenate([mass, 2 * c**2 * w])
     return QuadraticForm(own.real / law.scale, left, right, weights / law.scale)
 
 

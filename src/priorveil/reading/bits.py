@@ -1,11 +1,11 @@
 """Readers of rows of bits: unary encoding and subsets.
 
-The law of the bits is in `mechanisms.bit_law`. A tally has the number of reports, the sum of their scores, the ones of
-each value, and the sum of the scores of the reports in which its bit is set. The score of a report `y` is `1 / (1 + c
-m(y))`, with `m(y)` the mass of its set bits under the prior of the scores; with it the posterior of `x` is `P_x (1 + c
-y_x)` times the score.
+The law of the bits is in `mechanisms.bit_law`. A tally has the number of reports, the sum of their base lifts, the
+ones of each value, and the sum of the base lifts of the reports in which its bit is set. The base lift of a report `y`
+is `1 / (1 + c m(y))`, with `m(y)` the mass of its set bits under the prior of the tally: the lift of a value whose bit
+is clear. That of any value is `1 + c y_x` times as large.
 
-* **mmse** under the prior of the scores adds up posteriors given whole reports. Under another prior it adds up
+* **mmse** under the prior of the tally adds up posteriors given whole reports. Under another prior it adds up
   posteriors given single bits (the paper's estimator).
 * **unbiased** inverts the noise of each bit, `(ones - N q) / (p - q)`. The sum of the lifts `r_x = Pr(x | y) / P_x`
   says more: with the Fisher information `J = E[r r']` the sum over the reports of `J^-1 r` is unbiased too, since
@@ -44,23 +44,23 @@ from priorveil.reading.simplex import Minimum, nearest_shares
 B = TypeVar("B", bound=BitReports)
 Number = TypeVar("Number", np.int64, np.float64)
 
-MOST_SCORED = 1_000  # values up to which reports are read by their scores; the information is a dense matrix
+MOST_BY_LIFTS = 1_000  # values up to which reports are read by their lifts; the information is a dense matrix
 
-# Scores are kept as integers in units of 2**-30, so that sums of parts equal the sum of the whole.
-SCORE = 1 << 30
-# A count and a sum of scores share a 64-bit number, so that one access to memory updates both: the count is shifted
-# by 46 bits. That holds for _MOST_SHARED reports: 2**16 * SCORE is 2**46, and 2**16 * 2**46 is 2**62.
+# Base lifts are kept as integers in units of 2**-30, so that sums of parts equal the sum of the whole.
+LIFT_UNIT = 1 << 30
+# A count and a sum of base lifts share a 64-bit number, so that one access to memory updates both: the count is
+# shifted by 46 bits. That holds for _MOST_SHARED reports: 2**16 * LIFT_UNIT is 2**46, and 2**16 * 2**46 is 2**62.
 _SHIFT = 46
 _MOST_SHARED = (1 << 16) - 1
-# Reports are read twice, to score and to add: as many at a time as stay in the processor's cache. If a report is wider
-# than a cache line, its half words are transposed first, into rows of a length that is no power of two.
+# Reports are read twice, for the base lift and to add: as many at a time as stay in the processor's cache. If a report
+# is wider than a cache line, its half words are transposed first, into rows of a length that is no power of two.
 _BLOCK_WORDS = 1 << 16
 _MOST_IN_BLOCK = 1 << 13
 _CACHE_LINE = 8  # words
 _PADDING = 24
 _BITS_OF_BYTES = np.arange(256)[:, None] >> np.arange(8) & 1
 _BITWISE = (
-    "the prior is right: the tally was scored under the plan's prior, so under this one posteriors use only each "
+    "the prior is right: the tally has lifts under the plan's prior only, so under this one posteriors use only each "
     "value's own bit, not the whole report; the spread is that of such posteriors"
 )
 _COMPOSITE = (
@@ -70,7 +70,7 @@ _COMPOSITE = (
 
 
 class BitReader(Reader[B]):
-    """Reads rows of bits, under the prior of the scores (`mechanism.masses`) or any other."""
+    """Reads rows of bits, under the prior of the tally (`mechanism.masses`) or any other."""
 
     mle_assumes: ClassVar[str | None] = _COMPOSITE
 
@@ -85,44 +85,44 @@ class BitReader(Reader[B]):
         return self.mechanism.size
 
     @cached_property
-    def scoring_prior(self) -> Array:
-        """The prior of the scores, in floats."""
+    def lift_prior(self) -> Array:
+        """The prior of the tally, in floats: the one that its lifts belong to."""
         masses = self.mechanism.masses
         return np.asarray(masses / float(masses.sum()))
 
     def fits(self, prior: Array) -> bool:
-        """Whether this is the prior of the scores."""
-        return np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0)
+        """Whether this is the prior of the tally."""
+        return np.allclose(prior, self.lift_prior, rtol=1e-9, atol=0.0)
 
     # -- counting ------------------------------------------------------------------------------------------
 
     def count_valid(self, reports: npt.NDArray[Any], weights: Array | None = None) -> Counts:
-        """What every answer needs: `[N, sum of scores, ones (d), sum of scores by set bit (d)]`.
+        """What every answer needs: `[N, sum of base lifts, ones (d), sum of base lifts by set bit (d)]`.
 
-        Scores are in units of `2**-30`. Ones serve the bit-by-bit and the unbiased answers, scores the posterior given
+        Lifts are in units of `2**-30`. Ones serve the bit-by-bit and the unbiased answers, lifts the posterior given
         the whole report.
         """
         if weights is not None:
             return self._weigh(reports, weights)
-        ones, scores = np.zeros((2, 2048 * self.mechanism.width), dtype=np.int64)
+        ones, lifts = np.zeros((2, 2048 * self.mechanism.width), dtype=np.int64)
         step = max(1, min(_MOST_IN_BLOCK, _BLOCK_WORDS // self.mechanism.width))
         work = len(reports) * self.size
         for start in range(0, len(reports), _MOST_SHARED):
             many, both = reports[start : start + _MOST_SHARED], np.zeros_like(ones)
             for first in range(0, len(many), step):
-                halves, score = self._score(many[first : first + step], work)
-                counting_kernels.add_by_byte(halves, 1 << _SHIFT, score, both, work=work)
+                halves, base_lifts = self._base_lifts(many[first : first + step], work)
+                counting_kernels.add_by_byte(halves, 1 << _SHIFT, base_lifts, both, work=work)
             ones += both >> _SHIFT
-            scores += both & ((1 << _SHIFT) - 1)
-        by_bit = [sum_by_bit(sums, self.size) for sums in (ones, scores)]
-        return np.concatenate([[len(reports), scores[:256].sum()], *by_bit])
+            lifts += both & ((1 << _SHIFT) - 1)
+        by_bit = [sum_by_bit(sums, self.size) for sums in (ones, lifts)]
+        return np.concatenate([[len(reports), lifts[:256].sum()], *by_bit])
 
     def _weigh(self, reports: Words, weights: Array) -> Array:
-        score = self._score(reports, len(reports) * self.size)[1]
-        bytes_, both = reports.view(np.uint8).T, (weights, weights * score)
+        weighted_lifts = weights * self._base_lifts(reports, len(reports) * self.size)[1]
+        bytes_, both = reports.view(np.uint8).T, (weights, weighted_lifts)
         by_byte = [np.concatenate([np.bincount(column, w, 256) for column in bytes_]) for w in both]
         sums = [sum_by_bit(sums, self.size) for sums in by_byte]
-        return np.concatenate([[weights.sum(), (weights * score).sum()], *sums])
+        return np.concatenate([[weights.sum(), weighted_lifts.sum()], *sums])
 
     @cached_property
     def _byte_masses(self) -> tuple[Ints, float]:
@@ -134,44 +134,44 @@ class BitReader(Reader[B]):
         )
 
     @cached_property
-    def _scores_by_ones(self) -> Ints | None:
-        """The score of every number of set bits, where all values have the same mass: the number is counted faster."""
+    def _base_lifts_by_ones(self) -> Ints | None:
+        """The base lift of every number of set bits, if all values have the same mass: the number is counted faster."""
         mass = np.arange(self.size + 1) * self.mechanism.masses[0]
-        scores = np.rint(SCORE / (1.0 + self._byte_masses[1] * mass)).astype(np.int64)
-        return None if np.ptp(self.mechanism.masses) else scores
+        lifts = np.rint(LIFT_UNIT / (1.0 + self._byte_masses[1] * mass)).astype(np.int64)
+        return None if np.ptp(self.mechanism.masses) else lifts
 
-    def _score(self, words: Words, work: int) -> tuple[Words32, Ints]:
-        """The half words of the reports (reports last), and the scores of the reports in units of `2**-30`.
+    def _base_lifts(self, words: Words, work: int) -> tuple[Words32, Ints]:
+        """The half words of the reports (reports last), and the base lifts of the reports in units of `2**-30`.
 
         Reports are read byte by byte: a table has the mass of every value of every byte, another one collects counts
-        and scores by value of a byte, and only at the end are bytes resolved into bits. So a report costs two steps
+        and lifts by value of a byte, and only at the end are bytes resolved into bits. So a report costs two steps
         for every eight values.
         """
         rows = words.view(np.uint32)[:, : -(-self.size // 32)]
-        if self._scores_by_ones is not None:
+        if self._base_lifts_by_ones is not None:
             ones = np.bitwise_count(words) @ np.ones(
                 self.mechanism.width
             )  # in floats, which multiply fastest
-            return rows.T, self._scores_by_ones.take(ones.astype(np.int64), mode="clip")
+            return rows.T, self._base_lifts_by_ones.take(ones.astype(np.int64), mode="clip")
         halves = rows.T
         if self.mechanism.width >= _CACHE_LINE:
             halves = np.empty((rows.shape[1], len(rows) + _PADDING), dtype=np.uint32)[:, : len(rows)]
             counting_kernels.transpose(rows, halves, work=work)
-        scores = np.empty(len(words), dtype=np.int64)
-        counting_kernels.score_reports(halves, *self._byte_masses, float(SCORE), scores, work=work)
-        return halves, scores
+        lifts = np.empty(len(words), dtype=np.int64)
+        counting_kernels.fill_base_lifts(halves, *self._byte_masses, float(LIFT_UNIT), lifts, work=work)
+        return halves, lifts
 
     def people(self, counts: Counts) -> float:
         """The first entry."""
         return counts[0]  # type: ignore[no-any-return]
 
     def expected_counts(self, prior: Array, people: int) -> Array:
-        """The average counts, where scores have the mean that they have under their own prior.
+        """The average counts, where base lifts have the mean that they have under the prior of the tally.
 
-        A score has the mean `1 / (1 + c share)`, and `share` times that where one bit is set.
+        A base lift has the mean `1 / (1 + c share)`, and `share` times that where one bit is set.
         """
-        law, score = self.law, SCORE / self.law.scale
-        each = np.concatenate([[1.0, score], set_chances(law, prior), np.full(self.size, law.share * score)])
+        law, lift = self.law, LIFT_UNIT / self.law.scale
+        each = np.concatenate([[1.0, lift], set_chances(law, prior), np.full(self.size, law.share * lift)])
         return people * each
 
     # -- single reports ------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class BitReader(Reader[B]):
 
     @property
     def reads_whole_reports(self) -> bool:
-        """Whether posteriors under the prior of the scores use whole reports, not only each value's own bit."""
+        """Whether posteriors under the prior of the tally use whole reports, not only each value's own bit."""
         return True
 
     def adds_up(self, method: str, prior: Array) -> bool:
@@ -206,7 +206,7 @@ class BitReader(Reader[B]):
         return method != "mmse" or (self.reads_whole_reports and self.fits(prior))
 
     def posterior_answers(self, counts: Counts, prior: Array) -> list[LinearAnswer]:
-        """One answer: given whole reports under the prior of the scores, given single bits under any other."""
+        """One answer: given whole reports under the prior of the tally, given single bits under any other."""
         parts = self.bit_counts(counts)
         if not self.adds_up("mmse", prior):
             return [bitwise_posteriors(self.law, parts, prior)]
@@ -229,11 +229,11 @@ class BitReader(Reader[B]):
         return most_likely_ones(self.law, self.bit_counts(counts))
 
     def bit_counts(self, counts: Counts) -> BitCounts:
-        """The parts of an array of counts, scores as numbers."""
+        """The parts of an array of counts, lifts as numbers."""
         if counts.shape != (2 * self.size + 2,):
             raise InvalidInput("counts", counts.shape, f"give the {2 * self.size + 2} numbers of a tally")
-        ones, scores = counts[2:].reshape(2, self.size).astype(np.float64)
-        return BitCounts(float(counts[0]), ones, float(counts[1]) / SCORE, scores / SCORE)
+        ones, lifts = counts[2:].reshape(2, self.size).astype(np.float64)
+        return BitCounts(float(counts[0]), ones, float(counts[1]) / LIFT_UNIT, lifts / LIFT_UNIT)
 
     # -- what is to be expected ----------------------------------------------------------------------------
 
@@ -286,46 +286,46 @@ class UnaryReader(BitReader[Unary]):
 
 
 class SubsetReader(BitReader[Subset]):
-    """Reads subsets: by their scores, if there are few enough values that these say more than the ones."""
+    """Reads subsets: by their lifts, if there are few enough values that these say more than the ones."""
 
     @cached_property
-    def uses_scores(self) -> bool:
-        """Whether answers use the scores; otherwise they use the counts of ones, which then say nearly the same."""
+    def uses_lifts(self) -> bool:
+        """Whether answers use the lifts; otherwise they use the counts of ones, which then say nearly the same."""
         proper = 1 < self.mechanism.subset_size < self.size - 1
-        return proper and self.size <= MOST_SCORED and bool(np.ptp(self.mechanism.masses))
+        return proper and self.size <= MOST_BY_LIFTS and bool(np.ptp(self.mechanism.masses))
 
     @cached_property
     def _inverse(self) -> Array:
         """The inverse of the information of a report."""
-        information = bit_forms.subset_information(self.law, self.scoring_prior)
+        information = bit_forms.subset_information(self.law, self.lift_prior)
         return np.asarray(np.linalg.inv(information), dtype=np.float64)
 
     @property
     def reads_whole_reports(self) -> bool:
         """Whether there are few enough values to compute the expected error of posteriors."""
-        return self.size <= MOST_SCORED
+        return self.size <= MOST_BY_LIFTS
 
     def unbiased_histograms(self, reports: Words) -> Array:
         """What each report adds to the unbiased histogram: `J^-1 r`, `r` its lifts, or by its bits."""
-        if not self.uses_scores:
+        if not self.uses_lifts:
             return super().unbiased_histograms(reports)
         likelihood = self.likelihood_rows(reports)
-        lifts = likelihood / (likelihood @ self.scoring_prior)[:, None]
+        lifts = likelihood / (likelihood @ self.lift_prior)[:, None]
         return np.asarray(lifts @ self._inverse)
 
     def unbiased_answer(
         self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> LinearAnswer:
-        """The answer from the scores, or from the counts of ones."""
-        if not self.uses_scores:
+        """The answer from the lifts, or from the counts of ones."""
+        if not self.uses_lifts:
             return super().unbiased_answer(counts, prior, rows, population)
         self._require_information()
         parts = self.bit_counts(counts)
-        return scored_answer(self.law, parts, self.scoring_prior, self._inverse, population)
+        return lift_answer(self.law, parts, self.lift_prior, self._inverse, population)
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""
-        if not self.uses_scores:
+        if not self.uses_lifts:
             return super().learning_error(P)
         return float(np.trace(np.linalg.inv(bit_forms.subset_information(self.law, P))) - P @ P)
 
@@ -334,16 +334,16 @@ class SubsetReader(BitReader[Subset]):
 
 
 class BitCounts(NamedTuple):
-    """A tally of rows of bits: how many, ones per value, and the sums of scores (of all, and per set bit)."""
+    """A tally of rows of bits: how many, ones per value, and the sums of base lifts (of all, and per set bit)."""
 
     reports: float
     ones: Array
-    base: float
-    scores: Array
+    base_lift: float
+    base_lift_if_set: Array
 
     def lifts(self, law: BitLaw) -> Array:
-        """The sum of the lifts of every value, under the prior of the scores."""
-        return np.asarray(self.base + (law.odds - 1) * self.scores)
+        """The sum of the lifts of every value, under the prior of the tally."""
+        return np.asarray(self.base_lift + (law.odds - 1) * self.base_lift_if_set)
 
     def shares(self, law: BitLaw, P: Array) -> Array:
         """A distribution for variances: near the unbiased one, and never so far from `P` that no noise is left."""
@@ -359,10 +359,10 @@ def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array) -> LinearAnswer
     return LinearAnswer(histogram, counts.reports, (bit_forms.bitwise_form(law, P),), _BITWISE)
 
 
-def scored_answer(law: BitLaw, counts: BitCounts, P: Array, inverse: Array, population: bool) -> LinearAnswer:
-    """The sum of `J^-1 r` over the reports; `inverse` is `J^-1` at the prior `P` of the scores."""
+def lift_answer(law: BitLaw, counts: BitCounts, P: Array, inverse: Array, population: bool) -> LinearAnswer:
+    """The sum of `J^-1 r` over the reports; `inverse` is `J^-1` at the prior `P` of the tally."""
     histogram, shares = inverse @ counts.lifts(law), counts.shares(law, P)
-    squares = bit_forms.scored_form(law, P, shares)._replace(through=inverse)
+    squares = bit_forms.lift_form(law, P, shares)._replace(through=inverse)
     return LinearAnswer(histogram, counts.reports, (squares, centring_form(shares, population)))
 
 

@@ -30,9 +30,11 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         return first
     if any(estimate.histogram != first.histogram for estimate in estimates):
         raise InvalidInput("estimates", NOT_SHOWN, "some are histograms and some are not; use one query")
-    named = [(f"estimates[{index}]", e) for index, e in enumerate(estimates)]
-    parts = [(name, LabelledRows(r.labels, r.prior.labels, r.rows)) for name, e in named for r in e.readings]
-    parts += [(name, LabelledRows(e.labels)) for name, e in named if not e.readings]
+    by_argument = [(f"estimates[{index}]", e) for index, e in enumerate(estimates)]
+    parts = [
+        (name, LabelledRows(r.labels, r.prior.labels, r.rows)) for name, e in by_argument for r in e.readings
+    ]
+    parts += [(name, LabelledRows(e.labels)) for name, e in by_argument if not e.readings]
     require_same_statistics("estimates", parts)
     sums = sum_moments([e.moments_in_order(first.labels) for e in estimates])
     checks = [e.prior_check for e in estimates if e.prior_check is not None]

@@ -28,50 +28,50 @@ def _bytes_of(halves: Words32) -> Iterator[Words32]:
     return (column >> np.uint32(8 * k) & np.uint32(255) for column in halves for k in range(4))
 
 
-def _score_reports(halves: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
-    scores[:] = 0
+def _fill_base_lifts(halves: Words32, masses: Ints, slope: float, scale: float, lifts: Ints) -> None:
+    lifts[:] = 0
     for byte, by_byte in zip(_bytes_of(halves), masses.reshape(-1, 256), strict=False):
-        scores += by_byte[byte]
-    scores[:] = np.rint(scale / (1.0 + slope * scores))
+        lifts += by_byte[byte]
+    lifts[:] = np.rint(scale / (1.0 + slope * lifts))
 
 
-@with_twin(_score_reports)
-def score_reports(halves: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
-    """`scores[i]` = `scale / (1 + slope * m)`, rounded, `m` the mass of the set bits of report `i`.
+@with_twin(_fill_base_lifts)
+def fill_base_lifts(halves: Words32, masses: Ints, slope: float, scale: float, lifts: Ints) -> None:
+    """`lifts[i]` = `scale / (1 + slope * m)`, rounded, `m` the mass of the set bits of report `i`.
 
     `halves[:, i]` are the half words of report `i`; `masses[256 * place + byte]` is the mass of the bits of a byte.
     Going through one half word of all reports before the next keeps the part of the table that is in use close to
     the processor.
     """
     low, byte, step, first = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(0)
-    scores[:] = 0
+    lifts[:] = 0
     for column in range(halves.shape[0]):
-        for i in range(scores.size):
+        for i in range(lifts.size):
             half, place, mass = np.uint64(halves[column, i]), first, np.int64(0)
             for _ in range(4):
                 mass += masses[place + (half & low)]
                 half >>= byte
                 place += step
-            scores[i] += mass
+            lifts[i] += mass
         first += np.uint64(1024)
-    for i in range(scores.size):
-        scores[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(scores[i]))))
+    for i in range(lifts.size):
+        lifts[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(lifts[i]))))
 
 
-def _add_by_byte(halves: Words32, one: int, scores: Ints, sums: Ints) -> None:
-    # bincount adds scores in floats, which is exact for as few reports as share a 64-bit sum.
+def _add_by_byte(halves: Words32, one: int, lifts: Ints, sums: Ints) -> None:
+    # bincount adds lifts in floats, which is exact for as few reports as share a 64-bit sum.
     for byte, by_byte in zip(_bytes_of(halves), sums.reshape(-1, 256), strict=False):
         by_byte += one * np.bincount(byte, minlength=256)
-        by_byte += np.bincount(byte, scores, 256).astype(np.int64)
+        by_byte += np.bincount(byte, lifts, 256).astype(np.int64)
 
 
 @with_twin(_add_by_byte)
-def add_by_byte(halves: Words32, one: int, scores: Ints, sums: Ints) -> None:
-    """Add `one + scores[i]` to `sums[256 * place + byte]` for each byte of report `i`; see `score_reports`."""
+def add_by_byte(halves: Words32, one: int, lifts: Ints, sums: Ints) -> None:
+    """Add `one + lifts[i]` to `sums[256 * place + byte]` for each byte of report `i`; see `fill_base_lifts`."""
     low, byte, step, first = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(0)
     for column in range(halves.shape[0]):
-        for i in range(scores.size):
-            half, place, more = np.uint64(halves[column, i]), first, one + scores[i]
+        for i in range(lifts.size):
+            half, place, more = np.uint64(halves[column, i]), first, one + lifts[i]
             for _ in range(4):
                 sums[place + (half & low)] += more
                 half >>= byte

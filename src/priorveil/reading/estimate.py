@@ -407,19 +407,19 @@ class Estimate:
         """The values that people have; for a histogram these are the labels."""
         return self._own_readings[0].prior.labels
 
-    def _value_weights(self, argument: str, given: LabelWeights) -> Array:
+    def _value_weights(self, argument: str, weights: LabelWeights) -> Array:
         """A weight for each value; the label of a statistic stands for the row of that statistic."""
         rows, domain, values = self._own_readings[0].rows, self._domain, set(self._domain)
         own = [] if rows is None else [i for i, label in enumerate(self.labels) if label not in values]
-        if np.iterable(given) and not isinstance(given, Mapping | Set | np.ndarray):
-            numbers = {x for x in given if isinstance(x, Real) and not isinstance(x, bool)}
+        if np.iterable(weights) and not isinstance(weights, Mapping | Set | np.ndarray):
+            numbers = {x for x in weights if isinstance(x, Real) and not isinstance(x, bool)}
             if len(numbers & values.union(self.labels)) == len(domain):
                 advice = "these can be labels or weights: give a mapping {label: weight}, or a numpy array of weights"
-                raise InvalidInput(argument, given, advice)
-        weights = weights_of(argument, given, domain, [self.labels[i] for i in own])
-        if self.number_by_group is not None and weights[len(domain) :].any():
-            raise _not_averages(argument, given)
-        return weights if rows is None else weights[: len(domain)] + weights[len(domain) :] @ rows[own]
+                raise InvalidInput(argument, weights, advice)
+        row = weights_of(argument, weights, domain, [self.labels[i] for i in own])
+        if self.number_by_group is not None and row[len(domain) :].any():
+            raise _not_averages(argument, weights)
+        return row if rows is None else row[: len(domain)] + row[len(domain) :] @ rows[own]
 
     def _numbers(self, numbers: str | Sequence[float] | None) -> tuple[Array, float]:
         """A number for each value, and their mean under the prior; by default those that the query sums, or the labels.
@@ -445,8 +445,8 @@ class Estimate:
         if isinstance(numbers, str):
             points = self._own_readings[0].prior.domain.numbers(numbers)
         else:
-            given: LabelWeights = self._domain if numbers is None else numbers
-            points = weights_of("numbers", given, self._domain, complete=True)
+            each: LabelWeights = self._domain if numbers is None else numbers
+            points = weights_of("numbers", each, self._domain, complete=True)
         return points, float(self._own_readings[0].prior.probabilities @ points)
 
     def _sums_of_values(self, rows: Array, row_names: Sequence[Label] = ()) -> Moments:
@@ -486,8 +486,8 @@ class Estimate:
             if row_names:
                 groups = dict.fromkeys(row_names[row] for row in undetermined)
                 raise not_identifiable(list(groups), "average of") from None
-            used = rows[undetermined].any(axis=0)
-            raise not_identifiable([labels[at] for at in np.flatnonzero(used)], "statistics of") from None
+            columns = np.flatnonzero(rows[undetermined].any(axis=0))
+            raise not_identifiable([labels[column] for column in columns], "statistics of") from None
 
     def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
         """Two weighted sums of the counts, and the linear ones; their covariance."""

@@ -21,7 +21,7 @@ LabelWeights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.N
 
 def weights_of(
     argument: str,
-    given: LabelWeights,
+    weights: LabelWeights,
     labels: Sequence[Label],
     more: Sequence[Label] = (),
     complete: bool = False,
@@ -35,33 +35,33 @@ def weights_of(
     (array([0., 1.]), array([2., 3.]))
     """
     all_labels, each = (*labels, *more), f"{len(labels)} numbers, one for each of {first_labels(labels)}"
-    if isinstance(given, str) or not np.iterable(given):
+    if isinstance(weights, str) or not np.iterable(weights):
         labelled = "" if complete else "a list of labels, also for a single one, or "
-        raise InvalidInput(argument, given, f"give {labelled}{each}")
-    if is_series(given):
-        given = dict(given.items())  # type: ignore[union-attr]
-    entries = list(given.values() if isinstance(given, Mapping) else given)
-    numbers = all(isinstance(entry, Real | np.bool_) for entry in entries) and not isinstance(given, Set)
-    if isinstance(given, Mapping):
-        weights: Mapping[Any, Any] = given
+        raise InvalidInput(argument, weights, f"give {labelled}{each}")
+    if is_series(weights):
+        weights = dict(weights.items())  # type: ignore[union-attr]
+    entries = list(weights.values() if isinstance(weights, Mapping) else weights)
+    numbers = all(isinstance(entry, Real | np.bool_) for entry in entries) and not isinstance(weights, Set)
+    if isinstance(weights, Mapping):
+        by_label: Mapping[Any, Any] = weights
     elif numbers and len(entries) == len(labels):
-        weights = dict(zip(labels, entries, strict=True))
+        by_label = dict(zip(labels, entries, strict=True))
     elif complete or (numbers and not set(entries) <= set(all_labels)):
-        raise InvalidInput(argument, given, f"give {each}")
+        raise InvalidInput(argument, weights, f"give {each}")
     else:
-        weights = dict.fromkeys(map(as_label, entries), 1.0)
-    if unknown := set(weights) - set(all_labels):
-        some, first = [*more[:3], *labels[:3]], next(x for x in weights if x in unknown)
+        by_label = dict.fromkeys(map(as_label, entries), 1.0)
+    if unknown := set(by_label) - set(all_labels):
+        some, first = [*more[:3], *labels[:3]], next(x for x in by_label if x in unknown)
         advice = f"no label is {first!r}: give labels such as {str(some)[1:-1]}, or a number for each of {len(labels)}"
-        raise InvalidInput(argument, given, advice)
+        raise InvalidInput(argument, weights, advice)
     try:
         row = np.array(
-            [weights.get(label, np.nan if complete else 0.0) for label in all_labels], dtype=np.float64
+            [by_label.get(label, np.nan if complete else 0.0) for label in all_labels], dtype=np.float64
         )
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(argument, given, "give finite numbers") from error
+        raise InvalidInput(argument, weights, "give finite numbers") from error
     if not np.isfinite(row).all():
         raise InvalidInput(
-            argument, given, f"give finite numbers{', one for each value' if complete else ''}"
+            argument, weights, f"give finite numbers{', one for each value' if complete else ''}"
         )
     return row

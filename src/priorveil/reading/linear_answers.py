@@ -141,9 +141,9 @@ def unbiased_scores(Q: Array, prior: Array, rows: StatisticRows = None) -> Array
     if identified.sum() < len(prior):
         scaled = (np.eye(len(prior)) if rows is None else rows) * root.T
         others = np.linalg.norm(scaled - scaled @ directions @ directions.T, axis=1)
-        lost = others > _ESTIMABLE * np.linalg.norm(scaled, axis=1)
-        if lost.any():
-            raise not_identifiable(np.flatnonzero(lost).tolist())
+        undetermined = others > _ESTIMABLE * np.linalg.norm(scaled, axis=1)
+        if undetermined.any():
+            raise not_identifiable(np.flatnonzero(undetermined).tolist())
     return np.asarray((root * directions / size[identified] @ (reports[identified] / scale)).T)
 
 

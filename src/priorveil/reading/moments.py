@@ -52,8 +52,8 @@ class Moments:
 
     def plus(self, constant: Array | float) -> Moments:
         """The moments of the answers plus a constant each."""
-        moved = {name: getattr(self, name) for name in ("mean", "centre", "limits")}
-        return replace(self, **{name: x + constant for name, x in moved.items() if x is not None})
+        terms = {name: getattr(self, name) for name in ("mean", "centre", "limits")}
+        return replace(self, **{name: x + constant for name, x in terms.items() if x is not None})
 
 
 def sum_moments(parts: Sequence[Moments]) -> Moments:
@@ -76,7 +76,7 @@ def apply_rows(rows: StatisticRows, values: Array) -> Array:
     return values if rows is None else np.asarray(rows @ values)
 
 
-def constrained_moments(linear: Moments, found: Minimum, total: float, rows: StatisticRows) -> Moments:
+def constrained_moments(linear: Moments, minimum: Minimum, total: float, rows: StatisticRows) -> Moments:
     """The answer of the distribution that a search has found, next to the unbiased answer `linear`.
 
     Variances and intervals stay those of `linear`, and the limits are what any distribution can answer.
@@ -84,12 +84,12 @@ def constrained_moments(linear: Moments, found: Minimum, total: float, rows: Sta
     least, most = (0.0, 1.0) if rows is None else (rows.min(axis=1), rows.max(axis=1))
     return replace(
         linear,
-        mean=total * apply_rows(rows, found.shares),
+        mean=total * apply_rows(rows, minimum.shares),
         centre=linear.mean,
         limits=np.stack([total * least + 0 * linear.mean, total * most + 0 * linear.mean]),
-        rounds=found.rounds,
-        converged=found.converged,
-        shortfall=max(0.0, found.gap),
+        rounds=minimum.rounds,
+        converged=minimum.converged,
+        shortfall=max(0.0, minimum.gap),
     )
 
 

@@ -73,7 +73,7 @@ class OrdersInformation:
     mechanism: Orders
 
     @cached_property
-    def spread(self) -> Array:
+    def lift_variances(self) -> Array:
         """The variance of the lift of every value, `J_xx - 1`: the same in every order."""
         m, light, squares = self.mechanism.line, self.mechanism.circle_values, 1 / self.mechanism.shares
         window, circle = m.window / m.places, m.circumference / m.places
@@ -95,10 +95,10 @@ class OrdersInformation:
         counting_kernels.add_smoothed(
             walks.steps, walks.seeds, walks.prime, lengths, density, window, smooth, work=work
         )
-        used = v / self.mechanism.shares
-        used[light] = mean
-        np.add.at(used, walks.shuffled, smooth / (self.mechanism.count * window**2 * lengths))
-        return np.asarray((1 - k**2) * v.sum() + k**2 * used)
+        product = v / self.mechanism.shares
+        product[light] = mean
+        np.add.at(product, walks.shuffled, smooth / (self.mechanism.count * window**2 * lengths))
+        return np.asarray((1 - k**2) * v.sum() + k**2 * product)
 
     @cached_property
     def approximation(self) -> LowRank:
@@ -108,7 +108,7 @@ class OrdersInformation:
         people have. For other pairs random orders have about `a_x + a_y - c P_x P_y`: if an arc is anywhere outside the
         other, this is its expectation up to third powers of their lengths. `J P = 1` and the diagonal give `h` and `a`.
         """
-        m, P, q = self.mechanism.line, self.mechanism.shares, self.spread * self.mechanism.shares
+        m, P, q = self.mechanism.line, self.mechanism.shares, self.lift_variances * self.mechanism.shares
         light = (P < 0.45) & ~np.isin(np.arange(self.mechanism.size), m.owners)
         h, rest = float((q / (1 - P))[~light].max(initial=0.0)), float(P[light].sum())
         window, circle = m.window / m.places, m.circumference / m.places
@@ -122,7 +122,7 @@ class OrdersInformation:
         pairs = LowRank(
             np.zeros(self.mechanism.size), np.stack([np.ones(self.mechanism.size), light, a, short]), S
         )
-        return pairs._replace(diagonal=1 + self.spread - pairs.entries())
+        return pairs._replace(diagonal=1 + self.lift_variances - pairs.entries())
 
     @cached_property
     def _approximate_inverse(self) -> LowRank:

@@ -127,9 +127,11 @@ class OrdersReader(Reader[Orders]):
         """The shares of the layout, plus `J**-1` times the excess of the lifts; times the rows."""
         W = np.eye(self.mechanism.size) if rows is None else rows
         excess = self.likelihood_rows(reports) - 1
-        solved, other = (W, excess) if len(W) <= len(excess) else (excess, W)
-        products = other @ self.information.solve_rows(solved).T
-        return np.asarray(W @ self.shares + (products if solved is W else products.T))
+        if len(W) <= len(excess):
+            products = excess @ self.information.solve_rows(W).T
+        else:
+            products = self.information.solve_rows(excess) @ W.T
+        return np.asarray(W @ self.shares + products)
 
     # -- answers -------------------------------------------------------------------------------------------
 
@@ -162,7 +164,7 @@ class OrdersReader(Reader[Orders]):
         """The distribution nearest to an unbiased histogram, in the metric of its precision."""
         if people <= 0 or self.mechanism.size == 1:
             return self.shares
-        return nearest_shares(histogram / people, 1 / self.information.spread)
+        return nearest_shares(histogram / people, 1 / self.information.lift_variances)
 
     def _noise(self, counts: Counts) -> Array:
         """How large the squares `(r - 1)**2` of the reports are, relative to those that the prior expects.
@@ -170,11 +172,11 @@ class OrdersReader(Reader[Orders]):
         Their sum is linear in the overlaps where a window is anywhere around its arcs. Where few reports are expected
         to meet an arc, it is shrunk towards one.
         """
-        k, N, spread = self.mechanism.line.keep_chance, float(counts[0]), self.information.spread
+        k, N, variances = self.mechanism.line.keep_chance, float(counts[0]), self.information.lift_variances
         if N <= 0 or self.mechanism.size == 1:  # the lift of the only value never varies
             return np.ones(self.mechanism.size)
-        more = self._lift_excess(counts) * (spread - k**2) / (k * spread)
-        noise, meeting = np.maximum(1 + more / N, 0.0), N / (1 + spread / k**2)
+        more = self._lift_excess(counts) * (variances - k**2) / (k * variances)
+        noise, meeting = np.maximum(1 + more / N, 0.0), N / (1 + variances / k**2)
         return shrink(noise * meeting, meeting) / meeting
 
     def _histogram(self, counts: Counts) -> Array:
@@ -218,9 +220,9 @@ class OrdersReader(Reader[Orders]):
         on_circle = ~np.isin(np.arange(mechanism.size), line.owners)
         widths = np.maximum(line.lengths, np.where(on_circle, line.window, 0))
         largest = line.keep_chance * np.maximum(line.places / widths - 1, 1.0)
-        spread = (parts > 0) @ (self.information.spread / largest**2)
+        informative = (parts > 0) @ (self.information.lift_variances / largest**2)
         total = parts @ self._lift_excess(counts)
-        return score_check(total, free @ covariance @ free.T, masses, spread, float(counts[0]))
+        return score_check(total, free @ covariance @ free.T, masses, informative, float(counts[0]))
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person at the prior of the layout, for learning a distribution on few values."""
@@ -239,7 +241,7 @@ class OrdersPosteriorForm(NamedTuple):
         """The variance of every row."""
         prior = self.prior
         if rows is None:
-            return np.asarray(prior * (1 - prior) - prior**2 * self.information.spread)
+            return np.asarray(prior * (1 - prior) - prior**2 * self.information.lift_variances)
         centred = rows - (rows @ prior)[:, None]
         explained = (centred * prior * self.information.times_rows(centred * prior)).sum(axis=1)
         return np.asarray(centred**2 @ prior - explained)

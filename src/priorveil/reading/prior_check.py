@@ -76,8 +76,8 @@ def _block_starts(weights: Array, least: float) -> Ints:
     """
     sums, least, starts = np.cumsum(weights), least * (1 - 1e-9), [0]
     while True:
-        held = float(sums[starts[-1] - 1]) if starts[-1] else 0.0
-        start = int(np.searchsorted(sums, held + least)) + 1
+        before = float(sums[starts[-1] - 1]) if starts[-1] else 0.0
+        start = int(np.searchsorted(sums, before + least)) + 1
         if start >= len(weights) or sums[-1] - sums[start - 1] < least:
             return np.array(starts)
         starts.append(start)
@@ -86,10 +86,10 @@ def _block_starts(weights: Array, least: float) -> Ints:
 def cells_check(counts: Array, joint: Array) -> PriorCheck | None:
     """The check of counts of cells, where `joint` is the joint law of blocks and cells under the prior."""
     law, masses = joint.sum(axis=0), joint.sum(axis=1)
-    moved = np.divide(joint, law, out=np.zeros_like(joint), where=law > 0) - masses[:, None]
-    covariance, largest = (moved * law) @ moved.T, (moved**2).max(axis=1)
-    spread = np.divide(np.diag(covariance), largest, out=np.zeros_like(masses), where=largest > 0)
-    return score_check(moved @ counts, covariance, masses, spread, float(counts.sum()), moved)
+    scores = np.divide(joint, law, out=np.zeros_like(joint), where=law > 0) - masses[:, None]
+    covariance, largest = (scores * law) @ scores.T, (scores**2).max(axis=1)
+    informative = np.divide(np.diag(covariance), largest, out=np.zeros_like(masses), where=largest > 0)
+    return score_check(scores @ counts, covariance, masses, informative, float(counts.sum()), scores)
 
 
 def bits_check(
@@ -101,26 +101,32 @@ def bits_check(
     people who have it; the covariance of the bits of a report is `diag(variance) - factor @ factor.T`.
     """
     parts = split_prior(prior, len(prior))
-    masses, spread = parts.sum(axis=1), (parts > 0).astype(np.float64) @ variance
+    masses, informative = parts.sum(axis=1), (parts > 0).astype(np.float64) @ variance
     directions = shift * (parts.T - np.outer(prior, masses))
     # Woodbury's formula for the inverse of a diagonal less a few factors.
     scaled, own = directions / variance[:, None], factor / variance[:, None]
     inner = np.eye(factor.shape[1]) - factor.T @ own
-    solved = scaled + own @ np.linalg.solve(inner, own.T @ directions)
-    return score_check(solved.T @ excess, directions.T @ solved, masses, spread, reports)
+    solution = scaled + own @ np.linalg.solve(inner, own.T @ directions)
+    return score_check(solution.T @ excess, directions.T @ solution, masses, informative, reports)
 
 
 def score_check(
-    total: Array, covariance: Array, masses: Array, spread: Array, reports: float, scores: Array | None = None
+    total: Array,
+    covariance: Array,
+    masses: Array,
+    informative: Array,
+    reports: float,
+    scores: Array | None = None,
 ) -> PriorCheck | None:
     """Rao's test of the sum of the scores of all reports, given the covariance of one; an entry for each block.
 
-    `spread` is the variance of a score over its largest square: with many reports a block counts alone, with few it is
-    merged with its neighbours until the sum of `N * spread` is five (as counts in a chi-square test need an expectation
-    of five). With the `scores` of all cells, (blocks, cells), directions that hang on fewer reports are left out in the
-    same way. None where fewer than two blocks are left, or reports carry no information.
+    `informative` is the share of reports that carry the score of a block: its variance over its largest square. With
+    many reports a block counts alone, with few it is merged with its neighbours until `N * informative` is five in all
+    (as counts in a chi-square test need an expectation of five). With the `scores` of all cells, (blocks, cells),
+    directions that hang on fewer reports are left out in the same way. None where fewer than two blocks are left, or
+    reports carry no information.
     """
-    starts = _block_starts(reports * spread, _LEAST_EXPECTED)
+    starts = _block_starts(reports * informative, _LEAST_EXPECTED)
     if len(starts) < 2 or reports < _LEAST_EXPECTED:
         return None
     different = 1 - float(masses @ masses)  # how often two values that are drawn from the prior differ
@@ -142,10 +148,10 @@ def score_check(
     return PriorCheck(chi_square_tail(statistic, degrees), change if change < 1 else None, degrees)
 
 
-def mean_check(moved: Array, variance: Array, rise: Array, fall: Array, masses: Array) -> PriorCheck | None:
+def mean_check(total: Array, variance: Array, rise: Array, fall: Array, masses: Array) -> PriorCheck | None:
     """The check of posteriors that should, on average, be the priors: for people with a prior each.
 
-    `moved` is the sum over reports of posterior less prior, `variance` what its variance is if the priors are right,
+    `total` is the sum over reports of posterior less prior, `variance` what its variance is if the priors are right,
     `rise` and `fall` how far one report can move it up and down, `masses` the mean prior; all for every value.
 
     A sum of independent terms of mean zero, none above `m`, exceeds `t` with probability at most `exp(-E)`,
@@ -162,11 +168,11 @@ def mean_check(moved: Array, variance: Array, rise: Array, fall: Array, masses: 
     informative = (variance > 0) & (rise > 0) & (fall > 0)
     if not informative.any():
         return None
-    t, V = moved[informative], variance[informative]
+    t, V = total[informative], variance[informative]
     m = np.where(t > 0, rise[informative], fall[informative])
     u = np.abs(t) * m / V
     exponent = float((V / m**2 * ((1 + u) * np.log1p(u) - u)).max())
-    values = 1 if len(moved) == 2 else len(t)  # of two, one falls as the other rises
+    values = 1 if len(total) == 2 else len(t)  # of two, one falls as the other rises
     # Moving the share t to or from a value shifts its sum by t V / mass; the mean over values of its square counts.
     needed = NormalDist().inv_cdf(1 - DOUBTFUL / (2 * values)) + NormalDist().inv_cdf(_POWER)
     change = needed / math.sqrt(float((V / masses[informative]).sum()))

@@ -47,8 +47,8 @@ def most_likely(counts: Array, Q: Array, start: Array) -> Minimum:
     All shares of `start` have to be positive. The loss is minus the mean log-likelihood, plus the sum of the shares: at
     its minimum they add up to one, for along `t p` it is `t - log t` and a constant, if `p` adds up to one.
 
-    >>> found = most_likely(np.array([30.0, 10.0]), np.eye(2), np.array([0.5, 0.5]))
-    >>> found.shares.round(6).tolist(), found.converged
+    >>> minimum = most_likely(np.array([30.0, 10.0]), np.eye(2), np.array([0.5, 0.5]))
+    >>> minimum.shares.round(6).tolist(), minimum.converged
     ([0.75, 0.25], True)
     """
     n, Q = counts[counts > 0] / (float(counts.sum()) or 1.0), Q[:, counts > 0]
@@ -57,7 +57,7 @@ def most_likely(counts: Array, Q: Array, start: Array) -> Minimum:
         with np.errstate(divide="ignore"):
             return float(p.sum() - n @ np.log(p @ Q))
 
-    p, dual, lowered = np.array(start, dtype=np.float64), np.ones(len(start)), 0.2
+    p, dual, barrier_factor = np.array(start, dtype=np.float64), np.ones(len(start)), 0.2
     for count in range(1, _ROUNDS + 1):
         law, value, shares = p @ Q, loss(p), p / p.sum()
         gradient = 1 - Q @ (n / law)
@@ -66,20 +66,22 @@ def most_likely(counts: Array, Q: Array, start: Array) -> Minimum:
         minimum = Minimum(shares, count, gap)
         if minimum.converged or count == _ROUNDS:
             break
-        barrier = lowered * float(p @ dual) / len(p)
+        barrier = barrier_factor * float(p @ dual) / len(p)
         root = np.sqrt(p)
         scaled = root[:, None] * Q * (np.sqrt(n) / law)
         step = root * _newton_step(scaled, dual, barrier / root - root * gradient)
         dual_step = (barrier - dual * step) / p - dual
         length, dual_length = _longest(p, step), _longest(dual, dual_step)
         most = value - barrier * float(np.log(p).sum()) + 1e-13 * abs(value)
-        moved = p + length * step
-        while length > 1e-9 and loss(moved) - barrier * float(np.log(moved).sum()) > most:
+        following = p + length * step
+        while length > 1e-9 and loss(following) - barrier * float(np.log(following).sum()) > most:
             length /= 2
-            moved = p + length * step
-        p, dual = moved, dual + dual_length * dual_step
+            following = p + length * step
+        p, dual = following, dual + dual_length * dual_step
         # After full steps the barrier may fall fast; after short ones the shares are better centred first.
-        lowered = 0.02 if min(length, dual_length) > 0.9 else 0.2 if min(length, dual_length) > 0.3 else 0.5
+        barrier_factor = (
+            0.02 if min(length, dual_length) > 0.9 else 0.2 if min(length, dual_length) > 0.3 else 0.5
+        )
     return minimum
 
 
@@ -150,5 +152,5 @@ def nearest_shares(estimate: Array, weights: Array) -> Array:
     """
     falling = np.argsort(-estimate / weights)
     levels = (np.cumsum(estimate[falling]) - 1) / np.cumsum(weights[falling])
-    kept = np.flatnonzero(estimate[falling] / weights[falling] > levels)
-    return np.asarray(np.maximum(estimate - levels[kept[-1]] * weights, 0.0))
+    positive = np.flatnonzero(estimate[falling] / weights[falling] > levels)
+    return np.asarray(np.maximum(estimate - levels[positive[-1]] * weights, 0.0))

@@ -73,8 +73,8 @@ def ratio_of(sums: Array, covariance: Array) -> Statistic:
 
     The covariance belongs to the numbers in the second row, which may be the same.
 
-    >>> found = ratio_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]))
-    >>> found.value, round(found.std_error, 4), [round(end, 3) for end in found.interval()]
+    >>> ratio = ratio_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]))
+    >>> ratio.value, round(ratio.std_error, 4), [round(end, 3) for end in ratio.interval()]
     (0.5, 0.0373, [0.429, 0.575])
     """
     top, bottom = (float(each) for each in sums[0])
@@ -136,8 +136,8 @@ def quantile_of(q: float, low: Array, high: Array, shares: Array, linear: Array,
     error of the shares at both edges of the cell; so it is somewhat too large, by about a tenth to a fifth.
 
     >>> points, shares = np.array([1.0, 2.0, 5.0]), np.array([0.3, 0.52, 1.0])
-    >>> found = quantile_of(0.5, points, points, shares, shares, np.array([0.02, 0.02, 0.0]))
-    >>> found.value, found.interval(), found.interval(0.5)
+    >>> median = quantile_of(0.5, points, points, shares, shares, np.array([0.02, 0.02, 0.0]))
+    >>> median.value, median.interval(), median.interval(0.5)
     (2.0, (2.0, 5.0), (2.0, 2.0))
     """
     if not isinstance(q, int | float) or not 0 < q < 1:

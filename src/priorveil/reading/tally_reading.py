@@ -199,7 +199,7 @@ def _whole_tables(rows: Array | None) -> list[Any]:
         return [slice(None)]
     if np.ptp(rows.sum(axis=0)) != 0 or not np.isin(rows, (0, 1)).all():
         return []
-    counted = np.cumsum(rows, axis=0)
-    ends = np.flatnonzero(np.ptp(counted, axis=1) == 0) + 1
-    once = np.array_equal(counted[ends - 1, 0], np.arange(1, ends.size + 1))
+    sums = np.cumsum(rows, axis=0)
+    ends = np.flatnonzero(np.ptp(sums, axis=1) == 0) + 1
+    once = np.array_equal(sums[ends - 1, 0], np.arange(1, ends.size + 1))
     return np.split(np.arange(len(rows)), ends[:-1]) if once else []

@@ -168,9 +168,9 @@ def describe(estimate: Estimate, confidence: float = 0.95, most: int = _MOST_SHO
 
     Of more than `most` statistics there are the largest counts, or the first ones if they are not a histogram.
     """
-    shown = most_relevant(estimate, most)
-    *tables, last = _tables_by_heads(estimate, shown, value_rows(estimate, confidence, shown))
-    if hidden := _size(estimate) - len(shown):
+    indices = most_relevant(estimate, most)
+    *tables, last = _tables_by_heads(estimate, indices, value_rows(estimate, confidence, indices))
+    if hidden := _size(estimate) - len(indices):
         last = replace(last, left_out=f"and {hidden:,} more")
     tables += [last, *number_tables(estimate, confidence)]
     notes = estimate.notes
@@ -183,19 +183,18 @@ def value_rows(
     estimate: Estimate, confidence: float = 0.95, indices: Sequence[int] | None = None
 ) -> list[StatisticRow]:
     """A row for each number of the answer, or for those with these indices."""
-    shown = answer(estimate, confidence)
-    chosen = range(len(shown.labels)) if indices is None else indices
+    whole = answer(estimate, confidence)
     texts: Texts = _count_texts if estimate.counts_people else amount_texts
     if estimate.averages is not None:
-        texts = _texts_of_averages(shown.columns)
+        texts = _texts_of_averages(whole.columns)
     return [
         _row(
-            tuple(_label_cells(estimate, shown.labels[i]).values()),
-            tuple(shown.columns[:, i].tolist()),
-            None if shown.expected is None else float(shown.expected[i]),
+            tuple(_label_cells(estimate, whole.labels[i]).values()),
+            tuple(whole.columns[:, i].tolist()),
+            None if whole.expected is None else float(whole.expected[i]),
             texts,
         )
-        for i in chosen
+        for i in (range(len(whole.labels)) if indices is None else indices)
     ]
 
 
@@ -312,15 +311,15 @@ def _average_and_total(name: str, people: int, is_sum: bool) -> tuple[str, str]:
     return f"{name}, {AVERAGE}", f"{name}, total of {people:,} people"
 
 
-def _selection_text(estimate: Estimate, shown: int) -> str | None:
+def _selection_text(estimate: Estimate, rows: int) -> str | None:
     """Which statistics are shown, in a sentence; None if all are."""
     size = _size(estimate)
-    if shown == size:
+    if rows == size:
         return None
     selected = (
-        f"{shown:,} largest of {size:,} answers"
+        f"{rows:,} largest of {size:,} answers"
         if estimate.histogram
-        else f"first {shown:,} of {size:,} statistics"
+        else f"first {rows:,} of {size:,} statistics"
     )
     return f"The {selected}."
 
@@ -337,8 +336,8 @@ def _row(
 ) -> StatisticRow:
     """A row with its texts; the numbers are those of `StatisticRow.numbers`."""
     value, error, low, high = numbers
-    written = (value, low, high) if expected is None else (value, low, high, expected)
-    value_text, low_text, high_text, *rest = texts(written, (high - low) / 2)
+    amounts = (value, low, high) if expected is None else (value, low, high, expected)
+    value_text, low_text, high_text, *rest = texts(amounts, (high - low) / 2)
     return StatisticRow(
         label, value, error, low, high, expected, value_text, low_text, high_text, "".join(rest)
     )
@@ -388,14 +387,14 @@ def estimate_text(estimate: Estimate) -> str:
     return _plain_text(describe(estimate))
 
 
-def _plain_text(told: Description) -> str:
-    lines = [] if told.warning is None else [f"Warning: {told.warning}"]
-    for table in told.tables:
-        heads = (*table.heads, table.quantity, *told.interval_heads)
+def _plain_text(description: Description) -> str:
+    lines = [] if description.warning is None else [f"Warning: {description.warning}"]
+    for table in description.tables:
+        heads = (*table.heads, table.quantity, *description.interval_heads)
         rows = [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
         lines += _aligned(heads, rows, len(table.heads))
         lines += [] if table.left_out is None else [table.left_out]
-    return "\n".join([*lines, *told.notes])
+    return "\n".join([*lines, *description.notes])
 
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], labels: int) -> list[str]:
@@ -441,8 +440,8 @@ def groups_warning(by: str | None, groups: Sequence[Hashable]) -> str | None:
     """
     if not groups:
         return None
-    listed = ", ".join(map(str, groups[:_NAMED_GROUPS])) + ", ..." * (len(groups) > _NAMED_GROUPS)
-    return f"The reports contradict the prior where {by} is {listed}"
+    names = ", ".join(map(str, groups[:_NAMED_GROUPS])) + ", ..." * (len(groups) > _NAMED_GROUPS)
+    return f"The reports contradict the prior where {by} is {names}"
 
 
 def estimate_notes(estimate: Estimate) -> tuple[str, ...]:
@@ -582,11 +581,11 @@ def reached_precision(estimate: Estimate, confidence: float) -> str:
     if estimate.averages is None:
         half_width /= estimate.reports
     leans = estimate.leans_on_prior
-    known = _half_width_text(
+    precision = _half_width_text(
         estimate.statistic, half_width, confidence, " among these people" if leans else ""
     )
     with_reports = f"With {'this' if estimate.reports == 1 else 'these'} {plural(estimate.reports, 'report')}"
-    return f"{with_reports} {known}{', if the prior is right' if leans else ''}."
+    return f"{with_reports} {precision}{', if the prior is right' if leans else ''}."
 
 
 def _half_width_text(statistic: str, half_width: float, confidence: float, among: str = "") -> str:
