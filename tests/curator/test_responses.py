@@ -8,6 +8,7 @@ import pytest
 
 from priorveil import Distribution, Histogram, Linear, Prior, Sum
 from priorveil.collect.campaign import ask
+from priorveil.curator.messages import Shown
 from priorveil.curator.responses import campaign_estimates
 from priorveil.queries import Query
 
@@ -82,5 +83,9 @@ def test_averages_by_group_are_the_answer() -> None:
     assert [row.value for row in cohort.display.rows] == pytest.approx(averages.values)
     assert [row.expected for row in cohort.display.rows] == pytest.approx(cohort.prior)
     assert not cohort.display.shares and cohort.display.label_head == "mean overtime"
+    received = msgspec.json.decode(
+        msgspec.json.encode(cohort), type=Shown
+    )  # refuses what the schema does not allow
+    assert received.precision.statistic == "average of a group"
     few = campaign_estimates(campaign, {plan.id: plan.tally([0])}, "auto", 0.95, "open")
     assert b"null" in msgspec.json.encode(few)  # intervals without ends

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from priorveil.collect.campaign import State
 from priorveil.collect.wire import ID_BYTES, LARGEST_REPORT
+from priorveil.queries.matrices import StatisticName
 
 LARGEST_BATCH = 10_000
 
@@ -22,12 +23,17 @@ def _described(**schema: Any) -> Meta:
     return Meta(extra_json_schema=schema)
 
 
+def _about(text: str) -> Meta:
+    """What a field means, for the OpenAPI document."""
+    return Meta(description=text)
+
+
 Natural = Annotated[int, Meta(ge=0)]
 ContentId = Annotated[str, _described(pattern="^[0-9a-f]{64}$")]
 ReportId = Annotated[str, _described(pattern=f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$")]
 ReportNumber = Annotated[int, _described(minimum=0, maximum=LARGEST_REPORT - 1)]
 ReportBits = Annotated[str, _described(pattern="^([0-9a-fA-F]{16})+$")]
-Finite = Annotated[float | None, Meta(description="null where there is none, or it is not finite")]
+Finite = Annotated[float | None, _about("null where there is none, or it is not finite")]
 Label = Annotated[Any, _described(type=["string", "number", "array"])]
 
 
@@ -119,24 +125,19 @@ class Precision(Body):
     confidence: float
     population: Annotated[
         float | None,
-        Meta(
-            description="for the population, without the prior; null if people are too few or reports do not tell"
-        ),
+        _about("for the population, without the prior; null if people are too few or reports do not tell"),
     ]
     these_people: Annotated[
         float | None,
-        Meta(
-            description="for the people who reported, if the prior is right; null if the plan does not lean on it"
-        ),
+        _about("for the people who reported, if the prior is right; null if the plan does not lean on it"),
     ]
     statistic: Annotated[
-        Literal["share", "average per person", "statistic"],
-        Meta(description="the half widths of shares are shares; others have the unit of the query"),
+        StatisticName, _about("the half widths of shares are shares; others have the unit of the query")
     ]
     determined: Annotated[
-        bool, Meta(description="whether enough reports would determine the statistics, without the prior")
+        bool, _about("whether enough reports would determine the statistics, without the prior")
     ]
-    text: Annotated[str, Meta(description="the same in one sentence")]
+    text: Annotated[str, _about("the same in one sentence")]
 
 
 class Privacy(Body):
@@ -165,11 +166,11 @@ class DisplayRow(Body):
     value: Finite
     lower: Finite
     upper: Finite
-    expected: Annotated[float | None, Meta(description="what the prior expects")]
+    expected: Annotated[float | None, _about("what the prior expects")]
     value_text: str
     interval_text: str
     expected_text: str
-    people_text: Annotated[str | None, Meta(description="the number of people, if the value is a share")]
+    people_text: Annotated[str | None, _about("the number of people, if the value is a share")]
 
 
 class Display(Body):
@@ -177,11 +178,11 @@ class Display(Body):
 
     label_head: str
     interval_head: str
-    shares: Annotated[bool, Meta(description="whether the numbers are shares of the people")]
-    rows: Annotated[list[DisplayRow], Meta(description="the most relevant statistics, at most a few hundred")]
-    left_out: Annotated[str | None, Meta(description="which statistics are shown; null if all are")]
-    numbers: Annotated[list[DisplayRow], Meta(description="the rows of `statistics`")]
-    precision: Annotated[str, Meta(description="how precise the estimate is")]
+    shares: Annotated[bool, _about("whether the numbers are shares of the people")]
+    rows: Annotated[list[DisplayRow], _about("the most relevant statistics, at most a few hundred")]
+    left_out: Annotated[str | None, _about("which statistics are shown; null if all are")]
+    numbers: Annotated[list[DisplayRow], _about("the rows of `statistics`")]
+    precision: Annotated[str, _about("how precise the estimate is")]
 
 
 class Fact(Body):
@@ -219,46 +220,34 @@ class Total(Body, kw_only=True):
     lower: list[Finite]
     upper: list[Finite]
     prior_check: Annotated[
-        float | None,
-        Meta(description="the p-value of the reports under the prior; null if there are too few"),
+        float | None, _about("the p-value of the reports under the prior; null if there are too few")
     ]
     noticeable_change: Annotated[
         float | None,
-        Meta(
-            description="the share of people who must change for the check to notice; null if more than all"
-        ),
+        _about("the share of people who must change for the check to notice; null if more than all"),
     ]
     unseen_changes: Annotated[
-        str | None,
-        Meta(description="which changes the check does not notice, however large; null if there are none"),
+        str | None, _about("which changes the check does not notice, however large; null if there are none")
     ]
     unbiased_difference: Annotated[
         float | None,
-        Meta(
-            description="the distance of a leaning answer from the unbiased one, in standard errors of the latter"
-        ),
+        _about("the distance of a leaning answer from the unbiased one, in standard errors of the latter"),
     ]
     warning: Annotated[
         str | None,
-        Meta(
-            description="what to do if the reports contradict the prior that the answer leans on; show it first"
-        ),
+        _about("what to do if the reports contradict the prior that the answer leans on; show it first"),
     ]
-    notes: Annotated[
-        list[str], Meta(description="the method, what it assumes, and the prior check, in sentences")
-    ]
+    notes: Annotated[list[str], _about("the method, what it assumes, and the prior check, in sentences")]
     statistics: Annotated[
         list[NumberStatistic],
-        Meta(
-            description="the mean of numbers on a grid, or quantiles of numbers in cells; empty for other values"
-        ),
+        _about("the mean of numbers on a grid, or quantiles of numbers in cells; empty for other values"),
     ]
     converged: bool
     display: Display
 
 
-Promise = Annotated[str, Meta(description="the precision that the plan promises, in a sentence")]
-PriorStatistics = Annotated[list[float], Meta(description="every statistic per person, under the prior")]
+Promise = Annotated[str, _about("the precision that the plan promises, in a sentence")]
+PriorStatistics = Annotated[list[float], _about("every statistic per person, under the prior")]
 
 
 class Shown(Total, kw_only=True):
@@ -302,10 +291,9 @@ class Estimates(Body):
     smallest_count: Natural
     leans_on_prior: bool
     caution: Annotated[
-        str | None,
-        Meta(description="a sentence to show first, unless there are warnings; null if none is needed"),
+        str | None, _about("a sentence to show first, unless there are warnings; null if none is needed")
     ]
-    withheld_because: Annotated[str, Meta(description="why some estimates are withheld, if some are")]
+    withheld_because: Annotated[str, _about("why some estimates are withheld, if some are")]
     facts: list[Fact]
     methods: list[MethodTitle]
     reports: Natural
