@@ -84,12 +84,8 @@ _LARGEST = 1e100  # of an end
 _MOST_POINTS, _MOST_CELLS = 20_000, 1_000  # for which designs find good plans: for means, and for quantiles
 
 
-def _number_range(context: click.Context, parameter: click.Parameter, text: str | None) -> NumberRange | None:
-    """Read LOW:HIGH or LOW:HIGH:POINTS."""
-    return None if text is None else _read_range(text)
-
-
 def _read_range(text: str) -> NumberRange:
+    """Read LOW:HIGH or LOW:HIGH:POINTS."""
     low, _, rest = text.partition(":")
     high, _, points = rest.partition(":")
     readable = is_number(low) and is_number(high) and (points.isdecimal() or not points)
@@ -121,7 +117,7 @@ def _grids(
 NUMBERS = click.option(
     "--numbers",
     metavar="LOW:HIGH[:POINTS]",
-    callback=_number_range,
+    type=_read_range,
     help="The values are numbers: their range, and how many points to use.",
 )
 

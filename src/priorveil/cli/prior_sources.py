@@ -60,6 +60,8 @@ class PriorSource:
         if self.path is None:
             raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
         if self.columns:
+            if self.form.counts or self.form.normalise:
+                raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
             count = self._count_tuples if self.grids else self._count_people
             prior, secret = count(self.path)
             return prior, secret, self._publication(prior, secret)
@@ -88,15 +90,15 @@ class PriorSource:
     def _count_tuples(self, path: Path) -> tuple[pv.Prior, None]:
         """Return the prior of several columns with a row for each person, some of which are numbers."""
         names, public = self._attributes(self.columns), self.values == "public"
-        refused_options = ("merge_rare", "prior_epsilon", "secret_column")
-        if any(getattr(self, name) is not None for name in refused_options) or self.values not in (
-            None,
-            "public",
-        ):
+        refused_values = (
+            self.merge_rare,
+            self.prior_epsilon,
+            self.secret_column,
+            None if public else self.values,
+        )
+        if any(value is not None for value in refused_values):
             options_text = "--merge-rare, --prior-epsilon, --secret-column and --values (except public)"
             raise click.UsageError(f"{options_text} are not for --grid: leave them out")
-        if self.form.counts or self.form.normalise:
-            raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
         rows = inputs.read_people(path, *names)
         columns = zip(names, zip(*(cells for _, cells in rows), strict=True), strict=True)
         table = {
@@ -151,8 +153,6 @@ class PriorSource:
     def _count_people(self, path: Path) -> tuple[pv.Prior, pv.Secret | None]:
         """Return the prior of columns with a row for each person, and the secret of another column, if any."""
         columns, public = self.columns, self.values == "public"
-        if self.form.counts or self.form.normalise:
-            raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
         if self.secret_column is not None and self.prior_epsilon is not None:
             raise click.UsageError("--prior-epsilon adds no noise to --secret-column: give a public --secret")
         if len(columns) > 1 and (self.values not in (None, "public") or self.merge_rare is not None):

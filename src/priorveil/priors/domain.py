@@ -31,7 +31,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain, plural
 from priorveil.frames import Column, as_column, distinct, integers, is_column, look_up
-from priorveil.priors.label_texts import Label, first_labels
+from priorveil.priors.label_texts import Label, first_labels, label_text
 from priorveil.priors.read_only import ReadOnly
 
 Codes = Ints
@@ -279,6 +279,10 @@ class Domain(ReadOnly):
     def neighbours(self) -> Ints:
         """Pairs of values that one number may be rounded to: two rows, the codes of the lower and of the upper one."""
         return np.zeros((2, 0), dtype=np.int64)
+
+    def cumulative_names(self) -> list[str]:
+        """What the people with each value or one before it are called."""
+        return [f"up to {label_text(label)}" for label in self.labels]
 
     def size_text(self) -> str:
         """How many values there are."""

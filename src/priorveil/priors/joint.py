@@ -112,10 +112,10 @@ class Joint(Domain):
         if not attributes or len(set(attributes)) < len(attributes) or not set(attributes) <= set(self.names):
             raise InvalidInput(argument, attributes, f"choose among {', '.join(self.names)}, each only once")
         places = [self.names.index(name) for name in attributes]
-        own = [tuple(label_parts(label)[place] for place in places) for label in self.labels]
-        index = {cell: i for i, cell in enumerate(dict.fromkeys(own))}
-        rows = np.zeros((len(index), len(own)))
-        rows[[index[cell] for cell in own], range(len(own))] = 1.0
+        cells = [tuple(label_parts(label)[place] for place in places) for label in self.labels]
+        index = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+        rows = np.zeros((len(index), len(cells)))
+        rows[[index[cell] for cell in cells], range(len(cells))] = 1.0
         return list(index), rows
 
     def numbers(self, attribute: str) -> Array:
@@ -181,10 +181,10 @@ class Joint(Domain):
         x, points = grid.within_range(numbers), grid.points
         set_of_group, sets = self._grid_points[at]
         sets_used, low, high = set_of_group[groups], np.zeros(len(x), np.int64), np.ones(len(x), np.int64)
-        for number, own in enumerate(sets):
+        for number, members in enumerate(sets):
             rows = sets_used == number
-            cell = np.clip(np.searchsorted(points[own], x[rows], side="right") - 1, 0, len(own) - 2)
-            low[rows], high[rows] = own[cell], own[cell + 1]
+            cell = np.clip(np.searchsorted(points[members], x[rows], side="right") - 1, 0, len(members) - 2)
+            low[rows], high[rows] = members[cell], members[cell + 1]
         return np.where(rounds_up(x, points[low], points[high], words), high, low)
 
     @cached_property
@@ -199,13 +199,13 @@ class Joint(Domain):
 
     def _points_of_groups(self, at: int) -> tuple[Ints, list[Ints]]:
         """The different sets of points of a grid that groups have, and for each group the number of its set."""
-        own: list[set[int]] = [set() for _ in range(self._groups.count)]
+        points_of_group: list[set[int]] = [set() for _ in range(self._groups.count)]
         for group, place in zip(
             self._groups.find(self._places).tolist(), self._places[at].tolist(), strict=True
         ):
-            own[group].add(place)
+            points_of_group[group].add(place)
         numbers: dict[tuple[int, ...], int] = {}
-        set_of_group = [numbers.setdefault(tuple(sorted(points)), len(numbers)) for points in own]
+        set_of_group = [numbers.setdefault(tuple(sorted(points)), len(numbers)) for points in points_of_group]
         return np.array(set_of_group), [np.array(points) for points in numbers]
 
     def _require_whole_groups(self) -> None:
@@ -334,11 +334,11 @@ class _TupleIndex:
 
 def attribute_names(names: Iterable[str]) -> tuple[str, ...]:
     """The names of attributes, all different."""
-    own = () if isinstance(names, str) else tuple(names)
-    different = {name for name in own if isinstance(name, str)}
-    if not own or len(different) < len(own):
+    attributes = () if isinstance(names, str) else tuple(names)
+    different = {name for name in attributes if isinstance(name, str)}
+    if not attributes or len(different) < len(attributes):
         raise InvalidInput("names", names, "give different names, one for each attribute")
-    return own
+    return attributes
 
 
 def _require_tuples(labels: Sequence[Label], names: tuple[str, ...]) -> None:
@@ -444,8 +444,8 @@ def number_attributes(
         if not all(map(is_number_key, keys)):
             raise InvalidPrior("probabilities", NOT_SHOWN, f"{name} is a grid: its levels have to be numbers")
         points[name] = sorted(map(float, keys))
-    domains: dict[str, NumberDomain] = {name: Grid(own, outside) for name, own in points.items()}
-    return domains | {name: Cells(own, outside) for name, own in edges.items()}
+    domains: dict[str, NumberDomain] = {name: Grid(bounds, outside) for name, bounds in points.items()}
+    return domains | {name: Cells(bounds, outside) for name, bounds in edges.items()}
 
 
 def possible_cells(

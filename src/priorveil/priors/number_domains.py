@@ -268,6 +268,11 @@ class Cells(NumberDomain):
         numbers, foreign = self.read_numbers(column)
         return self.mark(numbers, foreign, self.cells_of(numbers))
 
+    def cumulative_names(self) -> list[str]:
+        """The upper edges: only the last cell holds its own."""
+        *inner, last = map(number_text, self.bounds[1:])
+        return [*(f"below {text}" for text in inner), f"up to {last}"]
+
     def _level_of(self, entry: Any) -> str | None:
         if entry in self.labels:
             return str(entry)

@@ -245,14 +245,10 @@ def _json_rows(path: Path, rows: Any) -> list[list[float]]:
         if len(row) != len(rows[0]):
             sizes = f"row {number} has {plural(len(row), 'entry')}, row 1 has {len(rows[0])}"
             raise InvalidFile(path, sizes.replace("entrys", "entries"))
-        wrong = [place for place, entry in enumerate(row, 1) if not _is_finite(entry)]
-        if wrong:
-            raise InvalidFile(path, f"row {number}, entry {wrong[0]}: not a number")
+        for place, entry in enumerate(row, 1):
+            if not (isinstance(entry, float) and math.isfinite(entry)):
+                raise InvalidFile(path, f"row {number}, entry {place}: not a number")
     return rows
-
-
-def _is_finite(entry: Any) -> bool:
-    return isinstance(entry, float) and math.isfinite(entry)
 
 
 def _csv_matrix(path: Path, lines: list[Line], labelled: bool) -> NumberMatrix:

@@ -66,13 +66,13 @@ for counts, use Prior.from_counts
     """
 
     def __init__(self, probabilities: Probabilities, labels: LabelsOrDomain = None) -> None:
-        own, numbers = labelled_numbers("probabilities", probabilities)
-        if own is not None and labels is not None:
+        own_labels, numbers = labelled_numbers("probabilities", probabilities)
+        if own_labels is not None and labels is not None:
             raise InvalidInput(
                 "labels", labels, "the probabilities have labels of their own: leave these out"
             )
         self.probabilities = as_distribution("probabilities", numbers)
-        self.domain = as_domain(labels if own is None else own, len(self.probabilities))
+        self.domain = as_domain(labels if own_labels is None else own_labels, len(self.probabilities))
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -198,8 +198,8 @@ for counts, use Prior.from_counts
         elif grids or cells:
             raise InvalidInput("names", None, "name the attributes of which grids and cells are some")
         else:
-            own, numbers = labelled_numbers("counts", counts)
-            labels = labels if own is None else own
+            own_labels, numbers = labelled_numbers("counts", counts)
+            labels = labels if own_labels is None else own_labels
         whole = [_count(c) for c in numbers]
         _require_size(len(whole))
         if smoothing is None:

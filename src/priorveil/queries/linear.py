@@ -17,7 +17,6 @@ import numpy.typing as npt
 from priorveil.arrays import Array, centre_rows, has_labels
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural, short_repr
-from priorveil.formatting import number_text
 from priorveil.information import histogram_bound, variance, variance_bound
 from priorveil.priors import Budget, Domain, Label, Prior, PriorSet
 from priorveil.priors.domain import as_label, label_from_json, label_to_json
@@ -98,11 +97,7 @@ class Linear(Query):
         ('below 18', 'up to 65')
         """
         prior = _one_prior(prior)
-        names, edges = [f"up to {label_text(label)}" for label in prior.labels], prior.edges
-        if edges is not None:  # only the last cell holds its upper edge
-            texts = list(map(number_text, edges[1:].tolist()))
-            names = [*(f"below {text}" for text in texts[:-1]), f"up to {texts[-1]}"]
-        query = Linear(Cumulative(len(prior)), names, unbiased)
+        query = Linear(Cumulative(len(prior)), prior.domain.cumulative_names(), unbiased)
         query.require_fits(prior)
         return query
 

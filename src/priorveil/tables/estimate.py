@@ -269,8 +269,8 @@ class BatchCounter:
                 refused[_REASONS[cohort]].append(indices)
                 continue
             column = batch.columns[self.column]
-            own = column if indices is None else take(column, indices)
-            reports, rejected = read_reports(plans[cohort].mechanism, own)
+            column = column if indices is None else take(column, indices)
+            reports, rejected = read_reports(plans[cohort].mechanism, column)
             for reason, rows in rejected.items():
                 refused[reason].append(rows if indices is None else indices[rows])
             counts = plans[cohort].reader.count_valid(reports)

@@ -169,9 +169,9 @@ def make_reports(
     reports = next(iter(plans.values())).mechanism.new_reports(batch.rows)
     codes, reasons = plan_codes.copy(), np.full(batch.rows, None, dtype=object)
     for number, plan in enumerate(plans.values()):
-        own = np.flatnonzero(plan_codes == number)
-        codes[own] = plan.domain.encode([take(column, own) for column in values], source.words)
-        outside, inside = own[codes[own] == OUTSIDE], own[codes[own] >= 0]
+        rows = np.flatnonzero(plan_codes == number)
+        codes[rows] = plan.domain.encode([take(column, rows) for column in values], source.words)
+        outside, inside = rows[codes[rows] == OUTSIDE], rows[codes[rows] >= 0]
         if len(outside):
             reasons[outside] = plan.domain.reasons([take(column, outside) for column in values])
         reports[inside] = plan.mechanism.sample(codes[inside], source)

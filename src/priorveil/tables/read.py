@@ -252,12 +252,12 @@ def _open_parquet(file: Any, path: str | None, columns: Sequence[str], batch_row
     parquet = open_again(file)
     metadata = parquet.metadata
     names = _select(parquet.schema_arrow.names, columns)
-    own = local()  # every thread opens the file for itself
+    of_thread = local()  # every thread opens the file for itself
 
     def decode(group: int) -> list[Any]:
-        if not hasattr(own, "file"):
-            own.file = open_again(pyarrow().OSFile(path), metadata=metadata)
-        return list(own.file.iter_batches(batch_rows, [group], names, use_threads=False))
+        if not hasattr(of_thread, "file"):
+            of_thread.file = open_again(pyarrow().OSFile(path), metadata=metadata)
+        return list(of_thread.file.iter_batches(batch_rows, [group], names, use_threads=False))
 
     groups = range(metadata.num_row_groups)
     batches = parquet.iter_batches(batch_rows, columns=names)

@@ -42,9 +42,9 @@ def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any]
     accepted = mechanism.accepts(reports)
     if len(reports) == len(column) and accepted.all():
         return reports, {}
-    own = np.zeros(len(column), dtype=bool)
-    own[readable] = accepted
-    refused = {MISSING_ENTRY: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~own)}
+    valid = np.zeros(len(column), dtype=bool)
+    valid[readable] = accepted
+    refused = {MISSING_ENTRY: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~valid)}
     return reports[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
 
 
@@ -82,8 +82,8 @@ def _parse_reports(column: Column, width: int) -> Parsed:
     words, indices = distinct(column)
     kinds = {str, bytes} if width else {str, int, float}
     if wrong := {type(word) for word in words} - kinds:
-        own = "bytes" if width else "whole numbers"
-        advice = f"a column of {wrong.pop().__name__}; this plan reports {own}"
+        expected = "bytes" if width else "whole numbers"
+        advice = f"a column of {wrong.pop().__name__}; this plan reports {expected}"
         raise InvalidInput("reports", NOT_SHOWN, advice)
     parsed = [_parse_bits(word, width) if width else _parse_number(word) for word in words]
     entries: list[Any] = [report for report in parsed if report is not None]

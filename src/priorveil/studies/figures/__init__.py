@@ -92,14 +92,14 @@ def draw_pairs(
     figure, axes = curves.canvas(2, len(titles), curves.COLUMN if wide else 2.4, sharex=True)
     level_styles = {method: styles[method] for method in leaking}
     for (name, title), errors, levels in zip(titles.items(), *axes, strict=True):
-        own = [row for row in rows if row[case] == name]
-        curves.method_lines(errors, own, styles, y, root=not guesses)
+        case_rows = [row for row in rows if row[case] == name]
+        curves.method_lines(errors, case_rows, styles, y, root=not guesses)
         errors.set(title=title, ylabel=curves.WRONG_SHARE if guesses else curves.ROOT_ERROR)
         if log:
             curves.log_scale(errors)
         else:
             errors.set_ylim(0, None)
-        curves.level_lines(levels, own, level_styles, level)
+        curves.level_lines(levels, case_rows, level_styles, level)
     if not wide:  # narrow panels have room for short names, and for those of the first axes only
         for panel in axes[:, 1:].flat:
             panel.set_ylabel("")

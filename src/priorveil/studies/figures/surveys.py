@@ -139,9 +139,9 @@ def district_counts(checkins: datasets.CheckIns) -> tuple[Prior, Ints]:
     """
     cells, is_last = checkins.districts(SIDE), checkins.latest
     visits, last = (np.bincount(cells[part], minlength=SIDE**2) for part in (~is_last, is_last))
-    own = np.argsort(-visits, kind="stable")[:DISTRICTS]
-    earlier, latest = (np.append(counts[own], counts.sum() - counts[own].sum()) for counts in (visits, last))
-    labels = [*(f"{cell // SIDE}/{cell % SIDE}" for cell in own), "elsewhere"]
+    top = np.argsort(-visits, kind="stable")[:DISTRICTS]
+    earlier, latest = (np.append(counts[top], counts.sum() - counts[top].sum()) for counts in (visits, last))
+    labels = [*(f"{cell // SIDE}/{cell % SIDE}" for cell in top), "elsewhere"]
     return Prior.from_counts(earlier.tolist(), labels, smoothing=1), latest
 
 

@@ -117,9 +117,9 @@ def _random_levels(rng: np.random.Generator) -> Row:
     base = rng.dirichlet(np.full(k, rng.uniform(0.4, 4.0)), size=d)
     channel = Channel(sharpness * base + (1 - sharpness) * base.mean(axis=0))
     secret = _secret_of(P, rng.dirichlet(np.full(secrets, 0.7), size=d))
-    own, latent = leakage(channel, P), leakage(channel, P, secret)
+    direct, latent = leakage(channel, P), leakage(channel, P, secret)
     spread = float(np.log(P.probabilities.max() / P.probabilities.min()))
-    levels = {name: getattr(own, name) for name in ("lip", "ldp", "mil", "mip", "di")}
+    levels = {name: getattr(direct, name) for name in ("lip", "ldp", "mil", "mip", "di")}
     levels |= {"latent_lip": latent.lip, "pufferfish": latent.pufferfish}
     levels["di_less_spread"] = levels["di"] - spread
     worst = LIP().epsilon(channel, PriorSet.all(d))
