@@ -15,6 +15,7 @@ from priorveil.mechanisms import Grouped, PooledHash, Table
 from priorveil.mechanisms.interface import MOST_ENTRIES, NumberedReports
 from priorveil.priors import Prior
 from priorveil.queries import Query
+from priorveil.reading import counting_kernels
 from priorveil.reading.linear_answers import (
     Form,
     LinearAnswer,
@@ -38,7 +39,11 @@ class NumberedReader(Reader[N]):
 
     def count_valid(self, reports: npt.NDArray[Any], weights: Array | None = None) -> Counts:
         """How often each report came, or the sums of the weights."""
-        return np.bincount(reports, weights, self.mechanism.outputs)
+        if weights is not None:
+            return np.bincount(reports, weights, self.mechanism.outputs)
+        counts = np.zeros(self.mechanism.outputs, dtype=np.int64)
+        counting_kernels.count_numbers(reports.view(np.uint64), counts, work=reports.size)
+        return counts
 
     def people(self, counts: Counts) -> float:
         """The sum of the counts."""
