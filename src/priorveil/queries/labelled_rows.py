@@ -51,8 +51,8 @@ use the same query, for values in the same order
         shared = [value for value in first.values if value in values]
         if not shared or (part.rows is first.rows is None and values == set(part.labels)):
             continue  # nothing to compare, or two histograms
-        own, theirs = (each.weights(first.labels, shared) for each in (first, part))
-        differ = ~np.isclose(own, theirs, rtol=_SAME_WEIGHT, atol=0).all(axis=1)
+        expected, weights = (each.weights(first.labels, shared) for each in (first, part))
+        differ = ~np.isclose(expected, weights, rtol=_SAME_WEIGHT, atol=0).all(axis=1)
         if differ.any():
             label = first.labels[int(differ.argmax())]
             advice = f"the statistic {label!r} has other weights in {other} than in {name}"

@@ -30,9 +30,7 @@ from priorveil.queries.matrices import (
     Identity,
     Margins,
     Matrix,
-    NumberByGroup,
     Ranges,
-    StatisticName,
     matrix_of,
     require_size,
 )
@@ -71,6 +69,10 @@ class Linear(Query):
             if not len(self.names) == len(set(self.names)) == rows:
                 advice = f"give {plural(rows, 'different name')}, one for each row"
                 raise InvalidInput("names", self.names, advice)
+        self.asks_all_counts, self.counts_people = self.matrix.is_identity, self.matrix.counts_people
+        self.takes_offsets = self.matrix.takes_offsets
+        self.is_sum = self.takes_offsets and self.names is None
+        self.statistic_name, self.number_by_group = self.matrix.statistic_name, self.matrix.number_by_group
         self.criterion = Criterion.VARIANCE if self.unbiased else Criterion.SQUARED_ERROR
         if self.unbiased:
             summed = "values" if self.asks_all_counts else "statistics"
@@ -180,41 +182,11 @@ class Linear(Query):
         return Linear(matrix, [*texts, *(f"people with {text}" for text in texts)], unbiased=True)
 
     @property
-    def number_by_group(self) -> NumberByGroup | None:
-        """The averages by group that are read from the statistics; None if these are the answer."""
-        return self.matrix.number_by_group
-
-    @property
     def kind(self) -> str:
         """The name of the query for people: histogram or distribution, sum for one row, or linear."""
         if self.asks_all_counts:
             return "distribution" if self.unbiased else "histogram"
         return "sum" if self.takes_offsets else "linear"
-
-    @property
-    def asks_all_counts(self) -> bool:
-        """Whether the matrix is the identity."""
-        return self.matrix.is_identity
-
-    @property
-    def takes_offsets(self) -> bool:
-        """Whether a number of their own can be added for each person: whether the only statistic is a sum."""
-        return self.matrix.takes_offsets
-
-    @property
-    def is_sum(self) -> bool:
-        """Whether the only statistic is a sum without a name of its own, as in `Sum`."""
-        return self.takes_offsets and self.names is None
-
-    @property
-    def counts_people(self) -> bool:
-        """Whether every statistic is a number of people: all its weights are zero or one."""
-        return self.matrix.counts_people
-
-    @property
-    def statistic_name(self) -> StatisticName:
-        """What a statistic is, divided by the number of people."""
-        return self.matrix.statistic_name
 
     def title(self, prior: Prior) -> str:
         """What is asked for, in a few words.

@@ -38,6 +38,12 @@ class Query(ABC):
     `linear` says whether the answer is `rows @ counts` and its error that of `Linear`, `unbiased` whether the reports
     alone decide the answer, `criterion` what the error is, `error_unit` the same in a few words, and `savable` whether
     a plan with this query can be written to a file.
+
+    `asks_all_counts` says whether the statistics are the counts of all values, `counts_people` whether each of them is
+    a number of people, and `takes_offsets` whether a number of their own can be added for each person: whether the only
+    statistic is a sum. `is_sum` says whether that sum has no name of its own, as in `Sum`. `statistic_name` is what a
+    statistic is, divided by the number of people. `number_by_group` has the averages that are read from the
+    statistics; it is None if these are the answer.
     """
 
     linear: bool = False
@@ -45,6 +51,12 @@ class Query(ABC):
     criterion: Criterion = Criterion.LOST_GAIN
     error_unit: str = "mean square error per person"
     savable: bool = True
+    asks_all_counts: bool = False
+    counts_people: bool = True
+    takes_offsets: bool = False
+    is_sum: bool = False
+    statistic_name: StatisticName = "share"
+    number_by_group: NumberByGroup | None = None
 
     @property
     def kind(self) -> str:
@@ -76,36 +88,6 @@ class Query(ABC):
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         """The names of the numbers in an answer, given the labels of the values."""
         return tuple(labels)
-
-    @property
-    def number_by_group(self) -> NumberByGroup | None:
-        """The averages by group that are read from the statistics; None if these are the answer."""
-        return None
-
-    @property
-    def asks_all_counts(self) -> bool:
-        """Whether the statistics are the counts of all values, as in a histogram or a distribution."""
-        return False
-
-    @property
-    def takes_offsets(self) -> bool:
-        """Whether a number of their own can be added for each person: whether the only statistic is a sum."""
-        return False
-
-    @property
-    def is_sum(self) -> bool:
-        """Whether the only statistic is a sum without a name of its own, as in `Sum`."""
-        return False
-
-    @property
-    def counts_people(self) -> bool:
-        """Whether every statistic is a number of people: all its weights are zero or one."""
-        return True
-
-    @property
-    def statistic_name(self) -> StatisticName:
-        """What a statistic is, divided by the number of people."""
-        return "share"
 
     def statistics(self, prior: Prior) -> LabelledRows:
         """The numbers in an answer: their names, and their weights of the values."""
