@@ -46,6 +46,7 @@ OTHER_SPELLING = "another spelling of a value"
 NOT_A_NUMBER = "not a number"
 LEFT_OUT = "a combination that the plan leaves out"
 
+NAME_ATTRIBUTES = Hint("Prior.joint", purpose="for several attributes")
 BLANKS = " \t\r\n"  # around a text they do not count
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 # What does not matter in a spelling: hyphens between letters, and all marks but the signs of ranges and numbers.
@@ -267,13 +268,11 @@ class Domain(ReadOnly):
 
         Errors call the attributes by the name of the caller's `argument`.
         """
-        hint = Hint("Prior.joint", purpose="for several attributes")
-        raise InvalidInput(argument, attributes, "the prior has no names of attributes", hint)
+        raise InvalidInput(argument, attributes, "the prior has no names of attributes", NAME_ATTRIBUTES)
 
     def numbers(self, attribute: str) -> Array:
         """The number that each value has in this attribute."""
-        hint = Hint("Prior.joint", purpose="for several attributes")
-        raise InvalidInput("numbers", attribute, "the prior has no names of attributes", hint)
+        raise InvalidInput("numbers", attribute, "the prior has no names of attributes", NAME_ATTRIBUTES)
 
     @property
     def neighbours(self) -> Ints:

@@ -44,7 +44,7 @@ Grids = str | Iterable[str] | Mapping[str, Numbers]  # a name or several, or the
 _MOST_CELLS = 1_000_000  # combinations of levels
 _NO_LEVEL = object()  # equals no level
 _LARGEST_KEY = 2**62  # of a combination of levels, as one integer
-_LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
+LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
 SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every cell")
 SMOOTH_RARE = Hint(
     "smoothing=1 and allow_rare=True", purpose="to add one to every cell, and publish rare ones"
@@ -381,7 +381,7 @@ def all_cells(levels: Iterable[Sequence[Label]]) -> list[Any]:
     columns = list(levels)
     if (size := math.prod(map(len, columns))) > _MOST_CELLS:
         advice = "leave out what is impossible, or group levels"
-        raise TooLarge(f"the attributes have {size:,} combinations of levels: {advice}", _LEAVE_OUT)
+        raise TooLarge(f"the attributes have {size:,} combinations of levels: {advice}", LEAVE_OUT)
     return list(product(*columns))
 
 
@@ -472,5 +472,5 @@ def possible_cells(
         has = "has" if len(zeros) == 1 else "have"
         advice = f"{len(zeros):,} of {plural(len(cells), 'cell')} {has} probability zero, which cannot be protected"
         advice += f": {first_labels(zeros)}" if show else ""
-        raise InvalidPrior("probabilities", NOT_SHOWN, advice, smooth, _LEAVE_OUT)
+        raise InvalidPrior("probabilities", NOT_SHOWN, advice, smooth, LEAVE_OUT)
     return cells

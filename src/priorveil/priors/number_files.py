@@ -18,14 +18,13 @@ from typing import Any
 from priorveil.csv_reader import is_number, small_csv_rows
 from priorveil.errors import NOT_TEXT, Hint, InvalidFile, InvalidInput, plural
 from priorveil.priors.domain import label_positions
+from priorveil.priors.joint import LEAVE_OUT, SMOOTH
 from priorveil.priors.label_texts import Label, first_labels, label_text
 
 Line = tuple[int, list[str]]  # a row of a CSV file: its line number and its cells
 
 _WRITE_NUMBERS = "write numbers as 0.25 or 1200, without %, decimal commas or thousands separators"
 _PEOPLE = Hint("Prior.from_table", purpose="if each row is a person")
-_SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every combination")
-_LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
 # What an error advises instead of the function that takes numbers: an argument of the reader of a file.
 _ARGUMENTS = {
     "Prior.from_values": _PEOPLE,
@@ -192,7 +191,7 @@ def require_all_combinations(path: str | Path, cells: dict[Any, float]) -> None:
     absent = combinations - sum(number > 0 for number in cells.values())
     if absent:
         advice = f"{absent:,} of {plural(combinations, 'combination')} of levels are missing or zero"
-        raise InvalidFile(path, f"{advice}, and cannot be protected", _SMOOTH, _LEAVE_OUT)
+        raise InvalidFile(path, f"{advice}, and cannot be protected", SMOOTH, LEAVE_OUT)
 
 
 # -- matrices --------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural, short_repr
 from priorveil.information import histogram_bound, variance, variance_bound
 from priorveil.priors import Budget, Domain, Label, Prior, PriorSet
-from priorveil.priors.domain import as_label, label_from_json, label_to_json
+from priorveil.priors.domain import NAME_ATTRIBUTES, as_label, label_from_json, label_to_json
 from priorveil.priors.label_texts import label_text
 from priorveil.priors.number_files import file_errors, read_statistics
 from priorveil.priors.prior import Probabilities
@@ -135,8 +135,7 @@ class Linear(Query):
         """
         prior = _one_prior(prior)
         if prior.names is None:
-            hint = Hint("Prior.joint", purpose="for several attributes")
-            raise InvalidInput("prior", prior, "it has no names of attributes", hint)
+            raise InvalidInput("prior", prior, "it has no names of attributes", NAME_ATTRIBUTES)
         margins = [attributes] if isinstance(attributes, str) else attributes
         tables = [(margin,) if isinstance(margin, str) else tuple(margin) for margin in margins]
         names: list[str] = []

@@ -50,11 +50,10 @@ class Tallies:
     def __add__(self, other: Tallies) -> Tallies:
         if not isinstance(other, Tallies):
             return NotImplemented
-        both = dict(self.by)
-        for key, tally in other.by.items():
-            both[key] = both[key] + tally if key in both else tally
+        sums = dict(self.by)
+        _add_tallies(sums, other.by)
         counts = dict(Counter(self.refused.counts) + Counter(other.refused.counts))
-        return Tallies({**self.plans, **other.plans}, both, RefusedRows(counts, self.refused.rows))
+        return Tallies({**self.plans, **other.plans}, sums, RefusedRows(counts, self.refused.rows))
 
     @property
     def groups(self) -> list[Any]:
@@ -79,6 +78,11 @@ class Tallies:
             tallies = (tally for (key, _), tally in selected.items() if key == cohort)
             estimates.append(plan.estimate(sum(tallies, plan.tally([])), method, prior))
         return combine_estimates(estimates)
+
+
+def _add_tallies(sums: dict[Any, Tally], tallies: Mapping[Any, Tally]) -> None:
+    for key, tally in tallies.items():
+        sums[key] = sums[key] + tally if key in sums else tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +209,7 @@ class BatchCounter:
         # Groups get their numbers in this thread, one batch after another.
         parts = ((batch, list(self._parts(batch))) for batch in batches)
         for batch, tallies, refused in in_threads(lambda job: self._count(*job), parts, threads):
-            for key, tally in tallies.items():
-                self._tallies[key] = self._tallies[key] + tally if key in self._tallies else tally
+            _add_tallies(self._tallies, tallies)
             self.log.add(batch.refused_rows(refused))
             yield batch.end
 
