@@ -49,9 +49,9 @@ MOST_BY_LIFTS = 1_000  # values up to which reports are read by their lifts; the
 # Base lifts are kept as integers in units of 2**-30, so that sums of parts equal the sum of the whole.
 LIFT_UNIT = 1 << 30
 # A count and a sum of base lifts share a 64-bit number, so that one access to memory updates both: the count is
-# shifted by 46 bits. That holds for _MOST_SHARED reports: 2**16 * LIFT_UNIT is 2**46, and 2**16 * 2**46 is 2**62.
-_SHIFT = 46
+# shifted by 46 bits, more than _MOST_SHARED base lifts can fill, and stays below 2**62.
 _MOST_SHARED = (1 << 16) - 1
+_SHIFT = (_MOST_SHARED * LIFT_UNIT).bit_length()
 # Reports are read twice, for the base lift and to add: as many at a time as stay in the processor's cache. If a report
 # is wider than a cache line, its half words are transposed first, into rows of a length that is no power of two.
 _BLOCK_WORDS = 1 << 16
@@ -209,16 +209,22 @@ class BitReader(Reader[B]):
         """One answer: given whole reports under the prior of the tally, given single bits under any other."""
         parts = self.bit_counts(counts)
         if not self.adds_up("mmse", prior):
-            return [bitwise_posteriors(self.law, parts, prior)]
+            if_set, if_clear = bit_forms.single_bit_posteriors(self.law, prior)
+            histogram = parts.ones * if_set + (parts.reports - parts.ones) * if_clear
+            form = bit_forms.bitwise_form(self.law, prior)
+            return [LinearAnswer(histogram, parts.reports, (form,), _BITWISE)]
         form = bit_forms.posterior_form(self.law, prior)
         return [LinearAnswer(prior * parts.lifts(self.law), parts.reports, (form,))]
 
     def unbiased_answer(
         self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> LinearAnswer:
-        """The answer that inverts the noise of each bit."""
+        """The answer that inverts the noise of each bit, with the variance of the reports."""
         self._require_information()
-        return ones_answer(self.law, self.bit_counts(counts), prior, population)
+        parts = self.bit_counts(counts)
+        shares = parts.shares(self.law, prior)
+        forms = bit_forms.ones_form(self.law, shares), centring_form(shares, population)
+        return LinearAnswer(parts.unbiased_histogram(self.law), parts.reports, forms)
 
     def _require_information(self) -> None:
         if not self.identifies():
@@ -280,9 +286,21 @@ class UnaryReader(BitReader[Unary]):
     def balanced_answer(
         self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> LinearAnswer:
-        """The counts of ones, less their excess over the reports."""
+        """The unbiased answer made to add up to the reports: to first order at the prior, the most likely answer.
+
+        With `w` in proportion to `s (1 - s)` at the prior, adding up to one, it is `n - w (sum of n - N)`, which is
+        unbiased too; the noise of the bits of a report is independent, so its variances are those of weighted sums.
+        """
         self._require_information()
-        return balanced_answer(self.law, self.bit_counts(counts), prior, population)
+        law, parts = self.law, self.bit_counts(counts)
+        N, share, n = parts.reports, parts.shares(law, prior), parts.unbiased_histogram(law)
+        noise = N * (share * law.p * (1 - law.p) + (1 - share) * law.q * (1 - law.q)) / law.contrast**2
+        chances = set_chances(law, prior)
+        w = chances * (1 - chances) / float((chances * (1 - chances)).sum())
+        left, right = np.stack([noise, w, share]), np.stack([w, w, share])
+        weights = np.array([-2.0, noise.sum(), -N * population])
+        form = QuadraticForm(noise + population * N * share, left, right, weights)
+        return LinearAnswer(n - w * (n.sum() - N), 1.0, (form,))
 
 
 class SubsetReader(BitReader[Subset]):
@@ -316,12 +334,15 @@ class SubsetReader(BitReader[Subset]):
     def unbiased_answer(
         self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> LinearAnswer:
-        """The answer from the lifts, or from the counts of ones."""
+        """The sum of `J^-1 r` over the reports, `r` their lifts; or the answer from the counts of ones."""
         if not self.uses_lifts:
             return super().unbiased_answer(counts, prior, rows, population)
         self._require_information()
         parts = self.bit_counts(counts)
-        return lift_answer(self.law, parts, self.lift_prior, self._inverse, population)
+        shares = parts.shares(self.law, self.lift_prior)
+        squares = bit_forms.lift_form(self.law, self.lift_prior, shares)._replace(through=self._inverse)
+        forms = squares, centring_form(shares, population)
+        return LinearAnswer(self._inverse @ parts.lifts(self.law), parts.reports, forms)
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""
@@ -345,49 +366,15 @@ class BitCounts(NamedTuple):
         """The sum of the lifts of every value, under the prior of the tally."""
         return np.asarray(self.base_lift + (law.odds - 1) * self.base_lift_if_set)
 
+    def unbiased_histogram(self, law: BitLaw) -> Array:
+        """`(ones - N q) / (p - q)`: the ones, less what the noise adds on average."""
+        return np.asarray((self.ones - self.reports * law.q) / law.contrast)
+
     def shares(self, law: BitLaw, P: Array) -> Array:
         """A distribution for variances: near the unbiased one, and never so far from `P` that no noise is left."""
         N = self.reports or 1.0
         ones = shrink(self.ones, max(N, 0.0) * set_chances(law, P))
         return nearest_shares((ones / N - law.q) / law.contrast, np.ones_like(P))
-
-
-def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array) -> LinearAnswer:
-    """Posteriors given each value's own bit, added up."""
-    if_set, if_clear = bit_forms.single_bit_posteriors(law, P)
-    histogram = counts.ones * if_set + (counts.reports - counts.ones) * if_clear
-    return LinearAnswer(histogram, counts.reports, (bit_forms.bitwise_form(law, P),), _BITWISE)
-
-
-def lift_answer(law: BitLaw, counts: BitCounts, P: Array, inverse: Array, population: bool) -> LinearAnswer:
-    """The sum of `J^-1 r` over the reports; `inverse` is `J^-1` at the prior `P` of the tally."""
-    histogram, shares = inverse @ counts.lifts(law), counts.shares(law, P)
-    squares = bit_forms.lift_form(law, P, shares)._replace(through=inverse)
-    return LinearAnswer(histogram, counts.reports, (squares, centring_form(shares, population)))
-
-
-def ones_answer(law: BitLaw, counts: BitCounts, P: Array, population: bool) -> LinearAnswer:
-    """`(ones - N q) / (p - q)`, with the variance of the reports; with `population`, people are a sample."""
-    N, shares = counts.reports, counts.shares(law, P)
-    histogram = (counts.ones - N * law.q) / law.contrast
-    return LinearAnswer(histogram, N, (bit_forms.ones_form(law, shares), centring_form(shares, population)))
-
-
-def balanced_answer(law: BitLaw, counts: BitCounts, P: Array, population: bool) -> LinearAnswer:
-    """The unbiased answer made to add up to the reports: to first order at `P`, the most likely answer.
-
-    With `w` in proportion to `s (1 - s)` at `P`, adding up to one, it is `n - w (sum of n - N)`, which is unbiased
-    too; the noise of the bits of a report is independent, so its variances are those of weighted sums.
-    """
-    N, share = counts.reports, counts.shares(law, P)
-    n = (counts.ones - N * law.q) / law.contrast
-    noise = N * (share * law.p * (1 - law.p) + (1 - share) * law.q * (1 - law.q)) / law.contrast**2
-    chances = set_chances(law, P)
-    w = chances * (1 - chances) / float((chances * (1 - chances)).sum())
-    balanced = n - w * (n.sum() - N)
-    left, right = np.stack([noise, w, share]), np.stack([w, w, share])
-    weights = np.array([-2.0, noise.sum(), -N * population])
-    return LinearAnswer(balanced, 1.0, (QuadraticForm(noise + population * N * share, left, right, weights),))
 
 
 def most_likely_ones(law: BitLaw, counts: BitCounts) -> Minimum:

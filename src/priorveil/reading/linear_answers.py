@@ -1,8 +1,4 @@
-"""Answers that are linear in the counts of reports, and their covariances.
-
-* **mmse** adds up posteriors. It is best when the prior is right, and leans towards it when not.
-* **unbiased** inverts the channel: it is right on average, whatever the truth is.
-"""
+"""Answers that are linear in the counts of reports, with covariances: sums of posteriors, and inverted channels."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The reader: what a curator does with the reports of a mechanism, whatever the mechanism is.
 
-There is one reader for each family of mechanisms, in a module of its own; `readers.READERS` is the table.
+There is one reader for each family of mechanisms, in a module of its own; `families.READERS` is the table.
 
 * **mmse** adds up posteriors. It is best when the prior is right, and leans towards it when not.
 * **unbiased** inverts the channel: it is right on average, whatever the truth is.
-* **mle** finds the distribution under which the reports are most likely.
-* **balanced** is the unbiased answer on which the intervals of mle rest: its histogram adds up to the reports.
+* **mle** finds the distribution under which the reports are most likely. Its intervals rest on the balanced answer: an
+  unbiased one whose histogram adds up to the reports.
 """
 
 from __future__ import annotations
@@ -108,31 +108,37 @@ class Reader(ABC, Generic[M]):
     def answer(
         self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None, by one of the four methods.
+        """The statistics `rows @ histogram`, or the histogram for None, by one of the three methods.
 
         With `population` people are a sample, and the variance is that for their population. For counts with weights
         see `Reading.moments`.
         """
-        answers = self._linear_answers(method, counts, prior, rows, population)
-        parts = [answer.moments(rows) for answer in answers]
-        linear = replace(sum_moments(parts), assumes=parts[0].assumes)
+        linear = self.linear_moments(method, counts, prior, rows, population)
         if method != "mle":
             return linear
         most_likely = self.most_likely(counts, prior)
         constrained = constrained_moments(linear, most_likely, self.people(counts), rows)
         return replace(constrained, assumes=self.mle_assumes)
 
+    def linear_moments(
+        self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
+    ) -> Moments:
+        """As `answer`, but for mle those of the balanced answer."""
+        answers = self._linear_answers(method, counts, prior, rows, population)
+        parts = [answer.moments(rows) for answer in answers]
+        return replace(sum_moments(parts), assumes=parts[0].assumes)
+
     def covariance(
         self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> Array:
-        """The covariance of the statistics that `answer` gives, for arguments that `answer` accepts."""
+        """The covariance that belongs to `linear_moments`, for arguments that it accepts."""
         parts = self._linear_answers(method, counts, prior, rows, population)
         return np.asarray(sum(part.covariance(rows) for part in parts))
 
     def _linear_answers(
         self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> Iterable[LinearAnswer]:
-        """Answers of parts of the reports, whose sum is the answer of all; that of mle is its balanced one."""
+        """Answers of parts of the reports, whose sum is the answer of all; that of mle is the balanced one."""
         if method == "mmse":
             return self.posterior_answers(counts, prior)
         answer = self.unbiased_answer if method == "unbiased" else self.balanced_answer

@@ -74,7 +74,7 @@ class Reading:
             advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
             raise InvalidInput("method", "mle", advice)
         squares, scale = self._squares(weighted)
-        answer, squared = self._answer(weighted.weights, centred), self._answer(squares, centred)
+        answer, squared = self._answer(weighted.weights, centred), self._linear_moments(squares, centred)
         variance = squared.variance + self.tally.reports * self._shift(weighted, answer, squared) ** 2
         assumes = answer.assumes or WEIGHTED.get(self.method)
         return replace(answer, variance=scale * variance, assumes=assumes).plus(weighted.total * means)
@@ -82,15 +82,13 @@ class Reading:
     @single_thread()
     def covariance(self) -> Array:
         """The covariance of the statistics of the query; that of mle is that of the answer behind its intervals."""
-        if self.method == "mle":
-            return replace(self, method="balanced").covariance()
         weighted, rows = self.tally.weighted, self._centre(self.rows)[0]
         counts, scale = (self.tally.counts, 1.0) if weighted is None else self._squares(weighted)
         P = self.prior.probabilities
         covariance = self.reader.covariance(self.method, counts, P, rows, self.population)
         if weighted is None:
             return covariance
-        shift = self._shift(weighted, *(self._answer(n, rows) for n in (weighted.weights, counts)))
+        shift = self._shift(weighted, *(self._linear_moments(n, rows) for n in (weighted.weights, counts)))
         return scale * (covariance + self.tally.reports * np.outer(shift, shift))
 
     def _centre(self, rows: StatisticRows) -> tuple[StatisticRows, Array]:
@@ -102,6 +100,11 @@ class Reading:
     @single_thread()
     def _answer(self, counts: Counts, rows: StatisticRows) -> Moments:
         return self.reader.answer(self.method, counts, self.prior.probabilities, rows, self.population)
+
+    @single_thread()
+    def _linear_moments(self, counts: Counts, rows: StatisticRows) -> Moments:
+        P = self.prior.probabilities
+        return self.reader.linear_moments(self.method, counts, P, rows, self.population)
 
     def _squares(self, weighted: Weighted) -> tuple[Array, float]:
         """The counts with squares of weights, divided by the mean square; and the mean square."""
