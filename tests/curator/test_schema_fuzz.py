@@ -24,8 +24,9 @@ from priorveil.collect.wire import ID_BYTES, JSON, LARGEST_REPORT, PACKED
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.messages import LARGEST_BATCH
-from priorveil.curator.responses import ESTIMATE_METHODS, openapi
+from priorveil.curator.responses import openapi
 from priorveil.curator.sqlite import SqliteStore
+from priorveil.reading.estimate import ESTIMATE_METHODS
 
 TOKEN = {"Authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
 TOLD = ["--header", "Authorization: Bearer a-secret-of-the-tests"]

@@ -24,6 +24,7 @@ from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Reader, read_json, read_packed
 from priorveil.curator.writer import CAPACITY, Writer
 from priorveil.errors import PriorveilError
+from priorveil.reading.estimate import ESTIMATE_METHODS
 
 _CLOSE = {"connection": "close"}
 # Public and without credentials: any page may ask and answer.
@@ -233,8 +234,8 @@ class Curator:
         live = await self._live(request.path_params["id"])
         method = request.query_params.get("method", "auto")
         level = _level(request.query_params.get("level", "0.95"))
-        if method not in responses.ESTIMATE_METHODS:
-            raise HTTPException(400, f"method: choose one of {', '.join(responses.ESTIMATE_METHODS)}")
+        if method not in ESTIMATE_METHODS:
+            raise HTTPException(400, f"method: choose one of {', '.join(ESTIMATE_METHODS)}")
         tallies = await self.service.store.tallies(live.campaign)
         try:
             estimates = await asyncio.to_thread(

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -55,7 +55,6 @@ _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout
 _log = logging.getLogger(__name__)
 
 _PRIVACY = messages.Privacy.__struct_fields__
-ESTIMATE_METHODS: tuple[EstimateMethod, ...] = get_args(EstimateMethod)
 
 
 def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -17,7 +17,7 @@ from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
 from priorveil.notions import Cone, Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Prior
 
-MOST_ENTRIES = 1 << 24  # of an implicit channel that is written out
+MOST_ENTRIES = 1 << 24  # of a matrix that is written out, such as an implicit channel: 128 MB
 MOST_MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
 MEASURE_WITHOUT = Hint("plan.levels", purpose="to measure it")
 

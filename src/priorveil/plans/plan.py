@@ -31,7 +31,7 @@ from priorveil.plans.document import content_id, parse, plan_document, prove, re
 from priorveil.priors import Budget, Domain, Label, Prior
 from priorveil.priors.domain import Labels, Missing, require_integers
 from priorveil.queries import Query
-from priorveil.reading.estimate import Estimate, EstimateMethod, read_estimate
+from priorveil.reading.estimate import ESTIMATE_METHODS, Estimate, EstimateMethod, read_estimate
 from priorveil.reading.families import reader_of
 from priorveil.reading.moments import naming_statistics, normal_width
 from priorveil.reading.precision import Precision
@@ -39,7 +39,7 @@ from priorveil.reading.reader import Reader
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.reading.threads import single_thread
-from priorveil.reading.wording import ASSUMES, RARE_CHANGES, changes_among
+from priorveil.reading.wording import RARE_CHANGES, changes_among
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
@@ -230,8 +230,8 @@ class Plan:
 
     def _reading(self, tally: Tally, method: EstimateMethod, prior: Prior) -> Reading:
         """How the tally is read, after a check that it belongs to this plan."""
-        if method != "auto" and method not in ASSUMES:
-            raise InvalidInput("method", method, "choose auto, mmse, unbiased or mle")
+        if method not in ESTIMATE_METHODS:
+            raise InvalidInput("method", method, f"choose one of {', '.join(ESTIMATE_METHODS)}")
         if not isinstance(tally, Tally):
             advice = f"type {type(tally).__name__}; add the reports up first: plan.tally(reports)"
             raise InvalidInput("tally", NOT_SHOWN, advice)

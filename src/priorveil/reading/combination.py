@@ -55,7 +55,7 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         unseen_changes=next((e.unseen_changes for e in estimates if e.unseen_changes is not None), None),
         unbiased_difference=largest_known(differences),
         converged=all(e.converged for e in estimates),
-        total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
+        total=None if unweighted else sum(e.people for e in estimates),
         readings=sum((e.readings for e in estimates), ()) if all(e.readings for e in estimates) else (),
         remarks=tuple(dict.fromkeys(chain.from_iterable(e.remarks for e in estimates))),
     )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from numbers import Real
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from priorveil.reading.statistics import Statistic, average_of, quantile_of, rat
 from priorveil.reading.tally_reading import Reading
 
 EstimateMethod = Literal["auto", "mmse", "unbiased", "mle"]
+ESTIMATE_METHODS: tuple[EstimateMethod, ...] = get_args(EstimateMethod)
 
 _MOST_PAIRED = 2_000  # statistics whose covariance is written out, and cells of a quantile
 _RECORDED = (
@@ -117,14 +118,18 @@ class Estimate:
         return self.values / self._whole
 
     @property
+    def people(self) -> float:
+        """The number of people who reported, or the sum of their weights."""
+        return self.reports if self.total is None else self.total
+
+    @property
     def _whole(self) -> float:
-        """The number of reports, or the total weight; of nobody no share or mean is known."""
-        whole = self.reports if self.total is None else self.total
-        if whole <= 0:
+        """The number of people, above zero: of nobody no share or mean is known."""
+        if self.people <= 0:
             argument = "reports" if self.total is None else "weights"
-            advice = f"they add up to {whole:g}; shares, means and quantiles need a positive sum"
+            advice = f"they add up to {self.people:g}; shares, means and quantiles need a positive sum"
             raise InvalidInput(argument, NOT_SHOWN, advice)
-        return whole
+        return self.people
 
     def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """The ends of normal intervals, each of which holds its true value with this probability.
@@ -145,7 +150,7 @@ class Estimate:
 
     def moments_in_order(self, labels: tuple[Label, ...]) -> Moments:
         """The values and variances, in the order of these labels."""
-        order = list(label_positions(self.labels, labels))
+        order = label_positions(self.labels, labels)
         centre = None if self.centre is None else self.centre[order]
         limits = None if self.limits is None else self.limits[:, order]
         return Moments(self.values[order], self.std_error[order] ** 2, centre, limits)
@@ -161,7 +166,7 @@ class Estimate:
             raise TooLarge(message, Hint("estimate.contrast(weights)", purpose="to compute single entries"))
         matrix = np.zeros((size, size))
         for reading in self._own_readings:
-            order = list(label_positions(reading.labels, self.labels))
+            order = label_positions(reading.labels, self.labels)
             matrix += reading.covariance()[np.ix_(order, order)]
         return matrix
 
@@ -195,7 +200,7 @@ class Estimate:
             about = f"; those that can be read are {', '.join(own)}" if all(own) else ""
             message = f"the plan was not designed to estimate the margin {' x '.join(names)}{about}"
             raise NotIdentifiable(message, *error.hints) from None
-        labels = tuple(c[0] if len(c) == 1 else c for c in cells)
+        labels = _labels_of(cells)
         readings = tuple(
             replace(
                 r,
@@ -256,7 +261,7 @@ class Estimate:
     def _averages(self, numbers: str | Sequence[float] | None, by: tuple[str, ...]) -> Averages:
         points, expected = self._numbers(numbers)[0], self._expected_counts
         cells, members = group_rows(self._own_readings[0].prior.domain, by)
-        labels = tuple(cell[0] if len(cell) == 1 else cell for cell in cells)
+        labels = _labels_of(cells)
         centres = members @ (expected * points) / (members @ expected)
         distances = members * (points - centres[:, None])
         units = np.abs(distances).max(axis=1)
@@ -288,7 +293,7 @@ class Estimate:
         counts = np.zeros(len(self._domain))
         for reading in self._own_readings:
             expected = reading.people * reading.prior.probabilities
-            counts += expected[list(label_positions(reading.prior.labels, self._domain))]
+            counts += expected[label_positions(reading.prior.labels, self._domain)]
         return counts if (counts > 0).all() else self._own_readings[0].prior.probabilities
 
     def _rounding(self, row: Array, share: float = 1.0) -> float:
@@ -394,7 +399,7 @@ class Estimate:
         for reading in self.readings:
             offset = reading.tally.weighted.offset if reading.tally.weighted else 0.0
             statistics = apply_rows(reading.rows, reading.people * reading.prior.probabilities) + offset
-            total += statistics[list(label_positions(reading.labels, self.labels))]
+            total += statistics[label_positions(reading.labels, self.labels)]
         return total
 
     @property
@@ -526,15 +531,15 @@ class Estimate:
         if any(r.tally.weighted and r.tally.weighted.least < 0 for r in self.readings):
             advice = "some weights are negative, so counts may be negative: they cannot be projected"
             raise InvalidInput("weights", NOT_SHOWN, advice)
-        everybody, ones = self.reports if self.total is None else self.total, np.ones_like(self.values)
-        values = everybody * nearest_shares(self.values / (everybody or 1.0), ones)
+        ones = np.ones_like(self.values)
+        values = self.people * nearest_shares(self.values / (self.people or 1.0), ones)
         return replace(
             self,
             values=values,
             method=self.method if self.projected else f"{self.method}, projected",
             projected=True,
             centre=self.interval_centre,
-            limits=np.outer([0.0, everybody], ones),
+            limits=np.outer([0.0, self.people], ones),
         )
 
     @property
@@ -588,6 +593,11 @@ def read_estimate(
         number_by_group=number_by_group,
         leans_on_prior=reading.leans_on_prior,
     )
+
+
+def _labels_of(cells: Sequence[tuple[Any, ...]]) -> tuple[Label, ...]:
+    """The label of each combination of levels: of a single attribute, the level itself."""
+    return tuple(cell[0] if len(cell) == 1 else cell for cell in cells)
 
 
 def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:

@@ -86,7 +86,7 @@ def constrained_moments(linear: Moments, minimum: Minimum, total: float, rows: S
         linear,
         mean=total * apply_rows(rows, minimum.shares),
         centre=linear.mean,
-        limits=np.stack([total * least + 0 * linear.mean, total * most + 0 * linear.mean]),
+        limits=np.stack([np.full_like(linear.mean, total * end) for end in (least, most)]),
         rounds=minimum.rounds,
         converged=minimum.converged,
         shortfall=max(0.0, minimum.gap),

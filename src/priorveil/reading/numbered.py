@@ -123,7 +123,7 @@ class GroupedReader(NumberedReader[Grouped]):
         """A number for each value, from numbers for the groups."""
         return np.asarray((groups / self._group_masses(prior))[self.mechanism.rows] * prior)
 
-    def group_rows(self, rows: StatisticRows) -> Array:
+    def rows_by_group(self, rows: StatisticRows) -> Array:
         """The statistics with a column for each group; those that tell the values of a group apart are refused."""
         groups = self.mechanism.rows
         if rows is None:
@@ -139,13 +139,13 @@ class GroupedReader(NumberedReader[Grouped]):
 
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """The scores that the groups give."""
-        return self._groups.score_rows(reports, self._group_masses(prior), self.group_rows(rows))
+        return self._groups.score_rows(reports, self._group_masses(prior), self.rows_by_group(rows))
 
     def unbiased_answer(
         self, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> LinearAnswer:
         """The answer that the groups give."""
-        groups = self._group_masses(prior), self.group_rows(rows)
+        groups = self._group_masses(prior), self.rows_by_group(rows)
         answer = self._groups.unbiased_answer(counts, *groups, population)
         forms = tuple(GroupForm(self, form) for form in answer.forms)
         return answer._replace(histogram=self._split(answer.histogram, prior), forms=forms)
@@ -177,11 +177,11 @@ class GroupForm(NamedTuple):
 
     def variances(self, rows: StatisticRows) -> Array:
         """The variance of every row."""
-        return self.form.variances(self.reader.group_rows(rows))
+        return self.form.variances(self.reader.rows_by_group(rows))
 
     def covariance(self, rows: StatisticRows) -> Array:
         """The covariances of all pairs of rows."""
-        return self.form.covariance(self.reader.group_rows(rows))
+        return self.form.covariance(self.reader.rows_by_group(rows))
 
 
 class HashingReader(NumberedReader[PooledHash]):

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array
 from priorveil.errors import Hint, TooLarge
 from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.interface import MOST_ENTRIES
 from priorveil.priors import Prior
 from priorveil.queries import Query
 from priorveil.reading.linear_answers import LinearAnswer
@@ -31,8 +32,7 @@ from priorveil.reading.simplex import Minimum
 
 M = TypeVar("M", bound=Mechanism)
 
-_MOST_ENTRIES = 1 << 24  # numbers in a matrix with a row for each report: 128 MB
-_BLOCK_ENTRIES = 1 << 20  # numbers in a block of such rows: 8 MB, so that a few blocks fit in any memory
+_BLOCK_ENTRIES = 1 << 20  # numbers in a block of rows, one for each report: 8 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +184,7 @@ class Reader(ABC, Generic[M]):
 
 
 def _require_few(what: str, reports: int, columns: int, hint: Hint) -> None:
-    if reports * columns > _MOST_ENTRIES:
+    if reports * columns > MOST_ENTRIES:
         raise TooLarge(
             f"{what} of {reports:,} reports would have {reports * columns:,} entries, too many", hint
         )
