@@ -21,7 +21,16 @@ from flint import arb, ctx, fmpq
 from priorveil.arrays import exact_product
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel
-from priorveil.notions import LIP, Cone, ExactOrFloat, Known, LipSides, Secrets, as_known, secret_means
+from priorveil.notions import (
+    LIP,
+    Cone,
+    ExactOrFloat,
+    LipSides,
+    PriorOrSet,
+    Secrets,
+    as_prior_or_set,
+    secret_means,
+)
 from priorveil.priors import Budget, Prior
 
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
@@ -149,13 +158,15 @@ def keeps_budget(lifts: Lifts, budget: Budget, notion: Cone | None = None) -> bo
     return math.isinf(bound) or (lifts.ratio is not None and lifts.ratio <= exp_below(bound))
 
 
-def lifts(table: IntegerTable, prior: Known, secret: Secrets = None, notion: Cone | None = None) -> Lifts:
+def lifts(
+    table: IntegerTable, prior: PriorOrSet, secret: Secrets = None, notion: Cone | None = None
+) -> Lifts:
     """The exact extremes of an integer table.
 
     >>> lifts(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]))
     Lifts(lowest=Fraction(1, 2), highest=Fraction(3, 2), ldp=Fraction(3, 1), ratio=None)
     """
-    prior = as_known(prior)
+    prior = as_prior_or_set(prior)
     W = _valid_table(table, prior)
     least, most = _mean_extremes(W, prior)
     if 0 in least:
@@ -174,7 +185,7 @@ def lifts(table: IntegerTable, prior: Known, secret: Secrets = None, notion: Con
 
 def certify_table(
     table: IntegerTable,
-    prior: Known,
+    prior: PriorOrSet,
     epsilon: float | Budget,
     secret: Secrets = None,
     notion: Cone | None = None,
@@ -199,7 +210,7 @@ def certify_table(
         bound = min(budget.lower, budget.upper)
         raise CertificateError(f"{levels.notion} level {levels.level:.6g} is above {bound:.6g}")
     # Floats only locate the breach; the decision was exact.
-    down, up = LIP().worst(Channel.from_weights(table), as_known(prior), secret)
+    down, up = LIP().worst(Channel.from_weights(table), as_prior_or_set(prior), secret)
     breach, level, bound = down, levels.lip_lower, budget.lower
     if levels.lip_upper > budget.upper:
         breach, level, bound = up, levels.lip_upper, budget.upper
@@ -207,7 +218,7 @@ def certify_table(
     raise CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
 
 
-def _valid_table(table: IntegerTable, prior: Known) -> IntegerTable:
+def _valid_table(table: IntegerTable, prior: PriorOrSet) -> IntegerTable:
     """The table without reports that never happen; an error if it is not a table for this prior."""
     W = np.asarray(table)
     if W.ndim != 2 or W.dtype.kind not in "iu" or (W < 0).any():
@@ -220,7 +231,7 @@ def _valid_table(table: IntegerTable, prior: Known) -> IntegerTable:
     return W[:, W.any(axis=0)].astype(np.int64)
 
 
-def _mean_extremes(W: IntegerTable, prior: Known) -> tuple[list[Fraction], list[Fraction]]:
+def _mean_extremes(W: IntegerTable, prior: PriorOrSet) -> tuple[list[Fraction], list[Fraction]]:
     """The smallest and largest mean of each column over the priors, exactly."""
     if isinstance(prior, Prior):
         means = [Fraction(v, prior.total) for v in exact_product([prior.weights], W)[0]]
@@ -242,7 +253,7 @@ def _largest_ratio(groups: Sequence[ExactOrFloat]) -> Fraction | None:
 
 def certified_table(
     Q: npt.NDArray[np.float64],
-    prior: Known,
+    prior: PriorOrSet,
     budget: Budget,
     secret: Secrets = None,
     notion: Cone | None = None,

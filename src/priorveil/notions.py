@@ -27,7 +27,7 @@ from priorveil.formatting import level_text
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.priors.budget import window_mass
 
-Known = Prior | PriorSet
+PriorOrSet = Prior | PriorSet
 Secrets = Secret | Sequence[Secret] | None
 
 
@@ -64,19 +64,19 @@ class Notion:
         """The name of the notion."""
         return type(self).__name__
 
-    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+    def epsilon(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> float:
         """The smallest level at which the channel satisfies the notion."""
         return max(breach.level for breach in self.worst(channel, prior, secret))
 
     def holds(
-        self, channel: Channel, prior: Known | None, epsilon: float | Budget, secret: Secrets = None
+        self, channel: Channel, prior: PriorOrSet | None, epsilon: float | Budget, secret: Secrets = None
     ) -> bool:
         """Whether the channel satisfies the notion at this level: LIP on both sides, others at the smaller one."""
         budget = Budget.of(epsilon)
         limits = {"lower": budget.lower, "upper": budget.upper, None: min(budget.lower, budget.upper)}
         return all(breach.level <= limits[breach.side] for breach in self.worst(channel, prior, secret))
 
-    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
+    def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The level; pairwise notions also name the two secrets and the report that have it."""
         return (Breach(None, None, None, self.epsilon(channel, prior, secret)),)
 
@@ -88,7 +88,7 @@ class Cone(Notion):
     """
 
     def compared_rows(
-        self, columns: ExactOrFloat, labels: Sequence[Label], prior: Known | None, secret: Secrets
+        self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
     ) -> ComparedRows:
         """Arrays whose rows are compared with each other, made from the columns of a channel, and their labels.
 
@@ -96,14 +96,14 @@ class Cone(Notion):
         """
         return [(columns, labels)]
 
-    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
+    def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The two secrets and the report with the largest ratio."""
         channel = Channel.of(channel).drop_unused()
         groups = self.compared_rows(channel.matrix, channel.inputs, prior, secret)
         pairs = [_worst_pair(rows, labels, channel.outputs) for rows, labels in groups]
         return (max(pairs, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
 
-    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
+    def inequalities(self, budget: Budget, prior: PriorOrSet, secret: Secrets = None) -> Array:
         """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative.
 
         They are `e**eps row' - row` for all ordered pairs of compared rows.
@@ -113,7 +113,7 @@ class Cone(Notion):
         pairs = [pair for rows, _ in groups for pair in permutations(rows, 2)]
         return np.array([bound * second - first for first, second in pairs]).reshape(-1, len(prior))
 
-    def require_feasible(self, budget: Budget, prior: Known) -> None:
+    def require_feasible(self, budget: Budget, prior: PriorOrSet) -> None:
         """Raise an error if no channel can have this budget."""
         if math.isinf(min(budget.lower, budget.upper)):
             raise InvalidInput("epsilon", budget, f"{self.name} has one level: give one finite number")
@@ -137,12 +137,14 @@ class LIP(Cone):
 
     bounds_lifts = implies_lip = True
 
-    def sides(self, channel: Channel, prior: Known | None, secret: Secrets = None) -> tuple[float, float]:
+    def sides(
+        self, channel: Channel, prior: PriorOrSet | None, secret: Secrets = None
+    ) -> tuple[float, float]:
         """The levels downwards and upwards: `-log` of the smallest lift and `log` of the largest."""
         lower, upper = (b.level for b in self.worst(channel, prior, secret))
         return lower, upper
 
-    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
+    def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The secrets and reports at which the lift is smallest and largest."""
         channel, prior = _channel_and_prior(channel, prior, "LIP")
         groups = secret_means(secret, channel.matrix, channel.inputs)
@@ -157,10 +159,10 @@ class LIP(Cone):
             _largest_level("upper", up, secrets, channel.outputs),
         )
 
-    def require_feasible(self, budget: Budget, prior: Known) -> None:
+    def require_feasible(self, budget: Budget, prior: PriorOrSet) -> None:
         """Every budget is feasible: the constant column has lift one."""
 
-    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
+    def inequalities(self, budget: Budget, prior: PriorOrSet, secret: Secrets = None) -> Array:
         """`T r >= lo (p r)` and `T r <= hi (p r)`, for every secret and every corner of the prior set."""
         groups = secret_means(secret, np.eye(len(prior)), prior.labels)
         pairs = [(row, p) for p in prior.vertices() for rows, _ in groups for row in rows]
@@ -202,7 +204,7 @@ class Pufferfish(Cone):
         object.__setattr__(self, "pairs", integers)
 
     def compared_rows(
-        self, columns: ExactOrFloat, labels: Sequence[Label], prior: Known | None, secret: Secrets
+        self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
     ) -> ComparedRows:
         """The means of the columns given the secrets of each pair, in every scenario."""
         return [
@@ -233,7 +235,7 @@ class MIL(Notion):
     True
     """
 
-    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+    def epsilon(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> float:
         """The logarithm of how much more often the best guess is right, at worst."""
         return max(0.0, math.log(Channel.of(channel).drop_unused().matrix.max(axis=0).sum()))
 
@@ -246,7 +248,7 @@ class MIP(Notion):
     True
     """
 
-    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+    def epsilon(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> float:
         """The mutual information of value and report."""
         channel, prior = _channel_and_prior(channel, prior, "MIP")
         if not prior.members:
@@ -265,11 +267,11 @@ class DI(Cone):
     True
     """
 
-    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
+    def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The two values and the report with the largest ratio."""
         return super().worst(*_channel_and_prior(channel, prior, "DI"))
 
-    def require_feasible(self, budget: Budget, prior: Known) -> None:
+    def require_feasible(self, budget: Budget, prior: PriorOrSet) -> None:
         """Raise an error if the prior alone breaks the level: posteriors are compared."""
         super().require_feasible(budget, prior)
         level = self.epsilon(Channel(np.ones((len(prior), 1))), prior)
@@ -278,7 +280,7 @@ class DI(Cone):
             raise Infeasible(f"{message}: use a larger epsilon, or design for LIP")
 
     def compared_rows(
-        self, columns: ExactOrFloat, labels: Sequence[Label], prior: Known | None, secret: Secrets
+        self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
     ) -> ComparedRows:
         """The joint probabilities of values and reports, at every corner of a prior set."""
         assert prior is not None
@@ -342,7 +344,7 @@ class Leakage(LipSides):
 
 
 def leakage(
-    channel: Channel | npt.ArrayLike, prior: Known | Sequence[float], secret: Secrets = None
+    channel: Channel | npt.ArrayLike, prior: PriorOrSet | Sequence[float], secret: Secrets = None
 ) -> Leakage:
     """All levels of a channel in one object.
 
@@ -373,7 +375,7 @@ def leakage(
     )
 
 
-def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: Known) -> Leakage:
+def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: PriorOrSet) -> Leakage:
     """The levels that follow from LIP and LDP of the value itself, for a channel that is not written out.
 
     Lifts lie in `[lo, hi]`. A column is at most `hi` times its probability, so MIL is at most the upper side of LIP.
@@ -416,7 +418,7 @@ CONES: dict[str, Cone] = {cone.name: cone for cone in (LIP(), LDP(), Pufferfish(
 NOTIONS: dict[str, Notion] = {**CONES, **{notion.name: notion for notion in (MIL(), MIP())}}
 
 
-def as_known(prior: Known | Sequence[float]) -> Known:
+def as_prior_or_set(prior: PriorOrSet | Sequence[float]) -> PriorOrSet:
     """A prior or a set of priors as it is; a sequence or mapping becomes a prior."""
     return prior if isinstance(prior, (Prior, PriorSet)) else Prior.of(prior)
 
@@ -430,8 +432,8 @@ def scenarios(secret: Secret | Sequence[Secret]) -> tuple[Secret, ...]:
 
 
 def _channel_and_prior(
-    channel: Channel | npt.ArrayLike, prior: Known | Sequence[float] | None, measure: str
-) -> tuple[Channel, Known]:
+    channel: Channel | npt.ArrayLike, prior: PriorOrSet | Sequence[float] | None, measure: str
+) -> tuple[Channel, PriorOrSet]:
     """The channel without unused reports, and the prior in its order; an error without a prior.
 
     A set of priors must have that order already.
@@ -440,7 +442,7 @@ def _channel_and_prior(
         raise InvalidInput(
             "prior", None, f"{measure} is measured against a prior: give a Prior or a PriorSet"
         )
-    channel, prior = Channel.of(channel).drop_unused(), as_known(prior)
+    channel, prior = Channel.of(channel).drop_unused(), as_prior_or_set(prior)
     if isinstance(prior, Prior):
         return channel, channel.align(prior)
     if channel.align(prior.centre).labels != prior.labels:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from priorveil.collect.wire import LARGEST_REPORT
 from priorveil.errors import Hint, InvalidInput, PlanError
-from priorveil.notions import Known
+from priorveil.notions import PriorOrSet
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
 from priorveil.priors import Budget, Domain, Label
@@ -149,7 +149,7 @@ class Campaign:
 
 def ask(
     question: str,
-    prior: Known | Mapping[str, Known],
+    prior: PriorOrSet | Mapping[str, PriorOrSet],
     epsilon: float | Budget = 1.0,
     query: Query | None = None,
     **details: Any,

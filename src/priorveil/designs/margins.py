@@ -29,7 +29,7 @@ from priorveil.designs.methods import design
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.notions import Known, as_known
+from priorveil.notions import PriorOrSet, as_prior_or_set
 from priorveil.plans import Plan
 from priorveil.plans.document import parse, read_field
 from priorveil.priors import Budget
@@ -44,7 +44,9 @@ _LEAST = 1e-5  # the least share, relative to the largest: a margin with a singl
 _FORMAT, _VERSION = "priorveil-margins", 1
 
 
-def design_margins(priors: Mapping[Names, Known], epsilon: float | Budget, **options: Any) -> MarginPlans:
+def design_margins(
+    priors: Mapping[Names, PriorOrSet], epsilon: float | Budget, **options: Any
+) -> MarginPlans:
     """Plans for margins, from reports alone, and the shares of people to ask about each that have the least error.
 
     `priors` maps the names of the attributes of a margin to its prior; the `options` are those of `design`. Ctrl-C
@@ -57,7 +59,7 @@ def design_margins(priors: Mapping[Names, Known], epsilon: float | Budget, **opt
     """
     plans = {}
     for names, prior in priors.items():
-        own = as_known(prior).centre.names
+        own = as_prior_or_set(prior).centre.names
         if not isinstance(names, tuple) or names != (own or names) or (own is None and len(names) != 1):
             raise InvalidInput("priors", names, f"give a tuple of the prior's attributes, {own or ('name',)}")
         plans[names] = design(prior, epsilon, Distribution(), **options)

@@ -39,7 +39,7 @@ from priorveil.errors import (
     PriorveilError,
     TooLarge,
 )
-from priorveil.notions import Cone, Known, Secrets
+from priorveil.notions import Cone, PriorOrSet, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
 from priorveil.priors import Budget
@@ -238,7 +238,7 @@ _PROVEN = 0.999  # efficiency from which no better bound is searched for
 
 
 def design(
-    prior: Known | Sequence[float],
+    prior: PriorOrSet | Sequence[float],
     epsilon: float | Budget,
     query: Query,
     secret: Secrets = None,

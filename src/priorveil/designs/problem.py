@@ -14,7 +14,7 @@ import numpy as np
 from priorveil import certify
 from priorveil.arrays import Array
 from priorveil.errors import Hint, Infeasible, InvalidInput
-from priorveil.notions import CONES, LIP, Cone, Known, Secrets, as_known, scenarios
+from priorveil.notions import CONES, LIP, Cone, PriorOrSet, Secrets, as_prior_or_set, scenarios
 from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.queries import QUERIES, Criterion, Query
 
@@ -38,7 +38,7 @@ class Objective(Enum):
 class Problem:
     """What is known, what may leak and what is asked."""
 
-    prior: Known
+    prior: PriorOrSet
     budget: Budget
     query: Query
     secret: Secrets
@@ -47,14 +47,18 @@ class Problem:
     @classmethod
     def of(
         cls,
-        prior: Known | Sequence[float],
+        prior: PriorOrSet | Sequence[float],
         epsilon: float | Budget,
         query: Query,
         secret: Secrets = None,
         notion: Cone | None = None,
     ) -> Problem:
         """Create the problem; raises `InvalidInput` if the arguments do not fit together."""
-        prior, budget, notion = as_known(prior), Budget.of(epsilon), LIP() if notion is None else notion
+        prior, budget, notion = (
+            as_prior_or_set(prior),
+            Budget.of(epsilon),
+            LIP() if notion is None else notion,
+        )
         if not isinstance(notion, Cone):
             raise InvalidInput("notion", notion, f"design for one of {', '.join(CONES)}")
         if not isinstance(query, Query):

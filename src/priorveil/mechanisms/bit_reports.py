@@ -25,7 +25,7 @@ from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooL
 from priorveil.mechanisms.bit_law import BitLaw
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.randomness import WORD, Words
-from priorveil.notions import Cone, Known, Leakage, Secrets
+from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets
 
 MOST_LISTED = 5_000  # reports up to which the channel is written out
 
@@ -87,10 +87,10 @@ class BitReports(Mechanism):
         return np.asarray((np.where(bits, law.odds, 1.0) * chances[:, None] / law.scale).T)
 
     @abstractmethod
-    def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
+    def extreme_masses(self, prior: PriorOrSet) -> tuple[Fraction, Fraction]:
         """The smallest and the largest prior mass of the set bits of a report that has bits set and bits clear."""
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
+    def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes: a set bit where the others are rarest, a clear bit where the set ones are commonest.
 
         They are `R / (1 + (R - 1) m)` and `1 / (1 + (R - 1) m)` (Theorem 4 of the paper, for unary encoding).
@@ -112,7 +112,7 @@ class BitReports(Mechanism):
         masses = np.array([int(mass) for mass in parameters["masses"]], dtype=np.int64)
         return cls(masses, *(int(parameters[field.name]) for field in fields(cls)[1:]))
 
-    def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
+    def levels(self, prior: PriorOrSet, secret: Secrets, proven: Certificate) -> Leakage:
         """Exact for all notions but MIP, from the odds `R`; measured where all reports can be listed.
 
         The likeliest value of a report has its bit set, unless none is. With `p` the chance of a person's own bit,

@@ -30,7 +30,7 @@ from priorveil.mechanisms import interface, kernels
 from priorveil.mechanisms.interface import MOST_MEASURED, NumberedReports
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
-from priorveil.notions import LDP, Cone, Known, Secrets
+from priorveil.notions import LDP, Cone, PriorOrSet, Secrets
 from priorveil.priors import Prior
 
 # Entries of the channel that are written out at a time.
@@ -195,7 +195,7 @@ class PooledHash(NumberedReports):
         """`p @ matrix`."""
         return np.concatenate([p @ block for _, block in self.channel_parts()], axis=-1)
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
+    def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes over all seeds: the seed is public, so each seed is a channel of its own."""
         one_prior = interface.single_prior(prior, secret, notion, self.kind)
         masses = exact_group_masses(self.seeds, self.groups, one_prior.weights)

@@ -14,7 +14,7 @@ from priorveil.certify import Certificate, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
-from priorveil.notions import Cone, Known, Leakage, Secrets, leakage, leakage_bounds
+from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets, leakage, leakage_bounds
 from priorveil.priors import Prior
 
 MOST_ENTRIES = 1 << 24  # of a matrix that is written out, such as an implicit channel: 128 MB
@@ -110,10 +110,10 @@ class Mechanism(ABC):
         return np.empty((count, self.width), WORD) if self.width else np.empty(count, np.int64)
 
     @abstractmethod
-    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
+    def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes of the sampled law."""
 
-    def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
+    def levels(self, prior: PriorOrSet, secret: Secrets, proven: Certificate) -> Leakage:
         """The levels under every notion: measured on the channel, or where that is too large, from what is proven."""
         try:
             matrix, reports = self.leakage_matrix
@@ -162,7 +162,7 @@ plan.levels
         )
 
 
-def single_prior(prior: Known, secret: Secrets, notion: Cone, kind: str) -> Prior:
+def single_prior(prior: PriorOrSet, secret: Secrets, notion: Cone, kind: str) -> Prior:
     """The prior, for mechanisms whose exact certificate needs one prior and no secret behind the value."""
     if secret is not None or not isinstance(prior, Prior) or not notion.implies_lip:
         message = f"{kind} is certified for LIP or LDP of the value itself under one prior"

@@ -34,7 +34,7 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_law import BitLaw, subset_law
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.randomness import WORD, Words
-from priorveil.notions import Known
+from priorveil.notions import PriorOrSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class Subset(BitReports):
         """Which bits may be set, in words."""
         return f"exactly {self.subset_size} of the first {self.size} bits have to be set"
 
-    def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
+    def extreme_masses(self, prior: PriorOrSet) -> tuple[Fraction, Fraction]:
         """Those of the rarest and of the commonest values, for one prior or a finite set of priors."""
         if not prior.members:
             message = "subset is certified for one prior or a finite set of priors"

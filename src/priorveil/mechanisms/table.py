@@ -28,7 +28,7 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.interface import NumberedReports, require_writable, single_prior
 from priorveil.mechanisms.kernels import Guide
 from priorveil.mechanisms.randomness import Words
-from priorveil.notions import LIP, Cone, Known, Leakage, Secrets
+from priorveil.notions import LIP, Cone, Leakage, PriorOrSet, Secrets
 from priorveil.priors import Prior
 
 TOTAL_BITS = 62
@@ -99,7 +99,7 @@ class Table(NumberedReports):
             own, guide = self._common_row
             kernels.scan_shared(codes, column, own, guide, reports, work=total)
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
+    def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes, under any prior, set of priors, secret and notion."""
         return lifts(self.weights, prior, secret, notion)
 
@@ -204,12 +204,12 @@ class Grouped(NumberedReports):
         """Fill `reports` for valid codes."""
         self.table.draw(self.rows[codes], words, reports, total)
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
+    def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes: all values of a group have its row, so the groups' prior decides."""
         one_prior = single_prior(prior, secret, notion, self.kind)
         return self.table.lifts(self.group_prior(one_prior), None, notion)
 
-    def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
+    def levels(self, prior: PriorOrSet, secret: Secrets, proven: Certificate) -> Leakage:
         """Those of the groups, which decide the report; for DI the extreme values of each group are compared."""
         one_prior = single_prior(prior, secret, LIP(), self.kind)
         P, Q = one_prior.probabilities, self.table.matrix

@@ -30,7 +30,7 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_law import BitLaw, unary_law
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.randomness import Words
-from priorveil.notions import Known
+from priorveil.notions import PriorOrSet
 from priorveil.priors import Prior
 
 
@@ -86,7 +86,7 @@ class Unary(BitReports):
         coins = self.noise, self.noise_bits, np.uint64(TOTAL - self.drop), np.uint64(self._tail)
         kernels.flip_bits(codes, words, *coins, reports, work=total * self.draws_per_report)
 
-    def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
+    def extreme_masses(self, prior: PriorOrSet) -> tuple[Fraction, Fraction]:
         """Those of the rarest value, and of all others; for a set of priors, of the rarest anywhere in the set."""
         rarest = smallest_mass(prior)
         return rarest, 1 - rarest
@@ -97,7 +97,7 @@ class Unary(BitReports):
         return super().parameters() | coins
 
 
-def smallest_mass(prior: Known) -> Fraction:
+def smallest_mass(prior: PriorOrSet) -> Fraction:
     """The smallest probability of any value, exactly; over a set, of any value under any prior of it.
 
     >>> smallest_mass(Prior([0.25, 0.75]))

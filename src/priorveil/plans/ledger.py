@@ -15,7 +15,7 @@ import numpy as np
 
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, BudgetExceeded, Infeasible, InvalidInput, TooLarge
-from priorveil.notions import Known, LipSides, Secrets, as_known, leakage, scenarios
+from priorveil.notions import LipSides, PriorOrSet, Secrets, as_prior_or_set, leakage, scenarios
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
 
@@ -65,8 +65,10 @@ class Ledger:
     True
     """
 
-    def __init__(self, prior: Known, secret: Secrets = None, limit: float | Budget | None = None) -> None:
-        self.prior = as_known(prior)
+    def __init__(
+        self, prior: PriorOrSet, secret: Secrets = None, limit: float | Budget | None = None
+    ) -> None:
+        self.prior = as_prior_or_set(prior)
         self.secret = secret
         self.limit = None if limit is None else Budget.of(limit)
         self.spent: tuple[LedgerEntry, ...] = ()

@@ -25,7 +25,7 @@ from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError
 from priorveil.information import gain_share
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.notions import Cone, Known, Leakage, Secrets
+from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets
 from priorveil.plans import wording
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
 from priorveil.priors import Budget, Domain, Label, Prior
@@ -54,7 +54,7 @@ class Plan:
     a file holds no proof of it. `no_report` is the error of the prior alone.
     """
 
-    prior: Known
+    prior: PriorOrSet
     budget: Budget
     query: Query
     mechanism: Mechanism

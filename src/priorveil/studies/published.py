@@ -23,7 +23,7 @@ from priorveil.channels import Channel
 from priorveil.designs import closed
 from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms.bit_law import BitLaw, unary_law
-from priorveil.notions import Known, Leakage, as_known, leakage, leakage_bounds
+from priorveil.notions import Leakage, PriorOrSet, as_prior_or_set, leakage, leakage_bounds
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
 from priorveil.reading.bit_forms import bitwise_form
@@ -95,7 +95,7 @@ class UnaryEncoding:
         Q = base.prod(axis=1) * (own / base).T
         return Channel(Q, labels, ["".join(map(str, row)) for row in bits.tolist()])
 
-    def leakage(self, prior: Known) -> Leakage:
+    def leakage(self, prior: PriorOrSet) -> Leakage:
         """All levels for at most 12 values; for more, LIP and LDP are exact and the others upper bounds."""
         if len(prior) <= _MOST_BITS:
             return leakage(self.channel(prior.labels), prior)
@@ -121,7 +121,7 @@ class Published:
 
     claimed: float
     mechanism: Channel | UnaryEncoding
-    prior: Known
+    prior: PriorOrSet
     secret: Secret | None = None
     support: Support | None = None
     notion: str = "LIP"
@@ -264,7 +264,7 @@ def binary_bounded(lowest: float, highest: float, epsilon: float) -> Published:
     return Published(math.log(e), Channel([[1 - q01, q01], [q10, 1 - q10]]), priors)
 
 
-def ue_lip(prior: Known | Sequence[float], epsilon: float) -> Published:
+def ue_lip(prior: PriorOrSet | Sequence[float], epsilon: float) -> Published:
     """UE-LIP (Theorem 4): unary encoding that depends on the rarest value only.
 
     `q01 = (1 - m) / (e**eps - 2 m + 1)` with `m = min(P)`, and `q10 = 1/2`. It is private and tight, but not
@@ -276,7 +276,7 @@ def ue_lip(prior: Known | Sequence[float], epsilon: float) -> Published:
     >>> ue_lip(PriorSet([[0.2, 0.8], [0.5, 0.5]]), 1.0).leakage.lip.__round__(9)
     1.0
     """
-    prior, eps = as_known(prior), _epsilon(epsilon)
+    prior, eps = as_prior_or_set(prior), _epsilon(epsilon)
     rarest = float(_least_masses(prior).min())
     zero_to_one = (1 - rarest) / (math.exp(eps) - 2 * rarest + 1) if rarest < 1 else 0.5
     return Published(eps, UnaryEncoding(zero_to_one, 0.5), prior)
@@ -345,7 +345,7 @@ def _prior_or_all(values: int | Prior) -> Prior | PriorSet:
     return values if isinstance(values, Prior) else PriorSet.all(values)
 
 
-def _least_masses(prior: Known) -> Array:
+def _least_masses(prior: PriorOrSet) -> Array:
     """The smallest probability of each value."""
     return prior.extremes(np.eye(len(prior)))[0]
 

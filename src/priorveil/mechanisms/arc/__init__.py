@@ -20,7 +20,7 @@ from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine, draw_places
 from priorveil.mechanisms.interface import Mechanism, single_prior
 from priorveil.mechanisms.randomness import Words
-from priorveil.notions import Cone, Known, Leakage, Secrets
+from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +49,12 @@ class ArcMechanism(Mechanism):
         own, rounding = self.shares, 1e-9 + (self.size + 1) / self.line.places
         return prior.shape == own.shape and bool(np.all(np.abs(prior - own) <= rounding))
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
+    def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """Proven bounds on the lifts, for LIP or LDP of the value itself."""
         weights = single_prior(prior, secret, notion, self.kind).weights
         return arc_lifts(self.line, weights, self.every_order)
 
-    def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
+    def levels(self, prior: PriorOrSet, secret: Secrets, proven: Certificate) -> Leakage:
         """The levels under every notion; the averages, MIL and MIP, are upper bounds."""
         leakage = super().levels(prior, secret, proven)
         return replace(leakage, bounds=leakage.bounds or ("MIL", "MIP"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from priorveil.channels import Channel
-from priorveil.notions import Known, Secrets, leakage
+from priorveil.notions import PriorOrSet, Secrets, leakage
 from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.queries import Histogram
@@ -43,7 +43,9 @@ class Outcome:
     words: Mapping[str, Any]
 
 
-def channel_row(channel: Channel, prior: Prior, public: Known | None = None, secret: Secrets = None) -> Row:
+def channel_row(
+    channel: Channel, prior: Prior, public: PriorOrSet | None = None, secret: Secrets = None
+) -> Row:
     """The histogram error of a channel under the prior, and its levels under the same or what is `public` of it."""
     levels = leakage(channel, public or prior, secret)
     return {"mse": Histogram().error(channel, prior), "lip": levels.lip, "ldp": levels.ldp}

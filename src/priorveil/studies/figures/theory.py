@@ -11,7 +11,7 @@ import numpy as np
 from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import design
-from priorveil.notions import LDP, LIP, Known, Pufferfish, leakage
+from priorveil.notions import LDP, LIP, PriorOrSet, Pufferfish, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import Guess, Histogram
 from priorveil.studies import curves, published
@@ -501,7 +501,7 @@ def _guesses(prior: Prior, epsilon: float) -> dict[str, Row]:
     return {**_guess_rows(channels, prior, prior), "best": best}
 
 
-def _guess_rows(channels: dict[str, Channel], prior: Prior, public: Known) -> dict[str, Row]:
+def _guess_rows(channels: dict[str, Channel], prior: Prior, public: PriorOrSet) -> dict[str, Row]:
     """The share of wrong guesses: the report is the guess, the best guess from LDP, and that from no report."""
     rows = {}
     for method, channel in channels.items():
