@@ -22,6 +22,7 @@ from priorveil.priors.domain import MISSING, OUTSIDE
 from priorveil.priors.joint import Joint, read_domain
 from priorveil.priors.number_domains import Cells, Grid
 from priorveil.tables import privatize_table
+from refusals import raises
 from strategies import channels, generators
 
 AGES = ("under 30", "30 or more")
@@ -304,6 +305,9 @@ def test_what_a_table_may_not_publish() -> None:
     with pytest.raises(InvalidInput) as caught:  # noise needs whole counts
         pv.Prior.from_table(people(), NAMES, grids={"overtime": POINTS}, prior_epsilon=1.0)
     assert caught.value.argument == "prior_epsilon"
+    for smoothing in (0, -1, float("nan")):
+        with raises(InvalidInput, argument="smoothing"):
+            pv.Prior.from_table(people(), NAMES, grids={"overtime": POINTS}, smoothing=smoothing)
 
 
 def test_cumulative_shares_are_not_read_from_rounded_tuples() -> None:

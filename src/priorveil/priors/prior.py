@@ -89,12 +89,12 @@ for counts, use Prior.from_counts
         return prior
 
     @classmethod
-    def _smooth(cls, mass: Sequence[float], labels: LabelsOrDomain, smoothing: float) -> Self:
-        """A prior proportional to the masses, to each of which the same number is added."""
-        if not (math.isfinite(smoothing) and smoothing > 0):
+    def _smooth(cls, mass: Sequence[float], labels: LabelsOrDomain, smoothing: float | None) -> Self:
+        """A prior proportional to the masses, to each of which the same number is added, if any."""
+        if smoothing is not None and not (math.isfinite(smoothing) and smoothing > 0):
             advice = "give a positive number, or leave it out to refuse zeros"
             raise InvalidInput("smoothing", smoothing, advice)
-        return cls._exact(whole_numbers([Fraction(m) + Fraction(smoothing) for m in mass]), labels)
+        return cls._exact(whole_numbers([Fraction(m) + Fraction(smoothing or 0) for m in mass]), labels)
 
     @classmethod
     def of(cls, known: Prior | Probabilities) -> Prior:
@@ -380,8 +380,8 @@ for counts, use Prior.from_counts
             disclosure.require_few_values(len(masses))
         if not public and not allow_rare:
             disclosure.require_no_rare(list(masses.values()), what="cell")
-        whole = whole_numbers([Fraction(mass) + Fraction(smoothing or 0) for mass in masses.values()])
-        return cls._exact(disclosure.round_weights(whole), Joint(masses, parts, numbers))
+        weights = cls._smooth(list(masses.values()), None, smoothing).weights
+        return cls._exact(disclosure.round_weights(weights), Joint(masses, parts, numbers))
 
     @classmethod
     def grid(
