@@ -16,15 +16,13 @@ from priorveil.arrays import Array
 from priorveil.designs.cones import EMPTY, Program, program_of
 from priorveil.designs.engine import Priced, Utility, reduced_costs, split_duals
 from priorveil.designs.limits import FINEST_GAP, Stop
+from priorveil.designs.precision import ROUNDING
 from priorveil.designs.spaces import Space
 from priorveil.errors import Infeasible
 
 # Each climb and each split is a linear programme: more of them find better columns and bounds, in longer rounds.
-_CLIMBS = (6, 60)  # starts of a quick and of an exact call
-_QUICK, _NODES = 20, 4000  # splits for a quick bound, and for an exact one
-_PATIENCE = 400  # splits before a better column ends the search: the bound at these duals is not needed then
-_RETURNED = 150  # columns of a call: more of them make the master slower
-_STARTS = 2000  # vertices that are remembered to climb from; older ones are forgotten
+_QUICK = 20  # climbs of a call, and splits for a bound that need not be exact
+_NODES = 4000  # splits for an exact bound
 
 
 Node = Any  # a part of the polytope; each pricing has its own
@@ -87,11 +85,10 @@ class ConePricing:
         pool, d = _Pool(self, duals), len(self.P)
         if exact:  # look in new directions (fixed seed)
             self._add_vertices(np.random.default_rng(len(self._starts)).normal(size=(4 * d, d)))
-        self._climb(pool, _CLIMBS[exact])
+        self._climb(pool)
         one_term = self.terms * np.count_nonzero(pool.shares) == 1
         bound = self._branch(pool, _NODES if exact or one_term else _QUICK)
         columns = np.unique(np.array(pool.columns), axis=0)
-        columns = columns[np.argsort(-pool.worth(columns), kind="stable")[:_RETURNED]]
         return Priced(columns, self.utility(columns), bound)
 
     def _branch(self, pool: _Pool, limit: int) -> float:
@@ -114,7 +111,7 @@ class ConePricing:
             raise Infeasible(EMPTY)
         exact, climbed = -np.inf, pool.best
         for spent in range(limit):
-            if (spent >= _PATIENCE and pool.best > climbed + FINEST_GAP) or (spent and self.stop()):
+            if (spent >= _QUICK and pool.best > climbed + FINEST_GAP) or (spent and self.stop()):
                 break
             if not heap or -heap[0][0] <= pool.best + FINEST_GAP * max(1.0, abs(pool.best)):
                 break
@@ -133,23 +130,19 @@ class ConePricing:
 
     def _remember(self, column: Array) -> None:
         self._starts[np.round(column, 9).tobytes()] = column
-        if len(self._starts) > _STARTS:
-            del self._starts[next(iter(self._starts))]
 
-    def _climb(self, pool: _Pool, most: int) -> None:
-        """From the `most` best starts: linearise, go to the best vertex, and repeat."""
+    def _climb(self, pool: _Pool) -> None:
+        """From the best starts: linearise, go to the best vertex, and repeat."""
         table = np.array(list(self._starts.values()))
         worths = pool.worth(table)
-        for index in np.argsort(-worths, kind="stable")[:most]:
+        for index in np.argsort(-worths, kind="stable")[:_QUICK]:
             if pool.columns and self.stop():
                 break
             here, worth = table[index], float(worths[index])
-            for _ in range(60):
-                if self.stop():
-                    break
+            while not self.stop():
                 vertex, _ = self.program.maximise(self.slope(pool.costs, pool.shares, here))
                 there = float(pool.worth(vertex[None])[0])
-                if there <= worth + 1e-15 * max(1.0, abs(worth)):
+                if there <= worth + ROUNDING * abs(worth):
                     break
                 here, worth = vertex, there
             self._remember(here)
