@@ -135,7 +135,7 @@ def test_wrong_duals_prove_weaker_bounds(seed: int, size: float, scale: bool) ->
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SecondMoments, "duals", corrupt)
-        patch.setattr("priorveil.designs.moments._ROUNDS", 40)
+        patch.setattr("priorveil.designs.moments.MOST_ROUNDS", 40)
         assert leaning_bound(moments, W) <= least_error(box, W, vertices) + 1e-12 * (W**2).max()
         assert unbiased_bound(moments, W) <= least_variance(box, W, vertices) * (1 + 1e-9)
 

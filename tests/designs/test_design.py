@@ -1007,7 +1007,7 @@ class TestLinear:
 
     def test_more_statistics_than_the_engine_learns(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Arcs in many orders are far better than unary encoding."""
-        monkeypatch.setattr("priorveil.designs.columns.MOST_VALUES_FOR_FEW", 100)
+        monkeypatch.setattr("priorveil.designs.columns.MOST_UNBIASED", 100)
         monkeypatch.setattr(methods, "MANY_VALUES", 100)
         prior = pv.Prior.zipf(140)
         query = pv.Linear.cumulative(prior, unbiased=True)

@@ -34,6 +34,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints
 from priorveil.certify import exp_above
 from priorveil.designs.certified import mechanism_plan
+from priorveil.designs.limits import MOST_UNBIASED
 from priorveil.designs.problem import Objective, Problem
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.mechanisms import Arc, Orders
@@ -47,7 +48,6 @@ from priorveil.reading.order_information import information_of
 
 _MOST_ORDERS = 1 << 14
 _CELLS = 1 << 17  # numbers held in memory at a time, for many priors
-_MOST_VALUES = 20_000  # up to this many: beyond, a pool that tells them apart takes too long to read
 
 
 def require_arcs(problem: Problem) -> None:
@@ -62,7 +62,7 @@ def require_arcs(problem: Problem) -> None:
         )
     if problem.query.unbiased and problem.lift_bounds[1] is None:
         raise Infeasible("arcs in many orders need a bound on both sides", Hint("method", "columns"))
-    if problem.query.unbiased and problem.size > _MOST_VALUES:
+    if problem.query.unbiased and problem.size > MOST_UNBIASED:
         raise TooLarge(
             f"{problem.size:,} values are too many to learn a distribution by arcs", Hint("method", "subset")
         )

@@ -29,7 +29,15 @@ from priorveil.designs.engine import Pricing, Solution, best_mixture, solve
 from priorveil.designs.gains import best_convex, best_guess, best_histogram, best_linear, best_sum, widen
 from priorveil.designs.groups import FEW_VALUES, MANY_VALUES, margin_groups
 from priorveil.designs.learning import best_learning
-from priorveil.designs.limits import MOST_DENSE, MOST_ENTRIES, PATIENCE, Limits, Stop
+from priorveil.designs.limits import (
+    FIRST_STEP,
+    MOST_DENSE,
+    MOST_ENTRIES,
+    MOST_UNBIASED,
+    PATIENCE,
+    Limits,
+    Stop,
+)
 from priorveil.designs.problem import Objective, Problem
 from priorveil.designs.spaces import Space, box_of, ldp_cone_of, space_of
 from priorveil.designs.weights import FINEST_WEIGHTS, best_weights
@@ -42,7 +50,6 @@ from priorveil.priors import Prior
 # Values up to which all extreme columns of a box are listed, though its solver is exact: a list is exact to the last
 # digit, and quick.
 _LISTED_IN_BOX = 6
-MOST_VALUES_FOR_FEW = 20_000  # values up to which one unbiased sum, or few statistics, are learnt
 FEW_STATISTICS = 400  # so many can be learnt on many values, and more are not searched for a bound under LDP
 
 
@@ -125,7 +132,7 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     objective, in_box = problem.objective, problem.is_lip_of_value
     if not (in_box and objective in _EXACT_IN_BOX and problem.size > _LISTED_IN_BOX):
         try:
-            rays = _extreme_columns(problem, limits.share(robust.LISTING_SHARE))
+            rays = _extreme_columns(problem, limits.share(FIRST_STEP))
             solution = best_mixture(rays, lambda columns: problem.query.utility(columns, problem.reference))
             limits.report(1, solution.value, solution.bound)
             return solution, f"exact: one linear programme over all {len(rays)} extreme columns"
@@ -153,8 +160,6 @@ def _extreme_columns(problem: Problem, limits: Limits) -> Array:
     space = space_of(problem)
     if space is None:
         return extreme_rays(problem.cone, problem.P, stop=limits.over)
-    if problem.size > space.listed:
-        raise TooLarge(f"{problem.notion.name} on {problem.size} values has too many extreme columns to list")
     return space.vertices()
 
 
@@ -223,7 +228,7 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         unit = float(np.ptp(rows, axis=1).max())
         rows, limits = rows / unit, limits.in_units(unit**2)
     few = rows is not None and (space is not None or len(rows) == 1) and len(rows) <= FEW_STATISTICS
-    most = MOST_VALUES_FOR_FEW if few else MOST_DENSE
+    most = MOST_UNBIASED if few else MOST_DENSE
     if problem.size > most:
         asked = "a distribution" if rows is None else f"{len(rows):,} statistics"
         message = f"{problem.size:,} values: the engine learns {asked} of up to {most:,}"
@@ -251,7 +256,7 @@ def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> S
     """
     P, lip = problem.P, problem.notion.bounds_lifts
     try:
-        columns = _extreme_columns(problem, limits.share(robust.LISTING_SHARE))
+        columns = _extreme_columns(problem, limits.share(FIRST_STEP))
         return best_weights(P, columns, limits, rows)
     except TooLarge:
         spaces: list[Space] = [*([box_of(problem)] if lip else []), ldp_cone_of(problem)]

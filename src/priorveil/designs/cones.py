@@ -17,18 +17,18 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Mask
 from priorveil.designs.engine import new_model, run_model
-from priorveil.designs.limits import Stop, never
+from priorveil.designs.limits import MOST_ENTRIES, Stop, never
 from priorveil.errors import Infeasible, TooLarge
 
 _ZERO = 1e-11  # a ray on a hyperplane, both scaled to largest entry one
-_PAIRS = 4_000_000  # entries of one block of comparisons
+MOST_RAYS = 8_000  # extreme rays that are listed: with more, search for the best ones instead
 EMPTY = "the inequalities allow no column at all, not even the constant one"
 
 
 Index = npt.NDArray[np.intp]
 
 
-def extreme_rays(A: Array, P: Array, most: int = 8_000, stop: Stop = never) -> Array:
+def extreme_rays(A: Array, P: Array, most: int = MOST_RAYS, stop: Stop = never) -> Array:
     """All vertices (n, d) of `{r >= 0, A r >= 0, P @ r = 1}`, by the double description method.
 
     Starts from the orthant and cuts with one row of `A` after another; a cut keeps the rays on its side and
@@ -98,7 +98,7 @@ def _adjacent_pairs(on: Mask, above: Index, below: Index, d: int, stop: Stop) ->
     simple = on.sum(axis=1) == d - 1
     good = simple[i] | simple[j]
     doubtful = np.flatnonzero(~good)
-    block = max(1, _PAIRS // max(1, len(on)))
+    block = max(1, MOST_ENTRIES // max(1, len(on)))
     for start in range(0, len(doubtful), block):
         _require_time(stop)
         part = doubtful[start : start + block]

@@ -187,10 +187,10 @@ class Listing:
         return self.utility(self.rays)
 
     def price(self, duals: Array, exact: bool) -> Priced:
-        """The best columns of the list."""
+        """The best column of the list."""
         worth = reduced_costs(self.rays, self._utilities, duals)
-        best = np.argsort(-worth, kind="stable")[:100]
-        return Priced(self.rays[best], self._utilities[best], float(worth[best[0]]))
+        best = int(np.argmax(worth))
+        return Priced(self.rays[[best]], self._utilities[[best]], float(worth[best]))
 
 
 def best_mixture(rays: Array, utility: Utility) -> Solution:

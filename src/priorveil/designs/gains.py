@@ -33,7 +33,7 @@ from priorveil.designs.groups import (
     ranks,
     similar_groups,
 )
-from priorveil.designs.limits import MOST_DENSE, UNLIMITED, Limits, relative_gap
+from priorveil.designs.limits import FIRST_STEP, MOST_DENSE, UNLIMITED, Limits, relative_gap
 from priorveil.designs.precision import ROUNDING
 from priorveil.designs.pricing import (
     GuessPricing,
@@ -152,7 +152,7 @@ def best_sum(space: Space, values: Array, limits: Limits = UNLIMITED) -> Solutio
         merged = space.merge(labels)
         centres = np.bincount(labels, prior * values) / merged.prior
         # what is proven of the blocks is no bound for the values, so a start does not report its progress
-        part = limits if many else replace(limits.share(1 / 3), progress=None)
+        part = limits if many else replace(limits.share(FIRST_STEP), progress=None)
         coarse = best_sum(merged, centres, part)
         above = coarse.duals - merged.sum_duals(centres)
         order = np.argsort(centres)
@@ -186,7 +186,7 @@ def best_linear(
     """
     groupings = [*margins, *_similar_groups(space, rows)]
     try:
-        bound = largest_gain(space, rows, groupings, limits.share(1 / 3))
+        bound = largest_gain(space, rows, groupings, limits.share(FIRST_STEP))
     except KeyboardInterrupt:
         bound, limits = simple_gain(space, rows), limits.without_time()
     solution = _search(space, rows, groupings, limits, bound)

@@ -28,7 +28,7 @@ from priorveil.designs.precision import ROUNDING
 from priorveil.designs.spaces import fill
 
 PARTS = 20_000  # of an exact branch and bound
-_BATCH, _TOTALS = 128, 64  # parts cut at once, and totals that are kept
+_BATCH = 128  # parts cut in a step, and totals that are kept
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def branch_and_bound(
         halves = [each[fine] for each in (low, high, totals, np.minimum(estimate, np.tile(whole, 2)))]
         open_parts = [np.concatenate(pair) for pair in zip(open_parts, halves, strict=True)]
         best, values = np.vstack([best, halves[2]]), np.append(values, bundles.value(halves[2]))
-        order = np.argsort(-values, kind="stable")[:_TOTALS]
+        order = np.argsort(-values, kind="stable")[:_BATCH]
         best, values = best[order], values[order]
         value = max(value, float(values[0]))
     still_open = float(open_parts[-1].max(initial=-math.inf))

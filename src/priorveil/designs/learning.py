@@ -20,11 +20,12 @@ from priorveil.arrays import Array
 from priorveil.designs.bounds import information_bound
 from priorveil.designs.engine import Priced, Solution
 from priorveil.designs.groups import Labels, distinct_rows, equal_groups, indicators, margin_groups
-from priorveil.designs.limits import MOST_DENSE, MOST_ENTRIES, PATIENCE, Limits
+from priorveil.designs.limits import FIRST_STEP, MOST_DENSE, MOST_ENTRIES, MOST_ROUNDS, PATIENCE, Limits
 from priorveil.designs.precision import ROUNDING
 from priorveil.designs.pricing import SumPricing
-from priorveil.designs.spaces import Box, Space
+from priorveil.designs.spaces import LISTED, Box, Space
 from priorveil.designs.weights import (
+    FINE,
     LEAST_WEIGHT,
     PROGRESS,
     Statistics,
@@ -50,21 +51,18 @@ _EXCHANGES = (
     4_000  # rounds of exchanges within blocks of equal values: more make a flatter spectrum, and take longer
 )
 _GRID = 32  # points that the numbers of a sum are rounded to: more points save variance, and take longer
-_EXACT = 20_000  # vertices that are weighed all at once, exactly: seconds, and memory for their products
 # Columns for each direction that column generation may hold, and columns in all: each round takes the cube of the
 # second, and fewer columns need more rounds.
 _POOL, _MOST_POOL = 20, 2_500
 # The square of the number of columns, times their length, that are weighed in a second.
 _SPEED = 1.5e8
-_DEFAULT = Limits(1e-5)
-_MOST_ROUNDS = 500  # of column generation, in case it finds the same columns again and again
 
 
-def best_learning(space: Space, limits: Limits = _DEFAULT, rows: Array | None = None) -> Solution:
+def best_learning(space: Space, limits: Limits = FINE, rows: Array | None = None) -> Solution:
     """The channel of allowed columns from which `rows @ shares` are learnt best; by default the distribution.
 
     Exact for small domains (all vertices); rotations of a few blocks for equal values; column generation
-    otherwise, until the `limits` (a gap of 1e-5) or ctrl-C (then the best so far). Values that count the
+    otherwise, until the `limits` (a gap of 1e-6) or ctrl-C (then the best so far). Values that count the
     same in all statistics are merged, which loses nothing. For margins columns that look at one of them come first.
 
     >>> from priorveil.designs.spaces import LdpCone
@@ -79,11 +77,9 @@ def best_learning(space: Space, limits: Limits = _DEFAULT, rows: Array | None = 
         columns = box.columns(np.eye(len(prior)))
         best = lift_variance(columns, prior, rows)
         return variance_solution(columns, prior, best, best, 0, 1.0)
-    if len(prior) <= space.listed:
-        vertices = space.vertices()
-        if len(vertices) <= _EXACT:
-            return best_weights(prior, vertices, limits, rows)
-    if box and rows is None and len(prior) > box.listed and np.ptp(prior) <= 1e-15:
+    if len(prior) <= LISTED:
+        return best_weights(prior, space.vertices(), limits, rows)
+    if box and rows is None and np.ptp(prior) <= 1e-15:
         return _rotations(box, limits.target)
     values = [np.arange(len(prior))]
     if rows is None:
@@ -101,7 +97,7 @@ def best_learning(space: Space, limits: Limits = _DEFAULT, rows: Array | None = 
         levels = np.vstack(list(map(indicators, views)))
         plane = scipy.linalg.orth((levels - levels.mean(axis=1, keepdims=True)).T, rcond=1e-10)
         alone = len(prior) > _MOST_WEIGHED
-        share = limits if alone else limits.share(1 / 3)
+        share = limits if alone else limits.share(FIRST_STEP)
         start = _Generation(space, share, Statistics(len(prior), rows, plane), views).run()
         if alone:
             return start
@@ -223,7 +219,7 @@ class _Generation:
         try:
             # of other columns than a box it is searched for later
             if isinstance(self.space, Box) and self.row is None and self.start is None:
-                bound = information_bound(self.space, self.limits.share(1 / 2), self.statistics.rows)
+                bound = information_bound(self.space, self.limits.share(FIRST_STEP), self.statistics.rows)
             simple, directions = best.columns, len(self.statistics.roots) if self._various else 0
             if directions:  # a quick answer, and of many directions the best one
                 with suppress(Infeasible):
@@ -244,7 +240,7 @@ class _Generation:
                 fresh, proven = self._price(pool, state, rng)
                 if proven > bound:
                     bound, duals = proven, self.statistics.duals(pool, state.weights)
-                late = late or stalled or rounds >= _MOST_ROUNDS
+                late = late or stalled or rounds >= MOST_ROUNDS
                 if bound >= best.value * (1 - target) or not len(fresh) or late:
                     fine, fresh, last = min(fine, 1e-5), fresh[:0], True
                 pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1

@@ -17,7 +17,7 @@ import numpy as np
 from priorveil.designs import bounds
 from priorveil.designs.arcs import arc_plan, require_arcs
 from priorveil.designs.closed import closed_plan, require_closed_form
-from priorveil.designs.columns import FEW_STATISTICS, MOST_VALUES_FOR_FEW, columns_plan
+from priorveil.designs.columns import FEW_STATISTICS, columns_plan
 from priorveil.designs.encodings import (
     hashing_plan,
     require_hashing,
@@ -27,10 +27,19 @@ from priorveil.designs.encodings import (
     unary_plan,
 )
 from priorveil.designs.groups import FEW_VALUES, MANY_VALUES
-from priorveil.designs.limits import FINEST_GAP, MOST_DENSE, PATIENCE, Limits, Progress, Stop, never
+from priorveil.designs.limits import (
+    FINEST_GAP,
+    MOST_DENSE,
+    MOST_UNBIASED,
+    PATIENCE,
+    Limits,
+    Progress,
+    Stop,
+    never,
+)
 from priorveil.designs.precision import TOLERANCE
 from priorveil.designs.problem import Objective, Problem
-from priorveil.designs.spaces import box_of, space_of
+from priorveil.designs.spaces import LISTED, box_of, space_of
 from priorveil.errors import (
     CertificateError,
     Infeasible,
@@ -105,8 +114,9 @@ METHODS: dict[str, Method] = {
 
 _OPTIMAL = 1 - TOLERANCE  # efficiency of a plan that nothing can improve on
 _NEAR_OPTIMAL = 0.995  # efficiency of a quick plan from which no search is worth its time
-_TRUSTED = 0.5  # below this efficiency a solver may have lost rare values to rounding
-_ABOVE_SIMPLE = 0.1  # efficiency of unbiased statistics that simple mechanisms hardly reach on many values
+_TRUSTED = (
+    0.5  # below this efficiency a search may have lost rare values to rounding, or found too few columns
+)
 
 
 class Try(NamedTuple):
@@ -173,13 +183,13 @@ AUTO = (
     Row(
         "LDP: unbiased statistics",
         lambda p: p.is_ldp and p.objective is Objective.UNBIASED_STATISTICS,
-        (Try("columns", most=MOST_VALUES_FOR_FEW), Try("unary"), Try("subset")),
+        (Try("columns", most=MOST_UNBIASED), Try("unary"), Try("subset")),
         _CLOSED,
     ),
     Row(
         "LDP: a distribution, one prior",
         lambda p: p.is_ldp and p.objective is Objective.DISTRIBUTION and p.has_one_prior and p.secret is None,
-        (Try("columns", most=12), Try("unary"), Try("subset")),
+        (Try("columns", most=LISTED), Try("unary"), Try("subset")),
     ),
     Row(
         "LDP: a distribution, a set of priors or a secret",
@@ -217,7 +227,7 @@ AUTO = (
     Row(
         "LIP of the value: unbiased statistics of more values",
         lambda p: p.is_lip_of_value and p.query.unbiased,
-        (Try("columns", _ABOVE_SIMPLE), Try("arc", 0.0), Try("unary")),
+        (Try("columns", _TRUSTED), Try("arc", 0.0), Try("unary")),
     ),
     Row(
         "LIP of the value: a histogram, a sum or statistics of more values",
@@ -234,7 +244,6 @@ AUTO = (
 )
 
 _GAP = 1e-4  # the default for more than a few values: a finer one takes longer
-_PROVEN = 0.999  # efficiency from which no better bound is searched for
 
 
 def design(
@@ -305,7 +314,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
         reasons = " | ".join(f"{name}: {error}" for name, error in refusals.items())
         raise Infeasible(f"no method can do this at this size. {reasons}")
     best = min(plans, key=lambda plan: plan.expected_mse)
-    if isinstance(refusals.get("columns"), TooLarge) and best.efficiency < _ABOVE_SIMPLE:
+    if isinstance(refusals.get("columns"), TooLarge) and best.efficiency < _TRUSTED:
         fewer = f"far from the bound: merge neighbouring values into at most {MOST_DENSE:,} cells"
         best = replace(best, why=f"{best.why}; {fewer}")
     if len(plans) == 1:
@@ -345,7 +354,7 @@ def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
     """The plan with a better lower bound, if it is for linear statistics under LDP and too little is proven."""
     unbiased = problem.query.unbiased
     uses_one_prior = problem.objective is Objective.STATISTICS and problem.has_one_prior
-    if not (problem.is_ldp and (unbiased or uses_one_prior)) or plan.efficiency > _PROVEN:
+    if not (problem.is_ldp and (unbiased or uses_one_prior)) or plan.efficiency > 1 - _GAP:
         return plan
     patient = limits.at_least(PATIENCE)
     try:

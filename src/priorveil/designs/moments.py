@@ -34,15 +34,14 @@ import scipy.sparse
 
 from priorveil.arrays import Array
 from priorveil.designs.groups import MANY_VALUES
-from priorveil.designs.limits import UNLIMITED, Limits
+from priorveil.designs.limits import FIRST_STEP, MOST_ROUNDS, UNLIMITED, Limits
 from priorveil.designs.precision import ROUNDING, ROUNDOFF
 from priorveil.designs.pricing import weighted_histogram
 from priorveil.designs.spaces import Box, LdpCone, Space
 
-_ROUNDS = 600  # of the search for a dual
 _EVERY = 20  # rounds after which a bound is computed
 _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends
-_CUT_GAP, _CUT_SHARE = 1e-3, 1 / 4  # the gap and the share of the time for the largest sum of all `Y_xx`
+_CUT_GAP = 1e-3  # of the largest sum of all `Y_xx`: a smaller one hardly tightens the bounds
 _TANGENT = 1e-4  # eigenvalues below this share of their mean have the tangent for their root, under LDP
 
 
@@ -78,7 +77,7 @@ class SecondMoments:
             return moments
         squares = 1 / moments.unit**2
         weights = squares / P**2
-        part = replace(limits.share(_CUT_SHARE), target=_CUT_GAP, progress=None)
+        part = replace(limits.share(FIRST_STEP), target=_CUT_GAP, progress=None)
         trace = weighted_histogram(box, weights / weights.max(), np.zeros(len(P), dtype=bool), part)
         if trace.interrupted:
             raise KeyboardInterrupt
@@ -145,7 +144,7 @@ class SecondMoments:
             jac=True,
             bounds=scipy.optimize.Bounds(1e-9 * start.max(), np.inf),
             callback=end_if_asked,
-            options={"maxiter": _ROUNDS, "maxcor": 30, "ftol": 1e-11, "gtol": 1e-10},
+            options={"maxiter": MOST_ROUNDS, "maxcor": 30, "ftol": 1e-11, "gtol": 1e-10},
         )
         self.set_ldp_cut(factor, optimum.x[d:])
         price = (g - 1) * float(optimum.x[d:].sum()) / self.total
@@ -161,7 +160,7 @@ class SecondMoments:
         costs[:d, :d], bounded[d:, :d], bounded[:d, d:] = cost, rows, rows.T
         null, penalty = np.append(self.null, np.zeros(n - d)), 0.3
         inside, dual = np.zeros((n, n)), costs
-        for turn in range(1, _ROUNDS + 1):
+        for turn in range(1, MOST_ROUNDS + 1):
             free = inside - (costs - dual) / penalty
             bounded[d:, d:] = free[d:, d:]
             bounded[:d, :d], shift = self._nearest(free[:d, :d])
@@ -171,13 +170,15 @@ class SecondMoments:
             before, inside = inside, (positive * values[values > 0]) @ positive.T
             dual = penalty * (inside - target)
             moved, apart = penalty * np.linalg.norm(inside - before), np.linalg.norm(bounded - inside)
-            done = max(moved, apart) <= _CLOSE * np.linalg.norm(inside) or turn == _ROUNDS or limits.over()
+            done = (
+                max(moved, apart) <= _CLOSE * np.linalg.norm(inside) or turn == MOST_ROUNDS or limits.over()
+            )
             if done or turn % _EVERY == 0:
                 limits.count_round()
                 yield dual[:d, :d], penalty * shift
             if done:
                 return
-            if turn % 10 == 0 and turn < _ROUNDS // 2:
+            if turn % 10 == 0 and turn < MOST_ROUNDS // 2:
                 penalty *= 1.5 if apart > 3 * moved else 1 / 1.5 if moved > 3 * apart else 1.0
 
     def _nearest(self, matrix: Array) -> tuple[Array, float]:

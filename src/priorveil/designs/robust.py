@@ -27,20 +27,15 @@ from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import engine
 from priorveil.designs.cone_pricing import ConeGuessPricing, ConeSquaresPricing
-from priorveil.designs.cones import extreme_rays, nearby_columns
+from priorveil.designs.cones import MOST_RAYS, extreme_rays, nearby_columns
 from priorveil.designs.engine import Pricing, Utility
-from priorveil.designs.limits import UNLIMITED, Limits, Stop
+from priorveil.designs.limits import FIRST_STEP, MOST_ROUNDS, UNLIMITED, Limits, Stop
 from priorveil.designs.precision import ROUNDING, TOLERANCE
 from priorveil.designs.problem import Objective, Problem
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.priors import PriorSet
 
 Oracle = Callable[[Array], Array]
-
-LISTING_SHARE = (
-    1 / 3
-)  # of the time, for listing extreme rays: an exact answer, or no time for the search that follows
-_ROUNDS = 200  # of adding the worst prior of a polytope
 
 
 @dataclass(frozen=True)
@@ -131,7 +126,7 @@ def worst_of_polytope(task: Task, columns: Array, oracle: Oracle, start: Array, 
     in the true prior, so the risk of a mixture of them bounds the error of every prior.
     """
     vertices, risks, bound = start[None], task.risks(start, columns).sum(axis=0)[None], math.inf
-    for _ in range(500):
+    for _ in range(MOST_ROUNDS):
         game = engine.mix(np.ones((len(vertices), 1)), vertices @ risks.T)
         prior, risk = game.weights / game.weights.sum() @ vertices, game.shares @ risks
         own, vertex = task.risks(prior, columns).sum(axis=0), oracle(risk)
@@ -149,7 +144,7 @@ def robust_design(
     limits: Limits = UNLIMITED,
     *,
     oracle: Oracle | None = None,
-    most: int = 8_000,
+    most: int = MOST_RAYS,
     least: float = TOLERANCE,
 ) -> RobustDesign:
     """The channel of the cone `A` with the least error under the worst prior of a set.
@@ -188,7 +183,7 @@ def robust_design(
 
     try:
         rays = _list_rays(A, P, most, limits)
-        for done in range(1, _ROUNDS + 1):
+        for done in range(1, MOST_ROUNDS + 1):
             if len(rays):
                 solution = engine.best_mixture(rays, utility)
             else:
@@ -214,6 +209,6 @@ def robust_design(
 def _list_rays(A: Array, P: Array, most: int, limits: Limits) -> Array:
     """All extreme rays, or none where they are too many."""
     try:
-        return extreme_rays(A, P, most, limits.share(LISTING_SHARE).over)
+        return extreme_rays(A, P, most, limits.share(FIRST_STEP).over)
     except TooLarge:
         return np.empty((0, len(P)))

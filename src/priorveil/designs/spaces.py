@@ -17,7 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from priorveil.errors import Hint, TooLarge
 from priorveil.priors.budget import window_mass
 
 SLACK = 64 * ROUNDOFF  # room for rounding in every bound, relative to the numbers that were added up
+LISTED = 14  # values up to which all vertices are listed, 24,024 at most: an exact answer in seconds
 STARTS = 200  # of one kind, for a search: more of them may find better columns, and take longer
 
 
@@ -37,7 +38,6 @@ class Space(ABC):
     """Allowed columns `r` with `P . r = 1`, over which linear functions are maximised at once."""
 
     prior: Array
-    listed: ClassVar[int]  # values up to which `vertices` lists all columns
 
     @property
     @abstractmethod
@@ -46,7 +46,7 @@ class Space(ABC):
 
     @abstractmethod
     def vertices(self) -> Array:
-        """All extreme columns (K, d), for up to `listed` values."""
+        """All extreme columns (K, d), for up to `LISTED` values."""
 
     @abstractmethod
     def reach(self, directions: Array) -> Array:
@@ -125,7 +125,6 @@ class LdpCone(Space):
     """
 
     ratio: float
-    listed: ClassVar[int] = 12
 
     @property
     def ldp_ratio(self) -> float:
@@ -178,7 +177,7 @@ class LdpCone(Space):
         return np.asarray((self.ratio - 1) / (directions.max(axis=1) - self.ratio * directions.min(axis=1)))
 
     def vertices(self) -> Array:
-        """All extreme columns (K, d), for few values: two entries, or one if there is one value.
+        """All extreme columns (K, d): two entries, or one if there is one value.
 
         >>> LdpCone(np.array([0.5, 0.5]), ratio=3.0).vertices()
         array([[1.5, 0.5],
@@ -204,7 +203,6 @@ class Box(Space):
 
     lo: float
     hi: float
-    listed: ClassVar[int] = 14
 
     @property
     def ldp_ratio(self) -> float:
@@ -249,7 +247,7 @@ class Box(Space):
         return self.duals(self.most_explained * values**2)
 
     def vertices(self) -> Array:
-        """All extreme columns (K, d), for up to 14 values: every value at `lo` or at its cap, but one.
+        """All extreme columns (K, d): every value at `lo` or at its cap, but one.
 
         >>> Box(np.array([0.5, 0.25, 0.25]), lo=0.5, hi=2.0).vertices()
         array([[1.5 , 0.5 , 0.5 ],
@@ -302,9 +300,9 @@ def space_of(problem: Problem) -> Space | None:
 
 
 def subsets(d: int) -> Labels:
-    """All subsets of up to 14 values as rows of zeros and ones."""
-    if d > 14:
-        raise TooLarge(f"d = {d}: listing subsets is for up to 14 values", Hint("method", "columns"))
+    """All subsets of up to `LISTED` values as rows of zeros and ones."""
+    if d > LISTED:
+        raise TooLarge(f"d = {d}: listing subsets is for up to {LISTED} values", Hint("method", "columns"))
     return (np.arange(2**d)[:, None] >> np.arange(d)) & 1
 
 

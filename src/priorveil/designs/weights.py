@@ -35,21 +35,20 @@ import scipy.sparse
 from priorveil.arrays import Array
 from priorveil.designs.engine import Solution
 from priorveil.designs.groups import Labels
-from priorveil.designs.limits import Limits, Stop, never
+from priorveil.designs.limits import MOST_ROUNDS, Limits, Stop, never
 from priorveil.designs.precision import ROUNDING, TOLERANCE
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.information import gain_share, lift_variance, tangent
 
 LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
-_ESTIMABLE = 1e-6  # how far outside the span of the columns a statistic may lie by rounding
 _RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
 PROGRESS = 3e-4  # the share of the variance that a step or round has to save to be worth its time
 _STEPS, _REPAIRS = 5, 9  # towards good weights, and repairs in each step
 _SHRINK = 0.1  # the least factor of a weight in a repair
 _HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
 _SHRUNK, _SHRUNK_SUM = 1e-3, TOLERANCE  # what is added to `S`, relative to its mean, to look for columns
-FINEST_WEIGHTS = 1e-6  # the gap that an interior point reaches
-_FINE = Limits(FINEST_WEIGHTS)
+FINEST_WEIGHTS = 1e-6  # the gap that an interior point reaches, and so how far off directions may be
+FINE = Limits(FINEST_WEIGHTS)
 
 
 class Statistics:
@@ -97,7 +96,7 @@ def variance_solution(
     return Solution(columns, weights, variance, bound, gap, iterations, gap <= target, np.empty(0))
 
 
-def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, rows: Array | None = None) -> Solution:
+def best_weights(prior: Array, columns: Array, limits: Limits = FINE, rows: Array | None = None) -> Solution:
     """The best weights for given columns (K, d) of any scale; the bound holds for all mixtures of them.
 
     The statistics are `rows @ shares`, by default the whole distribution. With every extreme ray of a cone of allowed
@@ -165,7 +164,7 @@ def interior_point(
     side = np.eye(n + 1)[-1]
     lam = 1 / np.maximum((Z**2).sum(1), 1e-6)  # long columns end up with little weight
     lam, nu, slack, step = lam / lam.sum(), np.zeros(n + 1), np.empty(0), 0.0
-    for iteration in range(200):
+    for iteration in range(MOST_ROUNDS):
         values, U = np.linalg.eigh(Z.T @ (Z * lam[:, None]))
         if values[0] <= 0:
             break
@@ -240,7 +239,7 @@ def _span(directions: Array, targets: Array | None) -> tuple[Array, Array | None
     basis = vectors[size > 1e-10 * size[0]]
     if len(basis) == directions.shape[1]:
         return directions, targets
-    if targets is None or np.abs(targets - targets @ basis.T @ basis).max() > _ESTIMABLE:
+    if targets is None or np.abs(targets - targets @ basis.T @ basis).max() > FINEST_WEIGHTS:
         raise NotIdentifiable("the columns do not determine the statistics")
     return directions @ basis.T, targets @ basis.T
 
