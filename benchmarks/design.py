@@ -207,7 +207,7 @@ def sums(quick: bool) -> Iterator[Line]:
 
 def learning(quick: bool) -> Iterator[Line]:
     """Learning a distribution: N times the variance"""
-    import test_learning as reference
+    import test_variances as reference
 
     from priorveil.designs.spaces import Box
 

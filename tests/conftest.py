@@ -41,7 +41,7 @@ SLOWEST = (
     "test_score_test_holds",
     "test_answer_page",
     "test_contrasts",
-    "test_learning",
+    "test_variances",
     "test_schema_fuzz",
     "test_figures",
     "test_javascript",

@@ -6,7 +6,7 @@
 | a gain in a space (LIP of the value, LDP) | `_BOX_SOLVERS`, `_LDP_SOLVERS`: column generation (`gains`) |
 | a gain in any other cone | column generation with linear programmes (`cone_pricing`) |
 | a gain, sets of priors | `robust` |
-| a variance in a space | `learning` |
+| a variance in a space | `variances` |
 | a variance in any other cone | the best `weights` of extreme columns, or of columns near those of spaces |
 """
 
@@ -28,7 +28,6 @@ from priorveil.designs.cones import Program, extreme_rays, nearby_columns
 from priorveil.designs.engine import Pricing, Solution, best_mixture, solve
 from priorveil.designs.gains import best_convex, best_guess, best_histogram, best_linear, best_sum, widen
 from priorveil.designs.groups import FEW_VALUES, MANY_VALUES, margin_groups
-from priorveil.designs.learning import best_learning
 from priorveil.designs.limits import (
     FIRST_STEP,
     MOST_DENSE,
@@ -40,6 +39,7 @@ from priorveil.designs.limits import (
 )
 from priorveil.designs.problem import Objective, Problem
 from priorveil.designs.spaces import Space, box_of, ldp_cone_of, space_of
+from priorveil.designs.variances import best_unbiased
 from priorveil.designs.weights import FINEST_WEIGHTS, best_weights
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.information import gain_share, variance
@@ -59,7 +59,7 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
         why = "the statistics are the same for all, so reports say nothing"
         return table_plan(problem, np.ones((problem.size, 1)), 0.0, "columns", why)
     if problem.query.unbiased:
-        return _learning_plan(problem, limits)
+        return _unbiased_plan(problem, limits)
     if not problem.has_one_prior:
         return _robust_plan(problem, limits)
     ceiling = problem.query.ceiling(problem.reference)
@@ -221,7 +221,7 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
 # -- variances -----------------------------------------------------------------------------------------------
 
 
-def _learning_plan(problem: Problem, limits: Limits) -> Plan:
+def _unbiased_plan(problem: Problem, limits: Limits) -> Plan:
     """The channel with the least variance of the statistics, read without the prior."""
     rows, space, unit = problem.query.centred_rows(problem.reference), space_of(problem), 1.0
     if rows is not None:  # numbers of the size of shares, for which the tolerances of the solvers are meant
@@ -236,9 +236,9 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     reachable = replace(limits, target=max(limits.target, FINEST_WEIGHTS))
     try:
         if space is None:
-            solution = _learning_in_cone(problem, reachable, rows)
+            solution = _unbiased_in_cone(problem, reachable, rows)
         else:
-            solution = best_learning(space, reachable, rows)
+            solution = best_unbiased(space, reachable, rows)
     except KeyboardInterrupt:
         nearby = nearby_columns(problem.cone, problem.P)
         solution = best_weights(problem.P, nearby, Limits().without_time(), rows)
@@ -248,7 +248,7 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     return table_plan(problem, solution.channel, unit**2 * solution.bound, "columns", least + gap)
 
 
-def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> Solution:
+def _unbiased_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> Solution:
     """The best weights for all extreme columns of any cone, or for columns near the best ones of simpler cones.
 
     Those are LDP and, for LIP, the box of the reference prior. Without a secret the box holds the cone, so its bound is
@@ -260,7 +260,7 @@ def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> S
         return best_weights(P, columns, limits, rows)
     except TooLarge:
         spaces: list[Space] = [*([box_of(problem)] if lip else []), ldp_cone_of(problem)]
-    solutions = [best_learning(space, limits.share(1 / 2), rows) for space in spaces]
+    solutions = [best_unbiased(space, limits.share(1 / 2), rows) for space in spaces]
     bound = solutions[0].bound if lip and problem.secret is None else variance(np.eye(len(P)), P, rows)
     others = np.vstack([solution.columns for solution in solutions])
     columns = nearby_columns(problem.cone, P, others)

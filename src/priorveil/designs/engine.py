@@ -76,7 +76,7 @@ class Pricing(Protocol):
 class Solution:
     """The best mixture found: `columns` (K, d) with `weights` (K,).
 
-    `value` is its utility (or its variance, for learning a distribution), `bound` a proven bound on what any channel
+    `value` is its utility (or its variance, for an unbiased query), `bound` a proven bound on what any channel
     reaches, and `gap` the share of the achievable gain that is not proven. `duals` prove the bound. `interrupted` says
     whether ctrl-C ended the search. `pool` are the columns that a search for other utilities may start from.
     """

@@ -58,7 +58,7 @@ _POOL, _MOST_POOL = 20, 2_500
 _SPEED = 1.5e8
 
 
-def best_learning(space: Space, limits: Limits = FINE, rows: Array | None = None) -> Solution:
+def best_unbiased(space: Space, limits: Limits = FINE, rows: Array | None = None) -> Solution:
     """The channel of allowed columns from which `rows @ shares` are learnt best; by default the distribution.
 
     Exact for small domains (all vertices); rotations of a few blocks for equal values; column generation
@@ -67,9 +67,9 @@ def best_learning(space: Space, limits: Limits = FINE, rows: Array | None = None
 
     >>> from priorveil.designs.spaces import LdpCone
     >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
-    >>> round(best_learning(Box(P, np.exp(-1.0), np.exp(1.0))).value, 3)
+    >>> round(best_unbiased(Box(P, np.exp(-1.0), np.exp(1.0))).value, 3)
     5.783
-    >>> round(best_learning(LdpCone(np.full(6, 1 / 6), ratio=np.e)).value, 3)
+    >>> round(best_unbiased(LdpCone(np.full(6, 1 / 6), ratio=np.e)).value, 3)
     15.709
     """
     prior, box = space.prior, space if isinstance(space, Box) else None
@@ -88,7 +88,7 @@ def best_learning(space: Space, limits: Limits = FINE, rows: Array | None = None
         return _rounded_sum(space, limits, rows[0], points)
     if (groups := equal_groups(rows)).max() + 1 < len(prior):
         first = np.unique(groups, return_index=True)[1]
-        solution = best_learning(space.merge(groups), limits, rows[:, first])
+        solution = best_unbiased(space.merge(groups), limits, rows[:, first])
         return replace(solution, columns=solution.columns[:, groups])
     start, views = None, margin_groups(rows)
     if max(groups.max() for groups in views) >= MOST_DENSE:
@@ -126,7 +126,7 @@ def _rounded_sum(space: Space, limits: Limits, row: Array, points: Array) -> Sol
     rounding = np.zeros((len(row), len(points)))
     rounding[values, above - 1], rounding[values, above] = 1 - share, share
     merged = replace(space, prior=space.prior @ rounding)
-    solution = best_learning(merged, limits, points[None])
+    solution = best_unbiased(merged, limits, points[None])
     duals = solution.duals
     if not len(duals):  # all columns were listed
         duals = Statistics(len(points), points[None]).duals(solution.columns, solution.weights)

@@ -12,11 +12,11 @@ import scipy.optimize
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from priorveil.designs import learning
+from priorveil.designs import variances
 from priorveil.designs.bounds import information_bound, uniform_variance
-from priorveil.designs.learning import best_learning
 from priorveil.designs.limits import Limits, never
 from priorveil.designs.spaces import Box, LdpCone
+from priorveil.designs.variances import best_unbiased
 from priorveil.designs.weights import Statistics, _feasible, best_weights, good_weights, interior_point
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.information import lift_variance, variance, variance_bound
@@ -127,14 +127,14 @@ class TestVariance:
 
 class TestExact:
     def test_published_figures(self) -> None:
-        assert best_learning(Box(np.full(6, 1 / 6), *box(1.0))).value == pytest.approx(4.8, abs=0.05)
-        assert best_learning(Box(SKEWED, *box(1.0))).value == pytest.approx(5.8, abs=0.05)
+        assert best_unbiased(Box(np.full(6, 1 / 6), *box(1.0))).value == pytest.approx(4.8, abs=0.05)
+        assert best_unbiased(Box(SKEWED, *box(1.0))).value == pytest.approx(5.8, abs=0.05)
 
     @given(seeds, budgets)
     @settings(max_examples=25, deadline=None)
     def test_matches_a_reference_solver(self, seed: int, epsilon: float) -> None:
         P = priors(seed)
-        ours = best_learning(Box(P, *box(epsilon)))
+        ours = best_unbiased(Box(P, *box(epsilon)))
         theirs = reference(Box(P, *box(epsilon)).vertices())
         assert ours.value <= theirs * (1 + 1e-4)
         assert ours.bound <= theirs * (1 + 1e-7)
@@ -143,7 +143,7 @@ class TestExact:
     @settings(max_examples=60, deadline=None)
     def test_is_a_channel_within_its_budget(self, seed: int, lower: float, upper: float) -> None:
         P, lo, hi = priors(seed, high=8), math.exp(-lower), math.exp(upper)
-        found = best_learning(Box(P, lo, hi))
+        found = best_unbiased(Box(P, lo, hi))
         Q = channel_of(found.columns, found.weights)
         assert np.allclose(Q.sum(1), 1, atol=1e-12)
         assert found.columns.min() >= lo * (1 - 1e-12)
@@ -159,11 +159,11 @@ class TestExact:
         P = priors(seed)
         d = len(P)
         best = min(variance(subset_selection_matrix(d, epsilon, size), P) for size in range(1, d))
-        assert best_learning(Box(P, *box(epsilon))).value <= best * (1 + 1e-9)
+        assert best_unbiased(Box(P, *box(epsilon))).value <= best * (1 + 1e-9)
 
     def test_one_sided_budget_is_the_truth_or_a_fresh_draw(self) -> None:
         P, lo = np.array([0.5, 0.3, 0.15, 0.05]), math.exp(-1.0)
-        found = best_learning(Box(P, lo, math.inf))
+        found = best_unbiased(Box(P, lo, math.inf))
         assert found.value == pytest.approx((1 - P @ P) / (1 - lo) ** 2)
         assert found.gap == 0.0
 
@@ -223,7 +223,7 @@ class TestStatistics:
         P, rng, (lo, hi) = priors(seed, low=3), np.random.default_rng(seed), box(epsilon)
         W = rng.normal(size=(count, len(P))) if seed % 2 else rng.integers(0, 2, (count, len(P))) + 0.0
         W[0, 0] += 1.5  # so that it is not the same for all
-        found = best_learning(Box(P, lo, hi), Limits(1e-7), W)
+        found = best_unbiased(Box(P, lo, hi), Limits(1e-7), W)
         Q = channel_of(found.columns, found.weights)
         assert np.allclose(Q.sum(1), 1, atol=1e-12)
         assert found.value == pytest.approx(variance(Q, P, W), rel=1e-9)
@@ -239,8 +239,8 @@ class TestStatistics:
         P, (lo, hi) = np.arange(1.0, d + 1) / (d * (d + 1) / 2), box(1.0)
         rotation = np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0]
         for W in (np.eye(d), rotation):
-            assert best_learning(Box(P, lo, hi), rows=W).value == pytest.approx(
-                best_learning(Box(P, lo, hi)).value, rel=1e-5
+            assert best_unbiased(Box(P, lo, hi), rows=W).value == pytest.approx(
+                best_unbiased(Box(P, lo, hi)).value, rel=1e-5
             )
 
     def test_one_share_under_ldp_is_warner(self) -> None:
@@ -257,7 +257,7 @@ class TestStatistics:
         """They are a good answer where no time is left for a search."""
         P, rows = np.asarray(Prior.zipf(205).probabilities), np.tri(205)
         space = LdpCone(P, np.e) if ldp else Box(P, np.exp(-1.0), np.e)
-        found = best_learning(space, Limits(1e-3).of_rounds(0), rows)
+        found = best_unbiased(space, Limits(1e-3).of_rounds(0), rows)
         assert np.abs(found.weights @ found.columns - 1).max() < 1e-9 and found.weights.min() >= 0
         assert found.value == pytest.approx(lift_variance(found.columns, found.weights, rows), rel=1e-6)
         assert found.bound <= found.value < most
@@ -275,8 +275,8 @@ class TestStatistics:
         P = np.full(24, 1 / 24)
         seen: list[int] = []
         limits = Limits(1e-3, progress=lambda n, *_: seen.append(n), should_stop=lambda: len(seen) > 9)
-        found = best_learning(Box(P, lo, hi), limits, W)
-        whole = best_learning(Box(P, lo, hi), Limits(1e-2))
+        found = best_unbiased(Box(P, lo, hi), limits, W)
+        whole = best_unbiased(Box(P, lo, hi), Limits(1e-2))
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
         assert lo * (1 - 1e-12) <= found.columns.min() <= found.columns.max() <= hi * (1 + 1e-12)
         assert found.value == pytest.approx(variance(channel_of(found.columns, found.weights), P, W))
@@ -286,7 +286,7 @@ class TestStatistics:
     def test_a_sum_over_many_values_starts_from_a_channel(self) -> None:
         """Random columns alone need not mix to a channel: those of this prior did not."""
         P = np.random.default_rng(0).dirichlet(np.full(18, 2.0)) * 0.9 + 0.1 / 18
-        found = best_learning(Box(P, *box(1.0)), Limits(0.05), np.arange(18.0)[None])
+        found = best_unbiased(Box(P, *box(1.0)), Limits(0.05), np.arange(18.0)[None])
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
         assert found.gap <= 0.05
 
@@ -302,11 +302,11 @@ class TestStatistics:
         P, row = P / P.sum(), rng.integers(-5, 6, 9) + 0.0
         space = LdpCone(P, hi) if pairwise else Box(P, lo, hi)
         exact = best_weights(P, space.vertices(), Limits(1e-7), row[None])
-        fine = learning._Generation(space, Limits(1e-6), Statistics(9, row[None]), [np.arange(9)]).run()
+        fine = variances._Generation(space, Limits(1e-6), Statistics(9, row[None]), [np.arange(9)]).run()
         assert fine.value == pytest.approx(exact.value, rel=1e-4)
         assert exact.value * (1 - 1e-4) <= fine.bound <= exact.value * (1 + 1e-7)
         points = np.unique(row)[[0, len(np.unique(row)) // 2, -1]]
-        coarse = learning._rounded_sum(space, Limits(1e-6), row, np.unique(points))
+        coarse = variances._rounded_sum(space, Limits(1e-6), row, np.unique(points))
         assert np.allclose(coarse.weights @ coarse.columns, 1, atol=1e-9)
         assert coarse.bound <= exact.value * (1 + 1e-7) <= coarse.value * (1 + 1e-6)
         columns = coarse.columns
@@ -322,7 +322,7 @@ class TestStatistics:
     ) -> None:
         P, row, (lo, hi) = 1 / np.arange(1.0, d + 1), np.arange(d) + 0.0, box(1.0)
         P /= P.sum()
-        found = best_learning(LdpCone(P, hi) if pairwise else Box(P, lo, hi), Limits(1e-3), row[None])
+        found = best_unbiased(LdpCone(P, hi) if pairwise else Box(P, lo, hi), Limits(1e-3), row[None])
         up = row / (d - 1)
         ends = np.array([1 - P @ up, P @ up])
         binary = best_weights(ends, (LdpCone(ends, hi) if pairwise else Box(ends, lo, hi)).vertices())
@@ -334,7 +334,7 @@ class TestStatistics:
 
     def test_numbers_of_a_sum_at_the_far_end_may_be_nearly_impossible(self) -> None:
         P = np.append(np.full(60, (1 - 1e-18) / 60), 1e-18)
-        found = best_learning(Box(P, *box(1.0)), Limits(1e-3), np.arange(61.0)[None])
+        found = best_unbiased(Box(P, *box(1.0)), Limits(1e-3), np.arange(61.0)[None])
         assert found.columns.min() >= math.exp(-1) * (1 - 1e-12)
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-9)
 
@@ -342,13 +342,13 @@ class TestStatistics:
     def test_a_budget_without_a_lower_side(self, rows: np.ndarray | None) -> None:
         """Its variance is at most that of the symmetric budget, and at least that of the truth."""
         P = np.arange(1.0, 21) / 210
-        free, both = (best_learning(Box(P, lo, math.e), Limits(1e-2), rows) for lo in (0.0, math.exp(-1)))
+        free, both = (best_unbiased(Box(P, lo, math.e), Limits(1e-2), rows) for lo in (0.0, math.exp(-1)))
         assert variance(np.eye(20), P, rows) <= free.value <= both.value * 1.02
 
     def test_ranges_of_twelve_values(self) -> None:
         d = 12
         W = np.array([[float(i <= x <= j) for x in range(d)] for i in range(d) for j in range(i, d)])
-        found = best_learning(Box(np.full(d, 1 / d), *box(1.0)), rows=W)
+        found = best_unbiased(Box(np.full(d, 1 / d), *box(1.0)), rows=W)
         assert found.value == pytest.approx(114.306, abs=1e-3)
         assert found.gap < 1e-4
 
@@ -359,7 +359,7 @@ class TestBound:
     def test_no_channel_beats_it(self, seed: int, epsilon: float) -> None:
         P, rng = priors(seed, high=9), np.random.default_rng(seed)
         lo, hi = box(epsilon)
-        relaxed, exact = information_bound(Box(P, lo, hi)), best_learning(Box(P, lo, hi))
+        relaxed, exact = information_bound(Box(P, lo, hi)), best_unbiased(Box(P, lo, hi))
         assert variance_bound(P, lo, hi) <= relaxed <= exact.value * (1 + 1e-9)
         for _ in range(5):
             assert exact.bound <= variance(random_channel(P, lo, hi, rng), P) * (1 + 1e-9)
@@ -369,7 +369,7 @@ class TestBound:
     @settings(max_examples=40, deadline=None)
     def test_is_close(self, seed: int, epsilon: float) -> None:
         P = priors(seed, high=8)
-        assert information_bound(Box(P, *box(epsilon))) >= 0.75 * best_learning(Box(P, *box(epsilon))).value
+        assert information_bound(Box(P, *box(epsilon))) >= 0.75 * best_unbiased(Box(P, *box(epsilon))).value
 
     @pytest.mark.parametrize("d", [2, 3, 5, 8])
     @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])
@@ -386,7 +386,7 @@ class TestGeneration:
         P = P / P.sum()
         lo, hi = box(1.0)
         seen: list[tuple[int, float, float]] = []
-        found = best_learning(Box(P, lo, hi), Limits(0.01, progress=lambda *step: seen.append(step)))
+        found = best_unbiased(Box(P, lo, hi), Limits(0.01, progress=lambda *step: seen.append(step)))
         assert found.gap < 0.02
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
         assert found.columns.min() >= lo * (1 - 1e-12)
@@ -396,7 +396,7 @@ class TestGeneration:
         assert shape == "uniform" or seen[-1][1] == found.value
 
     def test_stops_when_told(self) -> None:
-        found = best_learning(Box(np.arange(1, 31) / 465, *box(1.0)), Limits(1e-5, should_stop=lambda: True))
+        found = best_unbiased(Box(np.arange(1, 31) / 465, *box(1.0)), Limits(1e-5, should_stop=lambda: True))
         assert found.iterations == 0
         assert math.isfinite(found.value)
 
@@ -405,14 +405,14 @@ class TestGeneration:
             if rounds == 1:
                 raise KeyboardInterrupt
 
-        found = best_learning(Box(np.arange(1, 31) / 465, *box(1.0)), Limits(1e-5, progress=interrupt))
+        found = best_unbiased(Box(np.arange(1, 31) / 465, *box(1.0)), Limits(1e-5, progress=interrupt))
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
 
 
 class TestCyclic:
     @pytest.mark.parametrize(("d", "epsilon"), [(15, 2.0), (83, 1.0), (40, 3.0)])
     def test_equal_inputs_reach_the_closed_form(self, d: int, epsilon: float) -> None:
-        found = best_learning(Box(np.full(d, 1 / d), *box(epsilon)))
+        found = best_unbiased(Box(np.full(d, 1 / d), *box(epsilon)))
         assert found.bound == uniform_variance(d, *box(epsilon))
         assert found.gap < 0.01
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-12)
@@ -421,7 +421,7 @@ class TestCyclic:
 
 def test_no_time_ends_column_generation_with_the_first_weights() -> None:
     box = Box(np.arange(1.0, 31) / 465, np.exp(-1.0), np.exp(1.0))
-    first = best_learning(box, Limits(1e-5).without_time())
+    first = best_unbiased(box, Limits(1e-5).without_time())
     assert first.iterations == 0
     assert first.bound <= first.value == pytest.approx(variance(first.channel, box.prior), rel=1e-9)
 
@@ -433,8 +433,8 @@ def test_margins_of_many_cells_are_read_from_all_reports(pairwise: bool) -> None
     W = np.vstack([np.eye(4)[:, 2 * bits[:, i] + bits[:, j]] for i, j in itertools.combinations(range(8), 2)])
     P, (lo, hi) = np.full(256, 1 / 256), box(1.0)
     space = LdpCone(P, hi) if pairwise else Box(P, lo, hi)
-    found = best_learning(space, Limits(1e-3), W)
-    four = best_learning(space.merge(np.arange(256) % 4)).value
+    found = best_unbiased(space, Limits(1e-3), W)
+    four = best_unbiased(space.merge(np.arange(256) % 4)).value
     assert np.allclose(found.weights @ found.columns, 1, atol=1e-9)
     assert found.value == pytest.approx(variance(channel_of(found.columns, found.weights), P, W), rel=1e-6)
     assert found.value <= 0.5 * 28**2 * four
@@ -449,9 +449,9 @@ def test_values_that_count_the_same_are_merged() -> None:
     """Three shares of overlapping groups of 1,200 values: nothing else about the values matters."""
     rng = np.random.default_rng(1)
     W, P = rng.integers(0, 2, (3, 1200)) + 0.0, rng.dirichlet(np.ones(1200))
-    found = best_learning(Box(P, *box(1.0)), Limits(1e-5), W)
+    found = best_unbiased(Box(P, *box(1.0)), Limits(1e-5), W)
     kinds, places = np.unique(W, axis=1, return_inverse=True)
-    exact = best_learning(Box(np.bincount(places.ravel(), P), *box(1.0)), Limits(1e-5), kinds)
+    exact = best_unbiased(Box(np.bincount(places.ravel(), P), *box(1.0)), Limits(1e-5), kinds)
     assert found.value == pytest.approx(exact.value, rel=1e-4)
     assert found.bound >= found.value * (1 - 1e-4)
     assert len(np.unique(found.columns, axis=1).T) == 8
@@ -460,7 +460,7 @@ def test_values_that_count_the_same_are_merged() -> None:
 def test_statistics_that_tell_too_many_values_apart_are_refused() -> None:
     W, P = np.random.default_rng(1).normal(size=(3, 1200)), np.full(1200, 1 / 1200)
     with pytest.raises(TooLarge):
-        best_learning(Box(P, *box(1.0)), rows=W)
+        best_unbiased(Box(P, *box(1.0)), rows=W)
 
 
 def test_weights_lost_to_rounding_end_a_search_with_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,8 +472,8 @@ def test_weights_lost_to_rounding_end_a_search_with_the_best_so_far(monkeypatch:
             raise Infeasible("no weights")
         return solve(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(learning, "interior_point", fails_later)
+    monkeypatch.setattr(variances, "interior_point", fails_later)
     prior = Prior.zipf(20).probabilities
-    found = best_learning(Box(prior, math.exp(-1), math.exp(1)), Limits(1e-5))
+    found = best_unbiased(Box(prior, math.exp(-1), math.exp(1)), Limits(1e-5))
     assert next(rounds) == 3
     assert np.allclose(found.weights @ found.columns, 1.0) and 0.5 * found.value < found.bound <= found.value
