@@ -17,7 +17,7 @@ from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.linear_answers import channel_inversion, channel_posteriors
 from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
-from priorveil.reading.simplex import most_likely
+from priorveil.reading.shares_search import most_likely
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.wording import RARE_CHANGES, changes_among
 from references import likelihood as likelihood_of
@@ -102,7 +102,7 @@ def test_the_gap_is_large_away_from_the_best(monkeypatch: pytest.MonkeyPatch) ->
     p = np.array([0.1, 0.9])
     best = most_likely(counts, Q, p).shares
     truly = counts / 40 @ np.log(best @ Q) - counts / 40 @ np.log(p @ Q)
-    monkeypatch.setattr("priorveil.reading.simplex._ROUNDS", 1)
+    monkeypatch.setattr("priorveil.reading.shares_search._ROUNDS", 1)
     stopped = most_likely(counts, Q, p)
     assert stopped.shares == pytest.approx(p) and not stopped.converged
     assert 0.1 < truly <= stopped.gap
@@ -130,7 +130,7 @@ def test_a_flat_likelihood_takes_few_rounds(people: int) -> None:
 
 
 def test_a_search_that_is_cut_short_admits_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priorveil.reading.simplex._ROUNDS", 1)
+    monkeypatch.setattr("priorveil.reading.shares_search._ROUNDS", 1)
     Q = np.array([[0.6, 0.4], [0.4, 0.6]])
     minimum = most_likely(np.array([55.0, 45.0]), Q, np.array([0.1, 0.9]))
     assert not minimum.converged and minimum.rounds == 1 and minimum.gap > 1e-9

@@ -32,7 +32,7 @@ from priorveil.reading.linear_answers import (
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
 from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
 from priorveil.reading.reader import Reader
-from priorveil.reading.simplex import Minimum, most_likely
+from priorveil.reading.shares_search import Minimum, most_likely
 
 # A tally has the sums of this many low bits of the reports, and of the rest.
 LIMB = 21

@@ -39,7 +39,7 @@ from priorveil.reading.linear_answers import LinearAnswer, QuadraticForm, centri
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
 from priorveil.reading.prior_check import PriorCheck, bits_check
 from priorveil.reading.reader import Reader
-from priorveil.reading.simplex import Minimum, nearest_shares
+from priorveil.reading.shares_search import Minimum, nearest_shares
 
 B = TypeVar("B", bound=BitReports)
 Number = TypeVar("Number", np.int64, np.float64)

@@ -40,7 +40,7 @@ from priorveil.reading.moments import (
     sum_moments,
 )
 from priorveil.reading.prior_check import PriorCheck
-from priorveil.reading.simplex import nearest_shares
+from priorveil.reading.shares_search import nearest_shares
 from priorveil.reading.statistics import Statistic, average_of, quantile_of, ratio_of
 from priorveil.reading.tally_reading import Reading
 

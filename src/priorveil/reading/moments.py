@@ -19,7 +19,7 @@ from priorveil.errors import Hint, InvalidInput, NotIdentifiable
 from priorveil.priors import Label
 from priorveil.priors.label_texts import first_labels
 from priorveil.queries import Distribution
-from priorveil.reading.simplex import Minimum
+from priorveil.reading.shares_search import Minimum
 
 Counts = npt.NDArray[Any]  # what a reader counts: integers, or floats if people have weights
 StatisticRows = (

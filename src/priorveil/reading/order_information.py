@@ -20,7 +20,7 @@ from priorveil.mechanisms.arc.cells import squared_overlap
 from priorveil.mechanisms.interface import MOST_ENTRIES
 from priorveil.reading import counting_kernels
 from priorveil.reading.moments import StatisticRows, apply_rows, not_identifiable
-from priorveil.reading.simplex import conjugate_gradients
+from priorveil.reading.shares_search import conjugate_gradients
 
 _IDENTIFIED = 1e-10  # eigenvalues of the information below this are not identified
 _WRITTEN_OUT = 128  # values up to which the information is inverted

@@ -28,7 +28,7 @@ from priorveil.reading.moments import Counts, StatisticRows
 from priorveil.reading.order_information import SOLVER_ERROR, OrdersInformation, information_of
 from priorveil.reading.prior_check import PriorCheck, score_check, split_prior
 from priorveil.reading.reader import Reader
-from priorveil.reading.simplex import Minimum, nearest_shares
+from priorveil.reading.shares_search import Minimum, nearest_shares
 
 _KEPT = 4  # histograms that are kept: those of counts, of weights and of their squares, which statistics read again
 _ARCS = 1 << 18  # arcs that are laid on a line at a time: they stay in the processor's cache

@@ -28,7 +28,7 @@ from priorveil.queries import Query
 from priorveil.reading.linear_answers import LinearAnswer
 from priorveil.reading.moments import Counts, Moments, StatisticRows, constrained_moments, sum_moments
 from priorveil.reading.prior_check import PriorCheck
-from priorveil.reading.simplex import Minimum
+from priorveil.reading.shares_search import Minimum
 
 M = TypeVar("M", bound=Mechanism)
 

@@ -15,7 +15,7 @@ from priorveil.priors import Label, Prior
 from priorveil.priors.domain import label_positions
 from priorveil.reading.moments import Counts, Moments, StatisticRows
 from priorveil.reading.reader import Reader
-from priorveil.reading.simplex import expected_gain
+from priorveil.reading.shares_search import expected_gain
 from priorveil.reading.tally import Tally, Weighted
 from priorveil.reading.threads import single_thread
 from priorveil.reading.wording import WEIGHTED

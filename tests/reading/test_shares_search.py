@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.mechanisms.bit_law import BitLaw, subset_law, unary_law
 from priorveil.reading.bits import BitCounts, most_likely_ones
-from priorveil.reading.simplex import expected_gain, most_likely
+from priorveil.reading.shares_search import expected_gain, most_likely
 from priorveil.reading.tally import Tally
 from strategies import generators
 
