@@ -16,7 +16,7 @@ from priorveil.designs.spaces import LdpCone
 from priorveil.designs.weights import best_weights
 from priorveil.information import lift_variance
 from priorveil.mechanisms.bit_law import subset_law
-from priorveil.reading.bit_forms import ones_variance
+from priorveil.reading.bit_covariances import ones_variance
 
 LDP = pv.LDP()
 

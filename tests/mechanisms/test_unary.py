@@ -22,7 +22,7 @@ from priorveil.mechanisms.bit_law import unary_law
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.priors import Budget, Prior, PriorSet
-from priorveil.reading.bit_forms import posterior_form
+from priorveil.reading.bit_covariances import posterior_form
 from priorveil.reading.families import reader_of
 from references import bitwise_gain
 from sample_mechanisms import sample_unary

@@ -20,7 +20,7 @@ from priorveil.mechanisms.bit_law import subset_law, unary_law
 from priorveil.mechanisms.randomness import GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary
 from priorveil.reading import bits as bits_module
-from priorveil.reading.bit_forms import (
+from priorveil.reading.bit_covariances import (
     exponential_sum,
     guess_gain,
     lift_form,

@@ -43,7 +43,7 @@ from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
 from priorveil.queries import Query
-from priorveil.reading.bit_forms import ones_noise
+from priorveil.reading.bit_covariances import ones_noise
 from priorveil.reading.families import reader_of
 
 _MOST_ODDS = Fraction(1 << 40)  # with larger odds a report is practically the value itself

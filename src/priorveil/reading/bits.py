@@ -33,8 +33,8 @@ from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import Words
 from priorveil.priors import Prior
 from priorveil.queries import Criterion, Query
-from priorveil.reading import bit_forms, counting_kernels
-from priorveil.reading.bit_forms import set_chances
+from priorveil.reading import bit_covariances, counting_kernels
+from priorveil.reading.bit_covariances import set_chances
 from priorveil.reading.linear_answers import LinearAnswer, QuadraticForm, centring_form, shrink
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
 from priorveil.reading.prior_check import PriorCheck, bits_check
@@ -209,11 +209,11 @@ class BitReader(Reader[B]):
         """One answer: given whole reports under the prior of the tally, given single bits under any other."""
         parts = self.bit_counts(counts)
         if not self.adds_up("mmse", prior):
-            if_set, if_clear = bit_forms.single_bit_posteriors(self.law, prior)
+            if_set, if_clear = bit_covariances.single_bit_posteriors(self.law, prior)
             histogram = parts.ones * if_set + (parts.reports - parts.ones) * if_clear
-            form = bit_forms.bitwise_form(self.law, prior)
+            form = bit_covariances.bitwise_form(self.law, prior)
             return [LinearAnswer(histogram, parts.reports, (form,), _BITWISE)]
-        form = bit_forms.posterior_form(self.law, prior)
+        form = bit_covariances.posterior_form(self.law, prior)
         return [LinearAnswer(prior * parts.lifts(self.law), parts.reports, (form,))]
 
     def unbiased_answer(
@@ -223,7 +223,7 @@ class BitReader(Reader[B]):
         self._require_information()
         parts = self.bit_counts(counts)
         shares = parts.shares(self.law, prior)
-        forms = bit_forms.ones_form(self.law, shares), centring_form(shares, population)
+        forms = bit_covariances.ones_form(self.law, shares), centring_form(shares, population)
         return LinearAnswer(parts.unbiased_histogram(self.law), parts.reports, forms)
 
     def _require_information(self) -> None:
@@ -252,14 +252,14 @@ class BitReader(Reader[B]):
         law, parts = self.law, self.bit_counts(counts)
         chances = set_chances(law, prior)
         excess, variance = parts.ones - parts.reports * chances, chances - law.t - 2 * law.u * prior
-        factors = bit_forms.covariance_factors(law, prior)
+        factors = bit_covariances.covariance_factors(law, prior)
         return bits_check(excess, law.contrast, variance, factors, prior, parts.reports)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of the estimate that `answer` gives."""
         P = prior.probabilities
         if query.criterion is Criterion.WRONG_GUESSES:
-            return max(0.0, query.ceiling(prior) - bit_forms.guess_gain(self.law, P))
+            return max(0.0, query.ceiling(prior) - bit_covariances.guess_gain(self.law, P))
         if not query.linear:
             return None
         rows = query.centred_rows(prior)
@@ -268,12 +268,12 @@ class BitReader(Reader[B]):
         if query.unbiased:
             counts = self.expected_counts(P, 1)
             return float(self.answer("unbiased", counts, P, rows, population=True).variance.sum())
-        form = bit_forms.posterior_form if self.reads_whole_reports else bit_forms.bitwise_form
+        form = bit_covariances.posterior_form if self.reads_whole_reports else bit_covariances.bitwise_form
         return max(0.0, float(form(self.law, P).variances(rows).sum()))
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""
-        return bit_forms.ones_variance(self.law, P)
+        return bit_covariances.ones_variance(self.law, P)
 
 
 class UnaryReader(BitReader[Unary]):
@@ -315,7 +315,7 @@ class SubsetReader(BitReader[Subset]):
     @cached_property
     def _inverse(self) -> Array:
         """The inverse of the information of a report."""
-        information = bit_forms.subset_information(self.law, self.lift_prior)
+        information = bit_covariances.subset_information(self.law, self.lift_prior)
         return np.asarray(np.linalg.inv(information), dtype=np.float64)
 
     @property
@@ -340,7 +340,7 @@ class SubsetReader(BitReader[Subset]):
         self._require_information()
         parts = self.bit_counts(counts)
         shares = parts.shares(self.law, self.lift_prior)
-        squares = bit_forms.lift_form(self.law, self.lift_prior, shares)._replace(through=self._inverse)
+        squares = bit_covariances.lift_form(self.law, self.lift_prior, shares)._replace(through=self._inverse)
         forms = squares, centring_form(shares, population)
         return LinearAnswer(self._inverse @ parts.lifts(self.law), parts.reports, forms)
 
@@ -348,7 +348,7 @@ class SubsetReader(BitReader[Subset]):
         """N times the variance of the unbiased distribution, summed over the values."""
         if not self.uses_lifts:
             return super().learning_error(P)
-        return float(np.trace(np.linalg.inv(bit_forms.subset_information(self.law, P))) - P @ P)
+        return float(np.trace(np.linalg.inv(bit_covariances.subset_information(self.law, P))) - P @ P)
 
 
 # -- answers from the counts of bits -----------------------------------------------------------------------

@@ -26,7 +26,7 @@ from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Criterion, Histogram, Query
-from priorveil.reading.bit_forms import single_bit_posteriors
+from priorveil.reading.bit_covariances import single_bit_posteriors
 from priorveil.reading.linear_answers import unbiased_scores
 from priorveil.reading.moments import apply_rows
 from priorveil.studies import published

@@ -26,7 +26,7 @@ from priorveil.mechanisms.bit_law import BitLaw, unary_law
 from priorveil.notions import Leakage, PriorOrSet, as_prior_or_set, leakage, leakage_bounds
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
-from priorveil.reading.bit_forms import bitwise_form
+from priorveil.reading.bit_covariances import bitwise_form
 
 _MOST_BITS = 12  # a unary encoding of more values is not written out report by report
 
