@@ -53,7 +53,7 @@ from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
 from priorveil.priors import Budget
 from priorveil.queries import Query
-from priorveil.reading.threads import single_thread
+from priorveil.reading.blas_threads import single_thread
 
 MethodName = Literal["auto"] | DesignMethod
 

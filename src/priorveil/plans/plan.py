@@ -38,7 +38,7 @@ from priorveil.reading.precision import Precision
 from priorveil.reading.reader import Reader
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
-from priorveil.reading.threads import single_thread
+from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.wording import RARE_CHANGES, changes_among
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.

@@ -11,7 +11,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 import priorveil as pv
 from priorveil.reading.numbered import TableReader
-from priorveil.reading.threads import single_thread
+from priorveil.reading.blas_threads import single_thread
 
 
 def thread_counts() -> set[int]:
