@@ -18,7 +18,7 @@ from priorveil.priors.domain import Labels
 from priorveil.priors.label_texts import first_labels, label_parts
 from priorveil.priors.number_domains import Outside
 from priorveil.priors.number_files import label_order, labels_from_text
-from priorveil.priors.people import people_labels
+from priorveil.priors.people_columns import people_labels
 
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _RULES = ("merge_rare", "allow_rare", "prior_epsilon")  # what a prior from data may publish

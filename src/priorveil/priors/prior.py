@@ -38,7 +38,7 @@ from priorveil.priors.joint import (
 )
 from priorveil.priors.label_texts import Label, Level, first_labels
 from priorveil.priors.number_domains import Cells, Density, Grid, NumberDomain, Outside, number_column
-from priorveil.priors.people import complete_domain, number_masses, people_labels
+from priorveil.priors.people_columns import complete_domain, number_masses, people_labels
 from priorveil.priors.read_only import ReadOnly
 
 Probabilities = Mapping[Label, float] | Numbers

@@ -17,7 +17,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, Invali
 from priorveil.priors.disclosure import require_few_values, require_no_rare, round_weights
 from priorveil.priors.domain import Labels, as_labels, label_from_json, label_to_json
 from priorveil.priors.number_files import file_errors, label_order, read_matrix
-from priorveil.priors.people import complete_domain, people_labels
+from priorveil.priors.people_columns import complete_domain, people_labels
 from priorveil.priors.prior import Prior, as_distribution
 from priorveil.priors.read_only import ReadOnly
 
