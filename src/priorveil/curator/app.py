@@ -22,7 +22,7 @@ from priorveil.curator.responses import HEADERS, json_response, parquet_pieces, 
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Reader, read_json, read_packed
-from priorveil.curator.writer import CAPACITY, Writer
+from priorveil.curator.group_commit import CAPACITY, Writer
 from priorveil.errors import PriorveilError
 from priorveil.reading.estimate import ESTIMATE_METHODS
 
