@@ -28,7 +28,7 @@ def save(what: str, folder: Path) -> None:
         answer = client.StoredAnswer(
             "https://example.org", Report("ab" * 16, "c" * 64, PLAN.id, 1), {"plan": 1}
         )
-        client.Memory(folder).keep(answer)
+        client.AnswerStore(folder).keep(answer)
 
 
 def test_the_old_file_stays_on_failure(tmp_path: Path) -> None:

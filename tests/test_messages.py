@@ -27,7 +27,7 @@ import priorveil as pv
 from priorveil import PriorveilError
 from priorveil.atomic_files import atomic_write
 from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.client import Client, Memory, RetryPolicy
+from priorveil.collect.client import AnswerStore, Client, RetryPolicy
 from priorveil.curator.store import SCHEMA_VERSION, Store, open_store
 from priorveil.designs import design_margins, design_mean
 from priorveil.reading.combination import combine_estimates
@@ -72,7 +72,7 @@ def answer(receipt: httpx.Response, campaign: Campaign = CAMPAIGN) -> None:
 def answer_at(url: str, page: httpx.Response, receipt: httpx.Response | None = None) -> None:
     """Answer the campaign that this address is said to show, in one attempt."""
     network = httpx.MockTransport(lambda request: receipt if request.method == "POST" else page)  # type: ignore[arg-type]
-    Client(url, network, Memory(), retry=RetryPolicy(attempts=1)).answer("a")
+    Client(url, network, AnswerStore(), retry=RetryPolicy(attempts=1)).answer("a")
 
 
 def in_store(path: str, work: Callable[[Store], Awaitable[object]]) -> None:

@@ -23,8 +23,8 @@ from patience import PATIENCE
 from priorveil import Prior
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.client import (
+    AnswerStore,
     Client,
-    Memory,
     NotSent,
     NotStored,
     ReportRefused,
@@ -138,7 +138,7 @@ def test_numbers_are_answered_and_far_ones_count_at_the_ends(server: Server, tmp
     hours = Prior.grid([0, 20, 60], [0.3, 0.5, 0.2], outside="ends")
     url = put_up(server, ask("How many hours do you work?", hours))
     for value in (12.5, 7, -1e9, 1e300):
-        with Client(url, state=Memory()) as client:
+        with Client(url, state=AnswerStore()) as client:
             client.answer(value)
     with Client(url, state=tmp_path, limit=1.5) as client:
         for value in ("12.5 h", None, float("nan"), "", True):
@@ -178,7 +178,7 @@ def test_several_attributes_are_answered_as_a_tuple(server: Server, tmp_path: Pa
 def test_cohorts_and_every_mechanism(server: Server, cohorts: Campaign) -> None:
     url = put_up(server, cohorts)
     for name in cohorts.cohorts:
-        with Client(url, state=Memory()) as client:
+        with Client(url, state=AnswerStore()) as client:
             client.answer("Private", cohort=name)
     assert counted(url) == dict.fromkeys(cohorts.cohorts, 1)
     with Client(url) as client, raises(InvalidInput, argument="cohort"):
@@ -259,7 +259,7 @@ def test_answers_are_remembered_without_being_told_where(server: Server) -> None
         assert again.answer("None") == report
     assert [path.name for path in sorted(default_folder().iterdir())] == [".lock", f"{report.campaign}.json"]
     assert counted(url) == {"everyone": 1}
-    with Client(url, state=Memory()) as forgetful:
+    with Client(url, state=AnswerStore()) as forgetful:
         assert forgetful.answer("Private") != report
     assert counted(url) == {"everyone": 2}
 
@@ -292,7 +292,7 @@ def test_what_was_not_sent_is_said_and_where_it_is(server: Server, tmp_path: Pat
     ):
         client.answer("Private")
     with (
-        Client(url, Lossy(*["before"] * 4), state=Memory(), retry=NO_WAIT) as client,
+        Client(url, Lossy(*["before"] * 4), state=AnswerStore(), retry=NO_WAIT) as client,
         pytest.raises(NotSent),
     ):
         client.answer("Private")
@@ -445,7 +445,7 @@ def test_a_curator_that_moved_is_reached_at_its_new_address(server: Server, tmp_
         pytest.raises(NotSent),
     ):
         client.answer("Private")
-    [kept] = Memory(tmp_path)
+    [kept] = AnswerStore(tmp_path)
     assert kept.url == new, "what others send later goes there too"
     with Client(f"http://other.invalid/{'0' * 64}", Lossy(), state=tmp_path, retry=NO_WAIT) as other:
         assert other.flush() == 0

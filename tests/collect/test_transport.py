@@ -19,7 +19,7 @@ import pytest
 
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.client import Client, Memory, NotSent, ReportRefused, RetryPolicy
+from priorveil.collect.client import AnswerStore, Client, NotSent, ReportRefused, RetryPolicy
 from priorveil.collect.transport import UnreadableResponse
 from refusals import raises
 
@@ -74,7 +74,7 @@ def test_an_endless_answer_is_not_listened_to(campaign: Campaign) -> None:
     fetched: list[int] = []
     with (
         stranger(endless(fetched)) as base,
-        Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
+        Client(base + campaign.id, state=AnswerStore(), retry=NO_WAIT) as client,
         raises(ReportRefused, cause=UnreadableResponse),
     ):
         client.answer("Private")
@@ -82,7 +82,7 @@ def test_an_endless_answer_is_not_listened_to(campaign: Campaign) -> None:
     received: list[int] = []
     with (
         stranger(honest(campaign, endless(received))) as base,
-        Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
+        Client(base + campaign.id, state=AnswerStore(), retry=NO_WAIT) as client,
     ):
         with raises(NotSent, cause=UnreadableResponse):
             client.answer("Private")
@@ -100,7 +100,7 @@ def test_nothing_is_unpacked(campaign: Campaign) -> None:
 
     with (
         stranger(say) as base,
-        Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
+        Client(base + campaign.id, state=AnswerStore(), retry=NO_WAIT) as client,
         raises(ReportRefused, cause=UnreadableResponse),
     ):
         client.answer("Private")
@@ -146,7 +146,7 @@ def test_an_answer_byte_by_byte_ends_with_its_time(
         stranger(
             honest(campaign, drip) if honestly else drip, certified(tmp_path) if secure else None
         ) as base,
-        Client(base + campaign.id, httpx.HTTPTransport(verify=False), Memory(), retry=quick) as client,
+        Client(base + campaign.id, httpx.HTTPTransport(verify=False), AnswerStore(), retry=quick) as client,
         pytest.raises(NotSent),
     ):
         client.answer("Private")
@@ -170,7 +170,7 @@ def test_closing_leaves_the_socket_of_an_abandoned_attempt_alone(campaign: Campa
     quick = dataclasses.replace(NO_WAIT, longest=0.2)
     with stranger(silent) as base:
         with (
-            Client(base + campaign.id, Recorder(), Memory(), retry=quick) as client,
+            Client(base + campaign.id, Recorder(), AnswerStore(), retry=quick) as client,
             pytest.raises(NotSent),
         ):
             client.answer("Private")
@@ -178,7 +178,7 @@ def test_closing_leaves_the_socket_of_an_abandoned_attempt_alone(campaign: Campa
         over.set()
     with (
         stranger(lambda line, asked: None) as base,
-        Client(base + campaign.id, Recorder(), Memory()) as client,
+        Client(base + campaign.id, Recorder(), AnswerStore()) as client,
     ):
         pass
     assert closed
@@ -194,7 +194,7 @@ def test_whatever_the_curator_asks_the_pause_has_an_end(campaign: Campaign, told
     pauses: list[float] = []
     retry = RetryPolicy(attempts=3, sleep=pauses.append)
     with (
-        Client(f"http://x/{campaign.id}", httpx.MockTransport(busy), Memory(), retry=retry) as client,
+        Client(f"http://x/{campaign.id}", httpx.MockTransport(busy), AnswerStore(), retry=retry) as client,
         pytest.raises(NotSent),
     ):
         client.answer("Private")
@@ -209,7 +209,7 @@ def test_no_cookie_is_kept(campaign: Campaign) -> None:
         body = campaign.to_json().encode() if request.startswith(b"GET") else b'{"accepted":1,"refused":[]}'
         line.sendall(JSON + b"set-cookie: who=me; path=/\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
 
-    with stranger(say) as base, Client(base + campaign.id, state=Memory()) as client:
+    with stranger(say) as base, Client(base + campaign.id, state=AnswerStore()) as client:
         client.answer("Private")
     assert len(asked) == 2 and not any(b"cookie" in request for request in asked)
 
@@ -221,7 +221,7 @@ def test_a_reason_is_shown_on_one_line(campaign: Campaign) -> None:
         return httpx.Response(200, json={"accepted": 0, "refused": [{"reason": "\x1b[2J\n" + "x" * 9999}]})
 
     with (
-        Client(f"http://x/{campaign.id}", httpx.MockTransport(refusing), Memory()) as client,
+        Client(f"http://x/{campaign.id}", httpx.MockTransport(refusing), AnswerStore()) as client,
         pytest.raises(ReportRefused) as told,
     ):
         client.answer("Private")

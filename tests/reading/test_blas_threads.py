@@ -10,8 +10,8 @@ import pytest
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 import priorveil as pv
-from priorveil.reading.numbered import TableReader
 from priorveil.reading.blas_threads import single_thread
+from priorveil.reading.numbered import TableReader
 
 
 def thread_counts() -> set[int]:

@@ -1,1 +1,1 @@
-"""What the device and the curator share: campaigns, the wire format, the client and its memory."""
+"""What the device and the curator share: campaigns, the wire format, the client and its store of answers."""

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 
 from priorveil.collect import transport as http
+from priorveil.collect.answer_store import AnswerStore, NotStored, StoredAnswer, default_folder
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.memory import Memory, NotStored, StoredAnswer, default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
 from priorveil.collect.wire import Report, fresh_id, report_to_json
 from priorveil.errors import NOT_SHOWN, InvalidInput, OutsideDomain, PriorveilError, short_repr
@@ -26,7 +26,7 @@ from priorveil.priors import Budget, Domain, Label
 from priorveil.priors.domain import MISSING, OUTSIDE
 from priorveil.priors.joint import read_domain
 
-__all__ = ["Client", "Memory", "NotSent", "NotStored", "ReportRefused", "RetryPolicy", "default_folder"]
+__all__ = ["AnswerStore", "Client", "NotSent", "NotStored", "ReportRefused", "RetryPolicy", "default_folder"]
 
 _LARGEST_CAMPAIGN = 64 << 20
 _LARGEST_RECEIPT = 64 << 10
@@ -50,7 +50,7 @@ class Client:
     """Answers one campaign, once.
 
     `campaign_url` ends in the campaign's id, which is checked against the content. `state` is the folder where
-    answers are remembered, `default_folder()` if not given; `Memory()` remembers in this process only, for
+    answers are remembered, `default_folder()` if not given; `AnswerStore()` remembers in this process only, for
     simulations. `limit` is the level (LIP, or a `Budget`) that all remembered answers about the same values
     may reach together. `transport` replaces httpx's, for proxies and tests.
     """
@@ -59,13 +59,13 @@ class Client:
         self,
         campaign_url: str,
         transport: Transport | None = None,
-        state: str | Path | Memory | None = None,
+        state: str | Path | AnswerStore | None = None,
         limit: float | Budget | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
         self._url, self._id = http.parse_campaign_url(campaign_url)
         state = default_folder() if state is None else state
-        self._memory = state if isinstance(state, Memory) else Memory(state)
+        self._answers = state if isinstance(state, AnswerStore) else AnswerStore(state)
         self._limit = None if limit is None else Budget.of(limit, "limit")
         self._http = http.HttpClient(transport, retry or RetryPolicy())
 
@@ -101,17 +101,17 @@ class Client:
         Raises `NotSent` if the curator could not be reached (the report is kept), `NotStored` if the answer cannot
         be remembered (nothing is sent), `BudgetExceeded` if the limit would be passed (nothing is drawn or sent).
         """
-        answer = self._memory.find(self._id)
+        answer = self._answers.find(self._id)
         _check_answer(value, self.campaign.domain if answer is None else read_domain(answer.plan["labels"]))
         if answer is None:
-            with self._memory.lock():  # another process may have stored an answer meanwhile
-                answer = self._memory.find(self._id) or self._first_answer(value, cohort)
+            with self._answers.lock():  # another process may have stored an answer meanwhile
+                answer = self._answers.find(self._id) or self._first_answer(value, cohort)
         return self._send(answer)
 
     def flush(self) -> int:
         """Send what could not be sent before, for all campaigns in the folder; how many are still waiting."""
         waiting = 0
-        for answer in self._memory:
+        for answer in self._answers:
             if answer.sent or answer.refused is not None:
                 continue
             try:
@@ -132,7 +132,7 @@ class Client:
         drawn = report_to_json(plan.mechanism, plan.privatize(value))
         report = Report(fresh_id(), self._id, plan.id, drawn)
         answer = StoredAnswer(self._url, report, {"id": plan.id, **plan.document()})
-        self._memory.keep(answer)
+        self._answers.keep(answer)
         return answer
 
     def _check_limit(self, plan: Plan) -> None:
@@ -140,7 +140,7 @@ class Client:
         if self._limit is None:
             return
         ledger = Ledger(plan.prior, plan.secret, self._limit)
-        for answer in self._memory:
+        for answer in self._answers:
             if set(read_domain(answer.plan["labels"]).labels) == set(plan.labels):
                 ledger.spend(Plan.from_json(json.dumps(answer.plan)))
         ledger.spend(plan)
@@ -161,7 +161,7 @@ class Client:
             refused = _reason(response.body)
         except (NotSent, UnreadableResponse) as error:
             other = "the response did not come from a curator (a proxy or a login page?): try again later"
-            why, folder = error if isinstance(error, NotSent) else other, self._memory.folder
+            why, folder = error if isinstance(error, NotSent) else other, self._answers.folder
             where = f"in {folder}: answer() or flush()" if folder else "until this process ends: flush()"
             raise NotSent(f"{why}. The report is kept {where} sends it") from error
         if refused == _EARLY:
@@ -174,7 +174,7 @@ class Client:
     def _note(self, answer: StoredAnswer) -> None:
         """Store the new state of an answer. If that fails, the answer stays stored as it was, and may be sent again."""
         with suppress(PriorveilError):
-            self._memory.keep(answer)
+            self._answers.keep(answer)
 
 
 def _check_answer(value: object, domain: Domain) -> None:

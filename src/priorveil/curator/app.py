@@ -18,11 +18,11 @@ from starlette.types import Message, Receive, Scope, Send
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator import messages, responses
+from priorveil.curator.group_commit import CAPACITY, Writer
 from priorveil.curator.responses import HEADERS, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Reader, read_json, read_packed
-from priorveil.curator.group_commit import CAPACITY, Writer
 from priorveil.errors import PriorveilError
 from priorveil.reading.estimate import ESTIMATE_METHODS
 

@@ -23,9 +23,9 @@ from starlette.types import Message, Receive, Scope, Send
 from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES
 from priorveil.curator import display, messages
+from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, StoredReport, StoreFull, Unavailable
-from priorveil.curator.group_commit import QueueFull
 from priorveil.errors import MissingExtra
 from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from priorveil.collect.campaign import stamp
+from priorveil.curator.group_commit import Writer
 from priorveil.curator.messages import Receipt
 from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable, token_digest
 from priorveil.curator.uploads import UNKNOWN_PLAN, Reader
-from priorveil.curator.group_commit import Writer
 from priorveil.errors import PriorveilError
 
 _REFRESH = 1.0  # seconds within which a change by another process is noticed

@@ -31,6 +31,7 @@ from priorveil.plans.document import content_id, parse, plan_document, prove, re
 from priorveil.priors import Budget, Domain, Label, Prior
 from priorveil.priors.domain import Labels, Missing, require_integers
 from priorveil.queries import Query
+from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.estimate import ESTIMATE_METHODS, Estimate, EstimateMethod, read_estimate
 from priorveil.reading.families import reader_of
 from priorveil.reading.moments import naming_statistics, normal_width
@@ -38,7 +39,6 @@ from priorveil.reading.precision import Precision
 from priorveil.reading.reader import Reader
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
-from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.wording import RARE_CHANGES, changes_among
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.

@@ -13,11 +13,11 @@ from priorveil.arrays import Array, centre_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.priors import Label, Prior
 from priorveil.priors.domain import label_positions
+from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.moments import Counts, Moments, StatisticRows
 from priorveil.reading.reader import Reader
 from priorveil.reading.shares_search import expected_gain
 from priorveil.reading.tally import Tally, Weighted
-from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.wording import WEIGHTED
 
 _MOST_COMPARED = 10_000  # values up to which the errors of unbiased and mle are compared

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.client import Client, Memory, NotSent, NotStored, RetryPolicy
+from priorveil.collect.client import AnswerStore, Client, NotSent, NotStored, RetryPolicy
 from priorveil.errors import InvalidInput
 from refusals import raises
 
@@ -57,10 +57,10 @@ def test_a_file_that_says_something_else_is_no_answer(
     campaign: Campaign, tmp_path: Path, field: dict[str, Any]
 ) -> None:
     path = remembered(campaign, tmp_path)
-    assert len(list(Memory(tmp_path))) == 1
+    assert len(list(AnswerStore(tmp_path))) == 1
     path.write_text(json.dumps(json.loads(path.read_text()) | field))
     with raises(InvalidInput, argument="state"):
-        Memory(tmp_path)
+        AnswerStore(tmp_path)
 
 
 def test_a_file_that_cannot_be_one_is_no_answer(campaign: Campaign, tmp_path: Path) -> None:
@@ -68,18 +68,18 @@ def test_a_file_that_cannot_be_one_is_no_answer(campaign: Campaign, tmp_path: Pa
     for text in (b"", b"null", b"[1]", b"[" * 100_000, b"\xff\xfe{}", b'{"plan": ' * 900 + b"1" + b"}" * 900):
         path.write_bytes(text)
         with raises(InvalidInput, argument="state"):
-            Memory(tmp_path)
+            AnswerStore(tmp_path)
     path.unlink()
     path.mkdir()
     with raises(InvalidInput, argument="state", cause=OSError):
-        Memory(tmp_path)
+        AnswerStore(tmp_path)
 
 
 def test_a_folder_that_went_away_is_said(campaign: Campaign, tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "state")
+    store = AnswerStore(tmp_path / "state")
     (tmp_path / "state").rmdir()
     with raises(InvalidInput, argument="state", cause=OSError):
-        list(memory)
+        list(store)
     served = httpx.MockTransport(lambda request: httpx.Response(200, json=json.loads(campaign.to_json())))
-    with Client(f"http://x/{campaign.id}", served, memory) as client, pytest.raises(NotStored):
+    with Client(f"http://x/{campaign.id}", served, store) as client, pytest.raises(NotStored):
         client.answer("Private")

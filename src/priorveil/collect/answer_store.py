@@ -1,4 +1,4 @@
-"""The memory of a person's answers: one file for each campaign.
+"""The store of a person's answers: one file for each campaign.
 
 An unreadable file raises an error; it is never treated as missing, because the campaign would then be answered twice.
 """
@@ -29,7 +29,7 @@ class NotStored(PriorveilError, OSError):
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """An answer in the memory: the report, the plan that made it, its address, and whether it was sent or refused."""
+    """A stored answer: the report, the plan that made it, its address, and whether it was sent or refused."""
 
     url: str
     report: Report
@@ -38,7 +38,7 @@ class StoredAnswer:
     refused: str | None = None
 
 
-class Memory:
+class AnswerStore:
     """Stored answers: one file for each campaign in a folder, or in this process only without a folder."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
@@ -74,7 +74,7 @@ class Memory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the memory, so that no other process adds an answer between the look-up and ours."""
+        """Lock the store, so that no other process adds an answer between the look-up and ours."""
         with self._lock, ExitStack() as held:
             if self.folder is not None and sys.platform != "win32":
                 with self._writing():
