@@ -18,20 +18,20 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.errors import InvalidInput, OutsideDomain
 from priorveil.mechanisms.randomness import SystemSource
-from priorveil.priors.domain import MISSING, OUTSIDE, Codes, Domain, Labels, Missing
+from priorveil.priors.domain import MISSING, OUTSIDE, Codes, Domain, LabelDomain, Missing
 from refusals import raises
 
 LABELS = ("ash", "birch", "cedar")
 
 
 def codes_of(values: Any, labels: Any, missing: Missing = "refuse") -> tuple[Codes, Any]:
-    domain = labels if isinstance(labels, Domain) else Labels(labels)
+    domain = labels if isinstance(labels, Domain) else LabelDomain(labels)
     return domain.codes(values, SystemSource().words, missing)
 
 
 def codes(values: Any, labels: Any) -> list[int]:
     """With `MISSING` and `OUTSIDE`."""
-    domain = Labels(labels)
+    domain = LabelDomain(labels)
     return domain.encode(domain.columns(values), SystemSource().words).tolist()
 
 
@@ -167,7 +167,7 @@ def test_labels_that_look_alike_are_refused() -> None:
         [8, "08"],
     ):
         with pytest.raises(InvalidInput) as caught:
-            Labels(labels)
+            LabelDomain(labels)
         assert caught.value.argument == "labels" and caught.value.value == labels
     for empty in ("", "  ", "\t"):
         with pytest.raises(InvalidInput):
@@ -180,7 +180,7 @@ def test_labels_that_look_alike_are_refused() -> None:
 def test_every_label_is_its_own_value_in_every_form(labels: list[Any]) -> None:
     """A label, its text, and its text with blanks around it are the same value, or the labels are refused."""
     try:
-        domain = Labels(labels)
+        domain = LabelDomain(labels)
     except InvalidInput:
         return
     expected = list(range(len(labels)))
@@ -301,15 +301,15 @@ def test_large_whole_numbers_with_gaps_stay_exact(library: Any) -> None:
 
 
 def test_a_domain_shows_what_is_allowed() -> None:
-    assert repr(Labels(["yes", "no"])) == "Labels(yes, no)"
+    assert repr(LabelDomain(["yes", "no"])) == "LabelDomain(yes, no)"
 
 
 def test_a_refused_column_of_positions_names_codes() -> None:
-    domain = Labels(["yes", "no"])
+    domain = LabelDomain(["yes", "no"])
     for column in ([0, 1], np.array([1, 0]), ["0", None, "1"]):
         with raises(OutsideDomain, hint="codes"):
             domain.codes(column, np.empty)
-    for words, column in ((domain, [0, "Yes"]), (domain, [0.5]), (Labels([7, 8]), [0, 1])):
+    for words, column in ((domain, [0, "Yes"]), (domain, [0.5]), (LabelDomain([7, 8]), [0, 1])):
         with pytest.raises(OutsideDomain) as caught:
             words.codes(column, np.empty)
         assert not caught.value.hints

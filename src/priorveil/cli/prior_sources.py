@@ -14,7 +14,7 @@ import priorveil as pv
 from priorveil.cli import inputs, options, screen
 from priorveil.csv_reader import is_number
 from priorveil.errors import plural
-from priorveil.priors.domain import Labels
+from priorveil.priors.domain import LabelDomain
 from priorveil.priors.label_texts import first_labels, label_parts
 from priorveil.priors.number_domains import Outside
 from priorveil.priors.number_files import label_order, labels_from_text
@@ -167,7 +167,7 @@ class PriorSource:
             file = Path(self.values)
             text = file.read_text(encoding="utf-8-sig") if file.is_file() else self.values.replace(",", "\n")
             domain = labels_from_text([word.strip() for word in text.splitlines()])
-            people = inputs.match_labels(rows, Labels(domain), path, "--values")
+            people = inputs.match_labels(rows, LabelDomain(domain), path, "--values")
         rules: dict[str, Any] = {name: getattr(self, name) for name in _RULES}
         rules |= {"names": columns if len(columns) > 1 else None, "impossible": self.form.impossible}
         advice = screen.NOTICES["many attributes"] if len(columns) > 2 else ""

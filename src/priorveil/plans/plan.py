@@ -29,7 +29,7 @@ from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets
 from priorveil.plans import wording
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
 from priorveil.priors import Budget, Domain, Label, Prior
-from priorveil.priors.domain import Labels, Missing, require_integers
+from priorveil.priors.domain import LabelDomain, Missing, require_integers
 from priorveil.queries import Query
 from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.estimate import ESTIMATE_METHODS, Estimate, EstimateMethod, read_estimate
@@ -162,7 +162,7 @@ class Plan:
         only. A missing value is an error; with `missing="pass"` it stays missing: None for a single value, a masked
         array for a column.
         """
-        source, domain = as_source(rng), Labels(range(len(self.labels))) if codes else self.domain
+        source, domain = as_source(rng), LabelDomain(range(len(self.labels))) if codes else self.domain
         single = domain.is_value(values)
         column = [values.tolist() if isinstance(values, np.ndarray) else values] if single else values
         if codes:

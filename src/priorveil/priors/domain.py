@@ -4,7 +4,7 @@ A value is a label; a position is never a value. Every entry of a column has a *
 with the same key: a text that reads as a number is that number, any other text is itself, and blanks around it do not
 count. The table in `docs/values.md` has the whole rule; the tests run it in Python, on files and in JavaScript.
 
-`Labels` is a domain of words and numbers. `priors.number_domains` has grids and cells of numbers, `priors.joint`
+`LabelDomain` is a domain of words and numbers. `priors.number_domains` has grids and cells of numbers, `priors.joint`
 several attributes at once.
 
 No message here ever shows a value: it is private until it is perturbed.
@@ -292,7 +292,7 @@ class Domain(ReadOnly):
 
         Where labels are tuples, so is a value: a tuple of levels.
 
-        >>> Labels([("old", "yes"), ("old", "no")]).is_value(("old", "yes")), Labels(["a"]).is_value(("a",))
+        >>> LabelDomain([("old", "yes"), ("old", "no")]).is_value(("old", "yes")), LabelDomain(["a"]).is_value(("a",))
         (True, False)
         """
         if self.has_tuples and isinstance(values, tuple):
@@ -305,7 +305,7 @@ class Domain(ReadOnly):
 
     def permuted(self, order: Sequence[int]) -> Domain:
         """The domain of the same values in another order."""
-        return Labels([self.labels[at] for at in order])
+        return LabelDomain([self.labels[at] for at in order])
 
     def flat_masses(self) -> Array | None:
         """The mass of every label if all numbers of the range are equally common; None if values are no numbers."""
@@ -321,7 +321,7 @@ class Domain(ReadOnly):
         A value outside the domain is an error that names its row. With `missing="refuse"` so is a missing value, and
         the mask is None; with "pass" its row gets code 0 and is marked in the mask.
 
-        >>> Labels(["yes", "no"]).codes(["no", None], np.empty, missing="pass")
+        >>> LabelDomain(["yes", "no"]).codes(["no", None], np.empty, missing="pass")
         (array([1, 0]), array([False,  True]))
         """
         if missing not in ("refuse", "pass"):
@@ -348,14 +348,14 @@ class Domain(ReadOnly):
 
 
 @final
-class Labels(Domain):
+class LabelDomain(Domain):
     """Words, numbers, or tuples of them. A value is the label that has the same key (`entry_key`).
 
     Two labels that the rule cannot tell apart are refused.
 
-    >>> Labels([7, 8]).encode([["7.00", " 08", "8.5", None]], np.empty).tolist()
+    >>> LabelDomain([7, 8]).encode([["7.00", " 08", "8.5", None]], np.empty).tolist()
     [0, 1, -2, -1]
-    >>> Labels(["yes", "no"]).encode([["no ", "1", "No"]], np.empty).tolist()
+    >>> LabelDomain(["yes", "no"]).encode([["no ", "1", "No"]], np.empty).tolist()
     [1, -2, -2]
     """
 
@@ -405,7 +405,7 @@ class Labels(Domain):
 
         Numbers have one spelling: -5 is not +5.
 
-        >>> Labels(["yes", "<=50K"]).reasons([["YES!", ">50K", "yes"]]).tolist()
+        >>> LabelDomain(["yes", "<=50K"]).reasons([["YES!", ">50K", "yes"]]).tolist()
         ['another spelling of a value', 'outside the domain', None]
         """
         spellings = set(map(_spelling, self.labels))
@@ -463,7 +463,7 @@ def require_integers(positions: Any) -> None:
 
 def as_domain(labels: Domain | Iterable[Hashable] | None, size: int) -> Domain:
     """A domain of this size: the given one, or that of labels; None gives the labels 0, 1, 2, ..."""
-    domain = labels if isinstance(labels, Domain) else Labels(range(size) if labels is None else labels)
+    domain = labels if isinstance(labels, Domain) else LabelDomain(range(size) if labels is None else labels)
     if len(domain) != size:
         raise InvalidInput("labels", domain.labels, f"give one label for each of the {size} values")
     return domain

@@ -28,7 +28,7 @@ from priorveil.priors.domain import (
     Codes,
     Domain,
     DrawWords,
-    Labels,
+    LabelDomain,
     as_label,
     as_labels,
     entry_key,
@@ -83,7 +83,7 @@ class Joint(Domain):
         _require_tuples(self.labels, self.names)
         columns = dict(zip(self.names, zip(*self.labels, strict=True), strict=True))
         self.attributes: Mapping[str, Domain] = {
-            name: numbers[name] if name in numbers else Labels(dict.fromkeys(column))
+            name: numbers[name] if name in numbers else LabelDomain(dict.fromkeys(column))
             for name, column in columns.items()
         }
         parts = self.attributes.values()
@@ -366,7 +366,7 @@ def read_domain(document: Any) -> Domain:
     if isinstance(document, Mapping):
         domain: Domain = _KINDS[document["kind"]](document)
         return domain
-    return Labels(map(label_from_json, document))
+    return LabelDomain(map(label_from_json, document))
 
 
 # -- tables of probabilities or counts -------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from priorveil.frames import Column, is_arrow, is_series, table_columns, table_n
 from priorveil.priors import disclosure, number_files
 from priorveil.priors.domain import (
     Domain,
-    Labels,
+    LabelDomain,
     as_domain,
     as_label,
     label_positions,
@@ -280,7 +280,7 @@ for counts, use Prior.from_counts
         >>> Prior.from_values(["b"] * 20 + ["a"] * 12 + ["c"] * 7 + ["d"] * 8, merge_rare="other")
         Prior({'a': 0.257426, 'b': 0.425743, 'other': 0.316832})
         """
-        domain = None if domain is None else Labels(domain).labels
+        domain = None if domain is None else LabelDomain(domain).labels
         people = people_labels("values", values, domain or ())
         if not people and domain is None:
             raise InvalidInput("values", NOT_SHOWN, "there are no rows; give a value for each person")
@@ -305,7 +305,7 @@ for counts, use Prior.from_counts
             what = "value" if names is None else "cell"
             disclosure.require_no_rare(list(counts.values()), merge_rare is not None, what)
         rounded = disclosure.round_weights(cls.from_counts(counts, smoothing=smoothing).weights)
-        return cls._exact(rounded, Labels(counts) if names is None else Joint(counts, names))
+        return cls._exact(rounded, LabelDomain(counts) if names is None else Joint(counts, names))
 
     @classmethod
     def from_table(

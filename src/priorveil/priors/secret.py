@@ -15,7 +15,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints, as_matrix, exact_product, integer_weights
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
 from priorveil.priors.disclosure import require_few_values, require_no_rare, round_weights
-from priorveil.priors.domain import Labels, as_labels, label_from_json, label_to_json
+from priorveil.priors.domain import LabelDomain, as_labels, label_from_json, label_to_json
 from priorveil.priors.number_files import file_errors, label_order, read_matrix
 from priorveil.priors.people_columns import complete_domain, people_labels
 from priorveil.priors.prior import Prior, as_distribution
@@ -78,7 +78,7 @@ class Secret(ReadOnly):
         >>> Secret.from_columns(["hi"] * 20 + ["lo"] * 40, ["a", "b"] * 10 + ["a"] * 30 + ["b"] * 10).rows.tolist()
         [[0.5, 0.5], [0.75, 0.25]]
         """
-        domain = None if domain is None else Labels(domain).labels
+        domain = None if domain is None else LabelDomain(domain).labels
         behind, observed = people_labels("secrets", secrets), people_labels("values", values, domain or ())
         if len(behind) != len(observed):
             sizes = f"{plural(len(observed), 'value')}, but {plural(len(behind), 'secret')}"
