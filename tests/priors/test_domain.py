@@ -26,7 +26,7 @@ LABELS = ("ash", "birch", "cedar")
 
 def codes_of(values: Any, labels: Any, missing: Missing = "refuse") -> tuple[Codes, Any]:
     domain = labels if isinstance(labels, Domain) else LabelDomain(labels)
-    return domain.codes(values, SystemSource().words, missing)
+    return domain.encode_or_refuse(values, SystemSource().words, missing)
 
 
 def codes(values: Any, labels: Any) -> list[int]:
@@ -308,10 +308,10 @@ def test_a_refused_column_of_positions_names_codes() -> None:
     domain = LabelDomain(["yes", "no"])
     for column in ([0, 1], np.array([1, 0]), ["0", None, "1"]):
         with raises(OutsideDomain, hint="codes"):
-            domain.codes(column, np.empty)
+            domain.encode_or_refuse(column, np.empty)
     for words, column in ((domain, [0, "Yes"]), (domain, [0.5]), (LabelDomain([7, 8]), [0, 1])):
         with pytest.raises(OutsideDomain) as caught:
-            words.codes(column, np.empty)
+            words.encode_or_refuse(column, np.empty)
         assert not caught.value.hints
 
 
@@ -319,7 +319,9 @@ def test_one_person_in_a_list_is_told_to_be_a_tuple() -> None:
     cells = {(a, n): 0.25 for a in ("old", "young") for n in (0, 40)}
     domain = pv.Prior.joint(cells, ("age", "overtime"), grids="overtime").domain
     with raises(OutsideDomain, hint="a tuple with a level of each attribute"):
-        domain.codes(["young", 12.5], lambda size: np.zeros(size, dtype=np.uint64))
+        domain.encode_or_refuse(["young", 12.5], lambda size: np.zeros(size, dtype=np.uint64))
     with pytest.raises(OutsideDomain) as caught:
-        domain.codes([("young", 12.5), ("middle", 3)], lambda size: np.zeros(size, dtype=np.uint64))
+        domain.encode_or_refuse(
+            [("young", 12.5), ("middle", 3)], lambda size: np.zeros(size, dtype=np.uint64)
+        )
     assert not caught.value.hints

@@ -33,7 +33,7 @@ def threshold(x: float, low: float, high: float) -> tuple[int, int]:
 
 
 def codes_of(values: object, domain: Domain, missing: Missing = "refuse") -> tuple[Codes, object]:
-    return domain.codes(values, SystemSource().words, missing)
+    return domain.encode_or_refuse(values, SystemSource().words, missing)
 
 
 def code(domain: Grid, x: float, *words: int) -> int:

@@ -128,7 +128,7 @@ class Cohorts:
     ) -> Ints:
         """One report for each value; `rows` says to which row each belongs (by default value i to row i)."""
         source = as_source(rng)
-        codes, _ = self.domain.codes(values, source.words)
+        codes, _ = self.domain.encode_or_refuse(values, source.words)
         mine = self._row_of(rows, len(codes))
         reports = np.empty(len(codes), dtype=np.int64)
         for part, words in word_blocks(source, len(codes), DRAWS):

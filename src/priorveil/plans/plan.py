@@ -167,7 +167,7 @@ class Plan:
         column = [values.tolist() if isinstance(values, np.ndarray) else values] if single else values
         if codes:
             require_integers(column)
-        places, absent = domain.codes(column, source.words, missing)
+        places, absent = domain.encode_or_refuse(column, source.words, missing)
         if single:
             gap = absent is not None and absent[0]
             return None if gap else self.mechanism.sample_one(int(places[0]), source)

@@ -235,7 +235,7 @@ class Domain(ReadOnly):
 
     @abstractmethod
     def encode(self, columns: Sequence[Column], words: DrawWords) -> Codes:
-        """The codes of values in columns, one for each attribute: `MISSING` or `OUTSIDE` where there is none.
+        """The codes of values in columns, one column for each attribute: `MISSING` or `OUTSIDE` where there is none.
 
         `words` gives random words for rounding: their number does not depend on the values.
         """
@@ -315,13 +315,15 @@ class Domain(ReadOnly):
         """What a reader of estimates should know about the values."""
         return ()
 
-    def codes(self, values: Any, words: DrawWords, missing: Missing = "refuse") -> tuple[Codes, Mask | None]:
+    def encode_or_refuse(
+        self, values: Any, words: DrawWords, missing: Missing = "refuse"
+    ) -> tuple[Codes, Mask | None]:
         """The codes of a column of values, or of a table with a column for each attribute; and which are missing.
 
         A value outside the domain is an error that names its row. With `missing="refuse"` so is a missing value, and
         the mask is None; with "pass" its row gets code 0 and is marked in the mask.
 
-        >>> LabelDomain(["yes", "no"]).codes(["no", None], np.empty, missing="pass")
+        >>> LabelDomain(["yes", "no"]).encode_or_refuse(["no", None], np.empty, missing="pass")
         (array([1, 0]), array([False,  True]))
         """
         if missing not in ("refuse", "pass"):

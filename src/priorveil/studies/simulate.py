@@ -146,7 +146,7 @@ def simulate(
     truth = None
     if values is not None:
         rounding = as_source(np.random.default_rng(seed))  # of numbers
-        codes, _ = prior.domain.codes(values, rounding.words)
+        codes, _ = prior.domain.encode_or_refuse(values, rounding.words)
         truth = np.bincount(codes, minlength=len(prior))
     rows: list[StudyRow] = []
     for i, budget in enumerate([Budget.of(epsilon) for epsilon in epsilons]):
