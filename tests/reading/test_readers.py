@@ -146,7 +146,7 @@ def test_blocks_are_the_rows_of_the_likelihood(
     reports = plan.privatize(rng.choice(PRIOR.labels, 30), rng)
     whole = plan.likelihood(reports)
     monkeypatch.setattr(reader, "_BLOCK_ENTRIES", 40)
-    monkeypatch.setattr(reader, "MOST_ENTRIES", 149)
+    monkeypatch.setattr(reader, "MOST_MATRIX_ENTRIES", 149)
     blocks = list(plan.likelihood_blocks(reports))
     assert len(blocks) == 4
     np.testing.assert_array_equal(np.concatenate(blocks), whole)
@@ -157,7 +157,7 @@ def test_blocks_are_the_rows_of_the_likelihood(
 
 def test_scores_of_too_many_reports_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = named_plan("columns")
-    monkeypatch.setattr(reader, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(reader, "MOST_MATRIX_ENTRIES", 10)
     assert plan.scores([0, 1]).shape == (2, 5)
     with pytest.raises(TooLarge):
         plan.scores([0, 1, 0])

@@ -17,7 +17,7 @@ from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
 from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets, leakage, leakage_bounds
 from priorveil.priors import Prior
 
-MOST_ENTRIES = 1 << 24  # of a matrix that is written out, such as an implicit channel: 128 MB
+MOST_MATRIX_ENTRIES = 1 << 24  # of a matrix that is written out, such as an implicit channel: 128 MB
 MOST_MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
 MEASURE_WITHOUT = Hint("plan.levels", purpose="to measure it")
 
@@ -156,7 +156,7 @@ def require_writable(values: int, reports: int, most: int | None = None) -> None
     priorveil.errors.TooLarge: the channel has 50,000 x 1,000 entries, too many to write out; to measure it, use \
 plan.levels
     """
-    if values * reports > (most or MOST_ENTRIES):
+    if values * reports > (most or MOST_MATRIX_ENTRIES):
         raise TooLarge(
             f"the channel has {values:,} x {reports:,} entries, too many to write out", MEASURE_WITHOUT
         )

@@ -19,7 +19,7 @@ from priorveil.notions import LipSides, PriorOrSet, Secrets, as_prior_or_set, le
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
 
-_MOST_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
+_MOST_EXACT_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
 _ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
 
 
@@ -120,7 +120,7 @@ class Ledger:
             return None
         try:
             entries = self._joint.matrix.size * plan.channel.shape[1]
-            return self._joint.joint_with(plan.channel) if entries <= _MOST_ENTRIES else None
+            return self._joint.joint_with(plan.channel) if entries <= _MOST_EXACT_ENTRIES else None
         except TooLarge:
             return None
 

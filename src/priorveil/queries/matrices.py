@@ -21,7 +21,7 @@ from priorveil.priors import Prior
 
 StatisticName = Literal["share", "average per person", "average of a group", "statistic"]
 
-_MOST_ENTRIES = 1 << 26  # of a matrix that is written out: 512 MiB of floats
+_MOST_STATISTIC_ENTRIES = 1 << 26  # of a matrix that is written out: 512 MiB of floats
 # Designs take fourth powers of the weights, and those must fit into floats.
 _SMALLEST, _LARGEST = 1e-50, 1e50
 # The weight of counts beside averages, as a share of the range of the numbers. A larger one takes precision from the
@@ -425,7 +425,7 @@ def require_size(argument: str, numbers: Array) -> Array:
 
 def require_writable(statistics: int, values: int) -> None:
     """Raise `TooLarge` if a matrix of this size should not be written out."""
-    if values * statistics > _MOST_ENTRIES:
+    if values * statistics > _MOST_STATISTIC_ENTRIES:
         size = f"{statistics:,} statistics of {values:,} values"
         raise TooLarge(f"{size} are too many to write out: ask for fewer")
 

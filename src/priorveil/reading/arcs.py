@@ -20,7 +20,7 @@ from priorveil.errors import Hint, TooLarge
 from priorveil.information import identifiable
 from priorveil.mechanisms import Arc
 from priorveil.mechanisms.arc.cells import ArcCells
-from priorveil.mechanisms.interface import MOST_ENTRIES
+from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES
 from priorveil.priors import Prior
 from priorveil.queries import Query
 from priorveil.reading.linear_answers import (
@@ -156,7 +156,7 @@ class ArcReader(Reader[Arc]):
         if self.mechanism.fits(prior):
             lifts = lift_sums(self.cells, n, self._offsets(counts))
             return [LinearAnswer(prior * lifts, 1.0, (ArcPosteriorForm(self.cells, n, prior),))]
-        if self.mechanism.size * len(self.cells.base) > MOST_ENTRIES:
+        if self.mechanism.size * len(self.cells.base) > MOST_MATRIX_ENTRIES:
             message = f"{self.mechanism.size:,} values in one order are read under the plan's own prior only"
             raise TooLarge(message, Hint("prior", None))
         return [channel_posteriors(n, self.mechanism.matrix, prior)]

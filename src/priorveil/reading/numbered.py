@@ -12,7 +12,7 @@ from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.information import identifiable
 from priorveil.mechanisms import Grouped, PooledHash, Table
-from priorveil.mechanisms.interface import MOST_ENTRIES, NumberedReports
+from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES, NumberedReports
 from priorveil.priors import Prior
 from priorveil.queries import Query
 from priorveil.reading import counting_kernels
@@ -191,7 +191,7 @@ class HashingReader(NumberedReader[PooledHash]):
     def _is_large(self) -> bool:
         """Whether there are fewer reports than values, or more entries than are written out."""
         pool = self.mechanism
-        return pool.outputs < pool.size or pool.size * pool.outputs > MOST_ENTRIES
+        return pool.outputs < pool.size or pool.size * pool.outputs > MOST_MATRIX_ENTRIES
 
     def channel_parts(self) -> Iterable[tuple[slice, Array]]:
         """A few seeds at a time."""

@@ -17,7 +17,7 @@ from priorveil.arrays import Array
 from priorveil.errors import NotIdentifiable
 from priorveil.mechanisms import Orders
 from priorveil.mechanisms.arc.cells import squared_overlap
-from priorveil.mechanisms.interface import MOST_ENTRIES
+from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES
 from priorveil.reading import counting_kernels
 from priorveil.reading.moments import StatisticRows, apply_rows, not_identifiable
 from priorveil.reading.shares_search import conjugate_gradients
@@ -168,7 +168,7 @@ class OrdersInformation:
         if self.inverse is not None:
             return np.asarray(rows @ self.inverse)
         size = self.mechanism.size
-        if _PRODUCTS * len(rows) >= size and size**2 <= MOST_ENTRIES:
+        if _PRODUCTS * len(rows) >= size and size**2 <= MOST_MATRIX_ENTRIES:
             return np.asarray(np.linalg.solve(self.matrix, rows.T).T)
         sizes = np.sqrt(np.maximum((rows * self._approximate_inverse.times(rows)).sum(axis=1), 0.0))
         solutions = [self.solve(b, _PRECISE * size) for b, size in zip(rows, sizes, strict=True)]

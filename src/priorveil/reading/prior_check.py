@@ -31,7 +31,7 @@ DOUBTFUL = 0.01  # a p-value below this makes the prior doubtful
 _POWER = 0.9  # the share of surveys in which a noticeable change is noticed
 _LEAST_EXPECTED = 5.0  # reports that carry the score of a block, as `score_check` counts them
 _MOST_BLOCKS = 128
-_MOST_ENTRIES = 1 << 21  # of the joint law of blocks and cells
+_MOST_LAW_ENTRIES = 1 << 21  # of the joint law of blocks and cells
 # Directions in which reports vary less than this, relative to the largest, are rounding.
 _LEAST_VARIATION = 1e-9
 _SILENT = 1e-14  # reports that vary less than this in all directions carry no information
@@ -62,7 +62,7 @@ def split_prior(prior: Array, cells: int = 1) -> Array:
     >>> split_prior(np.array([0.5, 0.3, 0.2])).tolist()
     [[0.5, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.2]]
     """
-    most = max(8, min(_MOST_BLOCKS, _MOST_ENTRIES // cells))
+    most = max(8, min(_MOST_BLOCKS, _MOST_LAW_ENTRIES // cells))
     starts = _block_starts(prior, 1 / most) if len(prior) > most else np.arange(len(prior))
     block = np.searchsorted(starts, np.arange(len(prior)), side="right") - 1
     return np.where(block == np.arange(len(starts))[:, None], prior, 0.0)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array
 from priorveil.errors import Hint, TooLarge
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.interface import MOST_ENTRIES
+from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES
 from priorveil.priors import Prior
 from priorveil.queries import Query
 from priorveil.reading.linear_answers import LinearAnswer
@@ -184,7 +184,7 @@ class Reader(ABC, Generic[M]):
 
 
 def _require_few(what: str, reports: int, columns: int, hint: Hint) -> None:
-    if reports * columns > MOST_ENTRIES:
+    if reports * columns > MOST_MATRIX_ENTRIES:
         raise TooLarge(
             f"{what} of {reports:,} reports would have {reports * columns:,} entries, too many", hint
         )
