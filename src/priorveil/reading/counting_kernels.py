@@ -8,25 +8,6 @@ import numpy as np
 
 from priorveil.arrays import Array, Ints
 from priorveil.mechanisms.kernels import Words32, walk_ranks, with_twin
-from priorveil.mechanisms.randomness import Words
-
-# -- numbered reports ---------------------------------------------------------------------------------------
-
-
-def _count_numbers(numbers: Words, counts: Ints) -> None:
-    counts += np.bincount(numbers.view(np.int64), minlength=counts.size)
-
-
-@with_twin(_count_numbers)
-def count_numbers(numbers: Words, counts: Ints) -> None:
-    """Add to `counts[n]` how often the number `n` came; all numbers have a count.
-
-    They are unsigned: a compiled loop looks up signed ones more slowly, because Python's negative indices count from
-    the end.
-    """
-    for number in numbers:
-        counts[number] += 1
-
 
 # -- rows of bits -------------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from priorveil.mechanisms import Grouped, PooledHash, Table
 from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES, NumberedReports
 from priorveil.priors import Prior
 from priorveil.queries import Query
-from priorveil.reading import counting_kernels
 from priorveil.reading.linear_answers import (
     Form,
     LinearAnswer,
@@ -39,11 +38,7 @@ class NumberedReader(Reader[N]):
 
     def count_valid(self, reports: npt.NDArray[Any], weights: Array | None = None) -> Counts:
         """How often each report came, or the sums of the weights."""
-        if weights is not None:
-            return np.bincount(reports, weights, self.mechanism.outputs)
-        counts = np.zeros(self.mechanism.outputs, dtype=np.int64)
-        counting_kernels.count_numbers(reports.view(np.uint64), counts, work=reports.size)
-        return counts
+        return np.bincount(reports, weights, self.mechanism.outputs)
 
     def people(self, counts: Counts) -> float:
         """The sum of the counts."""
