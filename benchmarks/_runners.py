@@ -73,7 +73,12 @@ def _numpy_grr(rng: np.random.Generator, d: int, e: float) -> Runner:
         lie = (x + rng.integers(1, d, len(x))) % d
         return np.where(rng.random(len(x)) < keep, x, lie)
 
-    return Runner(client, lambda r: (np.bincount(r, minlength=d) - len(r) * other) / (keep - other))
+    def curator(r: np.ndarray) -> np.ndarray:
+        if r.min() < 0 or r.max() >= d:
+            raise ValueError("a report that randomised response cannot have made")
+        return (np.bincount(r, minlength=d) - len(r) * other) / (keep - other)
+
+    return Runner(client, curator)
 
 
 def _numpy_oue(rng: np.random.Generator, d: int, e: float) -> Runner:
