@@ -29,6 +29,7 @@ from scipy.special import expit
 from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL, exp_above, exp_below
 from priorveil.designs.certified import mechanism_plan
+from priorveil.designs.groups import FEW_VALUES
 from priorveil.designs.limits import MOST_ENTRIES, Stop, never
 from priorveil.designs.precision import TOLERANCE
 from priorveil.designs.problem import Objective, Problem
@@ -50,12 +51,9 @@ _MOST_ODDS = Fraction(1 << 40)  # with larger odds a report is practically the v
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
 _COARSE_LOSS = 1e-3
 _MOST_NOISE_BITS = 24  # of a noise probability: each may cost a device another word
-_MOST_TRIED = 30  # values up to which all sizes of sets are tried: quick, and never a local optimum
-# More seeds and finer bins raise the gain a little and take longer: seeds tried for each one that is kept, how often
-# the number of bins is doubled, starting from 1/tau, and bins at most.
-_TRIES = 4
-_DOUBLINGS = 3
-_MOST_BINS = 2048
+# More seeds and finer bins raise the gain a little and take longer.
+_TRIES = 4  # seeds tried for each one that is kept
+_BINS_PER_GROUP = 8  # of as many groups as fit
 _SLACK = 1 << 20  # room for rounding, of 2^62: draws are this much more often fresh
 
 
@@ -212,7 +210,7 @@ def _best_for_ones(values: int, odds: list[Fraction]) -> int:
 
 def _best_size(error: Callable[[int], float], starts: Iterable[int], values: int, stop: Stop) -> int:
     """The size with the least error: of all sizes if there are few values, else by local search from the best start."""
-    best = min(range(1, values) if values <= _MOST_TRIED else sorted(starts), key=error)
+    best = min(range(1, values) if values <= FEW_VALUES else sorted(starts), key=error)
     for step in (1, -1):
         while 1 <= best + step < values and not stop() and error(best + step) < error(best):
             best += step
@@ -245,10 +243,10 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
     (3, 8)
     """
     P = prior.probabilities
-    # numbers of bins worth trying: a few for every group that fits, and not many more than values
-    fit, most = 1 / budget.tau if budget.tau > 0 else math.inf, min(_MOST_BINS, 4 * P.size)
-    counts = sorted({max(2, math.floor(min(most, fine * fit))) for fine in 2 ** np.arange(_DOUBLINGS + 1)})
-    pools = [pool for bins in counts for pool in _pools(P, budget, seeds, bins)]
+    # a few bins for every group that fits, not many more than values, and few enough for their masses to fit in memory
+    most = min(MOST_ENTRIES // (_TRIES * seeds), 4 * P.size)
+    bins = max(2, min(most, math.floor(_BINS_PER_GROUP / max(budget.tau, 1 / most))))
+    pools = list(_pools(P, budget, seeds, bins))
     if not pools:
         problem = "no hash function makes two groups of these values that are likely enough for this budget"
         raise Infeasible(problem, Hint("method", "arc", "columns"))

@@ -15,7 +15,7 @@ round is enough. Of several utilities (one for each prior of a set) the least on
 too, and the bound holds for `sum_k share_k phi_k`.
 
 Plain duals jump about, so each round prices at a point between the best duals so far and the newest ones (smoothing,
-after Wentges); a round that finds nothing there moves closer to the newest.
+after Wentges). After a round that finds nothing there the next one prices at the newest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ from priorveil.designs.limits import FINEST_GAP, UNLIMITED, Limits, relative_gap
 from priorveil.designs.precision import ROUNDING, TOLERANCE
 from priorveil.errors import Infeasible
 
-_LEAN = 0.8  # how far trial duals lean towards the best ones so far
+_LEAN = (
+    0.8  # how far trial duals lean towards the best ones so far: more is steadier, and may find nothing new
+)
 _POOL = 3  # columns kept per row before the pool is pruned
 _SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 
@@ -286,14 +288,14 @@ class _Run:
             priced = self.pricing.price(first, exact=False)
             self._prove(first, priced)
             self._add(priced.columns, priced.utilities)
-        empty_rounds, exact = 0, False
+        smooth, exact = True, False
         duals = self._mix()
         while not self.limits.over() or (self.iterations == 0 and math.isinf(self.bound)):
             if self.limits.target_reached(self.value, self.bound, self.idle):
                 break
             self.iterations += 1
             self.limits.count_round()
-            trial = self._trial(duals, empty_rounds)
+            trial = self._trial(duals, smooth)
             priced = self.pricing.price(trial, exact)
             at_newest = bool(np.abs(trial - duals).max() <= 1e-13 * np.abs(duals).max())
             self._prove(trial, priced)
@@ -303,28 +305,27 @@ class _Run:
             added = self._add(priced.columns[good], priced.utilities[good])
             self.limits.report(self.iterations, self.value, self.bound)
             if added:
-                empty_rounds, exact = 0, False
+                smooth, exact = True, False
                 try:
                     duals = self._mix()
                 except Infeasible:  # lost to rounding: the columns before mix to a channel
                     self._keep(np.arange(len(self.weights)))
                     break
             elif not at_newest:
-                empty_rounds += 1
+                smooth = False
             elif not exact:
                 exact = True
             else:
                 break
 
-    def _trial(self, duals: Array, empty_rounds: int) -> Array:
-        """Duals to price at, closer to the newest after rounds without a new column.
+    def _trial(self, duals: Array, smooth: bool) -> Array:
+        """Duals to price at: the newest after a round without a new column.
 
         Those of several utilities are not smoothed: few of them have a share then, which makes pricing easier.
         """
-        if not self.centre.any() or self.utilities.shape[1] > 1:
+        if not smooth or not self.centre.any() or self.utilities.shape[1] > 1:
             return duals
-        share = max(0.0, _LEAN - 0.2 * empty_rounds)
-        return share * self.centre + (1.0 - share) * duals
+        return _LEAN * self.centre + (1.0 - _LEAN) * duals
 
     def _prove(self, trial: Array, priced: Priced) -> None:
         """Keep the bound that these duals prove, if it is the best so far; room for rounding is added."""

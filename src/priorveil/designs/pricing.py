@@ -21,7 +21,7 @@ from priorveil.designs.spaces import SLACK, STARTS, Box, Space, seeds
 
 _NOISY = 48  # starts with noise
 _QUICK_PARTS = 512  # of a branch and bound that need not be exact: fewer need more exact ones
-_GRID = 24  # first points of a sum
+_GRID = 24  # first points of a sum: each gives a column, and fewer columns need more rounds
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,8 @@ from priorveil.information import gain_share, lift_variance, tangent
 LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
 _RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
 PROGRESS = 3e-4  # the share of the variance that a step or round has to save to be worth its time
-_STEPS, _REPAIRS = 5, 9  # towards good weights, and repairs in each step
+_STEPS = 9  # towards good weights, and repairs in each: few need all of them
 _SHRINK = 0.1  # the least factor of a weight in a repair
-_HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
 _SHRUNK, _SHRUNK_SUM = 1e-3, TOLERANCE  # what is added to `S`, relative to its mean, to look for columns
 FINEST_WEIGHTS = 1e-6  # the gap that an interior point reaches, and so how far off directions may be
 FINE = Limits(FINEST_WEIGHTS)
@@ -225,7 +224,7 @@ def good_weights(Z: Array, targets: Array | None, stop: Stop) -> tuple[Array, fl
 def _channel_weights(C: Array, lam: Array) -> Array:
     """Weights near these with `C' lam = (0, ..., 0, 1)`; those that would be negative shrink step by step."""
     lam, side = lam / lam.sum(), np.eye(C.shape[1])[-1]
-    for _ in range(_REPAIRS):
+    for _ in range(_STEPS):
         factor = 1 + C @ np.linalg.solve(C.T @ (C * lam[:, None]), side - C.T @ lam)
         lam = lam * np.maximum(factor, _SHRINK)
         if factor.min() >= _SHRINK:
@@ -277,7 +276,7 @@ def _feasible(C: Array, lam: Array, side: Array) -> Array:
     """
     for _ in range(2):
         sizes, vectors = np.linalg.eigh(C.T @ (C * lam[:, None]))
-        large = sizes > _HELD * sizes[-1]
+        large = sizes > TOLERANCE * sizes[-1]
         held = vectors[:, large]
         lam = lam + lam * (C @ (held / sizes[large] @ (held.T @ (side - C.T @ lam))))
     return np.asarray(np.maximum(lam, 0.0))
