@@ -21,6 +21,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints, as_matrix
 from priorveil.designs import arcs
 from priorveil.designs.certified import mechanism_plan
+from priorveil.designs.precision import ROUNDING
 from priorveil.designs.problem import Problem
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.information import histogram_bound
@@ -38,8 +39,6 @@ from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.prior_check import PriorCheck, mean_check
 from priorveil.reading.tally import numbers_per_report
 from priorveil.reading.wording import ASSUMES, CHANGES_BY_ROW, WEIGHTED
-
-_ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
 
 
 class Cohorts:
@@ -235,11 +234,11 @@ class Cohorts:
         for part in arcs.row_slices(len(used), len(self.labels)):
             rows = used[part]
             lines, P, n = self.lines.rows(rows), self.priors[rows], people[rows]
-            variance += n @ (np.maximum(arcs.posterior_step_variances(lines, P), 0.0) + _ROUNDING * P**2)
+            variance += n @ (np.maximum(arcs.posterior_step_variances(lines, P), 0.0) + ROUNDING * P**2)
             up, down = arcs.posterior_steps(lines, P)
             rise, fall = np.maximum(rise, up.max(axis=0)), np.maximum(fall, down.max(axis=0))
             masses += n @ P
-        beyond = np.sign(moved) * np.maximum(np.abs(moved) - _ROUNDING * masses, 0.0)
+        beyond = np.sign(moved) * np.maximum(np.abs(moved) - ROUNDING * masses, 0.0)
         return mean_check(beyond, variance, rise, fall, masses / max(len(mine), 1))
 
     def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Mask
 from priorveil.designs.engine import new_model, run_model
 from priorveil.designs.limits import MOST_ENTRIES, Stop, never
+from priorveil.designs.precision import ROUNDING
 from priorveil.errors import Infeasible, TooLarge
 
-_ZERO = 1e-11  # a ray on a hyperplane, both scaled to largest entry one
 MOST_RAYS = 8_000  # extreme rays that are listed: with more, search for the best ones instead
 EMPTY = "the inequalities allow no column at all, not even the constant one"
 
@@ -47,7 +47,7 @@ def extreme_rays(A: Array, P: Array, most: int = MOST_RAYS, stop: Stop = never) 
     while len(rows):
         _require_time(stop)
         side = rays @ rows.T
-        side[np.abs(side) <= _ZERO] = 0.0
+        side[np.abs(side) <= ROUNDING] = 0.0
         cuts = (side < 0).any(axis=0)
         rows, side = rows[cuts], side[:, cuts]  # a row that cuts nothing now never will
         if not len(rows):
