@@ -204,13 +204,13 @@ def test_threads_may_share_a_reader() -> None:
     shared = OrdersReader(Orders(plan.mechanism.line, plan.mechanism.count))
     tallies = [shared.count([report]) for report in plan.privatize(["a"] * 40, np.random.default_rng(1))]
     P = PRIOR.probabilities
-    alone = [shared.most_likely(tally, P).shares for tally in tallies]
+    alone = [shared.mle_distribution(tally, P).shares for tally in tallies]
     order = list(range(40)) * 500
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda i: shared.most_likely(tallies[i], P).shares, order))
+            answers = list(pool.map(lambda i: shared.mle_distribution(tallies[i], P).shares, order))
     finally:
         sys.setswitchinterval(interval)
     for i, answer in zip(order, answers, strict=True):

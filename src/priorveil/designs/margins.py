@@ -189,4 +189,4 @@ def _for_all(tally: Tally, people: int) -> Tally:
     weight, counts = people / max(tally.reports, 1), tally.counts.astype(np.float64)
     sums = weight * counts, weight**2 * counts
     totals = weight * tally.reports, weight**2 * tally.reports
-    return replace(tally, weighted=Weighted(*sums, *totals, least=weight, offset=0.0))
+    return replace(tally, weighted=Weighted(*sums, *totals, least=0.0, offset=0.0))

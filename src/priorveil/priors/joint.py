@@ -49,11 +49,8 @@ SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number 
 SMOOTH_RARE = Hint(
     "smoothing=1 and allow_rare=True", purpose="to add one to every cell, and publish rare ones"
 )
-_REASONS = (
-    NOT_IN_DOMAIN,
-    NOT_A_NUMBER,
-    OTHER_SPELLING,
-)  # the first that holds for a level holds for the value
+# The first reason that holds for a level holds for the value.
+_REASONS = (NOT_IN_DOMAIN, NOT_A_NUMBER, OTHER_SPELLING)
 
 
 @final
@@ -159,9 +156,8 @@ class Joint(Domain):
         A value is missing if one of its levels is, and outside the domain if its cell was left out.
         """
         numbers = {at: grid.read_numbers(columns[at]) for at, grid in self._grids.items()}
-        places = np.zeros(
-            (len(columns), len(columns[0])), dtype=np.int64
-        )  # of levels, a row for each attribute
+        # The places of levels, a row for each attribute.
+        places = np.zeros((len(columns), len(columns[0])), dtype=np.int64)
         for at, (part, column) in enumerate(zip(self.attributes.values(), columns, strict=True)):
             if at in self._grids:
                 places[at] = self._grids[at].mark(*numbers[at], places[at])  # rounded below

@@ -169,7 +169,7 @@ class ArcReader(Reader[Arc]):
         n = counts[0].astype(np.float64)
         return channel_inversion(n, self.mechanism.matrix, prior, rows, population)
 
-    def most_likely(self, counts: Counts, prior: Array) -> Minimum:
+    def mle_distribution(self, counts: Counts, prior: Array) -> Minimum:
         """The distribution under which the counts of the cells are most likely."""
         return most_likely(counts[0].astype(np.float64), self.mechanism.matrix, prior)
 

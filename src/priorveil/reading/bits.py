@@ -149,9 +149,8 @@ class BitReader(Reader[B]):
         """
         rows = words.view(np.uint32)[:, : -(-self.size // 32)]
         if self._base_lifts_by_ones is not None:
-            ones = np.bitwise_count(words) @ np.ones(
-                self.mechanism.width
-            )  # in floats, which multiply fastest
+            # In floats, which multiply fastest.
+            ones = np.bitwise_count(words) @ np.ones(self.mechanism.width)
             return rows.T, self._base_lifts_by_ones.take(ones.astype(np.int64), mode="clip")
         halves = rows.T
         if self.mechanism.width >= _CACHE_LINE:
@@ -230,7 +229,7 @@ class BitReader(Reader[B]):
         if not self.identifies():
             raise not_identifiable()
 
-    def most_likely(self, counts: Counts, prior: Array) -> Minimum:
+    def mle_distribution(self, counts: Counts, prior: Array) -> Minimum:
         """The distribution under which the counts of ones are most likely."""
         return most_likely_ones(self.law, self.bit_counts(counts))
 

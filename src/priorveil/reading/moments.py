@@ -22,9 +22,8 @@ from priorveil.queries import Distribution
 from priorveil.reading.shares_search import Minimum
 
 Counts = npt.NDArray[Any]  # what a reader counts: integers, or floats if people have weights
-StatisticRows = (
-    Array | None
-)  # a matrix of statistics with a column for each value; None stands for the identity
+# A matrix of statistics with a column for each value; None stands for the identity.
+StatisticRows = Array | None
 
 
 @dataclass(frozen=True, eq=False)

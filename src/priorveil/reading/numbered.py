@@ -76,7 +76,7 @@ class NumberedReader(Reader[N]):
         """The whole channel; refused if there are too many values to invert it."""
         return self.mechanism.matrix
 
-    def most_likely(self, counts: Counts, prior: Array) -> Minimum:
+    def mle_distribution(self, counts: Counts, prior: Array) -> Minimum:
         """The distribution under which the counts are most likely."""
         return most_likely(counts.astype(np.float64), self.mechanism.matrix, prior)
 
@@ -145,9 +145,9 @@ class GroupedReader(NumberedReader[Grouped]):
         forms = tuple(GroupForm(self, form) for form in answer.forms)
         return answer._replace(histogram=self._split(answer.histogram, prior), forms=forms)
 
-    def most_likely(self, counts: Counts, prior: Array) -> Minimum:
+    def mle_distribution(self, counts: Counts, prior: Array) -> Minimum:
         """The distribution under which the counts are most likely."""
-        minimum = self._groups.most_likely(counts, self._group_masses(prior))
+        minimum = self._groups.mle_distribution(counts, self._group_masses(prior))
         return minimum._replace(shares=self._split(minimum.shares, prior))
 
     def channel_parts(self) -> Iterable[tuple[slice, Array]]:

@@ -114,7 +114,7 @@ class OrdersInformation:
         window, circle = m.window / m.places, m.circumference / m.places
         c = m.keep_chance**2 * (1 / (2 * window**2) - 2 / (window * circle) + 2 / circle**2) / circle
         short = light * np.minimum(P, min(window, circle / 4))
-        left = np.maximum(rest - 2 * P, 0.02 * rest or 1.0)  # without light values nothing is divided
+        left = np.maximum(rest - 2 * P, 0.02 * rest or 1.0)  # avoid 0/0 if there are no light values
         own = q - (1 - rest) * h + c * short * (short @ P - short * P)
         weights = light * P / left
         a = light * (own - weights @ own / (1 + weights.sum())) / left

@@ -156,7 +156,7 @@ class OrdersReader(Reader[Orders]):
         form = OrdersSamplingForm(self.information, self._noise(counts), shares, population)
         return LinearAnswer(histogram, people, (form,))
 
-    def most_likely(self, counts: Counts, prior: Array) -> Minimum:
+    def mle_distribution(self, counts: Counts, prior: Array) -> Minimum:
         """The distribution nearest to the unbiased one."""
         return Minimum(self._distribution(self._histogram(counts), float(counts[0])), 1, 0.0)
 

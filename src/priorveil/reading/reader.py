@@ -116,8 +116,8 @@ class Reader(ABC, Generic[M]):
         linear = self.linear_moments(method, counts, prior, rows, population)
         if method != "mle":
             return linear
-        most_likely = self.most_likely(counts, prior)
-        constrained = constrained_moments(linear, most_likely, self.people(counts), rows)
+        distribution = self.mle_distribution(counts, prior)
+        constrained = constrained_moments(linear, distribution, self.people(counts), rows)
         return replace(constrained, assumes=self.mle_assumes)
 
     def linear_moments(
@@ -138,7 +138,7 @@ class Reader(ABC, Generic[M]):
     def _linear_answers(
         self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> Iterable[LinearAnswer]:
-        """Answers of parts of the reports, whose sum is the answer of all; that of mle is the balanced one."""
+        """Answers of parts of the reports, whose sum is the answer of all; mle has the balanced answer."""
         if method == "mmse":
             return self.posterior_answers(counts, prior)
         answer = self.unbiased_answer if method == "unbiased" else self.balanced_answer
@@ -161,8 +161,11 @@ class Reader(ABC, Generic[M]):
         return self.unbiased_answer(counts, prior, rows, population)
 
     @abstractmethod
-    def most_likely(self, counts: Counts, prior: Array) -> Minimum:
-        """The distribution under which the counts are most likely; a search may start at the prior."""
+    def mle_distribution(self, counts: Counts, prior: Array) -> Minimum:
+        """The distribution that method mle answers with; a search may start at the prior.
+
+        It makes the counts most likely, unless `mle_assumes` says which other distribution the reader takes.
+        """
 
     def adds_up(self, method: str, prior: Array) -> bool:
         """Whether the histogram of `answer` adds up to the reports, and its covariance agrees with that."""

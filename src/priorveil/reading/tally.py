@@ -27,8 +27,8 @@ class Weighted:
     """The weighted counts of a tally.
 
     `weights` and `squares` are the counts once more, with every report counted by its weight, and by the square of
-    its weight; `total` and `power` are the sums of both over all reports, `least` is the smallest weight, and `offset`
-    the sum of all offsets.
+    its weight; `total` and `power` are the sums of both over all reports, `least` is the smallest weight, or
+    zero if none is negative, and `offset` the sum of all offsets.
     """
 
     weights: Array

@@ -29,9 +29,9 @@ class Reading:
     """A tally, and how it is read: the reader, the method, the prior, and whether people are a sample.
 
     `rows` are the statistics of the query, or None for the histogram, and `labels` their names. The tally holds counts,
-    never single reports. With `knows_total` statistics are read from rows less their means under the prior, and the
-    number of people times the mean is added: a part that is the same for all values has no error, and does not take the
-    digits of the others. Only a histogram that does not add up to the reports, and its sums, are read without that.
+    never single reports. With `knows_total` the rows are centred under the prior, and the number of people times the
+    mean is added back. So a part that is the same for all values has no error, and no digits cancel. It is False only
+    for a histogram that does not add up to the reports, and for its sums.
     `determined` is true if the reports are known to determine the statistics without the prior. `is_sum` is that of the
     query: whether the only statistic is that of a `Sum`.
     """
@@ -81,7 +81,7 @@ class Reading:
 
     @single_thread()
     def covariance(self) -> Array:
-        """The covariance of the statistics of the query; that of mle is that of the answer behind its intervals."""
+        """The covariance of the statistics of the query; for mle, of the linear answer behind its intervals."""
         weighted, rows = self.tally.weighted, self._centre(self.rows)[0]
         counts, scale = (self.tally.counts, 1.0) if weighted is None else self._squares(weighted)
         P = self.prior.probabilities

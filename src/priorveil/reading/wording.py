@@ -32,9 +32,8 @@ GROUP_AVERAGE = "average of a group"
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # those that are printed
 _NOTABLE = 1.2  # a gain of mle that is worth a sentence
 _MOST_SHOWN = 50  # statistics that are printed
-_MOST_AVERAGED = (
-    2_000  # values; averages of more take a while, and are printed only if the query asks for them
-)
+# Values; averages of more take a while, and are printed only if the query asks for them.
+_MOST_AVERAGED = 2_000
 _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
 OUTSIDE_UNBIASED = (

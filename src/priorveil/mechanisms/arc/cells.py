@@ -42,10 +42,7 @@ class ArcCells:
         wraps = first + line.window >= rim[-1]
         end = first + line.window - wraps * rim[-1]
         last = np.searchsorted(rim, end, side="right") - 1
-        self.last_turns, self.last_arcs = (
-            last + wraps * n,
-            last,
-        )  # counted on from the first turn, and as arcs
+        self.last_turns, self.last_arcs = last + wraps * n, last
         self.width, self.lost, self.gained = (
             part.astype(np.float64) for part in (width, rim[self.first_arcs + 1] - first, end - rim[last])
         )
