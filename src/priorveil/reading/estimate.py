@@ -65,26 +65,27 @@ _RECORDED = (
 class Estimate:
     """An answer: `values` with their `std_error`, the method, and what the intervals assume.
 
-    `method` is its name for people. `leans_on_prior` says whether the answer, or a part of a combined one, uses the
-    prior, and `projected` whether it was projected.
-
-    A histogram or distribution has one value per label, in people; other queries have one for each statistic, and
-    `histogram` is False. Where people have weights, a histogram adds these up, and `total` is their sum. The answer of
-    a plan for averages (`Linear.averages`) is `averages`: its `values` are sums over people that averages are read
-    from, and no averages themselves.
-
-    A search (mle) reports its `rounds`, whether it `converged`, and its `shortfall`: a proven bound on the mean
-    log-likelihood that it may still lack. `std_error` and intervals are then those of the unbiased answer, `centre`,
-    within the `limits` that hold for every distribution.
-
-    `prior_check` is the p-value of the reports under the prior. If the share `noticeable_change` of the people moved
-    from one value to another, it would be below 0.01 in 90 % of surveys. `unseen_changes` says in a sentence which
-    changes it does not notice, however large; None if there are none. `unbiased_difference` says how far an mmse answer
-    is from the unbiased one: the largest difference over the statistics, in standard errors of the unbiased one.
-    It is None for other methods, where reports alone do not determine the answer, and beyond 512 values.
-    `mle_gain` is how many times smaller the squared error of a histogram or of margins by mle is expected to be than
-    by unbiased, if the prior is about right: it is large where there are many values and few people.
-    `warning` and `notes` put all this into words; `notes` end with the `remarks` of the plan.
+    - `values`: one per label, in people, for a histogram or distribution; one per statistic for other queries. For a
+      plan for averages (`Linear.averages`) they are the sums over people that `averages` is read from.
+    - `histogram`: whether values are counts of labels.
+    - `total`: the sum of the weights, where people have weights. A histogram then adds up weights.
+    - `method`: its name for people.
+    - `leans_on_prior`: whether the answer, or a part of a combined one, uses the prior.
+    - `projected`: whether the answer was projected.
+    - `rounds`, `converged`, `shortfall`: how long a search (mle) took, whether it converged, and a proven bound on the
+      mean log-likelihood that it may still lack.
+    - `centre`, `limits`: for mle, the unbiased answer, which `std_error` and intervals belong to, and the limits that
+      hold for every distribution.
+    - `prior_check`: the p-value of the reports under the prior.
+    - `noticeable_change`: if this share of the people moved from one value to another, the p-value would be below 0.01
+      in 90 % of surveys.
+    - `unseen_changes`: a sentence on the changes that the check does not notice, however large; None if there are none.
+    - `unbiased_difference`: how far an mmse answer is from the unbiased one: the largest difference over the
+      statistics, in standard errors of the unbiased one. It is None for other methods, where reports alone do not
+      determine the answer, and beyond 512 values.
+    - `mle_gain`: how many times smaller the squared error of a histogram or of margins by mle is expected to be than
+      by unbiased, if the prior is about right. It is large where there are many values and few people.
+    - `remarks`: what the plan adds to `notes`. `warning` and `notes` put all this into words.
     """
 
     values: Array

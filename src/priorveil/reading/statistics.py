@@ -23,15 +23,20 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number: its `value`, its `std_error` and its `interval`; the `method` and the `warning` of its estimate.
+    """A number with its standard error and its interval.
 
-    A warning may also say that the value is outside the interval of the unbiased answer. The value is that of the
-    rounded numbers if numbers were rounded to a grid: that of the numbers themselves may be smaller by up to
-    `rounding_bias`, and the interval is about the numbers themselves. The interval is normal, around the `centre` (by
-    default the value), or around the nearer of the `limits` if the centre is outside them, and cut off at the limits.
-    Where `ends` is given, it maps the width of a normal interval, in standard errors on each side, to the ends of this
-    one. An interval always reaches to the value. If the value was interpolated within a cell of numbers, `cell` has its
-    edges.
+    - `value`: if numbers were rounded to a grid, it is that of the rounded numbers.
+    - `std_error`: its standard error.
+    - `rounding_bias`: by how much the value of the numbers before rounding may be smaller. The interval is about these.
+    - `centre`: the middle of the interval, which is normal; by default the value.
+    - `limits`: the interval is cut off there. If the centre is outside, the interval is around the nearer limit.
+    - `ends`: for an interval that is not normal, the function from the width of a normal interval, in standard errors
+      on each side, to the ends of this one.
+    - `cell`: its edges, if the value was interpolated within a cell of numbers.
+    - `method`, `warning`: those of the estimate. A warning may also say that the value is outside the interval of the
+      unbiased answer.
+
+    An interval always reaches to the value.
 
     >>> Statistic(3.0, 0.5).interval(0.95)[1].__round__(2)
     3.98
