@@ -37,7 +37,7 @@ import numpy as np
 from scipy.stats import binom
 
 import priorveil as pv
-from priorveil.designs import closed, design_margins
+from priorveil.designs import closed_forms, design_margins
 from priorveil.information import variance
 from priorveil.priors.number_domains import Grid
 from priorveil.reading.linear_answers import unbiased_scores
@@ -228,7 +228,7 @@ def learning(quick: bool) -> Iterator[Line]:
         ("(.025 x 4, .9)", SKEWED, (5.8, 11.6)),
     ):
         plan, seconds = timed(pv.Prior(P), 1.0, pv.Distribution())
-        response = variance(closed.k_rr_matrix(len(P), 1.0), P)
+        response = variance(closed_forms.k_rr_matrix(len(P), 1.0), P)
         met = abs(plan.expected_mse - published[0]) < 0.05 and abs(response - published[1]) < 0.05
         figures = f"{plan.expected_mse:.3f}, randomised response {response:.3f}"
         yield Line(f"{name}, eps = 1", figures, seconds, f"{published[0]} and {published[1]}", met)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.designs.arcs import ArcLayout
-from priorveil.designs.closed import binary
+from priorveil.designs.closed_forms import binary
 from priorveil.mechanisms import Arc, Mechanism, Orders
 from priorveil.mechanisms.arc.cells import ArcCells
 from priorveil.mechanisms.bit_reports import BitReports

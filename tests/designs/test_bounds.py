@@ -23,11 +23,11 @@ from priorveil.designs.bounds import (
     simple_gain,
     unbiased_bound,
 )
-from priorveil.designs.engine import best_mixture
-from priorveil.designs.groups import similar_groups
-from priorveil.designs.limits import UNLIMITED, Limits
-from priorveil.designs.moments import SecondMoments, eigenvalue_bound
+from priorveil.designs.column_generation import best_mixture
+from priorveil.designs.moment_relaxation import SecondMoments, eigenvalue_bound
 from priorveil.designs.spaces import Box, LdpCone
+from priorveil.designs.stopping import UNLIMITED, Limits
+from priorveil.designs.value_groups import similar_groups
 from priorveil.designs.weights import best_weights
 from priorveil.errors import NotIdentifiable
 
@@ -135,7 +135,7 @@ def test_wrong_duals_prove_weaker_bounds(seed: int, size: float, scale: bool) ->
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SecondMoments, "duals", corrupt)
-        patch.setattr("priorveil.designs.moments.MOST_ROUNDS", 40)
+        patch.setattr("priorveil.designs.moment_relaxation.MOST_ROUNDS", 40)
         assert leaning_bound(moments, W) <= least_error(box, W, vertices) + 1e-12 * (W**2).max()
         assert unbiased_bound(moments, W) <= least_variance(box, W, vertices) * (1 + 1e-9)
 

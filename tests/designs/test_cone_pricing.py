@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 
-from priorveil.designs import cone_pricing, engine
+from priorveil.designs import column_generation, cone_pricing
+from priorveil.designs.column_generation import Utility, best_mixture, mix
 from priorveil.designs.cone_pricing import ConeGuessPricing, ConePricing, ConeSquaresPricing
 from priorveil.designs.cones import Program, extreme_rays
-from priorveil.designs.engine import Utility, best_mixture, mix
-from priorveil.designs.limits import Limits, never
 from priorveil.designs.robust import GuessTask, SquaredErrorTask
 from priorveil.designs.spaces import Box, LdpCone
+from priorveil.designs.stopping import Limits, never
 from priorveil.errors import Infeasible, TooLarge
 from references import lip_rows, subset_selection_matrix
 from strategies import seeds
@@ -189,7 +189,7 @@ def test_column_generation_agrees_with_enumeration(seed: int) -> None:
         guess(A, P),
     ):
         exact = best_mixture(rays, pricing.utility)
-        found = engine.solve(pricing, np.ones((1, d)), Limits().of_rounds(50))
+        found = column_generation.solve(pricing, np.ones((1, d)), Limits().of_rounds(50))
         assert found.value == pytest.approx(exact.value, abs=1e-7)
         assert found.bound >= exact.value - 1e-10
         columns = found.columns
@@ -304,7 +304,7 @@ def test_a_utility_of_your_own_is_designed_for() -> None:
         return (w * np.log(w / P)).sum(axis=1)
 
     exact = best_mixture(extreme_rays(A, P), information)
-    found = engine.solve(convex(A, P, information), np.ones((1, 4)), Limits(1e-4))
+    found = column_generation.solve(convex(A, P, information), np.ones((1, 4)), Limits(1e-4))
     assert found.value == pytest.approx(exact.value, abs=1e-9)
     assert found.bound >= exact.value - 1e-12
 

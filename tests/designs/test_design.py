@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from enumeration import certified, random_budget, random_prior, random_secret, rays
-from priorveil.designs import METHODS, columns, methods
-from priorveil.designs.engine import Solution
-from priorveil.designs.limits import Clock
+from priorveil.designs import METHODS, methods, table_search
+from priorveil.designs.column_generation import Solution
 from priorveil.designs.spaces import Box, LdpCone
+from priorveil.designs.stopping import Clock
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.information import variance
 from priorveil.queries import Query
@@ -502,13 +502,13 @@ class TestSolverFailures:
             "huge": np.eye(d) * 1e300,
         }[garbage]
         broken = Solution(columns, np.full(d, 1 / d), 1.0, 0.0, 0.0, 1, True, np.zeros(d))
-        monkeypatch.setattr("priorveil.designs.columns.best_histogram", lambda *_, **__: broken)
+        monkeypatch.setattr("priorveil.designs.table_search.best_histogram", lambda *_, **__: broken)
         with pytest.raises(CertificateError):
             pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
 
     def test_a_false_bound_never_exceeds_the_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         silent = Solution(np.ones((1, 8)), np.ones(1), 0.0, -9.0, 0.0, 1, True, np.zeros(8))
-        monkeypatch.setattr("priorveil.designs.columns.best_histogram", lambda *_, **__: silent)
+        monkeypatch.setattr("priorveil.designs.table_search.best_histogram", lambda *_, **__: silent)
         certified(
             pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
         )
@@ -792,8 +792,8 @@ def test_a_rare_value_that_may_be_told_is_no_obstacle() -> None:
 def test_where_columns_are_lost_to_rounding_others_are_generated(monkeypatch: pytest.MonkeyPatch) -> None:
     prior, budget, query, secret = lopsided()
     best = pv.design(prior, budget, query, secret=secret)
-    listed = columns.extreme_rays
-    monkeypatch.setattr(columns, "extreme_rays", lambda *given, **more: listed(*given, **more)[:2])
+    listed = table_search.extreme_rays
+    monkeypatch.setattr(table_search, "extreme_rays", lambda *given, **more: listed(*given, **more)[:2])
     plan = pv.design(prior, budget, query, secret=secret)
     assert plan.certificate.lip_upper <= 0.013
     assert plan.lower_bound <= best.expected_mse * (1 + 1e-9)
@@ -1007,7 +1007,7 @@ class TestLinear:
 
     def test_more_statistics_than_the_engine_learns(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Arcs in many orders are far better than unary encoding."""
-        monkeypatch.setattr("priorveil.designs.columns.MOST_UNBIASED", 100)
+        monkeypatch.setattr("priorveil.designs.table_search.MOST_UNBIASED", 100)
         monkeypatch.setattr(methods, "MANY_VALUES", 100)
         prior = pv.Prior.zipf(140)
         query = pv.Linear.cumulative(prior, unbiased=True)

@@ -10,9 +10,9 @@ from flint import arb, ctx
 
 import priorveil as pv
 from priorveil.designs.bounds import identity_bound, ldp_histogram_bound, ldp_variance_bound
-from priorveil.designs.engine import best_mixture
-from priorveil.designs.limits import Limits
+from priorveil.designs.column_generation import best_mixture
 from priorveil.designs.spaces import LdpCone
+from priorveil.designs.stopping import Limits
 from priorveil.designs.weights import best_weights
 from priorveil.information import lift_variance
 from priorveil.mechanisms.bit_law import subset_law

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.designs.limits import UNLIMITED
 from priorveil.designs.methods import AUTO, METHODS, Row, Try, auto_row
 from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.stopping import UNLIMITED
 from priorveil.errors import Infeasible, TooLarge
 
 CHOOSING = Path(__file__).parents[2] / "docs" / "choosing.md"

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil.designs import engine, gains
-from priorveil.designs.groups import equal_groups
+from priorveil.designs import column_generation, gains
 from priorveil.designs.knapsack import branch_and_bound, bundle
-from priorveil.designs.limits import Limits, relative_gap
 from priorveil.designs.pricing import GuessPricing, HistogramPricing, SumPricing, closed_form_guess
 from priorveil.designs.spaces import Box, LdpCone, seeds
+from priorveil.designs.stopping import Limits, relative_gap
+from priorveil.designs.value_groups import equal_groups
 
 Array = np.ndarray
 
@@ -67,7 +67,7 @@ def problems(draw: st.DrawFn, most: int = 7) -> tuple[Array, float, float, Array
     return prior, math.exp(-lower), math.exp(upper), values
 
 
-def holds(best: engine.Solution, prior: Array, lo: float, hi: float) -> None:
+def holds(best: column_generation.Solution, prior: Array, lo: float, hi: float) -> None:
     """A channel, within the box, with at most `d` outputs."""
     np.testing.assert_allclose(best.weights @ best.columns, 1.0, atol=1e-9)
     np.testing.assert_allclose(best.columns @ prior, 1.0, atol=1e-12)
@@ -147,8 +147,8 @@ def test_classes_of_different_sizes_are_spread_evenly() -> None:
     prior = prior / prior.sum()
     box = Box(prior, math.exp(-1.5), math.exp(1.5))
     pricing = HistogramPricing(box, np.ones(12))
-    together = engine.solve(pricing, seeds(box), classes=equal_groups(prior[None]))
-    apart = engine.solve(pricing, seeds(box))
+    together = column_generation.solve(pricing, seeds(box), classes=equal_groups(prior[None]))
+    apart = column_generation.solve(pricing, seeds(box))
     holds(together, prior, box.lo, box.hi)
     assert together.value == pytest.approx(apart.value, rel=1e-8)
     assert together.gap < 1e-8
@@ -250,7 +250,7 @@ def test_values_rise_and_bounds_fall() -> None:
 def test_pruning_keeps_the_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     prior = zipf(25)
     plain = gains.best_histogram(Box(prior, 0.2, 5.0), Limits(1e-4))
-    monkeypatch.setattr(engine, "_POOL", -12)  # a pool of 100 columns
+    monkeypatch.setattr(column_generation, "_POOL", -12)  # a pool of 100 columns
     pruned = gains.best_histogram(Box(prior, 0.2, 5.0), Limits(1e-4))
     holds(pruned, prior, 0.2, 5.0)
     assert pruned.value == pytest.approx(plain.value, rel=1e-3)

@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 
-from priorveil.designs.closed import binary
+from priorveil.designs.closed_forms import binary
+from priorveil.designs.column_generation import best_mixture, mix
 from priorveil.designs.cones import extreme_rays
-from priorveil.designs.engine import best_mixture, mix
-from priorveil.designs.limits import Limits
 from priorveil.designs.robust import (
     GuessTask,
     Oracle,
@@ -20,6 +19,7 @@ from priorveil.designs.robust import (
     Task,
     robust_design,
 )
+from priorveil.designs.stopping import Limits
 from priorveil.priors import PriorSet
 from references import lip_rows
 from strategies import seeds

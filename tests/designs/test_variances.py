@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from priorveil.designs import variances
 from priorveil.designs.bounds import information_bound, uniform_variance
-from priorveil.designs.limits import Limits, never
 from priorveil.designs.spaces import Box, LdpCone
+from priorveil.designs.stopping import Limits, never
 from priorveil.designs.variances import best_unbiased
 from priorveil.designs.weights import Statistics, _feasible, best_weights, good_weights, interior_point
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge

@@ -33,9 +33,9 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints
 from priorveil.certify import exp_above
-from priorveil.designs.certified import mechanism_plan
-from priorveil.designs.limits import MOST_UNBIASED
+from priorveil.designs.plan_assembly import mechanism_plan
 from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.stopping import MOST_UNBIASED
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.mechanisms import Arc, Orders
 from priorveil.mechanisms.arc.batch import PLACES, ArcBatch, fit_batch, row_windows

@@ -3,7 +3,7 @@
 | bound | on | from |
 |---|---|---|
 | `simple_gain`, `largest_gain` | the gain of leaning statistics | single statistics; the relaxation |
-| `leaning_bound` | the same, as an error | the relaxation of `moments` |
+| `leaning_bound` | the same, as an error | the relaxation of `moment_relaxation` |
 | `unbiased_bound` | the variance of unbiased statistics | the relaxation |
 | `diagonal_bound` | the same, for many values | the diagonal of the relaxation |
 | `information_bound` | the same, in a box | the best of these and closed forms |
@@ -16,7 +16,7 @@ A channel gains `<A, Y>` with `A = D W' W D`, `D = diag(P)`, for a query that le
 
     tr(W Y^+ W')  >=  (tr W M)^2 / max over K of <M M', Y>,
 
-where `K` is the relaxation of `moments`. Rounding is accounted for: bounds are lowered by what it may have added.
+where `K` is the relaxation of `moment_relaxation`. Rounding is accounted for: bounds are lowered by what it may have added.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.certify import exp_above
-from priorveil.designs.groups import MANY_VALUES, Labels, fewer_rows, group_means
-from priorveil.designs.limits import MOST_DENSE, UNLIMITED, Limits
-from priorveil.designs.moments import SecondMoments, eigenvalue_bound
-from priorveil.designs.precision import ROUNDING, ROUNDOFF, TOLERANCE
+from priorveil.designs.moment_relaxation import SecondMoments, eigenvalue_bound
 from priorveil.designs.problem import Objective, Problem
 from priorveil.designs.spaces import Box, LdpCone, Space
+from priorveil.designs.stopping import MOST_DENSE, UNLIMITED, Limits
+from priorveil.designs.tolerances import ROUNDING, ROUNDOFF, TOLERANCE
+from priorveil.designs.value_groups import MANY_VALUES, Labels, fewer_rows, group_means
 from priorveil.errors import Infeasible
 from priorveil.information import variance_bound
 from priorveil.priors.budget import window_mass

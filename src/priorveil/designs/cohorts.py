@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, as_matrix
 from priorveil.designs import arcs
-from priorveil.designs.certified import mechanism_plan
-from priorveil.designs.precision import ROUNDING
+from priorveil.designs.plan_assembly import mechanism_plan
 from priorveil.designs.problem import Problem
+from priorveil.designs.tolerances import ROUNDING
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.information import histogram_bound
 from priorveil.mechanisms.arc.batch import posteriors, row_levels, sample_batch

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from priorveil.arrays import Array
+from priorveil.designs.column_generation import Priced, Utility, reduced_costs, split_duals
 from priorveil.designs.cones import EMPTY, Program, program_of
-from priorveil.designs.engine import Priced, Utility, reduced_costs, split_duals
-from priorveil.designs.limits import FINEST_GAP, Stop
-from priorveil.designs.precision import ROUNDING
 from priorveil.designs.spaces import Space
+from priorveil.designs.stopping import FINEST_GAP, Stop
+from priorveil.designs.tolerances import ROUNDING
 from priorveil.errors import Infeasible
 
 # Each climb and each split is a linear programme: more of them find better columns and bounds, in longer rounds.

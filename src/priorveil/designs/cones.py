@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, Mask
-from priorveil.designs.engine import new_model, run_model
-from priorveil.designs.limits import MOST_ENTRIES, Stop, never
-from priorveil.designs.precision import ROUNDING
+from priorveil.designs.column_generation import new_model, run_model
+from priorveil.designs.stopping import MOST_ENTRIES, Stop, never
+from priorveil.designs.tolerances import ROUNDING
 from priorveil.errors import Infeasible, TooLarge
 
 MOST_RAYS = 8_000  # extreme rays that are listed: with more, search for the best ones instead

@@ -28,11 +28,11 @@ from scipy.special import expit
 
 from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL, exp_above, exp_below
-from priorveil.designs.certified import mechanism_plan
-from priorveil.designs.groups import FEW_VALUES
-from priorveil.designs.limits import MOST_ENTRIES, Stop, never
-from priorveil.designs.precision import TOLERANCE
+from priorveil.designs.plan_assembly import mechanism_plan
 from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.stopping import MOST_ENTRIES, Stop, never
+from priorveil.designs.tolerances import TOLERANCE
+from priorveil.designs.value_groups import FEW_VALUES
 from priorveil.errors import Hint, Infeasible
 from priorveil.information import gain_share
 from priorveil.mechanisms.bit_law import subset_law

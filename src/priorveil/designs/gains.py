@@ -19,9 +19,20 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.designs.bounds import largest_gain, simple_gain
+from priorveil.designs.column_generation import Solution, Utility, solve
 from priorveil.designs.cone_pricing import ConePricing, SortedProgram
-from priorveil.designs.engine import Solution, Utility, solve
-from priorveil.designs.groups import (
+from priorveil.designs.pricing import (
+    GuessPricing,
+    HistogramPricing,
+    SquaresPricing,
+    SumPricing,
+    closed_form_guess,
+    weighted_histogram,
+)
+from priorveil.designs.spaces import SLACK, Box, Space, seeds, windows
+from priorveil.designs.stopping import FIRST_STEP, MOST_DENSE, UNLIMITED, Limits, relative_gap
+from priorveil.designs.tolerances import ROUNDING
+from priorveil.designs.value_groups import (
     BLOCKS,
     FEW_VALUES,
     MANY_VALUES,
@@ -33,17 +44,6 @@ from priorveil.designs.groups import (
     ranks,
     similar_groups,
 )
-from priorveil.designs.limits import FIRST_STEP, MOST_DENSE, UNLIMITED, Limits, relative_gap
-from priorveil.designs.precision import ROUNDING
-from priorveil.designs.pricing import (
-    GuessPricing,
-    HistogramPricing,
-    SquaresPricing,
-    SumPricing,
-    closed_form_guess,
-    weighted_histogram,
-)
-from priorveil.designs.spaces import SLACK, Box, Space, seeds, windows
 
 _BLOCKS_PER_WINDOW = (
     8  # of very many values, in the mass that an output can point at: each block is light then

@@ -23,9 +23,9 @@ from itertools import pairwise
 import numpy as np
 
 from priorveil.arrays import Array
-from priorveil.designs.groups import Labels
-from priorveil.designs.precision import ROUNDING
 from priorveil.designs.spaces import fill
+from priorveil.designs.tolerances import ROUNDING
+from priorveil.designs.value_groups import Labels
 
 PARTS = 20_000  # of an exact branch and bound
 _BATCH = 128  # parts cut in a step, and totals that are kept

@@ -16,8 +16,7 @@ import numpy as np
 
 from priorveil.designs import bounds
 from priorveil.designs.arcs import arc_plan, require_arcs
-from priorveil.designs.closed import closed_plan, require_closed_form
-from priorveil.designs.columns import FEW_STATISTICS, columns_plan
+from priorveil.designs.closed_forms import closed_plan, require_closed_form
 from priorveil.designs.encodings import (
     hashing_plan,
     require_hashing,
@@ -26,8 +25,9 @@ from priorveil.designs.encodings import (
     subset_plan,
     unary_plan,
 )
-from priorveil.designs.groups import FEW_VALUES, MANY_VALUES
-from priorveil.designs.limits import (
+from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.spaces import LISTED, box_of, space_of
+from priorveil.designs.stopping import (
     FINEST_GAP,
     MOST_DENSE,
     MOST_UNBIASED,
@@ -37,9 +37,9 @@ from priorveil.designs.limits import (
     Stop,
     never,
 )
-from priorveil.designs.precision import TOLERANCE
-from priorveil.designs.problem import Objective, Problem
-from priorveil.designs.spaces import LISTED, box_of, space_of
+from priorveil.designs.table_search import FEW_STATISTICS, columns_plan
+from priorveil.designs.tolerances import TOLERANCE
+from priorveil.designs.value_groups import FEW_VALUES, MANY_VALUES
 from priorveil.errors import (
     CertificateError,
     Infeasible,

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from priorveil.arrays import Array, Mask
-from priorveil.designs.engine import Priced, Solution, solve
-from priorveil.designs.groups import distinct_rows, equal_groups
+from priorveil.designs.column_generation import Priced, Solution, solve
 from priorveil.designs.knapsack import PARTS, branch_and_bound, bundle
-from priorveil.designs.limits import Limits
 from priorveil.designs.spaces import SLACK, STARTS, Box, Space, seeds
+from priorveil.designs.stopping import Limits
+from priorveil.designs.value_groups import distinct_rows, equal_groups
 
 _NOISY = 48  # starts with noise
 _QUICK_PARTS = 512  # of a branch and bound that need not be exact: fewer need more exact ones

@@ -25,13 +25,13 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.channels import Channel
-from priorveil.designs import engine
+from priorveil.designs import column_generation
+from priorveil.designs.column_generation import Pricing, Utility
 from priorveil.designs.cone_pricing import ConeGuessPricing, ConeSquaresPricing
 from priorveil.designs.cones import MOST_RAYS, extreme_rays, nearby_columns
-from priorveil.designs.engine import Pricing, Utility
-from priorveil.designs.limits import FIRST_STEP, MOST_ROUNDS, UNLIMITED, Limits, Stop
-from priorveil.designs.precision import ROUNDING, TOLERANCE
 from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.stopping import FIRST_STEP, MOST_ROUNDS, UNLIMITED, Limits, Stop
+from priorveil.designs.tolerances import ROUNDING, TOLERANCE
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.priors import PriorSet
 
@@ -127,7 +127,7 @@ def worst_of_polytope(task: Task, columns: Array, oracle: Oracle, start: Array, 
     """
     vertices, risks, bound = start[None], task.risks(start, columns).sum(axis=0)[None], math.inf
     for _ in range(MOST_ROUNDS):
-        game = engine.mix(np.ones((len(vertices), 1)), vertices @ risks.T)
+        game = column_generation.mix(np.ones((len(vertices), 1)), vertices @ risks.T)
         prior, risk = game.weights / game.weights.sum() @ vertices, game.shares @ risks
         own, vertex = task.risks(prior, columns).sum(axis=0), oracle(risk)
         bound = min(bound, float(risk @ vertex))
@@ -185,9 +185,11 @@ def robust_design(
         rays = _list_rays(A, P, most, limits)
         for done in range(1, MOST_ROUNDS + 1):
             if len(rays):
-                solution = engine.best_mixture(rays, utility)
+                solution = column_generation.best_mixture(rays, utility)
             else:
-                solution = engine.solve(task.pricing(A, P, utility, priors, limits.over), seeds, inner)
+                solution = column_generation.solve(
+                    task.pricing(A, P, utility, priors, limits.over), seeds, inner
+                )
             seeds, bound = solution.pool, min(bound, solution.bound)
             worst = worst_for(solution.channel.T, priors[-1])
             if worst.bound < best.bound:
@@ -201,7 +203,7 @@ def robust_design(
             priors = np.vstack([priors, worst.prior])
     except KeyboardInterrupt:
         if math.isinf(best.bound):  # no design yet
-            columns = engine.best_mixture(nearby, utility).channel.T
+            columns = column_generation.best_mixture(nearby, utility).channel.T
             best = worst_for(columns, P)
     return RobustDesign(columns.T, best.bound, min(-bound, best.bound), best.prior, converged)
 

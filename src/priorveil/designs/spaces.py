@@ -22,9 +22,9 @@ from typing import Self
 import numpy as np
 
 from priorveil.arrays import Array
-from priorveil.designs.groups import Labels, distinct_rows, ranks
-from priorveil.designs.precision import ROUNDOFF
 from priorveil.designs.problem import Problem
+from priorveil.designs.tolerances import ROUNDOFF
+from priorveil.designs.value_groups import Labels, distinct_rows, ranks
 from priorveil.errors import Hint, TooLarge
 from priorveil.priors.budget import window_mass
 

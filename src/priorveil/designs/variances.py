@@ -18,12 +18,12 @@ import scipy.sparse
 
 from priorveil.arrays import Array
 from priorveil.designs.bounds import information_bound
-from priorveil.designs.engine import Priced, Solution
-from priorveil.designs.groups import Labels, distinct_rows, equal_groups, indicators, margin_groups
-from priorveil.designs.limits import FIRST_STEP, MOST_DENSE, MOST_ENTRIES, MOST_ROUNDS, PATIENCE, Limits
-from priorveil.designs.precision import ROUNDING
+from priorveil.designs.column_generation import Priced, Solution
 from priorveil.designs.pricing import SumPricing
 from priorveil.designs.spaces import LISTED, Box, Space
+from priorveil.designs.stopping import FIRST_STEP, MOST_DENSE, MOST_ENTRIES, MOST_ROUNDS, PATIENCE, Limits
+from priorveil.designs.tolerances import ROUNDING
+from priorveil.designs.value_groups import Labels, distinct_rows, equal_groups, indicators, margin_groups
 from priorveil.designs.weights import (
     FINE,
     LEAST_WEIGHT,

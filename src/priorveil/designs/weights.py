@@ -33,10 +33,10 @@ import scipy.optimize
 import scipy.sparse
 
 from priorveil.arrays import Array
-from priorveil.designs.engine import Solution
-from priorveil.designs.groups import Labels
-from priorveil.designs.limits import MOST_ROUNDS, Limits, Stop, never
-from priorveil.designs.precision import ROUNDING, TOLERANCE
+from priorveil.designs.column_generation import Solution
+from priorveil.designs.stopping import MOST_ROUNDS, Limits, Stop, never
+from priorveil.designs.tolerances import ROUNDING, TOLERANCE
+from priorveil.designs.value_groups import Labels
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.information import gain_share, lift_variance, tangent
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array
 from priorveil.channels import Channel
-from priorveil.designs import closed
+from priorveil.designs import closed_forms
 from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms.bit_law import BitLaw, unary_law
 from priorveil.notions import Leakage, PriorOrSet, as_prior_or_set, leakage, leakage_bounds
@@ -175,7 +175,7 @@ def rr_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
     (('other', 'c'), True)
     """
     P, eps = Prior.of(prior), _epsilon(epsilon)
-    channel = Channel(closed.rr_lip_matrix(P.probabilities, math.exp(-eps)), P.labels, P.labels)
+    channel = Channel(closed_forms.rr_lip_matrix(P.probabilities, math.exp(-eps)), P.labels, P.labels)
     return Published(eps, channel, P)
 
 
@@ -193,7 +193,7 @@ def lh_lip(
     P, eps = Prior.of(prior), _epsilon(epsilon)
     bin_of = _bin_of(len(P), eps, assignment)
     binned = P.push(dict(zip(P.labels, bin_of, strict=True)).__getitem__)
-    rows = closed.rr_lip_matrix(binned.probabilities, math.exp(-eps))
+    rows = closed_forms.rr_lip_matrix(binned.probabilities, math.exp(-eps))
     channel = Channel(rows[[binned.labels.index(b) for b in bin_of]], P.labels, binned.labels)
     return Published(eps, channel, P)
 
@@ -292,7 +292,7 @@ def k_rr(values: int | Prior, epsilon: float) -> Published:
     1.0
     """
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
-    Q = closed.k_rr_matrix(len(prior), eps)
+    Q = closed_forms.k_rr_matrix(len(prior), eps)
     channel, support = Channel(Q, prior.labels, prior.labels), Support(float(Q[0, 0]), float(Q[0, -1]))
     return Published(eps, channel, prior, None, support, "LDP")
 
@@ -322,7 +322,7 @@ def olh(
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
     bin_of = _bin_of(len(prior), eps, assignment)
     size = max(bins, max(bin_of) + 1)
-    Q = closed.k_rr_matrix(size, eps)
+    Q = closed_forms.k_rr_matrix(size, eps)
     channel, support = Channel(Q[list(bin_of)], prior.labels), Support(float(Q[0, 0]), 1 / size)
     return Published(eps, channel, prior, None, support, "LDP")
 

@@ -33,11 +33,11 @@ import scipy.optimize
 import scipy.sparse
 
 from priorveil.arrays import Array
-from priorveil.designs.groups import MANY_VALUES
-from priorveil.designs.limits import FIRST_STEP, MOST_ROUNDS, UNLIMITED, Limits
-from priorveil.designs.precision import ROUNDING, ROUNDOFF
 from priorveil.designs.pricing import weighted_histogram
 from priorveil.designs.spaces import Box, LdpCone, Space
+from priorveil.designs.stopping import FIRST_STEP, MOST_ROUNDS, UNLIMITED, Limits
+from priorveil.designs.tolerances import ROUNDING, ROUNDOFF
+from priorveil.designs.value_groups import MANY_VALUES
 
 _EVERY = 20  # rounds after which a bound is computed
 _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends

@@ -14,8 +14,8 @@ from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.designs.bounds import closed_form_bound, rounded_down
-from priorveil.designs.limits import MOST_ENTRIES
 from priorveil.designs.problem import Problem
+from priorveil.designs.stopping import MOST_ENTRIES
 from priorveil.errors import CertificateError, Hint, TooLarge
 from priorveil.mechanisms import Mechanism, Table
 from priorveil.plans import Plan

@@ -13,10 +13,10 @@ import numpy as np
 from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import robust
-from priorveil.designs.certified import expected_error, no_report, table_plan
-from priorveil.designs.limits import MOST_ENTRIES
-from priorveil.designs.precision import ROUNDING
+from priorveil.designs.plan_assembly import expected_error, no_report, table_plan
 from priorveil.designs.problem import Problem
+from priorveil.designs.stopping import MOST_ENTRIES
+from priorveil.designs.tolerances import ROUNDING
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.plans import Plan
 from priorveil.priors.budget import window_mass

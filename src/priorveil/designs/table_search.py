@@ -22,13 +22,14 @@ from priorveil.arrays import Array, Ints
 from priorveil.certify import certified_table
 from priorveil.designs import robust
 from priorveil.designs.bounds import closed_form_bound
-from priorveil.designs.certified import no_report, proven_plan, table_plan
+from priorveil.designs.column_generation import Pricing, Solution, best_mixture, solve
 from priorveil.designs.cone_pricing import ConeGuessPricing, ConePricing, ConeSquaresPricing
 from priorveil.designs.cones import Program, extreme_rays, nearby_columns
-from priorveil.designs.engine import Pricing, Solution, best_mixture, solve
 from priorveil.designs.gains import best_convex, best_guess, best_histogram, best_linear, best_sum, widen
-from priorveil.designs.groups import FEW_VALUES, MANY_VALUES, margin_groups
-from priorveil.designs.limits import (
+from priorveil.designs.plan_assembly import no_report, proven_plan, table_plan
+from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.spaces import Space, box_of, ldp_cone_of, space_of
+from priorveil.designs.stopping import (
     FIRST_STEP,
     MOST_DENSE,
     MOST_ENTRIES,
@@ -37,8 +38,7 @@ from priorveil.designs.limits import (
     Limits,
     Stop,
 )
-from priorveil.designs.problem import Objective, Problem
-from priorveil.designs.spaces import Space, box_of, ldp_cone_of, space_of
+from priorveil.designs.value_groups import FEW_VALUES, MANY_VALUES, margin_groups
 from priorveil.designs.variances import best_unbiased
 from priorveil.designs.weights import FINEST_WEIGHTS, best_weights
 from priorveil.errors import Hint, Infeasible, TooLarge

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priorveil.designs.closed import binary, k_rr_matrix, rr_lip_matrix
+from priorveil.designs.closed_forms import binary, k_rr_matrix, rr_lip_matrix
+from priorveil.designs.column_generation import best_mixture
 from priorveil.designs.cones import extreme_rays
-from priorveil.designs.engine import best_mixture
 from priorveil.designs.spaces import Box
 from priorveil.errors import Infeasible
 from priorveil.priors.budget import window_mass

@@ -33,9 +33,9 @@ import scipy.optimize
 import scipy.sparse
 
 from priorveil.arrays import Array
-from priorveil.designs.groups import Labels, first_places
-from priorveil.designs.limits import FINEST_GAP, UNLIMITED, Limits, relative_gap
-from priorveil.designs.precision import ROUNDING, TOLERANCE
+from priorveil.designs.stopping import FINEST_GAP, UNLIMITED, Limits, relative_gap
+from priorveil.designs.tolerances import ROUNDING, TOLERANCE
+from priorveil.designs.value_groups import Labels, first_places
 from priorveil.errors import Infeasible
 
 _LEAN = (
