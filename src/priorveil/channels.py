@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, as_matrix, not_one
 from priorveil.errors import NOT_SHOWN, Hint, InvalidChannel, TooLarge, plural
+from priorveil.pictures.lifts import channel_figure, lift_figure
 from priorveil.priors import Label, Prior
 from priorveil.priors.domain import as_labels, label_positions
+from priorveil.priors.label_texts import label_text
 from priorveil.priors.number_files import file_errors, read_matrix
 from priorveil.priors.read_only import ReadOnly
+
+if TYPE_CHECKING:
+    from priorveil.pictures.curves import Figure
 
 _ROW_TOLERANCE = 1e-9  # how far from one the sum of a row may be
 _MOST_JOINT_ENTRIES = 50_000_000  # of a joint channel: 400 MB of floats
@@ -169,6 +174,18 @@ class Channel(ReadOnly):
         if not isinstance(fields, dict) or "matrix" not in fields:
             raise InvalidChannel("text", text, 'give {"matrix": [[...], ...]} or a list of rows')
         return cls(fields["matrix"], fields.get("inputs"), fields.get("outputs"))
+
+    def plot(self, prior: Prior | None = None) -> Figure:
+        """A map of the lift of each value at each report under a prior, as a matplotlib figure.
+
+        Without a prior it is a map of the probabilities of the reports.
+        """
+        possible = self.drop_unused()
+        values, reports = (list(map(label_text, labels)) for labels in (possible.inputs, possible.outputs))
+        if prior is None:
+            return channel_figure(possible.matrix, values, reports)
+        P = possible.align(prior).probabilities
+        return lift_figure(possible.lift(prior), P, values, reports)
 
     def _content(self) -> Hashable:
         return self.inputs, self.outputs, (self.matrix + 0.0).tobytes()  # without negative zeros

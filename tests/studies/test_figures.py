@@ -18,7 +18,8 @@ import priorveil as pv
 from priorveil.cli import reproduce as command
 from priorveil.cli.reproduce import reproduce
 from priorveil.errors import DataNotFound, InvalidInput
-from priorveil.studies import curves, published
+from priorveil.pictures import curves
+from priorveil.studies import published
 from priorveil.studies.figures import Outcome, Settings, theory
 from priorveil.studies.figures.catalogue import (
     FIGURES,

@@ -16,8 +16,13 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'pr
 
 from matplotlib.axes import Axes
 
+from priorveil.pictures import curves
+from priorveil.pictures.lifts import report_order
+from priorveil.pictures.names import short_name
+from priorveil.pictures.statistics import statistics_figure
+from priorveil.plans.pictures import plan_layout
 from priorveil.reading.wording import groups_warning
-from priorveil.studies import curves, plots
+from priorveil.studies import plots
 from priorveil.tables import TableEstimate, estimate_table
 
 
@@ -32,7 +37,7 @@ def found(d: int, groups: int = 0, query: pv.Histogram | pv.Sum | None = None) -
 def drawn(what: TableEstimate, by: str | None = None) -> object:
     """The figure, without writing it."""
     panels = list(plots.estimate_panels(what, by, 0.95))
-    return plots.statistics_figure(panels, what.tallies.plans[None], "estimate, 95 % interval")
+    return statistics_figure(panels, plan_layout(what.tallies.plans[None]), "estimate, 95 % interval")
 
 
 @pytest.mark.parametrize("d", [2, 20, 83, 1_200])
@@ -126,16 +131,16 @@ def test_an_estimate_is_shown_with_the_truth_and_the_prior() -> None:
 
 
 def test_names_are_short_and_no_formulas() -> None:
-    assert plots.short_name("$5 to $10") == r"\$5 to \$10"
-    assert plots.short_name("two\nlines") == "two lines"
-    assert len(plots.short_name("x" * 200)) == 30
+    assert short_name("$5 to $10") == r"\$5 to \$10"
+    assert short_name("two\nlines") == "two lines"
+    assert len(short_name("x" * 200)) == 30
 
 
 def test_reports_are_in_the_order_of_the_value_they_raise_most() -> None:
     prior = pv.Prior([0.4, 0.3, 0.2, 0.1])
     plan = pv.design(prior, 0.5, pv.Histogram())
     lift = plan.channel.lift(prior)
-    order = plots.report_order(lift, prior.probabilities)
+    order = report_order(lift, prior.probabilities)
     most = (prior.probabilities[:, None] * (lift - 1)).round(9).argmax(axis=0)[order]
     assert sorted(order.tolist()) == list(range(lift.shape[1]))
     assert (np.diff(most) >= 0).all()

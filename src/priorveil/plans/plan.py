@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets
 from priorveil.plans import wording
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
+from priorveil.plans.pictures import plan_figure
 from priorveil.priors import Budget, Domain, Label, Prior
 from priorveil.priors.domain import LabelDomain, Missing, require_integers
 from priorveil.queries import Query
@@ -40,6 +41,9 @@ from priorveil.reading.reader import Reader
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.reading.wording import RARE_CHANGES, changes_among
+
+if TYPE_CHECKING:
+    from priorveil.pictures.curves import Figure
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
@@ -403,6 +407,13 @@ class Plan:
 
     def __str__(self) -> str:
         return wording.plan_text(self)
+
+    def plot(self) -> Figure:
+        """The channel as a map of lifts, and what to expect from 10,000 people, as a matplotlib figure.
+
+        A channel that is too large to write out is left out.
+        """
+        return plan_figure(self)
 
     def summary(self) -> list[tuple[str, str]]:
         """The most important facts about the plan, as pairs of name and text."""

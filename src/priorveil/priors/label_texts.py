@@ -27,6 +27,15 @@ def label_text(label: Label) -> str:
     return ", ".join(number_text(p) if isinstance(p, float) else str(p) for p in label_parts(label))
 
 
+def label_names(labels: Sequence[Label]) -> list[tuple[str, ...]]:
+    """The text of each level of each label.
+
+    >>> label_names([("18-24", 1.0), ("25+", 2.0)]), label_names(["a"])
+    ([('18-24', '1'), ('25+', '2')], [('a',)])
+    """
+    return [tuple(map(label_text, label_parts(label))) for label in labels]
+
+
 def first_labels(labels: Sequence[Label], shares: Sequence[float] | None = None) -> str:
     """The first few labels of a prior or a plan, which are public, in one line; with their shares if given.
 

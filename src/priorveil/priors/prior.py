@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Numbers, integer_weights, not_one, read_only, whole_numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 from priorveil.frames import Column, is_arrow, is_series, table_columns, table_names
+from priorveil.pictures.statistics import Layout, shares_figure
 from priorveil.priors import disclosure, number_files
 from priorveil.priors.domain import (
     Domain,
@@ -36,10 +37,13 @@ from priorveil.priors.joint import (
     number_attributes,
     possible_cells,
 )
-from priorveil.priors.label_texts import Label, Level, first_labels
+from priorveil.priors.label_texts import Label, Level, first_labels, label_names
 from priorveil.priors.number_domains import Cells, Density, Grid, NumberDomain, Outside, number_column
 from priorveil.priors.people_columns import complete_domain, number_masses, people_labels
 from priorveil.priors.read_only import ReadOnly
+
+if TYPE_CHECKING:
+    from priorveil.pictures.curves import Figure
 
 Probabilities = Mapping[Label, float] | Numbers
 LabelsOrDomain = Domain | Iterable[Hashable] | None
@@ -545,6 +549,11 @@ for counts, use Prior.from_counts
         for label, weight in zip(self.labels, self.weights, strict=True):
             weights[as_label(function(label))] += weight
         return Prior._exact(list(weights.values()), list(weights))
+
+    def plot(self) -> Figure:
+        """A bar for the share of each value, or a map of the shares of two attributes, as a matplotlib figure."""
+        layout = Layout(self.names or (), label_names(self.labels), None, counts_people=True)
+        return shares_figure(self.probabilities, layout)
 
     def __len__(self) -> int:
         return len(self.probabilities)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +11,11 @@ from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
 from priorveil.priors import Label
 from priorveil.priors.label_texts import first_labels
-from priorveil.reading import wording
+from priorveil.reading import pictures, wording
 from priorveil.reading.statistics import Statistic
+
+if TYPE_CHECKING:
+    from priorveil.pictures.curves import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,11 @@ class Averages:
     expected: Array
 
     @property
+    def title(self) -> str:
+        """What is averaged, in a few words."""
+        return f"mean {self.name}".strip()
+
+    @property
     def values(self) -> Array:
         """The average of each group."""
         return np.array([statistic.value for statistic in self.statistics])
@@ -43,6 +52,10 @@ class Averages:
         """The ends of Fieller intervals, each of which holds its true average with this probability."""
         low, high = np.array([statistic.interval(confidence) for statistic in self.statistics]).T
         return low, high
+
+    def plot(self, confidence: float = 0.95) -> Figure:
+        """A row for each group: its average with its interval, and what the prior expects, as a matplotlib figure."""
+        return pictures.averages_figure(self, confidence)
 
     def __getitem__(self, label: Label) -> Statistic:
         if label not in self.labels:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from numbers import Real
-from typing import Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from priorveil.priors import Label
 from priorveil.priors.domain import label_positions
 from priorveil.priors.label_texts import named_levels
 from priorveil.queries import NumberByGroup, group_rows
-from priorveil.reading import wording
+from priorveil.reading import pictures, wording
 from priorveil.reading.averages import Averages
 from priorveil.reading.label_weights import LabelWeights, weights_of
 from priorveil.reading.moments import (
@@ -43,6 +43,9 @@ from priorveil.reading.prior_check import PriorCheck
 from priorveil.reading.shares_search import nearest_shares
 from priorveil.reading.statistics import Statistic, average_of, quantile_of, ratio_of
 from priorveil.reading.tally_reading import Reading
+
+if TYPE_CHECKING:
+    from priorveil.pictures.curves import Figure
 
 EstimateMethod = Literal["auto", "mmse", "unbiased", "mle"]
 ESTIMATE_METHODS: tuple[EstimateMethod, ...] = get_args(EstimateMethod)
@@ -552,6 +555,14 @@ class Estimate:
     def notes(self) -> tuple[str, ...]:
         """The method, what it assumes, and the prior check with its limits, in a sentence or two each."""
         return wording.estimate_notes(self)
+
+    def plot(self, confidence: float = 0.95) -> Figure:
+        """The answer with its intervals against what the prior expects, as a matplotlib figure.
+
+        A table of two attributes is a map, cumulative shares are a curve with a band, all else has a row for each
+        statistic.
+        """
+        return pictures.estimate_figure(self, confidence)
 
     def __str__(self) -> str:
         return wording.estimate_text(self)

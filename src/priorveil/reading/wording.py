@@ -241,7 +241,7 @@ def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTab
         _row(tuple(map(label_text, label_parts(label))), tuple(numbers), None, texts)
         for label, numbers in zip(averages.labels, columns.T.tolist(), strict=True)
     ]
-    return StatisticTable(averages.by, tuple(rows), f"mean {averages.name}".strip())
+    return StatisticTable(averages.by, tuple(rows), averages.title)
 
 
 def averages_text(averages: Averages) -> str:

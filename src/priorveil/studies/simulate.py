@@ -19,11 +19,11 @@ import numpy.typing as npt
 from priorveil.arrays import Ints
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.randomness import as_source
+from priorveil.pictures.curves import METHOD_STYLES
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Criterion, Histogram, Query, StatisticName
 from priorveil.reading.moments import normal_width
 from priorveil.studies.compare import COMPARED_METHODS, Scenario, Survey
-from priorveil.studies.curves import METHOD_STYLES
 
 _CONFIDENCE = 0.99  # of the intervals of a simulation
 _ERRORS = ("expected", "bound", "measured", "low", "high")  # the columns of a study that hold errors

@@ -12,11 +12,11 @@ from typing import Any
 
 from priorveil.channels import Channel
 from priorveil.notions import PriorOrSet, Secrets, leakage
+from priorveil.pictures import curves
+from priorveil.pictures.curves import Records, Style
 from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.queries import Histogram
-from priorveil.studies import curves
-from priorveil.studies.curves import Records, Style
 
 Row = dict[str, Any]
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from priorveil import __version__
 from priorveil.errors import DataNotFound, InvalidInput
-from priorveil.studies import curves, plots
+from priorveil.pictures import curves
+from priorveil.studies import plots
 from priorveil.studies.figures import Outcome, Settings, surveys, theory
 from priorveil.studies.simulate import csv_text
 

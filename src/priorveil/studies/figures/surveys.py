@@ -14,11 +14,12 @@ from priorveil.arrays import Array, Ints
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.notions import LDP, LIP, Pufferfish, leakage
+from priorveil.pictures import curves
+from priorveil.pictures.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Records, below, column
 from priorveil.priors import Prior, Secret
 from priorveil.queries import Distribution, Histogram
-from priorveil.studies import curves, datasets, published
+from priorveil.studies import datasets, published
 from priorveil.studies.compare import Scenario, from_plan
-from priorveil.studies.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Records, below, column
 from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, sweep
 from priorveil.studies.figures.theory import CORRELATED_PRIORS, FIVE_VALUES, correlated_secret, rising_prior
 from priorveil.studies.simulate import Study, simulate, simulated_error

@@ -12,11 +12,12 @@ from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.notions import LDP, LIP, PriorOrSet, Pufferfish, leakage
+from priorveil.pictures import curves
+from priorveil.pictures.curves import COLOURS, FIGURE_STYLES, Records, below, column
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import Guess, Histogram
-from priorveil.studies import curves, published
+from priorveil.studies import published
 from priorveil.studies.compare import certified_mixture
-from priorveil.studies.curves import COLOURS, FIGURE_STYLES, Records, below, column
 from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, plan_row, sweep
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------

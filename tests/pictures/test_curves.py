@@ -10,7 +10,8 @@ import pytest
 
 import priorveil as pv
 from priorveil.errors import MissingExtra
-from priorveil.studies import curves, plots
+from priorveil.pictures import curves
+from priorveil.studies import plots
 from priorveil.studies.simulate import simulate
 from refusals import raises
 

@@ -59,9 +59,9 @@ def canvas(
     `width` and `height` are in inches, for each panel.
     """
     with house_style():
-        from matplotlib.figure import Figure
+        from priorveil.pictures.figure import Picture
 
-        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        figure = Picture(figsize=(width * columns, height * rows), layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 

@@ -1,0 +1,96 @@
+"""Estimates and their averages as data for pictures, and the pictures."""
+
+from __future__ import annotations
+
+import textwrap
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from priorveil.errors import NotIdentifiable
+from priorveil.formatting import interval_title
+from priorveil.pictures import curves
+from priorveil.pictures.statistics import Layout, Panel, statistics_figure
+from priorveil.priors.label_texts import label_names
+from priorveil.reading.wording import answer
+
+if TYPE_CHECKING:
+    from priorveil.pictures.curves import Figure
+    from priorveil.reading.averages import Averages
+    from priorveil.reading.estimate import Estimate
+
+_LETTERS = 15  # of a title, for each inch of a figure
+
+
+def estimate_layout(estimate: Estimate) -> Layout:
+    """How an estimate is drawn. The counts of a margin are drawn as those of its own values."""
+    prior = estimate.readings[0].prior if estimate.readings else None
+    by_group = estimate.number_by_group
+    if prior is None or estimate.histogram:
+        names, rows = label_names(estimate.labels), None
+    else:
+        names, rows = label_names(prior.labels), estimate.readings[0].rows
+    return Layout(
+        estimate.attributes,
+        names,
+        rows,
+        estimate.counts_people,
+        None if prior is None else prior.edges,
+        prior is not None and prior.points is not None,
+        None if by_group is None else by_group.title,
+    )
+
+
+def estimate_panel(title: str, estimate: Estimate, confidence: float) -> Panel:
+    """An estimate with its intervals, and the quartiles of cells of numbers. An infinite end is left out."""
+    statistics = answer(estimate, confidence)
+    values, _, low, high = statistics.columns
+    expected = np.full(len(values), np.nan) if statistics.expected is None else statistics.expected
+    numbers = np.array([values, low, high, expected])
+    names = label_names(statistics.labels)
+    panel = Panel(title, names, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
+    if estimate.reports and estimate.readings and estimate.readings[0].prior.edges is not None:
+        with suppress(NotIdentifiable):  # some statistics of cells do not determine quantiles
+            quartiles = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}
+            points = ((q, x.value, *x.interval(confidence)) for q, x in quartiles.items())
+            return replace(panel, quantiles=tuple(points))
+    return panel
+
+
+@curves.house_style()
+def estimate_figure(estimate: Estimate, confidence: float) -> Figure:
+    """An estimate against its prior, in the picture that fits its query; the title has its warning and its method."""
+    panel = estimate_panel("", estimate, confidence)
+    lines = [] if estimate.warning is None else [f"Warning: {estimate.warning}"]
+    lines.append(estimate.notes[0])
+    return _titled(statistics_figure([panel], estimate_layout(estimate), _legend(confidence)), lines)
+
+
+@curves.house_style()
+def averages_figure(averages: Averages, confidence: float) -> Figure:
+    """A row for the average of each group, with its interval, and what the prior expects."""
+    numbers = np.array([averages.values, *averages.interval(confidence), averages.expected])
+    names = label_names(averages.labels)
+    panel = Panel("", names, np.where(np.isfinite(numbers), numbers, np.nan), 1)
+    layout = Layout(averages.by, names, np.eye(len(names)), False, averages=averages.title)
+    figure = statistics_figure([panel], layout, _legend(confidence))
+    figure.axes[0].set_ylabel(", ".join(averages.by))
+    warning = averages.statistics[0].warning
+    return _titled(figure, [] if warning is None else [f"Warning: {warning}"])
+
+
+def _legend(confidence: float) -> str:
+    return f"estimate, {interval_title(confidence)}"
+
+
+def _titled(figure: Figure, lines: list[str]) -> Figure:
+    """The figure with a title above it, and a legend below it if there is anything to tell apart."""
+    width = int(figure.get_figwidth() * _LETTERS)
+    title = [part for line in lines for part in textwrap.wrap(line, width)]
+    figure.set_figheight(figure.get_figheight() + 0.16 * len(title))
+    figure.suptitle("\n".join(title), fontsize=8)
+    if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
+        curves.legend(figure, figure.axes[0], columns=3)
+    return figure
