@@ -240,7 +240,7 @@ def _from_document(read: dict[str, Any]) -> Campaign:
     received = {"id": campaign.id, **read}
     expected = {"id": campaign.id, **campaign.document()}
     if doc.canonical(received) != doc.canonical(expected):
-        wrong = [name for name in sorted(received) if received[name] != expected.get(name, ...)]
+        changed_fields = [name for name in sorted(received) if received[name] != expected.get(name, ...)]
         advice = "it is not what `campaign.to_json()` writes: the campaign was changed, or made by hand"
-        raise PlanError(wrong[0] if wrong else "campaign", advice)
+        raise PlanError(changed_fields[0] if changed_fields else "campaign", advice)
     return campaign

@@ -119,8 +119,11 @@ class Service:
 
     def is_curator(self, token: str) -> bool:
         """Whether this is a curator's token; takes the same time for every token. The empty token is none."""
-        own = token_digest(token)
-        return sum(hmac.compare_digest(own, digest) for digest in self._digests) > 0 and token != ""
+        digest = token_digest(token)
+        return (
+            sum(hmac.compare_digest(digest, curator_digest) for curator_digest in self._digests) > 0
+            and token != ""
+        )
 
     async def refresh(self) -> None:
         """Save refusal counts, load new tokens, and notice campaigns that were closed or lost.

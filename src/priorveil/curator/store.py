@@ -354,10 +354,12 @@ async def recount_store(url: str, repair: bool) -> Recount:
             if stored is None:
                 continue
             counts, tallies = await store.recount(stored.campaign), await store.tallies(stored.campaign)
-            wrong = {plan: tally for plan, tally in counts.items() if tally != tallies[plan]}
-            if wrong and repair:
-                await store.replace_tallies(stored.campaign, wrong)
+            corrections = {plan: tally for plan, tally in counts.items() if tally != tallies[plan]}
+            if corrections and repair:
+                await store.replace_tallies(stored.campaign, corrections)
             recount.campaigns += 1
             recount.reports += sum(tally.reports for tally in counts.values())
-            recount.differing += [(campaign_id, p, tallies[p].reports, wrong[p].reports) for p in wrong]
+            recount.differing += [
+                (campaign_id, p, tallies[p].reports, corrections[p].reports) for p in corrections
+            ]
     return recount

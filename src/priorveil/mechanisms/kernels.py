@@ -52,10 +52,10 @@ def compile_loop(loop: Loop) -> Loop | None:
     except ImportError:
         return None
     try:
-        made: Loop = numba.njit(cache=True, nogil=True)(loop)
+        compiled_loop: Loop = numba.njit(cache=True, nogil=True)(loop)
     except RuntimeError:
-        made = numba.njit(nogil=True)(loop)
-    return made
+        compiled_loop = numba.njit(nogil=True)(loop)
+    return compiled_loop
 
 
 # -- tables ------------------------------------------------------------------------------------------------
@@ -71,12 +71,12 @@ class Guide(NamedTuple):
 
 def _scan_table(rows: Ints, words: Words, guide: Guide, reports: Ints) -> None:
     draws = words >> np.uint64(2)
-    found = guide.starts[rows, (draws >> guide.shift).astype(np.int64)].astype(np.int64)
-    active = np.flatnonzero(guide.thresholds[rows, found] <= draws)
+    positions = guide.starts[rows, (draws >> guide.shift).astype(np.int64)].astype(np.int64)
+    active = np.flatnonzero(guide.thresholds[rows, positions] <= draws)
     while active.size:
-        found[active] += 1
-        active = active[guide.thresholds[rows[active], found[active]] <= draws[active]]
-    reports[:] = found
+        positions[active] += 1
+        active = active[guide.thresholds[rows[active], positions[active]] <= draws[active]]
+    reports[:] = positions
 
 
 @with_twin(_scan_table)
@@ -98,9 +98,9 @@ def _scan_shared(rows: Ints, words: Words, own: Word, guide: Guide, reports: Int
     begin = guide.thresholds[0, rows]
     past = draws >= begin
     is_own = past & (draws - begin < own)
-    moved = np.where(is_own, np.uint64(0), np.where(past, draws - own, draws))
+    common_draws = np.where(is_own, np.uint64(0), np.where(past, draws - own, draws))
     common = guide._replace(thresholds=guide.thresholds[:, 1:])
-    _scan_table(np.zeros_like(rows), moved << np.uint64(2), common, reports)
+    _scan_table(np.zeros_like(rows), common_draws << np.uint64(2), common, reports)
     reports[is_own] = rows[is_own]
 
 
@@ -114,10 +114,10 @@ def scan_shared(rows: Ints, words: Words, own: Word, guide: Guide, reports: Ints
         past = draw >= start
         is_own = past and draw - start < own
         # An own draw looks up zero, which ends at once, and then takes x instead of what it found.
-        moved = np.uint64(0) if is_own else (draw - own if past else draw)
-        y = np.int64(guide.starts[0, np.int64(moved >> guide.shift)])
-        y += np.int64(guide.thresholds[0, y + 1] <= moved)
-        while guide.thresholds[0, y + 1] <= moved:
+        common_draw = np.uint64(0) if is_own else (draw - own if past else draw)
+        y = np.int64(guide.starts[0, np.int64(common_draw >> guide.shift)])
+        y += np.int64(guide.thresholds[0, y + 1] <= common_draw)
+        while guide.thresholds[0, y + 1] <= common_draw:
             y += 1
         reports[i] = x if is_own else y
 
@@ -147,8 +147,8 @@ def _flip_bits(
 ) -> None:
     reports[:] = mix_noise(words[:, :-1], noise, bits, tail)
     rows, columns, places = np.arange(codes.size), codes >> 6, (codes & 63).astype(np.uint64)
-    kept = (words[:, -1] >> np.uint64(2) < keep).astype(np.uint64)
-    reports[rows, columns] = reports[rows, columns] & ~(np.uint64(1) << places) | kept << places
+    is_kept = (words[:, -1] >> np.uint64(2) < keep).astype(np.uint64)
+    reports[rows, columns] = reports[rows, columns] & ~(np.uint64(1) << places) | is_kept << places
 
 
 @with_twin(_flip_bits)
@@ -168,21 +168,21 @@ def flip_bits(
             reports[i, column] = mixed
         reports[i, columns - 1] &= tail
         place = np.uint64(codes[i] & 63)
-        kept = np.uint64((words[i, columns * bits] >> np.uint64(2)) < keep)
+        is_kept = np.uint64((words[i, columns * bits] >> np.uint64(2)) < keep)
         column = codes[i] >> 6
-        reports[i, column] = (reports[i, column] & ~(one << place)) | (kept << place)
+        reports[i, column] = (reports[i, column] & ~(one << place)) | (is_kept << place)
 
 
 def _draw_subsets(codes: Ints, words: Words, keep: Word, bounds: Words, last: Words, reports: Words) -> None:
     rows, reports[:] = np.arange(codes.size), 0
-    kept = words[:, 0] >> np.uint64(2) < keep
+    is_kept = words[:, 0] >> np.uint64(2) < keep
     for place, bound in enumerate(bounds):
         drawn = (words[:, 1 + place] % bound).astype(np.int64)
         drawn += drawn >= codes
         taken = reports[rows, drawn >> 6] >> (drawn & 63).astype(np.uint64) & np.uint64(1) == 1
         newest = np.int64(bound) - 1
         value = np.where(taken, newest + (newest >= codes), drawn)
-        value = np.where(kept, codes, value) if place == 0 else value
+        value = np.where(is_kept, codes, value) if place == 0 else value
         reports[rows, value >> 6] |= np.uint64(1) << (value & 63).astype(np.uint64)
     rejected = (words[:, 1:] > last).any(axis=1)
     first = np.arange(64 * reports.shape[1]) < bounds.size

@@ -152,8 +152,8 @@ class Ledger:
         """Whether the plan was certified for exactly this prior and secret."""
         if isinstance(plan.prior, Prior) and plan.secret is None:
             return plan.prior.align_to(self.prior.labels) == self.prior and self.secret is None
-        own, theirs = (None if s is None else scenarios(s) for s in (self.secret, plan.secret))
-        return plan.prior == self.prior and own == theirs
+        ours, theirs = (None if s is None else scenarios(s) for s in (self.secret, plan.secret))
+        return plan.prior == self.prior and ours == theirs
 
 
 def _require_plan(plan: object) -> None:

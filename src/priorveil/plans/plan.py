@@ -194,15 +194,15 @@ class Plan:
         each value; offsets belong to a sum. A report that this plan cannot have made is an error; with
         `foreign="count"` it is left out and counted.
         """
-        kept, selected, refused = select_reports(self.mechanism, reports, foreign)
-        counts, weighted = self.reader.count(kept), None
+        valid_reports, selected, refused = select_reports(self.mechanism, reports, foreign)
+        counts, weighted = self.reader.count(valid_reports), None
         if offsets is not None and not self.query.takes_offsets:
             raise InvalidInput("offsets", NOT_SHOWN, f"offsets belong to a Sum, not to {self.query!r}")
         if weights is not None or offsets is not None:
             c = numbers_per_report("weights", 1.0 if weights is None else weights, selected)
             b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, selected)
-            weighted = Weighted.of(self.reader, kept, c, b)
-        return Tally(self.id, counts, len(kept), refused, weighted)
+            weighted = Weighted.of(self.reader, valid_reports, c, b)
+        return Tally(self.id, counts, len(valid_reports), refused, weighted)
 
     # -- read ----------------------------------------------------------------------------------------------
 
@@ -299,10 +299,10 @@ class Plan:
 
     def _complete_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         """The reports as an array; none may be missing."""
-        kept, selected, _ = select_reports(self.mechanism, reports, "raise")
+        valid_reports, selected, _ = select_reports(self.mechanism, reports, "raise")
         if not selected.all():
             raise InvalidInput("reports", NOT_SHOWN, "some are missing: leave them out first")
-        return kept
+        return valid_reports
 
     def std_error(self, people: int = 10_000) -> Array:
         """The standard errors to expect from this many people who follow the prior, one for each statistic, as shares.

@@ -313,14 +313,16 @@ class _TupleIndex:
 
     def _key(self, places: Ints) -> Ints:
         """One number for the positions; those of an attribute of size one do not count."""
-        kept = [at for at, size in enumerate(self._sizes) if size > 1]
-        if not kept:
+        attributes = [at for at, size in enumerate(self._sizes) if size > 1]
+        if not attributes:
             return np.zeros(places.shape[1], dtype=np.int64)
         if math.prod(self._sizes) > _LARGEST_KEY:
             raise TooLarge(
                 "the attributes have too many combinations of levels to look values up: group levels"
             )
-        return np.asarray(np.ravel_multi_index(list(places[kept]), [self._sizes[at] for at in kept]))
+        return np.asarray(
+            np.ravel_multi_index(list(places[attributes]), [self._sizes[at] for at in attributes])
+        )
 
     def find(self, places: Ints) -> Ints:
         keys = self._key(places)

@@ -101,9 +101,9 @@ for counts, use Prior.from_counts
         return cls._exact(whole_numbers([Fraction(m) + Fraction(smoothing or 0) for m in mass]), labels)
 
     @classmethod
-    def of(cls, known: Prior | Probabilities) -> Prior:
+    def of(cls, prior: Prior | Probabilities) -> Prior:
         """The prior itself, or one made from what `Prior` accepts."""
-        return known if isinstance(known, Prior) else cls(known)
+        return prior if isinstance(prior, Prior) else cls(prior)
 
     @classmethod
     def uniform(cls, values: int | Iterable[Label]) -> Self:

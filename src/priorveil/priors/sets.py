@@ -303,10 +303,10 @@ def _mean(p: Sequence[Fraction], column: Sequence[Any]) -> Any:
 
 
 def _move(p: Fractions, source: int, target: int, mass: Fraction) -> Fractions:
-    moved = list(p)
-    moved[source] -= mass
-    moved[target] += mass
-    return tuple(moved)
+    masses = list(p)
+    masses[source] -= mass
+    masses[target] += mass
+    return tuple(masses)
 
 
 def _widen(ends: Fractions, share: float) -> Fractions:

@@ -113,9 +113,9 @@ def posterior_form(law: BitLaw, P: Array) -> QuadraticForm:
     """
     c = law.odds - 1
     w, h = tilted_bits(law, P)
-    own = P - (c * P) ** 2 * (w @ (h * (1 - h))).real / law.scale
+    diagonal = P - (c * P) ** 2 * (w @ (h * (1 - h))).real / law.scale
     means = P * (1 + c * h)
-    return QuadraticForm(own, means, means, -w / law.scale)
+    return QuadraticForm(diagonal, means, means, -w / law.scale)
 
 
 def guess_gain(law: BitLaw, P: Array) -> float:
@@ -185,10 +185,10 @@ def lift_form(law: BitLaw, P: Array, shares: Array) -> QuadraticForm:
     c = law.odds - 1
     w, h = tilted_bits(law, P, power=2)
     noise, mass = h * (1 - h), w * (1 + c * (h @ shares))
-    own = c**2 * (mass @ noise) + c**3 * shares * (w @ (noise * (1 - 2 * h)))
+    diagonal = c**2 * (mass @ noise) + c**3 * shares * (w @ (noise * (1 - 2 * h)))
     left, right = np.tile(1 + c * h, (2, 1)), np.concatenate([1 + c * h, shares * noise])
     weights = np.concatenate([mass, 2 * c**2 * w])
-    return QuadraticForm(own.real / law.scale, left, right, weights / law.scale)
+    return QuadraticForm(diagonal.real / law.scale, left, right, weights / law.scale)
 
 
 def bitwise_form(law: BitLaw, P: Array) -> QuadraticForm:
@@ -199,10 +199,10 @@ def bitwise_form(law: BitLaw, P: Array) -> QuadraticForm:
     chances = set_chances(law, P)
     if_set, if_clear = single_bit_posteriors(law, P)
     step = if_set - if_clear
-    own = P - 2 * law.contrast * step * P + step**2 * (chances - law.t - 2 * law.u * P)
+    diagonal = P - 2 * law.contrast * step * P + step**2 * (chances - law.t - 2 * law.u * P)
     mean = P - step * chances
     left, right = np.stack([P, step, step * P, mean]), np.stack([step, step, step, mean])
-    return QuadraticForm(own, left, right, np.array([-2 * law.q, law.t, 2 * law.u, -1.0]))
+    return QuadraticForm(diagonal, left, right, np.array([-2 * law.q, law.t, 2 * law.u, -1.0]))
 
 
 def single_bit_posteriors(law: BitLaw, P: Array) -> tuple[Array, Array]:
@@ -215,6 +215,6 @@ def ones_form(law: BitLaw, shares: Array) -> QuadraticForm:
     """The mean of `n n'` over people with these shares, where `n = (y - q) / (p - q)` is what a report adds."""
     q, k, t, u = law.q, law.contrast, law.t, law.u
     one = np.ones_like(shares)
-    own = (set_chances(law, shares) - t - 2 * u * shares) / k**2
+    diagonal = (set_chances(law, shares) - t - 2 * u * shares) / k**2
     weights = np.array([t - q**2, 2 * (u - q * k)]) / k**2
-    return QuadraticForm(own, np.stack([one, shares]), np.stack([one, one]), weights)
+    return QuadraticForm(diagonal, np.stack([one, shares]), np.stack([one, one]), weights)

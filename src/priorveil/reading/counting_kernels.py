@@ -100,9 +100,9 @@ def _add_smoothed(
         twice -= a * ends + b
         once -= a
         smooth = -2 * thrice
-        for moved in ((ends + window) % around, (ends - window) % around):
-            at = np.clip(np.searchsorted(ends, moved, side="right") - 1, 0, h.size - 1)
-            t = moved - ends[at]
+        for shifted_ends in ((ends + window) % around, (ends - window) % around):
+            at = np.clip(np.searchsorted(ends, shifted_ends, side="right") - 1, 0, h.size - 1)
+            t = shifted_ends - ends[at]
             smooth += thrice[at] + t * (twice[at] + t * (once[at] / 2 + t * c[at] / 6))
         sums[seeds[i], ranks] += np.diff(smooth)
 

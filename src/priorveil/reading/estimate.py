@@ -198,10 +198,10 @@ class Estimate:
         try:
             sums = self._sums_of_values(rows)
         except NotIdentifiable as error:
-            own = dict.fromkeys(
+            margins = dict.fromkeys(
                 " x ".join(named_levels(str(name), domain.names or ())) for name in self.labels
             )
-            about = f"; those that can be read are {', '.join(own)}" if all(own) else ""
+            about = f"; those that can be read are {', '.join(margins)}" if all(margins) else ""
             message = f"the plan was not designed to estimate the margin {' x '.join(names)}{about}"
             raise NotIdentifiable(message, *error.hints) from None
         labels = _labels_of(cells)
@@ -279,8 +279,8 @@ class Estimate:
             pair, people = parts[:, :2, group], float(parts[0, 1, group])
             covariance = _covariance(*variances[:, group])
             if people > 0:
-                own = tops[group] - members[group] * pair[0, 0] / people
-                covariance[0, 0] += self._rounding(own, min(people / self._whole, 1.0))
+                deviations = tops[group] - members[group] * pair[0, 0] / people
+                covariance[0, 0] += self._rounding(deviations, min(people / self._whole, 1.0))
             average = average_of(pair, covariance, centre, float(units[group]))
             statistics.append(self._with_method(average))
         name = numbers if isinstance(numbers, str) else ""
@@ -303,7 +303,7 @@ class Estimate:
     def _rounding(self, row: Array, share: float = 1.0) -> float:
         """The most that rounding to a grid adds to the variance of the sum of these numbers, one for each value."""
         parts = [(reading, reading.align(row[None], self._domain)[0]) for reading in self._own_readings]
-        return sum(reading.rounding(own, share) for reading, own in parts)
+        return sum(reading.rounding(aligned_row, share) for reading, aligned_row in parts)
 
     def variance(self, numbers: str | Sequence[float] | None = None) -> Statistic:
         """The variance between people of a number for each value; its standard error by the delta method.
@@ -391,8 +391,8 @@ class Estimate:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes that labels have levels of; none for a single one without a name."""
-        own = self.readings[0].prior.names if self.readings else None
-        return self.margin_attributes or own or ()
+        names = self.readings[0].prior.names if self.readings else None
+        return self.margin_attributes or names or ()
 
     @property
     def expected(self) -> Array | None:

@@ -61,10 +61,10 @@ class OrdersReader(Reader[Orders]):
         line, sums = self.mechanism.line, np.zeros(1 + self.mechanism.size, dtype=each.dtype)
         sums[0] = each.sum()
         place = reports & (line.places - 1)
-        own = place < line.heavy
-        np.add.at(sums, 1 + line.owners[place[own]], each[own])
-        place, each = place[~own] - line.heavy, each[~own]
-        orders, row = np.unique(reports[~own] >> line.bits, return_inverse=True)
+        owned = place < line.heavy
+        np.add.at(sums, 1 + line.owners[place[owned]], each[owned])
+        place, each = place[~owned] - line.heavy, each[~owned]
+        orders, row = np.unique(reports[~owned] >> line.bits, return_inverse=True)
         ascending = np.argsort(row, kind="stable")
         step = max(1, _ARCS // self.mechanism.circle_values.size)
         for first in range(0, orders.size, step):
@@ -119,8 +119,9 @@ class OrdersReader(Reader[Orders]):
         overlaps[owned, line.owners[place[owned]]] = 1
         shared = np.flatnonzero(~owned)
         circles = self.mechanism.circles(reports[shared] >> line.bits)
-        own = window_overlaps(self._ends(circles), place[shared] - line.heavy, line.window)
-        overlaps[shared[:, None], circles] = own
+        overlaps[shared[:, None], circles] = window_overlaps(
+            self._ends(circles), place[shared] - line.heavy, line.window
+        )
         return np.asarray(1 + line.keep_chance * (overlaps * self._lift_per_place - 1))
 
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:

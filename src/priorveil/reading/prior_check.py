@@ -104,9 +104,9 @@ def bits_check(
     masses, informative = parts.sum(axis=1), (parts > 0).astype(np.float64) @ variance
     directions = shift * (parts.T - np.outer(prior, masses))
     # Woodbury's formula for the inverse of a diagonal less a few factors.
-    scaled, own = directions / variance[:, None], factor / variance[:, None]
-    inner = np.eye(factor.shape[1]) - factor.T @ own
-    solution = scaled + own @ np.linalg.solve(inner, own.T @ directions)
+    scaled_directions, scaled_factor = directions / variance[:, None], factor / variance[:, None]
+    inner = np.eye(factor.shape[1]) - factor.T @ scaled_factor
+    solution = scaled_directions + scaled_factor @ np.linalg.solve(inner, scaled_factor.T @ directions)
     return score_check(solution.T @ excess, directions.T @ solution, masses, informative, reports)
 
 

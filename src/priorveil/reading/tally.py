@@ -160,8 +160,8 @@ def select_reports(
         accepted = mechanism.accepts(rows)
         refused["foreign"] = int((selected & ~accepted).sum())
         selected &= accepted
-    kept = rows if selected.all() else rows[selected]
-    return kept, selected, {reason: n for reason, n in refused.items() if n}
+    valid_reports = rows if selected.all() else rows[selected]
+    return valid_reports, selected, {reason: n for reason, n in refused.items() if n}
 
 
 def numbers_per_report(argument: str, numbers: npt.ArrayLike, selected: Mask) -> Array:

@@ -146,8 +146,10 @@ class Reading:
             raise InvalidInput(
                 "estimates", NOT_SHOWN, "they have different values: read each estimate separately"
             )
-        own = weights if mine == labels else np.take(weights, label_positions(labels, mine), axis=1)
-        return own if of_values or self.rows is None else own @ self.rows
+        aligned_weights = (
+            weights if mine == labels else np.take(weights, label_positions(labels, mine), axis=1)
+        )
+        return aligned_weights if of_values or self.rows is None else aligned_weights @ self.rows
 
     def rounding(self, row: Array, share: float = 1.0) -> float:
         """The most that rounding to a grid adds to the variance of a sum over these people of a number for each value.

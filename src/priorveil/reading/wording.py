@@ -364,8 +364,8 @@ def _tables_by_heads(
     margins: dict[tuple[str, ...], list[StatisticRow]] = {}
     for i, row in zip(indices, rows, strict=True):
         margins.setdefault(tuple(_label_cells(estimate, estimate.labels[i])), []).append(row)
-    for heads, own in margins.items():
-        yield StatisticTable(heads, tuple(own), _quantity(estimate))
+    for heads, margin_rows in margins.items():
+        yield StatisticTable(heads, tuple(margin_rows), _quantity(estimate))
 
 
 def _quantity(estimate: Estimate) -> str:

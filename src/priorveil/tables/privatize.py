@@ -177,9 +177,9 @@ def make_reports(
         reports[inside] = plan.mechanism.sample(codes[inside], source)
     reasons[plan_codes == OUTSIDE] = NO_PLAN
     reasons[codes == MISSING] = MISSING_ENTRY
-    kept, refused = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-    indices = {reason: refused[reasons[refused] == reason] for reason in set(reasons[refused])}
-    return Reports(reports[kept], kept, plan_codes[kept], indices)
+    accepted_rows, refused_rows = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+    indices = {reason: refused_rows[reasons[refused_rows] == reason] for reason in set(reasons[refused_rows])}
+    return Reports(reports[accepted_rows], accepted_rows, plan_codes[accepted_rows], indices)
 
 
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:

@@ -46,8 +46,8 @@ class ArcMechanism(Mechanism):
 
         Only then is a posterior linear in the overlaps with windows.
         """
-        own, rounding = self.shares, 1e-9 + (self.size + 1) / self.line.places
-        return prior.shape == own.shape and bool(np.all(np.abs(prior - own) <= rounding))
+        shares, rounding = self.shares, 1e-9 + (self.size + 1) / self.line.places
+        return prior.shape == shares.shape and bool(np.all(np.abs(prior - shares) <= rounding))
 
     def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """Proven bounds on the lifts, for LIP or LDP of the value itself."""
@@ -62,9 +62,11 @@ class ArcMechanism(Mechanism):
     def line_reports(self, words: Words, begins: Ints, codes: Ints) -> Ints:
         """The reports of the line for segments that begin there; the words are coin, place and shift."""
         m = self.line
-        t, moved = draw_places(words, begins, m.lengths[codes], m.start, m.window, m.keep, m.bits, m.word)
+        t, circle_place = draw_places(
+            words, begins, m.lengths[codes], m.start, m.window, m.keep, m.bits, m.word
+        )
         owner = np.searchsorted(m.edges[1 : m.heavy], t, side="right")
-        return np.where(t < m.start, owner, m.heavy + moved)
+        return np.where(t < m.start, owner, m.heavy + circle_place)
 
 
 @dataclass(frozen=True, eq=False)

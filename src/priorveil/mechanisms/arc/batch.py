@@ -204,9 +204,9 @@ def sample_batch(lines: ArcBatch, rows: Ints, codes: Ints, words: Words) -> Ints
     begin = np.where(mine, edges[:, :-1], 0).sum(axis=1)
     length = np.where(mine, edges[:, 1:], 0).sum(axis=1) - begin
     start, heavy = lines.start[rows], lines.heavy[rows]
-    t, moved = draw_places(words, begin, length, start, lines.window[rows], lines.keep[rows], BITS)
+    t, circle_place = draw_places(words, begin, length, start, lines.window[rows], lines.keep[rows], BITS)
     passed = (edges[:, 1:] <= t[:, None]).sum(axis=1)
-    return np.asarray(np.where(t < start, passed, heavy + moved))
+    return np.asarray(np.where(t < start, passed, heavy + circle_place))
 
 
 def posteriors(lines: ArcBatch, priors: Array, rows: Ints, reports: Ints) -> Array:

@@ -39,8 +39,8 @@ def arc_lifts(line: ArcLine, weights: PriorWeights, every_order: bool = False) -
     line or in every order of the values on its circle.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
-    >>> found = arc_lifts(toy, [2, 1, 1])
-    >>> round(float(found.lowest), 6), round(float(found.highest), 6)
+    >>> lifts = arc_lifts(toy, [2, 1, 1])
+    >>> round(float(lifts.lowest), 6), round(float(lifts.highest), 6)
     (0.5, 2.5)
     """
     boost, low, high = _terms(line, weights, every_order)
@@ -85,8 +85,8 @@ def _terms(m: ArcLine, weights: PriorWeights, every_order: bool) -> tuple[BigInt
     first = m.heavy - int(m.start < m.edges[m.heavy])
     before = np.concatenate([np.zeros(1, dtype=object), np.cumsum(n)])[first:]
     drift = before * M - m.edges[first:].astype(object) * total
-    moved = np.abs(np.diff(drift)).sum() if every_order else drift.max() - drift.min()
-    slack = 2 * (Fraction(int(moved), M * total) + Fraction(1, words))
+    drift_bound = np.abs(np.diff(drift)).sum() if every_order else drift.max() - drift.min()
+    slack = 2 * (Fraction(int(drift_bound), M * total) + Fraction(1, words))
     least, most = max(Fraction(W, M) - slack, Fraction(0)), min(Fraction(W, M) + slack, Fraction(1))
     floor, ceil = Fraction(words // W * M, words), Fraction(-(-words // W) * M, words)
     return (
@@ -165,8 +165,8 @@ def fit_line(
     rational not below `e^-lower` and `hi_lower` one not above `e^upper` (None: no upper bound).
 
     >>> m = fit_line([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100))
-    >>> found = arc_lifts(m, [5, 2, 2, 1])
-    >>> found.lowest >= Fraction(37, 100), found.highest <= Fraction(271, 100), round(m.keep / 2**64, 6)
+    >>> lifts = arc_lifts(m, [5, 2, 2, 1])
+    >>> lifts.lowest >= Fraction(37, 100), lifts.highest <= Fraction(271, 100), round(m.keep / 2**64, 6)
     (True, True, 0.63)
     """
     bits = bits or line_bits(lo_upper, hi_lower)

@@ -191,8 +191,8 @@ def draw_places(
     place in the segment and the fresh place are computed for everyone, and one is taken.
     """
     coin, place, shift = words[:, -3], words[:, -2], words[:, -1]
-    own = begins + scale_words(place, lengths, word)
-    fresh = (place >> np.uint64(word - bits)).astype(np.int64)
-    t = np.where(coin < np.asarray(keep, dtype=np.uint64), own, fresh)
-    moved = t - np.asarray(start) - scale_words(shift, window, word)
-    return t, moved + np.where(moved < 0, (1 << bits) - np.asarray(start), 0)
+    true_place = begins + scale_words(place, lengths, word)
+    fresh_place = (place >> np.uint64(word - bits)).astype(np.int64)
+    t = np.where(coin < np.asarray(keep, dtype=np.uint64), true_place, fresh_place)
+    circle_place = t - np.asarray(start) - scale_words(shift, window, word)
+    return t, circle_place + np.where(circle_place < 0, (1 << bits) - np.asarray(start), 0)
