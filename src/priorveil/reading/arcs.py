@@ -234,13 +234,13 @@ class ArcPosteriorForm(NamedTuple):
         """The same covariances of all pairs of rows."""
         W = np.eye(len(self.prior)) if rows is None else rows
         line, width = self.cells.line, self.cells.width
-        own, c = np.split(self.counts, [line.heavy])
+        owned_counts, c = np.split(self.counts, [line.heavy])
         a = W - (W @ self.prior)[:, None]
         owned = (a * self.prior / line.lengths)[:, line.owners]
         start, slope = self.cells.window_masses(a * self.prior)
         middle = start + slope * (width - 1) / 2
         shared = (middle * c) @ middle.T + (slope * (c * (width**2 - 1) / 12)) @ slope.T
-        means = (owned * own) @ owned.T + shared / max(line.window, 1) ** 2
+        means = (owned * owned_counts) @ owned.T + shared / max(line.window, 1) ** 2
         return np.asarray(
             (a * self.prior * self._lift_sums()) @ a.T - (line.keep_chance * line.places) ** 2 * means
         )
@@ -263,33 +263,41 @@ def lift_sums(cells: ArcCells, counts: Array, offsets: Array) -> Array:
 def coverage(cells: ArcCells, counts: Array, offsets: Array) -> Array:
     """`sum over reports of overlap / window`, per value: an owned output counts as one. O(d + columns).
 
-    `counts` and `offsets` may be any numbers: reports, or weights spread over the places of a cell. Where the
-    window lies within one arc, "held whole" comes out as minus one, which makes its overlap the window,
-    as it should.
+    `counts` and `offsets` may be any numbers: reports, or weights spread over the places of a cell. Where a window
+    lies within one arc, `_windows_holding` counts it as minus one window. Its overlap is then `lost + gained` less the
+    arc, which is the window.
     """
     heavy, window = cells.line.heavy, max(cells.line.window, 1)
-    c, s, own = counts[heavy:], offsets[heavy:], window * counts[:heavy]
-    held = _held_whole(cells, c) * cells.arcs
-    return _sum_by_value(cells, held, c * cells.lost - s, c * cells.gained + s, own) / window
+    c, s, owned = counts[heavy:], offsets[heavy:], window * counts[:heavy]
+    held = _windows_holding(cells, c) * cells.arcs
+    return _sum_by_value(cells, held, c * cells.lost - s, c * cells.gained + s, owned) / window
 
 
 def squared_coverage(cells: ArcCells, counts: Array) -> Array:
-    """`sum over reports of (overlap / window)**2` per value, for reports uniform within their cells."""
+    """`sum over reports of (overlap / window)**2` per value, for reports uniform within their cells.
+
+    The overlap with the first arc is `lost - u` and that with the last arc `gained + u`, where `u` is the place within
+    the cell. If both are the same arc, its overlap does not depend on `u`: the window lies within the arc, or goes
+    round the whole circle and ends in the arc where it began.
+    """
     heavy, square = cells.line.heavy, max(cells.line.window, 1) ** 2
     c, w, n = counts[heavy:], cells.width, max(1, len(cells.members))
-    same = (cells.last_turns - cells.first_arcs) % n == 0
-    one, two = (w - 1) / 2, (w - 1) * (2 * w - 1) / 6
-    apart = np.where(same, 0.0, c)
-    lost = apart * (cells.lost**2 - 2 * cells.lost * one + two)
-    gained = apart * (cells.gained**2 + 2 * cells.gained * one + two)
-    ends_later = cells.last_turns > cells.first_arcs
-    held = _held_whole(cells, np.where(ends_later, c, 0.0)) * cells.arcs.astype(float) ** 2
-    whole = np.where(cells.last_turns == cells.first_arcs, cells.arcs[cells.first_arcs], 0.0)
-    alone = np.where(same, c * (cells.lost + cells.gained - whole) ** 2, 0.0)
-    return _sum_by_value(cells, held, lost + alone, gained, square * counts[:heavy]) / square
+    mean_u, mean_square_u = (w - 1) / 2, (w - 1) * (2 * w - 1) / 6
+    is_same_arc = (cells.last_turns - cells.first_arcs) % n == 0
+    two_arcs = np.where(is_same_arc, 0.0, c)
+    first = two_arcs * (cells.lost**2 - 2 * cells.lost * mean_u + mean_square_u)
+    last = two_arcs * (cells.gained**2 + 2 * cells.gained * mean_u + mean_square_u)
+    within_arc = cells.last_turns == cells.first_arcs
+    surplus = np.where(
+        within_arc, cells.arcs[cells.first_arcs], 0.0
+    )  # `lost + gained` is the window and the arc
+    same = np.where(is_same_arc, c * (cells.lost + cells.gained - surplus) ** 2, 0.0)
+    holding = _windows_holding(cells, np.where(cells.last_turns > cells.first_arcs, c, 0.0))
+    held = holding * cells.arcs.astype(float) ** 2
+    return _sum_by_value(cells, held, first + same, last, square * counts[:heavy]) / square
 
 
-def _held_whole(cells: ArcCells, counts: Array) -> Array:
+def _windows_holding(cells: ArcCells, counts: Array) -> Array:
     """How many windows hold each arc as a whole: a difference array over two turns."""
     n = len(cells.members)
     begun, ended = (np.bincount(at, counts, 2 * n + 1) for at in (cells.first_arcs + 1, cells.last_turns))

@@ -108,20 +108,24 @@ class OrdersInformation:
         people have. For other pairs random orders have about `a_x + a_y - c P_x P_y`: if an arc is anywhere outside the
         other, this is its expectation up to third powers of their lengths. `J P = 1` and the diagonal give `h` and `a`.
         """
-        m, P, q = self.mechanism.line, self.mechanism.shares, self.lift_variances * self.mechanism.shares
-        light = (P < 0.45) & ~np.isin(np.arange(self.mechanism.size), m.owners)
-        h, rest = float((q / (1 - P))[~light].max(initial=0.0)), float(P[light].sum())
+        m, P, size = self.mechanism.line, self.mechanism.shares, self.mechanism.size
+        # By `J P = 1`, the sum of `(1 - J_xy) P_y` over the other values `y`.
+        row_sums = self.lift_variances * P
+        light = (P < 0.45) & ~np.isin(np.arange(size), m.owners)
+        light_mass = float(P[light].sum())
+        h = float((row_sums / (1 - P))[~light].max(initial=0.0))
         window, circle = m.window / m.places, m.circumference / m.places
         c = m.keep_chance**2 * (1 / (2 * window**2) - 2 / (window * circle) + 2 / circle**2) / circle
         short = light * np.minimum(P, min(window, circle / 4))
-        left = np.maximum(rest - 2 * P, 0.02 * rest or 1.0)  # avoid 0/0 if there are no light values
-        own = q - (1 - rest) * h + c * short * (short @ P - short * P)
-        weights = light * P / left
-        a = light * (own - weights @ own / (1 + weights.sum())) / left
+        # What `a` has to give: `a_x (light_mass - P_x) + sum of a_y P_y` over the other light values `y`.
+        light_sums = row_sums - (1 - light_mass) * h + c * short * (short @ P - short * P)
+        divisor = np.maximum(
+            light_mass - 2 * P, 0.02 * light_mass or 1.0
+        )  # avoid 0/0 if there are no light values
+        weights = light * P / divisor
+        a = light * (light_sums - weights @ light_sums / (1 + weights.sum())) / divisor
         S = np.array([[1 - h, 0, 0, 0], [0, h, -1, 0], [0, -1, 0, 0], [0, 0, 0, c]])
-        pairs = LowRank(
-            np.zeros(self.mechanism.size), np.stack([np.ones(self.mechanism.size), light, a, short]), S
-        )
+        pairs = LowRank(np.zeros(size), np.stack([np.ones(size), light, a, short]), S)
         return pairs._replace(diagonal=1 + self.lift_variances - pairs.entries())
 
     @cached_property
