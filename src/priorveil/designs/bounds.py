@@ -16,7 +16,8 @@ A channel gains `<A, Y>` with `A = D W' W D`, `D = diag(P)`, for a query that le
 
     tr(W Y^+ W')  >=  (tr W M)^2 / max over K of <M M', Y>,
 
-where `K` is the relaxation of `moment_relaxation`. Rounding is accounted for: bounds are lowered by what it may have added.
+where `K` is the relaxation of `moment_relaxation`. Rounding is accounted for: bounds are lowered by what it may have
+added.
 """
 
 from __future__ import annotations
