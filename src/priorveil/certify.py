@@ -13,15 +13,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx, fmpq
 
+from priorveil import notebook_html
 from priorveil.arrays import exact_product
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel
+from priorveil.formatting import level_at_most
+from priorveil.frames import Library, to_frame
 from priorveil.notions import (
+    LDP_MEANING,
+    LEVEL_HEADS,
     LIP,
     Cone,
     ExactOrFloat,
@@ -72,6 +78,19 @@ class Certificate(LipSides):
     lip_upper: float
     ldp: float
     level: float
+
+    def rows(self) -> list[tuple[str, float, str]]:
+        """Name, proven level and meaning, for tables: of the certified notion first, if it is neither LIP nor LDP."""
+        own = [] if self.notion in ("LIP", "LDP") else [(self.notion, self.level, "the notion of the design")]
+        return [*own, *self.lip_rows(), ("LDP", self.ldp, LDP_MEANING)]
+
+    def _repr_html_(self) -> str:
+        rows = [(name, level_at_most(level), meaning) for name, level, meaning in self.rows()]
+        return notebook_html.sheet("Certificate", notebook_html.table(LEVEL_HEADS, rows, [1]))
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The notion and the levels in one row, as a data frame of pandas, polars or pyarrow."""
+        return to_frame({name: [level] for name, level in {**vars(self), "lip": self.lip}.items()}, library)
 
     def document(self) -> dict[str, str]:
         """The certificate as JSON."""

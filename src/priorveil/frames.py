@@ -11,14 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput, needs_extra
+
+Library = Literal["pandas", "polars", "pyarrow"]
+FRAMES: dict[Library, str] = {
+    "pandas": "DataFrame",
+    "polars": "DataFrame",
+    "pyarrow": "table",
+}  # what makes one
 
 Column = Any  # a list, a numpy array of integers or floats, or an Arrow array
 Indices = Ints  # of rows, counted from 0
@@ -226,6 +234,45 @@ def present_rows(column: Any) -> Mask:
     if not column.null_count:
         return np.ones(len(column), dtype=bool)
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+
+
+# -- frames for people to work on ------------------------------------------------------------------------------
+
+
+def to_frame(columns: Mapping[str, Any], library: Library | None = None) -> Any:
+    """Columns as a data frame of this library; without one, of the first that is installed.
+
+    `library` is "pandas", "polars" or "pyarrow", in this order of preference.
+    """
+    if library is None:
+        library = next((name for name in FRAMES if find_spec(name)), "pyarrow")
+    if library not in FRAMES:
+        raise InvalidInput("library", library, f"choose one of {', '.join(FRAMES)}")
+    if not find_spec(library):
+        installed = [name for name in FRAMES if find_spec(name)]
+        advice = f"choose one that is: {', '.join(installed)}" if installed else f"pip install {library}"
+        raise InvalidInput("library", library, f"it is not installed; {advice}")
+    make = getattr(import_module(library), FRAMES[library])
+    return make({name: _plain_entries(column) for name, column in columns.items()})
+
+
+def beside_labels(labels: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of labels, and columns of numbers after them; an error if an attribute has the name of one of these.
+
+    >>> beside_labels({"age": ["young"]}, {"low": [0.1]})
+    {'age': ['young'], 'low': [0.1]}
+    """
+    for name in labels:
+        if name in numbers:
+            raise InvalidInput("names", name, "a column of the frame has this name: rename the attribute")
+    return {**labels, **numbers}
+
+
+def _plain_entries(column: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
+    """The entries as Python objects of one type: labels of several types become texts."""
+    entries = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    types = {type(entry) for entry in entries if entry is not None}
+    return entries if len(types) < 2 or types == {int, float} else list(map(str, entries))
 
 
 def _has(thing: Any, name: str) -> bool:

@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from priorveil import notebook_html
 from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.formatting import level_text
+from priorveil.frames import Library, to_frame
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.priors.budget import window_mass
 
@@ -292,6 +294,10 @@ class DI(Cone):
         return [(np.array(prior.weights, dtype=object)[:, None] * columns, labels)]
 
 
+LDP_MEANING = "for the value itself, whatever is known"
+LEVEL_HEADS = ("notion", "level", "meaning")
+
+
 class LipSides:
     """The two sides of a level of LIP, and the level."""
 
@@ -302,6 +308,14 @@ class LipSides:
     def lip(self) -> float:
         """The larger of the two sides."""
         return max(self.lip_lower, self.lip_upper)
+
+    def lip_rows(self) -> list[tuple[str, float, str]]:
+        """Name, level and meaning of LIP and of its two sides, for tables."""
+        return [
+            ("LIP", self.lip, "belief in a secret moves by at most e^level"),
+            ("  downwards", self.lip_lower, "a secret becomes less likely by at most this"),
+            ("  upwards", self.lip_upper, "a secret becomes more likely by at most this"),
+        ]
 
 
 @dataclass(frozen=True)
@@ -324,11 +338,9 @@ class Leakage(LipSides):
 
     def rows(self) -> list[tuple[str, float | None, str]]:
         """Name, level and meaning of each notion, for tables."""
-        rows = [
-            ("LIP", self.lip, "belief in a secret moves by at most e^level"),
-            ("  downwards", self.lip_lower, "a secret becomes less likely by at most this"),
-            ("  upwards", self.lip_upper, "a secret becomes more likely by at most this"),
-            ("LDP", self.ldp, "for the value itself, whatever is known"),
+        rows: list[tuple[str, float | None, str]] = [
+            *self.lip_rows(),
+            ("LDP", self.ldp, LDP_MEANING),
             ("Pufferfish", self.pufferfish, "any two secrets, likelihood ratio"),
             ("DI", self.di, "any two values, posterior ratio"),
             ("MIL", self.mil, "best guess, averaged over reports, any prior"),
@@ -336,6 +348,16 @@ class Leakage(LipSides):
         ]
         notes = dict.fromkeys(self.bounds, " (an upper bound)")
         return [(name, level, text + notes.get(name, "")) for name, level, text in rows]
+
+    def _repr_html_(self) -> str:
+        rows = [(name, level_text(level), meaning) for name, level, meaning in self.rows()]
+        return notebook_html.sheet("Leakage", notebook_html.table(LEVEL_HEADS, rows, [1]))
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The level of each notion, with its meaning, as a data frame of pandas, polars or pyarrow."""
+        names, levels, meanings = zip(*self.rows(), strict=True)
+        columns = {"notion": [name.strip() for name in names], "level": levels, "meaning": meanings}
+        return to_frame(columns, library)
 
     def __str__(self) -> str:
         lines = [f"{'notion':<12} {'level':>9}  meaning"]

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from priorveil import notebook_html
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, BudgetExceeded, Infeasible, InvalidInput, TooLarge
-from priorveil.notions import LipSides, PriorOrSet, Secrets, as_prior_or_set, leakage, scenarios
+from priorveil.formatting import level_at_most
+from priorveil.frames import Library, to_frame
+from priorveil.notions import LEVEL_HEADS, LipSides, PriorOrSet, Secrets, as_prior_or_set, leakage, scenarios
 from priorveil.plans import Plan
+from priorveil.plans.wording import ledger_facts, ledger_levels
 from priorveil.priors import Budget, Prior
 
 _MOST_EXACT_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
@@ -98,6 +103,16 @@ class Ledger:
         self.spent = (*self.spent, LedgerEntry(plan.id, self._own_level(plan), plan.certificate.ldp))
         self._joint, self.level = joint, level
         return level
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """A row for each report: its plan and its levels, as a data frame of pandas, polars or pyarrow."""
+        return to_frame({n: [getattr(e, n) for e in self.spent] for n in ("plan", "lip", "ldp")}, library)
+
+    def _repr_html_(self) -> str:
+        entries = [(e.plan[:12], level_at_most(e.lip), level_at_most(e.ldp)) for e in self.spent]
+        table = notebook_html.table(("plan", "LIP", "LDP"), entries, [1, 2]) if entries else ""
+        levels = notebook_html.table(LEVEL_HEADS, ledger_levels(self), [1])
+        return notebook_html.sheet("Ledger", notebook_html.facts(ledger_facts(self)), levels, table)
 
     def _after(self, plan: Plan) -> tuple[Channel | None, JointLeakage]:
         """The joint channel, if it can be written out, and the level after a report by this plan."""

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from priorveil import notebook_html
 from priorveil.arrays import Array, centre_rows
 from priorveil.atomic_files import atomic_write
 from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge
+from priorveil.frames import Library, to_frame
 from priorveil.information import gain_share
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.randomness import Source, as_source
@@ -414,6 +416,16 @@ class Plan:
         A channel that is too large to write out is left out.
         """
         return plan_figure(self)
+
+    def _repr_html_(self) -> str:
+        return notebook_html.sheet("Plan", notebook_html.facts(self.summary()))
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """What the plan guarantees and how good it is, in one row: a data frame of pandas, polars or pyarrow.
+
+        The frames of several plans can be put below each other.
+        """
+        return to_frame({name: [entry] for name, entry in wording.plan_record(self).items()}, library)
 
     def summary(self) -> list[tuple[str, str]]:
         """The most important facts about the plan, as pairs of name and text."""

@@ -11,10 +11,12 @@ import numpy as np
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, readable_number, share_at_least
 from priorveil.information import gain_share
+from priorveil.notions import LDP_MEANING
 from priorveil.priors import Prior
 
 if TYPE_CHECKING:
     from priorveil.certify import Certificate
+    from priorveil.plans.ledger import Ledger
     from priorveil.plans.plan import Plan
     from priorveil.reading.estimate import Estimate
 
@@ -55,6 +57,35 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
         ("identifies the distribution", _identifies(plan)),
         ("id", plan.id if plan.query.savable else "(cannot be saved)"),
     ]
+
+
+def plan_record(plan: Plan) -> dict[str, str | int | float]:
+    """A plan as one row of a table: what was asked, its proven levels, and its error."""
+    same = ("lower_bound", "no_report", "efficiency", "method", "id")
+    return {
+        "query": plan.query.kind,
+        "values": len(plan.labels),
+        "notion": plan.certificate.notion,
+        "budget_lower": plan.budget.lower,
+        "budget_upper": plan.budget.upper,
+        **{name: getattr(plan.certificate, name) for name in ("lip", "lip_lower", "lip_upper", "ldp")},
+        "expected_mse": plan.expected_mse,
+        **{name: getattr(plan, name) for name in same},
+    }
+
+
+def ledger_levels(ledger: Ledger) -> list[tuple[str, str, str]]:
+    """What all reports of a ledger leak together: name, level and meaning, for tables."""
+    level = ledger.level
+    bound = "" if level.exact else " (an upper bound)"
+    rows = [*level.lip_rows(), ("LDP", level.ldp, LDP_MEANING)]
+    return [(name, level_at_most(number), meaning + bound) for name, number, meaning in rows]
+
+
+def ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
+    """How many reports were made, and the limit of what they may leak."""
+    limit = "none" if ledger.limit is None else str(ledger.limit)
+    return [("reports", f"{len(ledger.spent):,}"), ("limit", limit)]
 
 
 def plan_text(plan: Plan) -> str:

@@ -36,6 +36,17 @@ def label_names(labels: Sequence[Label]) -> list[tuple[str, ...]]:
     return [tuple(map(label_text, label_parts(label))) for label in labels]
 
 
+def label_columns(labels: Sequence[Label], names: Sequence[str] | None) -> dict[str, list[Label]]:
+    """The levels of each attribute by its name; without names, the labels under `value`.
+
+    >>> label_columns([("young", 1), ("old", 2)], ["age", "size"]), label_columns(["a"], None)
+    ({'age': ['young', 'old'], 'size': [1, 2]}, {'value': ['a']})
+    """
+    if names:
+        return {name: [label_parts(label)[i] for label in labels] for i, name in enumerate(names)}
+    return {"value": [label_text(x) if isinstance(x, tuple) else x for x in labels]}
+
+
 def first_labels(labels: Sequence[Label], shares: Sequence[float] | None = None) -> str:
     """The first few labels of a prior or a plan, which are public, in one line; with their shares if given.
 

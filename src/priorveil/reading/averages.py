@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
+from priorveil.frames import Library, beside_labels, to_frame
 from priorveil.priors import Label
-from priorveil.priors.label_texts import first_labels
+from priorveil.priors.label_texts import first_labels, label_columns
 from priorveil.reading import pictures, wording
 from priorveil.reading.statistics import Statistic
 
@@ -52,6 +53,16 @@ class Averages:
         """The ends of Fieller intervals, each of which holds its true average with this probability."""
         low, high = np.array([statistic.interval(confidence) for statistic in self.statistics]).T
         return low, high
+
+    def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
+        """A row for each group, with its interval, as a data frame of pandas, polars or pyarrow."""
+        low, high = self.interval(confidence)
+        numbers = {"estimate": self.values, "std_error": self.std_error, "low": low, "high": high}
+        labels = label_columns(self.labels, self.by)
+        return to_frame(beside_labels(labels, {**numbers, "expected": self.expected}), library)
+
+    def _repr_html_(self) -> str:
+        return wording.averages_html(self)
 
     def plot(self, confidence: float = 0.95) -> Figure:
         """A row for each group: its average with its interval, and what the prior expects, as a matplotlib figure."""

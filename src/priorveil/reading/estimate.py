@@ -24,9 +24,10 @@ import numpy as np
 
 from priorveil.arrays import Array, Ints
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.frames import Library, beside_labels, to_frame
 from priorveil.priors import Label
 from priorveil.priors.domain import label_positions
-from priorveil.priors.label_texts import named_levels
+from priorveil.priors.label_texts import label_columns, named_levels
 from priorveil.queries import NumberByGroup, group_rows
 from priorveil.reading import pictures, wording
 from priorveil.reading.averages import Averages
@@ -555,6 +556,25 @@ class Estimate:
     def notes(self) -> tuple[str, ...]:
         """The method, what it assumes, and the prior check with its limits, in a sentence or two each."""
         return wording.estimate_notes(self)
+
+    def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
+        """A row for each number of the answer, with its interval, as a data frame of pandas, polars or pyarrow.
+
+        Attributes have a column each; other labels are in the column `value`. Numbers of people have their shares too.
+        """
+        whole = wording.answer(self, confidence)
+        estimate, std_error, low, high = whole.columns
+        numbers = {"estimate": estimate, "std_error": std_error, "low": low, "high": high}
+        if whole.expected is not None:
+            numbers["expected"] = whole.expected
+        if self.counts_people and self.people > 0:
+            numbers["share"] = self.proportions
+        by_level = self.histogram and bool(self.attributes)
+        labels = label_columns(whole.labels, self.attributes if by_level else None)
+        return to_frame(beside_labels(labels, numbers), library)
+
+    def _repr_html_(self) -> str:
+        return wording.estimate_html(self)
 
     def plot(self, confidence: float = 0.95) -> Figure:
         """The answer with its intervals against what the prior expects, as a matplotlib figure.

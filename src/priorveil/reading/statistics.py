@@ -11,11 +11,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
+from priorveil.frames import Library, to_frame
+from priorveil.reading import wording
 from priorveil.reading.moments import normal_width
 
 Ends = tuple[float, float]
@@ -56,6 +59,15 @@ class Statistic:
         """The ends of an interval that holds the true number with this probability."""
         low, high = self._linear_interval(confidence)
         return min(low, self.value), max(high, self.value)
+
+    def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
+        """The number with its interval in one row, as a data frame of pandas, polars or pyarrow."""
+        low, high = self.interval(confidence)
+        columns = {"estimate": [self.value], "std_error": [self.std_error], "low": [low], "high": [high]}
+        return to_frame(columns, library)
+
+    def _repr_html_(self) -> str:
+        return wording.statistic_html(self)
 
     @property
     def is_extended(self) -> bool:

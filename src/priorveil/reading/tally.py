@@ -11,9 +11,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from priorveil import notebook_html
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput, plural
+from priorveil.frames import Library, to_frame
 from priorveil.mechanisms import Mechanism
+from priorveil.reading import wording
 from priorveil.reading.reader import Reader
 
 FORMAT = "priorveil-tally"
@@ -92,6 +95,17 @@ class Tally:
     def __repr__(self) -> str:
         refused = f", {sum(self.refused.values())} refused" if self.refused else ""
         return f"Tally({plural(self.reports, 'report')}{refused}, plan {self.plan[:12]})"
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The counters and their counts as a data frame of pandas, polars or pyarrow.
+
+        A counter of a table plan is a report; the counters of other mechanisms are those of their reader.
+        """
+        counts = self.counts.ravel()
+        return to_frame({"counter": np.arange(len(counts)), "count": counts}, library)
+
+    def _repr_html_(self) -> str:
+        return notebook_html.sheet("Tally", notebook_html.facts(wording.tally_facts(self)))
 
     def to_json(self) -> str:
         """The tally as JSON; integers that JavaScript could not hold are strings."""

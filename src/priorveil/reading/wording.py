@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from priorveil import notebook_html
 from priorveil.arrays import Array
 from priorveil.errors import InvalidInput, NotIdentifiable, plural
 from priorveil.formatting import amount_texts, p_value_text, percent, round_up, share_text
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from priorveil.reading.estimate import Estimate, EstimateMethod
     from priorveil.reading.precision import Precision
     from priorveil.reading.statistics import Statistic
+    from priorveil.reading.tally import Tally
 
 AVERAGE = "average per person"
 GROUP_AVERAGE = "average of a group"
@@ -246,9 +248,14 @@ def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTab
 
 def averages_text(averages: Averages) -> str:
     """The averages by group with 95 % intervals, as plain text."""
+    return _plain_text(describe_averages(averages))
+
+
+def describe_averages(averages: Averages) -> Description:
+    """The averages by group as people read them."""
     table = averages_table(averages)
     notes = (UNBOUNDED_AVERAGE,) if any(map(_is_unbounded, table.rows)) else ()
-    return _plain_text(Description(averages.statistics[0].warning, (table,), notes, 0.95))
+    return Description(averages.statistics[0].warning, (table,), notes, 0.95)
 
 
 def _is_unbounded(row: StatisticRow) -> bool:
@@ -381,6 +388,16 @@ def _label_cells(estimate: Estimate, label: Label) -> dict[str, str]:
     return named_levels(str(label), names) or {"value": label_text(label)}
 
 
+def tally_facts(tally: Tally) -> list[tuple[str, str]]:
+    """How many reports were counted and refused, and for which plan."""
+    facts = [("reports", f"{tally.reports:,}")]
+    if tally.refused:
+        facts.append(("refused", ", ".join(f"{n:,} {reason}" for reason, n in tally.refused.items())))
+    if tally.weighted is not None:
+        facts.append(("sum of weights", f"{tally.weighted.total:,.6g}"))
+    return [*facts, ("plan", tally.plan)]
+
+
 def estimate_text(estimate: Estimate) -> str:
     """The warning, the tables and the notes, as plain text."""
     return _plain_text(describe(estimate))
@@ -389,11 +406,43 @@ def estimate_text(estimate: Estimate) -> str:
 def _plain_text(description: Description) -> str:
     lines = [] if description.warning is None else [f"Warning: {description.warning}"]
     for table in description.tables:
-        heads = (*table.heads, table.quantity, *description.interval_heads)
-        rows = [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
-        lines += _aligned(heads, rows, len(table.heads))
+        lines += _aligned(*_cells(table, description), len(table.heads))
         lines += [] if table.left_out is None else [table.left_out]
     return "\n".join([*lines, *description.notes])
+
+
+def _cells(table: StatisticTable, description: Description) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The titles of the columns of a table, and the texts of its rows."""
+    heads = (*table.heads, table.quantity, *description.interval_heads)
+    return heads, [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
+
+
+def estimate_html(estimate: Estimate) -> str:
+    """The warning, the tables and the notes, for a notebook."""
+    return _html(f"Estimate from {plural(estimate.reports, 'report')}", describe(estimate))
+
+
+def averages_html(averages: Averages) -> str:
+    """The averages by group with 95 % intervals, for a notebook."""
+    return _html(f"{averages.title} by {', '.join(averages.by)}", describe_averages(averages))
+
+
+def statistic_html(statistic: Statistic) -> str:
+    """A single number with its 95 % interval, for a notebook."""
+    numbers = (statistic.value, statistic.std_error, *statistic.interval())
+    row = _row((statistic.method,), numbers, None, amount_texts)
+    table = StatisticTable(("method",), (row,))
+    return _html("Statistic", Description(statistic.warning, (table,), (), 0.95))
+
+
+def _html(title: str, description: Description) -> str:
+    parts = []
+    for table in description.tables:
+        heads, rows = _cells(table, description)
+        parts.append(notebook_html.table(heads, rows, range(len(table.heads), len(heads))))
+        parts.append(notebook_html.notes([] if table.left_out is None else [table.left_out]))
+    notes = notebook_html.notes(description.notes)
+    return notebook_html.sheet(title, notebook_html.warning(description.warning), *parts, notes)
 
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], labels: int) -> list[str]:
