@@ -19,10 +19,10 @@ argument or file, 130 stopped by ctrl-C.
 
 
 def sections(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
-    settings = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
+    settings = {**command.context_settings, "terminal_width": 80, "max_content_width": 80}
     context = click.Context(command, parent, info_name=name, **settings)
     path = context.command_path
-    yield f"## {path}\n\n```text\n{command.get_help(context)}\n```\n"
+    yield f"## {path}\n\n```console\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
             found = command.get_command(context, child)
