@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.designs.methods import AUTO, METHODS, Row, Try, auto_row
+from priorveil.designs.methods import ANY_PLAN, AUTO, METHODS, Row, Try, auto_row
 from priorveil.designs.problem import Objective, Problem
 from priorveil.designs.stopping import UNLIMITED
 from priorveil.errors import Infeasible, TooLarge
@@ -21,6 +22,7 @@ def described(attempt: Try) -> str:
     """A method to try, as the documentation shows it."""
     size = f"up to {attempt.most:,} values" if attempt.most < np.inf else ""
     enough = f"enough at {attempt.enough:.3g}" if attempt.enough < 0.999 else ""
+    enough = "any plan is enough" if attempt.enough == ANY_PLAN else enough
     remarks = ", ".join(filter(None, [size, enough]))
     return f"`{attempt.method}`" + (f" ({remarks})" if remarks else "")
 
@@ -35,9 +37,35 @@ def test_the_documentation_shows_the_table_of_auto() -> None:
     assert table in text, f"docs/choosing.md needs this table:\n{table}"
 
 
+CONVEX = pv.Convex(lambda p: p.max(axis=1))
+PAIR = pv.PriorSet([pv.Prior.uniform(4), pv.Prior.zipf(4)])
+
+
+def problems() -> Iterator[Problem]:
+    """A problem of each row of the table, and for each of its methods one that the method is for."""
+    for notion in (pv.LIP(), pv.LDP(), pv.Pufferfish()):
+        for size in (2, 4, 40, 130, 400):
+            sums = pv.Sum(range(size)), pv.Sum(range(size), unbiased=True), pv.Sum([1] * size)
+            for query in (pv.Histogram(), pv.Distribution(), pv.Guess(), CONVEX, *sums):
+                yield Problem.of(pv.Prior.zipf(size), 1.0, query, notion=notion)
+        for query in (pv.Histogram(), pv.Distribution(), pv.Guess()):
+            yield Problem.of(PAIR, 1.0, query, notion=notion)
+
+
 @pytest.mark.parametrize("row", AUTO, ids=lambda row: row.case)
-def test_every_method_of_the_table_exists(row: Row) -> None:
-    assert {attempt.method for attempt in (*row.tries, *row.otherwise)} <= set(METHODS)
+def test_every_method_of_a_row_applies_to_a_problem_of_the_row(row: Row) -> None:
+    of_row = [problem for problem in problems() if auto_row(problem) is row]
+    assert of_row
+    for attempt in (*row.tries, *row.otherwise):
+        assert any(applies(attempt.method, problem) for problem in of_row), attempt.method
+
+
+def applies(method: str, problem: Problem) -> bool:
+    try:
+        METHODS[method].require(problem)
+    except (Infeasible, TooLarge):
+        return False
+    return True
 
 
 @pytest.mark.parametrize(

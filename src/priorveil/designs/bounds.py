@@ -16,8 +16,7 @@ A channel gains `<A, Y>` with `A = D W' W D`, `D = diag(P)`, for a query that le
 
     tr(W Y^+ W')  >=  (tr W M)^2 / max over K of <M M', Y>,
 
-where `K` is the relaxation of `moment_relaxation`. Rounding is accounted for: bounds are lowered by what it may have
-added.
+where `K` is the set of `moment_relaxation`. Rounding is accounted for: bounds are lowered by what it may have added.
 """
 
 from __future__ import annotations
@@ -35,17 +34,16 @@ from priorveil.designs.problem import Objective, Problem
 from priorveil.designs.spaces import Box, LdpCone, Space
 from priorveil.designs.stopping import MOST_DENSE, UNLIMITED, Limits
 from priorveil.designs.tolerances import ROUNDING, ROUNDOFF, TOLERANCE
-from priorveil.designs.value_groups import MANY_VALUES, Labels, fewer_rows, group_means
+from priorveil.designs.value_groups import MANY_VALUES, Indices, fewer_rows, group_means
 from priorveil.errors import Infeasible
 from priorveil.information import variance_bound
 from priorveil.priors.budget import window_mass
 
 Search = Callable[[Array], Iterator[tuple[Array, float]]]
 
-_DIAGONAL_GAIN = (
-    1e-5  # of a round of the search for weights, at least: a smaller one proves more, in more rounds
-)
-_MOST_LEVEL = 12.0  # above, the simple bound under LDP has to do: factors are very large
+# Gain of a round of the search for weights, at least: a smaller one proves more, in more rounds.
+_DIAGONAL_GAIN = 1e-5
+_MOST_LEVEL = 12.0  # above this epsilon only the simple bound is used: exp(epsilon) is too large
 
 
 def rounded_down(bound: float) -> float:
@@ -72,19 +70,19 @@ def simple_gain(space: Space, rows: Array) -> float:
 
     A statistic of variance `v` gains at most the share `space.most_explained` of it, and by Minkowski's inequality at
     most `(sum_x P_x |w_x| a_x)^2` with `a_x^2` the bound on `Y_xx`. In the principal directions of the statistics, of
-    variances `v_k`, they gain `sum_k v_k y_k` with `y_k` at most this share, and `sum_k y_k <= box.most_spread`.
+    variances `v_k`, they gain `sum_k v_k y_k` with `y_k` at most this share, and `sum_k y_k <= space.most_spread`.
     """
-    P, kept, squares = space.prior, space.most_explained, np.multiply(*space.sides())
-    alone = np.minimum(kept * (rows**2 @ P), (np.abs(rows) @ (P * np.sqrt(squares))) ** 2)
+    P, explained, squares = space.prior, space.most_explained, np.multiply(*space.sides())
+    alone = np.minimum(explained * (rows**2 @ P), (np.abs(rows) @ (P * np.sqrt(squares))) ** 2)
     room, gain = 1 + 8 * sum(rows.shape) * ROUNDOFF, float(alone.sum())
     if min(rows.shape) <= MOST_DENSE:
         variances = np.linalg.svd(rows * np.sqrt(P), compute_uv=False) ** 2
-        shares = np.clip(space.most_spread * room - kept * np.arange(len(variances)), 0.0, kept)
+        shares = np.clip(space.most_spread * room - explained * np.arange(len(variances)), 0.0, explained)
         gain = min(gain, float(variances @ shares))
     return gain * room
 
 
-def largest_gain(space: Space, rows: Array, groupings: Sequence[Labels], limits: Limits) -> float:
+def largest_gain(space: Space, rows: Array, groupings: Sequence[Indices], limits: Limits) -> float:
     """A gain `|W D r|^2` that no channel exceeds, for centred rows.
 
     Of many values the last grouping is into blocks. A channel gains as much from the means of blocks as a channel on
@@ -157,12 +155,12 @@ def diagonal_bound(
     unit, (m, d) = np.sqrt(largest), W.shape
     centred = (W - (W @ P)[:, None]) / unit
     left, sizes, right = np.linalg.svd(centred, full_matrices=False)
-    kept = sizes > TOLERANCE * sizes[0]
-    if not kept.any():
+    positive = sizes > TOLERANCE * sizes[0]
+    if not positive.any():
         return 0.0
-    rows, left = right[kept] * sizes[kept][:, None], left[:, kept]
+    rows, left = right[positive] * sizes[positive][:, None], left[:, positive]
     weights, bound, room = P if fixed else np.ones(d), 0.0, 4 * (m + d + 64) * ROUNDOFF
-    wrong = room * (np.abs(centred) + 2 * np.abs(W).max(axis=1, keepdims=True) / unit)
+    rounding_error = room * (np.abs(centred) + 2 * np.abs(W).max(axis=1, keepdims=True) / unit)
     while True:
         limits.count_round()
         half = rows * np.sqrt(weights)
@@ -170,7 +168,7 @@ def diagonal_bound(
         roots = np.sqrt(np.maximum(values, ROUNDING * values[-1] + 1e-300))
         C = left @ ((U / roots) @ (U.T @ half))
         scaled = C * np.sqrt(weights)
-        trace = float((centred * scaled).sum() - (wrong * np.abs(scaled)).sum())
+        trace = float((centred * scaled).sum() - (rounding_error * np.abs(scaled)).sum())
         gram = C @ C.T if m <= d else C.T @ C
         size = (eigenvalue_bound(gram) + room * float((C**2).sum())) * float(weights.sum()) * (1 + room)
         before, bound = bound, max(bound, trace**2 / size if trace > 0 else 0.0)
@@ -186,15 +184,16 @@ def _largest_proven(moments: SecondMoments, W: Array, search: Search) -> float:
     P = moments.prior
     centred = W - (W @ P)[:, None]
     left, sizes, right = np.linalg.svd(centred / moments.unit, full_matrices=False)
-    kept = sizes > TOLERANCE * sizes[0]
-    if not kept.any():
+    positive = sizes > TOLERANCE * sizes[0]
+    if not positive.any():
         return 0.0
-    rows = right[kept] * (sizes[kept] * math.sqrt(len(P) * kept.sum()) / sizes[kept].sum())[:, None]
+    sizes = sizes[positive]
+    rows = right[positive] * (sizes * math.sqrt(len(P) * len(sizes)) / sizes.sum())[:, None]
     bound = 0.0
     for dual, price in search(rows):
         values, U = np.linalg.eigh(rows @ dual @ rows.T)
         roots = np.sqrt(np.maximum(values, ROUNDING * abs(values[-1]) + 1e-300))
-        M = dual @ rows.T @ (U / roots) @ U.T @ left[:, kept].T  # the best M with M M' <= dual
+        M = dual @ rows.T @ (U / roots) @ U.T @ left[:, positive].T  # the best M with M M' <= dual
         bound = max(bound, moments.least_variance(centred, M, dual, price))
     return bound
 

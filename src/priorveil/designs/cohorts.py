@@ -128,10 +128,10 @@ class Cohorts:
         """One report for each value; `rows` says to which row each belongs (by default value i to row i)."""
         source = as_source(rng)
         codes, _ = self.domain.encode_or_refuse(values, source.words)
-        mine = self._row_of(rows, len(codes))
+        row_of_report = self._row_of(rows, len(codes))
         reports = np.empty(len(codes), dtype=np.int64)
         for part, words in word_blocks(source, len(codes), DRAWS):
-            reports[part] = sample_batch(self.lines, mine[part], codes[part], words)
+            reports[part] = sample_batch(self.lines, row_of_report[part], codes[part], words)
         return reports
 
     def plan(self, row: int) -> Plan:
@@ -172,12 +172,14 @@ class Cohorts:
         the like can be read from it.
         """
         column = integer_column("reports", reports)
-        mine = self._row_of(rows, len(column))
-        foreign = np.flatnonzero((column < 0) | (column >= self.lines.outputs[mine]))
+        row_of_report = self._row_of(rows, len(column))
+        foreign = np.flatnonzero((column < 0) | (column >= self.lines.outputs[row_of_report]))
         if foreign.size:
             at = int(foreign[0])
-            most = int(self.lines.outputs[mine[at]]) - 1
-            raise ForeignReport(f"reports[{at}]", int(column[at]), f"row {mine[at]} reports 0 to {most}")
+            most = int(self.lines.outputs[row_of_report[at]]) - 1
+            raise ForeignReport(
+                f"reports[{at}]", int(column[at]), f"row {row_of_report[at]} reports 0 to {most}"
+            )
         if offsets is not None and not self.query.takes_offsets:
             raise InvalidInput("offsets", self.query.kind, "offsets belong to a Sum")
         everyone = np.ones(len(column), dtype=bool)
@@ -185,18 +187,19 @@ class Cohorts:
         b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, everyone)
         if method != "auto":
             numbers = (None if weights is None else c, None if offsets is None else b)
-            return self._by_row(column, mine, numbers, method)
+            return self._by_row(column, row_of_report, numbers, method)
         origin = 0.0 if self._scores is None else float(self._scores.mean())
-        a, moved = None if self._scores is None else self._scores - origin, np.zeros(len(self.labels))
-        values, variance = np.zeros((2, len(moved) if a is None else 1))
+        a = None if self._scores is None else self._scores - origin
+        posterior_excess = np.zeros(len(self.labels))
+        values, variance = np.zeros((2, len(posterior_excess) if a is None else 1))
         for part in arcs.row_slices(len(column), len(self.labels)):
-            posterior, w = posteriors(self.lines, self.priors, mine[part], column[part]), c[part]
-            moved += (posterior - self.priors[mine[part]]).sum(axis=0)
+            posterior, w = posteriors(self.lines, self.priors, row_of_report[part], column[part]), c[part]
+            posterior_excess += (posterior - self.priors[row_of_report[part]]).sum(axis=0)
             powers = None if a is None else np.stack([a, a**2])[:, :, None]
             means, squares = (posterior, posterior) if powers is None else posterior @ powers
             values += w @ (means + origin)
             variance += w**2 @ np.maximum(squares - means**2, 0.0)
-        check = self._mean_check(moved, mine)
+        check = self._mean_check(posterior_excess, row_of_report)
         return Estimate(
             values=values + float(b.sum()),
             std_error=np.sqrt(variance),
@@ -213,22 +216,26 @@ class Cohorts:
         )
 
     def _by_row(
-        self, reports: Ints, mine: Ints, given: Sequence[Array | None], method: EstimateMethod
+        self,
+        reports: Ints,
+        row_of_report: Ints,
+        weights_and_offsets: Sequence[Array | None],
+        method: EstimateMethod,
     ) -> Estimate:
-        """The estimates of the rows, added up; `given` are weights and offsets."""
+        """The estimates of the rows, added up."""
         parts = []
-        for row in np.unique(mine).tolist() or [0]:
-            plan, own = self.plan(row), mine == row
-            weights, offsets = (None if each is None else each[own] for each in given)
-            parts.append(plan.estimate(plan.tally(reports[own], weights, offsets), method))
+        for row in np.unique(row_of_report).tolist() or [0]:
+            plan, in_row = self.plan(row), row_of_report == row
+            weights, offsets = (None if each is None else each[in_row] for each in weights_and_offsets)
+            parts.append(plan.estimate(plan.tally(reports[in_row], weights, offsets), method))
         return combine_estimates(parts)
 
-    def _mean_check(self, moved: Array, mine: Ints) -> PriorCheck | None:
+    def _mean_check(self, posterior_excess: Array, row_of_report: Ints) -> PriorCheck | None:
         """The test that posteriors average to the priors.
 
         The variance is the one that each row's law implies.
         """
-        people = np.bincount(mine, minlength=len(self))
+        people = np.bincount(row_of_report, minlength=len(self))
         used = np.flatnonzero(people)
         variance, rise, fall, masses = np.zeros((4, len(self.labels)))
         for part in arcs.row_slices(len(used), len(self.labels)):
@@ -238,17 +245,21 @@ class Cohorts:
             up, down = arcs.posterior_steps(lines, P)
             rise, fall = np.maximum(rise, up.max(axis=0)), np.maximum(fall, down.max(axis=0))
             masses += n @ P
-        beyond = np.sign(moved) * np.maximum(np.abs(moved) - ROUNDING * masses, 0.0)
-        return mean_check(beyond, variance, rise, fall, masses / max(len(mine), 1))
+        beyond = np.sign(posterior_excess) * np.maximum(np.abs(posterior_excess) - ROUNDING * masses, 0.0)
+        return mean_check(beyond, variance, rise, fall, masses / max(len(row_of_report), 1))
 
     def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:
-        mine = np.arange(len(self)) if rows is None else integer_column("rows", rows)
-        if len(mine) != people:
+        row_of_report = np.arange(len(self)) if rows is None else integer_column("rows", rows)
+        if len(row_of_report) != people:
             advice = "give the row of each person with rows="
-            raise InvalidInput("rows", NOT_SHOWN, f"{len(mine)} entries for {people} people; {advice}")
-        if people and not (mine.min() >= 0 and mine.max() < len(self)):
-            raise InvalidInput("rows", (int(mine.min()), int(mine.max())), f"rows are 0 to {len(self) - 1}")
-        return mine
+            raise InvalidInput(
+                "rows", NOT_SHOWN, f"{len(row_of_report)} entries for {people} people; {advice}"
+            )
+        if people and not (row_of_report.min() >= 0 and row_of_report.max() < len(self)):
+            raise InvalidInput(
+                "rows", (int(row_of_report.min()), int(row_of_report.max())), f"rows are 0 to {len(self) - 1}"
+            )
+        return row_of_report
 
 
 def _valid_priors(priors: npt.ArrayLike) -> Array:

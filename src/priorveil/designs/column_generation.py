@@ -35,12 +35,11 @@ import scipy.sparse
 from priorveil.arrays import Array
 from priorveil.designs.stopping import FINEST_GAP, UNLIMITED, Limits, relative_gap
 from priorveil.designs.tolerances import ROUNDING, TOLERANCE
-from priorveil.designs.value_groups import Labels, first_places
+from priorveil.designs.value_groups import Indices, first_places
 from priorveil.errors import Infeasible
 
-_LEAN = (
-    0.8  # how far trial duals lean towards the best ones so far: more is steadier, and may find nothing new
-)
+# How far smoothed duals lean towards the best ones so far: more is steadier, and may find nothing new.
+_LEAN = 0.8
 _POOL = 3  # columns kept per row before the pool is pruned
 _SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 
@@ -146,7 +145,7 @@ def mix(columns: Array, gains: Array, basis: highspy.HighsBasis | None = None) -
     return Mixture(weights, scale * duals / unit, shares / shares.sum(), model.getBasis())
 
 
-def polish(columns: Array, weights: Array) -> tuple[Labels, Array]:
+def polish(columns: Array, weights: Array) -> tuple[Indices, Array]:
     """The columns in use, and their weights, moved so that the rows add up to one in full precision."""
     used = np.flatnonzero(weights > ROUNDING)
     columns, weights = columns[used], weights[used]
@@ -235,7 +234,7 @@ def solve(
     limits: Limits = UNLIMITED,
     *,
     duals: Array | None = None,
-    classes: Labels | None = None,
+    classes: Indices | None = None,
     bound: float = math.inf,
 ) -> Solution:
     """The best mixture of allowed columns, and a proof of how good it is.
@@ -262,7 +261,12 @@ class _Run:
     """
 
     def __init__(
-        self, pricing: Pricing, seeds: Array, limits: Limits, first: Array | None, classes: Labels | None
+        self,
+        pricing: Pricing,
+        seeds: Array,
+        limits: Limits,
+        start_duals: Array | None,
+        classes: Indices | None,
     ) -> None:
         d = seeds.shape[1]
         self.pricing, self.limits = pricing, limits
@@ -270,38 +274,38 @@ class _Run:
         sizes = np.bincount(self.classes)
         self.rows = len(sizes)
         self.means = scipy.sparse.csr_array((1.0 / sizes[self.classes], (np.arange(d), self.classes)))
-        self.idle = float(np.min(pricing.utility(np.ones((1, d)))))
+        self.utility_without_report = float(np.min(pricing.utility(np.ones((1, d)))))
         self.columns, self.utilities = seeds, pricing.utility(seeds).reshape(len(seeds), -1)
         self._keep(first_places(np.hstack([self._entries(), self.utilities])))
-        if first is None:
+        if start_duals is None:
             self.slopes = _linear_part(self._entries(), self.utilities)
         else:
-            self.slopes = np.bincount(self.classes, first).astype(float)[:, None]
+            self.slopes = np.bincount(self.classes, start_duals).astype(float)[:, None]
         self.basis: highspy.HighsBasis | None = None
         self.weights, self.centre = np.empty(0), np.zeros(d)
         self.value, self.bound, self.expected = -math.inf, math.inf, math.inf
         self.iterations, self.interrupted = 0, False
 
-    def generate(self, first: Array | None) -> None:
+    def generate(self, start_duals: Array | None) -> None:
         """Rounds of mix, price, add; the last ones exact."""
-        if first is not None:
-            priced = self.pricing.price(first, exact=False)
-            self._prove(first, priced)
+        if start_duals is not None:
+            priced = self.pricing.price(start_duals, exact=False)
+            self._prove(start_duals, priced)
             self._add(priced.columns, priced.utilities)
         smooth, exact = True, False
         duals = self._mix()
         while not self.limits.over() or (self.iterations == 0 and math.isinf(self.bound)):
-            if self.limits.target_reached(self.value, self.bound, self.idle):
+            if self.limits.target_reached(self.value, self.bound, self.utility_without_report):
                 break
             self.iterations += 1
             self.limits.count_round()
-            trial = self._trial(duals, smooth)
+            trial = self._smoothed_duals(duals, smooth)
             priced = self.pricing.price(trial, exact)
             at_newest = bool(np.abs(trial - duals).max() <= 1e-13 * np.abs(duals).max())
             self._prove(trial, priced)
             worth = reduced_costs(priced.columns, priced.utilities, duals)
             highest = float(np.max(reduced_costs(self.columns, self.utilities, duals)))
-            good = worth > highest + FINEST_GAP * (self.value - self.idle)
+            good = worth > highest + FINEST_GAP * (self.value - self.utility_without_report)
             added = self._add(priced.columns[good], priced.utilities[good])
             self.limits.report(self.iterations, self.value, self.bound)
             if added:
@@ -318,7 +322,7 @@ class _Run:
             else:
                 break
 
-    def _trial(self, duals: Array, smooth: bool) -> Array:
+    def _smoothed_duals(self, duals: Array, smooth: bool) -> Array:
         """Duals to price at: the newest after a round without a new column.
 
         Those of several utilities are not smoothed: few of them have a share then, which makes pricing easier.
@@ -348,7 +352,7 @@ class _Run:
         self._keep(first_places(np.hstack([self._entries(), self.utilities])))
         return len(self.columns) > before
 
-    def _keep(self, kept: Labels) -> None:
+    def _keep(self, kept: Indices) -> None:
         """Forget the other columns."""
         self.columns, self.utilities = self.columns[kept], self.utilities[kept]
 
@@ -383,14 +387,26 @@ class _Run:
         kept, weights = polish(columns, weights)
         columns, value = columns[kept], float(np.min(weights @ utilities[kept]))
         bound = max(self.bound, value)
-        gap = relative_gap(value, bound, self.idle)
-        converged = self.limits.target_reached(value, bound, self.idle) and not self.interrupted
-        proof = (value, bound, gap, self.iterations, converged, self.centre, self.interrupted)
-        return Solution(columns, weights, *proof, pool=self.columns)
+        gap = relative_gap(value, bound, self.utility_without_report)
+        converged = (
+            self.limits.target_reached(value, bound, self.utility_without_report) and not self.interrupted
+        )
+        return Solution(
+            columns=columns,
+            weights=weights,
+            value=value,
+            bound=bound,
+            gap=gap,
+            iterations=self.iterations,
+            converged=converged,
+            duals=self.centre,
+            interrupted=self.interrupted,
+            pool=self.columns,
+        )
 
 
 def _rotate_within_classes(
-    columns: Array, weights: Array, utilities: Array, classes: Labels
+    columns: Array, weights: Array, utilities: Array, classes: Indices
 ) -> tuple[Array, Array, Array]:
     """Rotate every column within the classes so that each value gets the mean of its class.
 

@@ -36,7 +36,7 @@ from priorveil.designs.value_groups import (
     BLOCKS,
     FEW_VALUES,
     MANY_VALUES,
-    Labels,
+    Indices,
     equal_groups,
     fewer_rows,
     group_means,
@@ -45,9 +45,8 @@ from priorveil.designs.value_groups import (
     similar_groups,
 )
 
-_BLOCKS_PER_WINDOW = (
-    8  # of very many values, in the mass that an output can point at: each block is light then
-)
+# Blocks of very many values in the mass that an output can point at: each block is light then.
+_BLOCKS_PER_WINDOW = 8
 
 
 def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = BLOCKS) -> Solution:
@@ -100,7 +99,16 @@ def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
     value = float(pricing.utility(columns) @ weights)
     gap = relative_gap(value, bound, float(peaks.max()))
     if gap <= limits.target and np.abs(weights @ columns - 1.0).max() < 1e-10:
-        return Solution(columns, weights, value, bound, gap, 0, True, duals)
+        return Solution(
+            columns=columns,
+            weights=weights,
+            value=value,
+            bound=bound,
+            gap=gap,
+            iterations=0,
+            converged=True,
+            duals=duals,
+        )
     alike = equal_groups(np.stack([box.prior, peaks]))
     return solve(pricing, np.vstack([seeds(box), columns]), limits, duals=duals, classes=alike)
 
@@ -165,16 +173,20 @@ def best_sum(space: Space, values: Array, limits: Limits = UNLIMITED) -> Solutio
     return solve(pricing, np.vstack([windows(space, values), seeds(space), *start]), limits, duals=duals)
 
 
-def widen(solution: Solution, labels: Labels, bound: float, limits: Limits, idle: float = 0.0) -> Solution:
-    """A solution on blocks as one on all values, with a bound that is proven for these; `idle` as in `relative_gap`."""
+def widen(
+    solution: Solution, labels: Indices, bound: float, limits: Limits, utility_without_report: float = 0.0
+) -> Solution:
+    """A solution on blocks as one on all values, with a bound that is proven for these."""
     bound = max(bound, solution.value)
-    converged = limits.target_reached(solution.value, bound, idle) and not solution.interrupted
-    gap = relative_gap(solution.value, bound, idle)
+    converged = (
+        limits.target_reached(solution.value, bound, utility_without_report) and not solution.interrupted
+    )
+    gap = relative_gap(solution.value, bound, utility_without_report)
     return replace(solution, columns=solution.columns[:, labels], bound=bound, gap=gap, converged=converged)
 
 
 def best_linear(
-    space: Space, rows: Array, limits: Limits = UNLIMITED, margins: Sequence[Labels] = ()
+    space: Space, rows: Array, limits: Limits = UNLIMITED, margins: Sequence[Indices] = ()
 ) -> Solution:
     """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with a proven bound.
 
@@ -193,8 +205,11 @@ def best_linear(
     return widen(solution, np.arange(len(space.prior)), bound, limits)
 
 
-def _similar_groups(space: Space, rows: Array) -> list[Labels]:
-    """Blocks of similar values to design for first: a quarter of the values, or of many so many that each is light."""
+def _similar_groups(space: Space, rows: Array) -> list[Indices]:
+    """Blocks of similar values to design for first.
+
+    Use d/4 blocks for up to 300 values, otherwise enough blocks that each is light.
+    """
     d = len(space.prior)
     light = min(max(BLOCKS, _BLOCKS_PER_WINDOW / max(space.tau, 1e-15)), MANY_VALUES)
     return (
@@ -204,7 +219,9 @@ def _similar_groups(space: Space, rows: Array) -> list[Labels]:
     )
 
 
-def _search(space: Space, rows: Array, groupings: Sequence[Labels], limits: Limits, bound: float) -> Solution:
+def _search(
+    space: Space, rows: Array, groupings: Sequence[Indices], limits: Limits, bound: float
+) -> Solution:
     """Column generation that starts from the best columns for values in groups; of many values these are the answer."""
     d, solutions = len(space.prior), list[Solution]()
     for groups in groupings:

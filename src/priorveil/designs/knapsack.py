@@ -25,7 +25,7 @@ import numpy as np
 from priorveil.arrays import Array
 from priorveil.designs.spaces import fill
 from priorveil.designs.tolerances import ROUNDING
-from priorveil.designs.value_groups import Labels
+from priorveil.designs.value_groups import Indices
 
 PARTS = 20_000  # of an exact branch and bound
 _BATCH = 128  # parts cut in a step, and totals that are kept
@@ -39,7 +39,7 @@ class Bundles:
     c: Array
     caps: Array
     sizes: Array
-    labels: Labels
+    labels: Indices
 
     def value(self, totals: Array) -> Array:
         """The objective at bundle totals (K, m), each bundle filled in the best way."""

@@ -1,7 +1,7 @@
 """Margins of several attributes, each person asked about one of them at random: for products too large for one plan.
 
 A report about a margin is a channel from the whole tuple of answers, and its lifts are those of the margin's plan. The
-margin is drawn without looking at the answers and is part of the report, which divides out of every lift. So the level
+margin is part of the report. The draw does not depend on the answers, so it cancels in every lift. So the level
 of a report is the largest of the levels of the plans, whatever the attributes have to do with each other, and no joint
 prior is needed: the guarantee holds for every joint prior that has these margins.
 

@@ -114,8 +114,11 @@ METHODS: dict[str, Method] = {
 
 _OPTIMAL = 1 - TOLERANCE  # efficiency of a plan that nothing can improve on
 _NEAR_OPTIMAL = 0.995  # efficiency of a quick plan from which no search is worth its time
-_TRUSTED = (
-    0.5  # below this efficiency a search may have lost rare values to rounding, or found too few columns
+# Below this efficiency a search may have lost rare values to rounding, or found too few columns.
+_TRUSTED = 0.5
+ANY_PLAN = 0.0  # every plan has this efficiency: any plan ends the comparison
+_FAR_FROM_BOUND = (
+    0.5  # below this efficiency the plan advises to merge values, if they are too many for a search
 )
 
 
@@ -128,7 +131,7 @@ class Try(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What `auto` tries in one case; `otherwise` where that yields no plan with an efficiency of a half."""
+    """Methods to try in one case. `otherwise` is tried if no plan reaches an efficiency of `_TRUSTED`."""
 
     case: str
     applies: Callable[[Problem], bool]
@@ -136,10 +139,13 @@ class Row(NamedTuple):
     otherwise: tuple[Try, ...] = ()
 
 
-_SIMPLE = (Try("arc"), Try("unary"), Try("subset"), Try("closed"))
 _CLOSED = (Try("closed"),)
+_UNARY_SUBSET = (Try("unary"), Try("subset"))
 
-# The sizes in these rows trade the time of a search for the error that it saves. They were found by trying.
+# The sizes in these rows trade the time of a search for the error that it saves.
+# - 30 values: up to here a search under LDP takes some seconds; from about 60 on it ends at its time limit.
+# - 120 values: beyond, a search ends at its time limit, and arcs in many orders are as good in less time.
+# `benchmarks/design.py --only ldp distribution orders` measures times and errors.
 AUTO = (
     Row(
         "every person adds the same to the statistics",
@@ -152,13 +158,13 @@ AUTO = (
         _CLOSED,
     ),
     Row(
-        "a convex gain, under LIP of the value or LDP",
+        "a convex gain, one prior, under LIP of the value or LDP",
         lambda p: p.objective is Objective.CONVEX and p.has_one_prior and space_of(p) is not None,
         (Try("columns"),),
-        _SIMPLE,
+        _CLOSED,
     ),
     Row(
-        "LDP: a histogram of more than 30 values",
+        "LDP: a histogram of more than 30 values, one prior, no secret",
         lambda p: (
             p.is_ldp
             and p.objective is Objective.HISTOGRAM
@@ -169,16 +175,16 @@ AUTO = (
         (Try("subset", _NEAR_OPTIMAL), Try("unary"), Try("columns", most=MOST_DENSE)),
     ),
     Row(
-        "LDP: any other histogram",
+        "LDP: any other histogram, one prior",
         lambda p: p.is_ldp and p.objective is Objective.HISTOGRAM and p.has_one_prior,
         (Try("columns", most=MOST_DENSE), Try("unary"), Try("subset")),
         _CLOSED,
     ),
     Row(
-        "LDP: a sum or statistics that lean on the prior",
+        "LDP: a sum or statistics that lean on the prior, one prior",
         lambda p: p.is_ldp and p.objective in (Objective.SUM, Objective.STATISTICS) and p.has_one_prior,
         (Try("columns"), Try("unary", most=MANY_VALUES), Try("subset", most=MANY_VALUES)),
-        _SIMPLE,
+        (*_UNARY_SUBSET, *_CLOSED),
     ),
     Row(
         "LDP: unbiased statistics",
@@ -187,18 +193,18 @@ AUTO = (
         _CLOSED,
     ),
     Row(
-        "LDP: a distribution, one prior",
+        "LDP: a distribution, one prior, no secret",
         lambda p: p.is_ldp and p.objective is Objective.DISTRIBUTION and p.has_one_prior and p.secret is None,
         (Try("columns", most=LISTED), Try("unary"), Try("subset")),
     ),
     Row(
         "LDP: a distribution, a set of priors or a secret",
         lambda p: p.is_ldp and p.objective is Objective.DISTRIBUTION,
-        (Try("columns", most=MANY_VALUES), Try("unary"), Try("subset")),
+        (Try("columns", most=MANY_VALUES), Try("unary")),
         _CLOSED,
     ),
     Row(
-        "LDP: a guess, or a set of priors",
+        "LDP: a guess, or any gain under a set of priors",
         lambda p: p.is_ldp,
         (Try("columns", most=30), Try("unary"), Try("subset")),
         _CLOSED,
@@ -211,7 +217,7 @@ AUTO = (
             and p.size <= (120 if np.ptp(p.P) else MANY_VALUES)
         ),
         (Try("columns", _NEAR_OPTIMAL), Try("arc")),
-        _SIMPLE,
+        _UNARY_SUBSET,
     ),
     Row(
         "LIP of the value: a distribution on more values",
@@ -222,24 +228,24 @@ AUTO = (
         "LIP of the value: up to 300 values, and guesses on any number of them",
         lambda p: p.is_lip_of_value and (p.size <= MANY_VALUES or p.objective is Objective.GUESS),
         (Try("columns"),),
-        _SIMPLE,
+        (Try("arc"), *_UNARY_SUBSET),
     ),
     Row(
         "LIP of the value: unbiased statistics of more values",
         lambda p: p.is_lip_of_value and p.query.unbiased,
-        (Try("columns", _TRUSTED), Try("arc", 0.0), Try("unary")),
+        (Try("columns", _TRUSTED), Try("arc", ANY_PLAN), Try("unary")),
     ),
     Row(
         "LIP of the value: a histogram, a sum or statistics of more values",
         lambda p: p.is_lip_of_value,
         (Try("arc", _NEAR_OPTIMAL), Try("columns", most=200_000)),
-        _SIMPLE,
+        _UNARY_SUBSET,
     ),
     Row(
         "everything else: secrets, sets of priors, other notions",
         lambda p: True,
         (Try("columns"),),
-        _SIMPLE,
+        (Try("unary"),),
     ),
 )
 
@@ -314,7 +320,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
         reasons = " | ".join(f"{name}: {error}" for name, error in refusals.items())
         raise Infeasible(f"no method can do this at this size. {reasons}")
     best = min(plans, key=lambda plan: plan.expected_mse)
-    if isinstance(refusals.get("columns"), TooLarge) and best.efficiency < _TRUSTED:
+    if isinstance(refusals.get("columns"), TooLarge) and best.efficiency < _FAR_FROM_BOUND:
         fewer = f"far from the bound: merge neighbouring values into at most {MOST_DENSE:,} cells"
         best = replace(best, why=f"{best.why}; {fewer}")
     if len(plans) == 1:

@@ -63,7 +63,7 @@ class SecondMoments:
 
     @classmethod
     def of(cls, space: Space, limits: Limits = UNLIMITED) -> SecondMoments:
-        """For the columns of a box, or of LDP with the cut that queries lean on the prior with."""
+        """For the columns of a box, or of LDP, with the cut weighted by the prior."""
         if isinstance(space, Box):
             return cls.of_box(space, limits)
         return cls.of_ldp(space.prior, space.ldp_ratio, space.prior)
@@ -218,8 +218,8 @@ class SecondMoments:
         """A lower bound on the variance of the centred rows: `(tr W M)^2` over the largest `<M M', Y>`."""
         largest, room = self.largest(M, dual, price), (M.size + 8) * ROUNDOFF
         off_centre = np.abs(centred @ self.prior) + room * (np.abs(centred) @ self.prior)
-        wrong = (room * np.abs(centred) + off_centre[:, None]) / self.unit
-        trace = float((centred / self.unit * M.T).sum() - (wrong * np.abs(M.T)).sum() * (1 + room))
+        rounding_error = (room * np.abs(centred) + off_centre[:, None]) / self.unit
+        trace = float((centred / self.unit * M.T).sum() - (rounding_error * np.abs(M.T)).sum() * (1 + room))
         return trace**2 / largest * (1 - 8 * ROUNDOFF) if trace > 0 and 0 < largest < math.inf else 0.0
 
 

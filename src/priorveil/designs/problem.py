@@ -117,7 +117,10 @@ class Problem:
 
     @property
     def is_ldp(self) -> bool:
-        """Whether the notion is LDP, which compares values: neither a prior nor a secret matters for it."""
+        """Whether the notion is LDP, which compares values: the allowed columns depend on no prior and no secret.
+
+        A secret still matters to a method: unary encoding and subsets cannot certify one.
+        """
         return self.notion.implies_lip and not self.notion.bounds_lifts
 
     @property

@@ -1,10 +1,10 @@
 """Design for a set of priors: the constraints of all of them, and the least error under the worst one.
 
 The cone `A` holds the inequalities of every prior. Under prior `p` a column `q` contributes
-`phi_p(q)`, and the error is `MSE_p = idle_p - sum_y phi_p(q_y)`. Every `phi_p` is convex and
+`phi_p(q)`, and the error is `MSE_p = no_report_p - sum_y phi_p(q_y)`. Every `phi_p` is convex and
 homogeneous, so the extreme rays of the cone serve all priors at once:
 
-    min t   subject to   t >= idle_k - sum_y lam_y phi_k(r_y)  for every prior k,   sum_y lam_y r_y = 1.
+    min t   subject to   t >= no_report_k - sum_y lam_y phi_k(r_y)  for every prior k,   sum_y lam_y r_y = 1.
 
 For any weights `w` on the priors, `sum_k w_k MSE_k` is at most the worst error; its least value over all
 channels is an ordinary design, whose dual bound is the proven lower bound here.
@@ -39,7 +39,7 @@ Oracle = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstPrior:
     """A prior with error `mse`, and a proven `bound` on the error of every prior of the set."""
 
     prior: Array
@@ -112,14 +112,16 @@ def task_of(problem: Problem) -> Task:
     return SquaredErrorTask((rows - rows.min(axis=1, keepdims=True)) / math.sqrt(problem.unit))
 
 
-def worst_prior(problem: Problem, channel: Channel) -> Worst:
+def worst_prior(problem: Problem, channel: Channel) -> WorstPrior:
     """The prior of a polytope with the largest error, in units of `problem.unit`, and a proven bound on it."""
     assert isinstance(problem.prior, PriorSet)
     columns = channel.drop_unused().matrix.T
     return worst_of_polytope(task_of(problem), columns, problem.prior.best, problem.P, TOLERANCE)
 
 
-def worst_of_polytope(task: Task, columns: Array, oracle: Oracle, start: Array, tolerance: float) -> Worst:
+def worst_of_polytope(
+    task: Task, columns: Array, oracle: Oracle, start: Array, tolerance: float
+) -> WorstPrior:
     """The worst prior of a polytope for the channel with these (weighted) columns, as the value of a game.
 
     One side mixes vertices of the polytope, the other decoders, each made for one prior. Every decoder's risk is linear
@@ -134,7 +136,7 @@ def worst_of_polytope(task: Task, columns: Array, oracle: Oracle, start: Array, 
         if bound - float(own @ prior) <= tolerance:
             break
         vertices, risks = np.vstack([vertices, vertex]), np.vstack([risks, own])
-    return Worst(prior, float(own @ prior), bound)
+    return WorstPrior(prior, float(own @ prior), bound)
 
 
 def robust_design(
@@ -169,17 +171,18 @@ def robust_design(
     limits = replace(limits, least=least + ROUNDING)
     inner = limits if oracle is None else replace(limits, progress=None, least=least / 4)
     P = priors.mean(axis=0)
-    seeds = nearby = nearby_columns(A, P)
-    best, columns, bound, converged = Worst(P, math.inf, math.inf), nearby, math.inf, False
+    nearby = nearby_columns(A, P)
+    seeds, columns = nearby, nearby
+    best, bound, converged = WorstPrior(P, math.inf, math.inf), math.inf, False
 
     def utility(columns: Array) -> Array:
         return -np.column_stack([task.risks(p, columns) @ p for p in priors])
 
-    def worst_for(channel: Array, start: Array) -> Worst:
+    def worst_for(channel: Array, start: Array) -> WorstPrior:
         if oracle is not None:
             return worst_of_polytope(task, channel, oracle, start, least / 4)
         errors = -utility(channel).sum(axis=0)
-        return Worst(priors[np.argmax(errors)], float(errors.max()), float(errors.max()))
+        return WorstPrior(priors[np.argmax(errors)], float(errors.max()), float(errors.max()))
 
     try:
         rays = _list_rays(A, P, most, limits)
@@ -196,8 +199,8 @@ def robust_design(
                 best, columns = worst, solution.channel.T
             if oracle is not None or len(rays):
                 limits.report(done, -best.bound, max(bound, -best.bound))
-            idle = float(utility(np.ones((1, len(P)))).min())
-            converged = limits.target_reached(-best.bound, bound, idle)
+            without_report = float(utility(np.ones((1, len(P)))).min())
+            converged = limits.target_reached(-best.bound, bound, without_report)
             if oracle is None or converged or solution.interrupted or limits.over():
                 break
             priors = np.vstack([priors, worst.prior])

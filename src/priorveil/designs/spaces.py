@@ -24,7 +24,7 @@ import numpy as np
 from priorveil.arrays import Array
 from priorveil.designs.problem import Problem
 from priorveil.designs.tolerances import ROUNDOFF
-from priorveil.designs.value_groups import Labels, distinct_rows, ranks
+from priorveil.designs.value_groups import Indices, distinct_rows, ranks
 from priorveil.errors import Hint, TooLarge
 from priorveil.priors.budget import window_mass
 
@@ -83,7 +83,7 @@ class Space(ABC):
         """Duals that prove the closed bound on the sum of values with mean zero."""
         return np.asarray(self.most_explained * self.prior * values**2)
 
-    def merge(self, labels: Labels) -> Self:
+    def merge(self, labels: Indices) -> Self:
         """The columns that are constant on blocks of values."""
         return replace(self, prior=np.bincount(labels, self.prior).astype(np.float64))
 
@@ -299,7 +299,7 @@ def space_of(problem: Problem) -> Space | None:
     return ldp_cone_of(problem) if problem.is_ldp else None
 
 
-def subsets(d: int) -> Labels:
+def subsets(d: int) -> Indices:
     """All subsets of up to `LISTED` values as rows of zeros and ones."""
     if d > LISTED:
         raise TooLarge(f"d = {d}: listing subsets is for up to {LISTED} values", Hint("method", "columns"))

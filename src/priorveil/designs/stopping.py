@@ -111,9 +111,11 @@ class Limits:
         """The time that is left: seconds or rounds."""
         return self.deadline - self.clock.now()
 
-    def target_reached(self, value: float, bound: float, idle: float) -> bool:
+    def target_reached(self, value: float, bound: float, utility_without_report: float) -> bool:
         """Whether little enough is unproven: the target share of the gain, or `least`."""
-        return bound - value <= self.least or relative_gap(value, bound, idle) <= self.target
+        return (
+            bound - value <= self.least or relative_gap(value, bound, utility_without_report) <= self.target
+        )
 
     def report(self, count: int, value: float, bound: float) -> None:
         """Report the progress."""
@@ -144,11 +146,12 @@ class Limits:
 UNLIMITED = Limits()
 
 
-def relative_gap(value: float, bound: float, idle: float) -> float:
-    """The share of the achievable gain that is missing; `idle` is the utility of no report.
+def relative_gap(value: float, bound: float, utility_without_report: float) -> float:
+    """The share of the achievable gain that is missing.
 
-    >>> relative_gap(value=3.0, bound=5.0, idle=1.0)
+    >>> relative_gap(value=3.0, bound=5.0, utility_without_report=1.0)
     0.5
     """
-    share = gain_share(-value, -bound, -idle, rounding=1e-13 * max(abs(bound), abs(idle)))
+    rounding = 1e-13 * max(abs(bound), abs(utility_without_report))
+    share = gain_share(-value, -bound, -utility_without_report, rounding)
     return min(1.0, max(0.0, 1.0 - share))

@@ -50,7 +50,7 @@ from priorveil.priors import Prior
 # Values up to which all extreme columns of a box are listed, though its solver is exact: a list is exact to the last
 # digit, and quick.
 _LISTED_IN_BOX = 6
-FEW_STATISTICS = 400  # so many can be learnt on many values, and more are not searched for a bound under LDP
+FEW_STATISTICS = 400  # most statistics for which large domains, and LDP bounds, are attempted
 
 
 def columns_plan(problem: Problem, limits: Limits) -> Plan:
@@ -252,7 +252,7 @@ def _unbiased_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> S
     """The best weights for all extreme columns of any cone, or for columns near the best ones of simpler cones.
 
     Those are LDP and, for LIP, the box of the reference prior. Without a secret the box holds the cone, so its bound is
-    proven here too; for any cone the truth proves one.
+    proven here too; reporting the true value gives a bound in any cone.
     """
     P, lip = problem.P, problem.notion.bounds_lifts
     try:

@@ -1,7 +1,7 @@
 """Values in groups: equal ones, neighbours, similar ones, and those that a margin treats alike.
 
-Columns that are constant on groups of values are found faster, and are as private as they look. Labels (d,) hold the
-group of each value: 0, 1, 2, ...
+Columns that are constant on groups of values are found faster, and are as private as they look. Groups are
+indices (d,): the group of each value, 0, 1, 2, ...
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import scipy.sparse
 
 from priorveil.arrays import Array
 
-Labels = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 
 FEW_VALUES = 20  # up to so many, exact searches and proofs are affordable
 MANY_VALUES = 300  # beyond, searches and bounds work on blocks of values: the time grows with the cube
@@ -20,7 +20,7 @@ BLOCKS = 160  # blocks of many values: more of them gain a little, and take long
 _DIRECTIONS = 64  # random sums of more statistics from which their main direction is computed
 
 
-def equal_groups(rows: Array) -> Labels:
+def equal_groups(rows: Array) -> Indices:
     """The values with the same numbers in all rows (m, d).
 
     >>> equal_groups(np.array([[0.2, 0.3, 0.2, 0.3], [1.0, 1.0, 1.0, 2.0]]))
@@ -29,7 +29,7 @@ def equal_groups(rows: Array) -> Labels:
     return np.unique(rows, axis=1, return_inverse=True)[1].ravel()
 
 
-def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
+def neighbour_groups(prior: Array, values: Array, count: int) -> Indices:
     """At most `count` or so blocks of neighbouring values, about equal in mass; equal values stay together.
 
     >>> neighbour_groups(np.full(4, 0.25), np.array([3.0, 0.0, 1.0, 2.0]), 2)
@@ -45,7 +45,7 @@ def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
     return labels
 
 
-def similar_groups(prior: Array, rows: Array, count: int) -> Labels:
+def similar_groups(prior: Array, rows: Array, count: int) -> Indices:
     """At most `count` or so blocks of values that count nearly the same in centred `rows` of statistics.
 
     They are neighbours in the main direction of the statistics, with about equal shares of the mass and of `P^(1/3)`
@@ -67,7 +67,7 @@ def similar_groups(prior: Array, rows: Array, count: int) -> Labels:
     return neighbour_groups((prior + share) / 2, main, count)
 
 
-def margin_groups(rows: Array) -> list[Labels]:
+def margin_groups(rows: Array) -> list[Indices]:
     """The groups of values that each margin treats alike.
 
     A margin is a part of the rows that adds up to a constant; the last part may not.
@@ -80,12 +80,12 @@ def margin_groups(rows: Array) -> list[Labels]:
     return [equal_groups(block) for block in np.split(rows, ends) if len(block)]
 
 
-def indicators(groups: Labels) -> Array:
+def indicators(groups: Indices) -> Array:
     """A row for each group, with ones for its values."""
     return np.equal.outer(np.arange(groups.max() + 1), groups).astype(np.float64)
 
 
-def group_means(prior: Array, rows: Array, groups: Labels) -> Array:
+def group_means(prior: Array, rows: Array, groups: Indices) -> Array:
     """The statistics (m, n) of groups: the means over their values."""
     shares = prior / np.bincount(groups, prior)[groups]
     return np.asarray(rows @ scipy.sparse.csr_array((shares, (np.arange(len(groups)), groups))))
@@ -106,7 +106,7 @@ def distinct_rows(table: Array) -> Array:
     return np.asarray(table[first_places(table)])
 
 
-def first_places(table: Array) -> Labels:
+def first_places(table: Array) -> Indices:
     """Where the rows are that differ from all rows before them."""
     first: dict[bytes, int] = {}
     for place, row in enumerate(np.round(table, 10) + 0.0):

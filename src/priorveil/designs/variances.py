@@ -23,7 +23,7 @@ from priorveil.designs.pricing import SumPricing
 from priorveil.designs.spaces import LISTED, Box, Space
 from priorveil.designs.stopping import FIRST_STEP, MOST_DENSE, MOST_ENTRIES, MOST_ROUNDS, PATIENCE, Limits
 from priorveil.designs.tolerances import ROUNDING
-from priorveil.designs.value_groups import Labels, distinct_rows, equal_groups, indicators, margin_groups
+from priorveil.designs.value_groups import Indices, distinct_rows, equal_groups, indicators, margin_groups
 from priorveil.designs.weights import (
     FINE,
     LEAST_WEIGHT,
@@ -39,17 +39,14 @@ from priorveil.designs.weights import (
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.information import lift_variance
 
-_EVEN_ROUNDS, _EVEN_STARTS = (
-    24,
-    60,
-)  # of Frank-Wolfe for the seeds: better seeds for more time
+# Rounds and starts of Frank-Wolfe for the seeds: better seeds for more time.
+_EVEN_ROUNDS, _EVEN_STARTS = 24, 60
 _SPECTRUM = 0.6  # the power of the roots of `B` in random columns: 0.5, and more since vertices have edges
 # Directions, or values, up to which a search for the best weights ends in time; beyond, many columns with good weights
 # are better than the best weights of few.
 _MOST_WEIGHED = 200
-_EXCHANGES = (
-    4_000  # rounds of exchanges within blocks of equal values: more make a flatter spectrum, and take longer
-)
+# Rounds of exchanges within blocks of equal values: more make a flatter spectrum, and take longer.
+_EXCHANGES = 4_000
 _GRID = 32  # points that the numbers of a sum are rounded to: more points save variance, and take longer
 # Columns for each direction that column generation may hold, and columns in all: each round takes the cube of the
 # second, and fewer columns need more rounds.
@@ -61,9 +58,20 @@ _SPEED = 1.5e8
 def best_unbiased(space: Space, limits: Limits = FINE, rows: Array | None = None) -> Solution:
     """The channel of allowed columns from which `rows @ shares` are learnt best; by default the distribution.
 
-    Exact for small domains (all vertices); rotations of a few blocks for equal values; column generation
-    otherwise, until the `limits` (a gap of 1e-6) or ctrl-C (then the best so far). Values that count the
-    same in all statistics are merged, which loses nothing. For margins columns that look at one of them come first.
+    The first of these cases that applies:
+
+    | case | solver |
+    |---|---|
+    | LIP, every value is heavy | one output for each value: no channel does better |
+    | up to `LISTED` values | the best weights of all vertices: exact |
+    | LIP, the distribution of equal values | rotations of a few blocks |
+    | the distribution | column generation |
+    | a sum of many different numbers | `_rounded_sum`: its numbers are rounded to a grid |
+    | values that count the same in all statistics | they are merged, which loses nothing |
+    | several margins | column generation, first for columns that look at one margin each |
+    | other statistics | column generation |
+
+    A search ends at the `limits` (a gap of 1e-6) or on ctrl-C, with the best solution so far.
 
     >>> from priorveil.designs.spaces import LdpCone
     >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
@@ -132,9 +140,9 @@ def _rounded_sum(space: Space, limits: Limits, row: Array, points: Array) -> Sol
         duals = Statistics(len(points), points[None]).duals(solution.columns, solution.weights)
     duals = space.prior * np.array([np.interp(row, points, dual) for dual in duals / merged.prior])
     columns, centred = solution.columns @ rounding.T, row - space.prior @ row
-    spread = lift_variance(columns, solution.weights, row[None])
-    bound = min(_sum_bound(space, centred, duals)[0], spread)
-    return variance_solution(columns, solution.weights, spread, bound, solution.iterations, limits.target)
+    value = lift_variance(columns, solution.weights, row[None])
+    bound = min(_sum_bound(space, centred, duals)[0], value)
+    return variance_solution(columns, solution.weights, value, bound, solution.iterations, limits.target)
 
 
 def _sum_bound(space: Space, centred: Array, duals: Array) -> tuple[float, Priced]:
@@ -168,8 +176,8 @@ def _rotations(box: Box, target: float) -> Solution:
     turns = (np.arange(d) + np.arange(d)[:, None]) % d
     columns = box.lo + (box.hi - box.lo) * blocks[:, turns].reshape(-1, d)
     weights = np.full(len(columns), 1 / len(columns))
-    spread = lift_variance(columns, weights)
-    return variance_solution(columns, weights, spread, min(information_bound(box), spread), 0, target)
+    value = lift_variance(columns, weights)
+    return variance_solution(columns, weights, value, min(information_bound(box), value), 0, target)
 
 
 def _flatten(blocks: Array, rng: np.random.Generator) -> None:
@@ -182,13 +190,13 @@ def _flatten(blocks: Array, rng: np.random.Generator) -> None:
         block, spectrum = blocks[turn % m], spectra[turn % m]
         power = (np.abs(spectra) ** 2).sum(0)
         i, j = rng.integers(d, size=(2, 200))
-        moved = spectrum + (block[j] - block[i])[:, None] * (waves[i] - waves[j])
-        trial = power - np.abs(spectrum) ** 2 + np.abs(moved) ** 2
+        changed = spectrum + (block[j] - block[i])[:, None] * (waves[i] - waves[j])
+        trial = power - np.abs(spectrum) ** 2 + np.abs(changed) ** 2
         cost = (twice / np.maximum(trial, 1e-300)).sum(1)
         best = int(np.argmin(cost))
         if cost[best] < (twice / power).sum() * (1 - 1e-12):
             block[[i[best], j[best]]] = block[[j[best], i[best]]]
-            spectrum[:] = moved[best]
+            spectrum[:] = changed[best]
 
 
 @dataclass
@@ -196,14 +204,20 @@ class _Generation:
     """Column generation: solve for the weights, look for columns that tell more, repeat.
 
     Columns are constant on the groups of one of the `views`; the values themselves may be the only view. The
-    statistics need coordinates for such columns only. `start` is a solution to improve on.
+    statistics need coordinates for such columns only. `start` is a solution to improve on. A run keeps the `best`
+    solution, the `bound` with the `duals` that prove it, and the number of `rounds`.
     """
 
     space: Space
     limits: Limits
     statistics: Statistics
-    views: Sequence[Labels]
+    views: Sequence[Indices]
     start: Solution | None = None
+
+    def __post_init__(self) -> None:
+        self.rng, self.duals = np.random.default_rng(0), np.empty(0)
+        self.best = self.start or self._randomised_response()
+        self.rounds, self.bound = self.best.iterations, self.best.bound
 
     @property
     def row(self) -> Array | None:
@@ -212,44 +226,57 @@ class _Generation:
         return None if rows is None or len(rows) > 1 else rows[0] - self.space.prior @ rows[0]
 
     def run(self) -> Solution:
-        rng, target = np.random.default_rng(0), self.limits.target
-        fine, last, duals = 1e-3 if self.row is None else 1e-6, False, np.empty(0)
-        best = self.start or self._simple()
-        rounds, bound = best.iterations, best.bound
-        try:
-            # of other columns than a box it is searched for later
+        """A bound, a quick answer, then rounds of column generation; what is reached by the limits or by ctrl-C."""
+        # stopped, or weights lost to rounding: keep the best solution so far
+        with suppress(KeyboardInterrupt, Infeasible):
+            # For LDP the bound is computed later, in methods._with_ldp_bound.
             if isinstance(self.space, Box) and self.row is None and self.start is None:
-                bound = information_bound(self.space, self.limits.share(FIRST_STEP), self.statistics.rows)
-            simple, directions = best.columns, len(self.statistics.roots) if self._various else 0
-            if directions:  # a quick answer, and of many directions the best one
+                limits = self.limits.share(FIRST_STEP)
+                self.bound = information_bound(self.space, limits, self.statistics.rows)
+            simple, directions = self.best.columns, 0
+            if self._needs_all_directions:
+                directions = len(self.statistics.roots)
                 with suppress(Infeasible):
-                    best = self._many_columns(rng)
-            pool = self._seeds(simple, rng) if directions <= _MOST_WEIGHED else simple
-            possible = len(pool) > len(simple)  # in the time that is left
-            while possible:
-                begin = self.limits.clock.now()
-                self.limits.count_round()
-                state, candidate = self._weigh(pool, rounds, fine, last)
-                pause = 2.5 * (self.limits.clock.now() - begin)
-                stalled = len(self.views) > 1 and candidate.value > best.value * (1 - PROGRESS)
-                best = candidate if candidate.value <= best.value * (1 + 2 * target * last) else best
-                self.limits.report(rounds, best.value, bound)
-                late = pause > self.limits.left()
-                if last or self.limits.over() or (late and self.row is None):
-                    break
-                fresh, proven = self._price(pool, state, rng)
-                if proven > bound:
-                    bound, duals = proven, self.statistics.duals(pool, state.weights)
-                late = late or stalled or rounds >= MOST_ROUNDS
-                if bound >= best.value * (1 - target) or not len(fresh) or late:
-                    fine, fresh, last = min(fine, 1e-5), fresh[:0], True
-                pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
-        except (KeyboardInterrupt, Infeasible):
-            pass  # stopped, or weights lost to rounding: the best so far does
+                    self.best = self._many_columns()
+            # of more directions the quick answer is the best one in the time that is left
+            if directions <= _MOST_WEIGHED:
+                pool = self._seeds(simple)
+                if len(pool) > len(simple):
+                    self._generate(pool)
+        best, bound = self.best, min(self.bound, self.best.value)
         solution = variance_solution(
-            best.columns, best.weights, best.value, min(bound, best.value), rounds, target
+            best.columns, best.weights, best.value, bound, self.rounds, self.limits.target
         )
-        return replace(solution, duals=duals)
+        return replace(solution, duals=self.duals)
+
+    def _generate(self, pool: Array) -> None:
+        """Weigh the columns and add better ones while that pays; then weigh the last ones more finely."""
+        fine, searching = 1e-3 if self.row is None else 1e-6, True
+        while searching:
+            begin, value_before = self.limits.clock.now(), self.best.value
+            state, candidate = self._weigh(pool, fine)
+            next_round_is_late = 2.5 * (self.limits.clock.now() - begin) > self.limits.left()
+            self._keep_if_better(candidate)
+            if self.limits.over() or (next_round_is_late and self.row is None):
+                return
+            fresh, proven = self._price(pool, state)
+            if proven > self.bound:
+                self.bound, self.duals = proven, self.statistics.duals(pool, state.weights)
+            stalled = len(self.views) > 1 and candidate.value > value_before * (1 - PROGRESS)
+            is_optimal = self.bound >= self.best.value * (1 - self.limits.target)
+            given_up = next_round_is_late or stalled or self.rounds >= MOST_ROUNDS
+            searching = len(fresh) > 0 and not is_optimal and not given_up
+            fresh = fresh if searching else fresh[:0]
+            pool = np.vstack([self._prune(pool, state, len(fresh)), fresh])
+            self.rounds += 1
+        _, candidate = self._weigh(pool, min(fine, 1e-5), last=True)
+        self._keep_if_better(candidate, 2 * self.limits.target)
+
+    def _keep_if_better(self, candidate: Solution, tolerance: float = 0.0) -> None:
+        """Take the candidate if its variance is not larger, and report the progress."""
+        if candidate.value <= self.best.value * (1 + tolerance):
+            self.best = candidate
+        self.limits.report(self.rounds, self.best.value, self.bound)
 
     def _limit(self) -> int:
         """How many columns the pool may hold."""
@@ -257,24 +284,24 @@ class _Generation:
         return int(min(_POOL * (directions + 1), _MOST_POOL, MOST_ENTRIES // size))
 
     @property
-    def _various(self) -> bool:
+    def _needs_all_directions(self) -> bool:
         """Whether the statistics are so many and different that all directions matter."""
         roots, given = self.statistics.roots, self.statistics.rows is not None
         return (
             given and self.start is None and len(self.views) == 1 and bool(roots[len(roots) // 2] > ROUNDING)
         )
 
-    def _many_columns(self, rng: np.random.Generator) -> Solution:
+    def _many_columns(self) -> Solution:
         """As many `_likely_columns` as fit in a table: more of them are better than the best weights of a few."""
         size, n = self.statistics.basis.shape
         if (count := min(_POOL * n, MOST_ENTRIES // size)) <= 2 * n:
             raise Infeasible("too few columns fit in a table: random ones would lie on one side")
-        columns = self._likely_columns(count, rng)
+        columns = self._likely_columns(count)
         directions = self.statistics.directions(columns)
-        weights, spread = good_weights(directions, self.statistics.targets, self.limits.over)
-        return variance_solution(columns, weights, spread, 0.0, 1, self.limits.target)
+        weights, value = good_weights(directions, self.statistics.targets, self.limits.over)
+        return variance_solution(columns, weights, value, 0.0, 1, self.limits.target)
 
-    def _simple(self) -> Solution:
+    def _randomised_response(self) -> Solution:
         """Randomised response of the values, or of a view drawn at random: a channel within any budget."""
         parts, lengths = [], []
         for groups in self.views:
@@ -283,28 +310,28 @@ class _Generation:
             parts.append((1 + odds * np.eye(len(prior)))[:, groups] / lengths[-1][:, None])
         columns = np.vstack(parts)
         weights = np.concatenate([each / each.sum() / len(lengths) for each in lengths])
-        spread = lift_variance(columns, weights, self.statistics.rows)
-        return variance_solution(columns, weights, spread, 0.0, 0, self.limits.target)
+        value = lift_variance(columns, weights, self.statistics.rows)
+        return variance_solution(columns, weights, value, 0.0, 0, self.limits.target)
 
-    def _seeds(self, start: Array, rng: np.random.Generator) -> Array:
+    def _seeds(self, start: Array) -> Array:
         """The columns to begin with, not more than can be weighed in the time that is left; `start` are simple ones.
 
         Many different statistics need no others than `_likely_columns`.
         """
         roots, left = self.statistics.roots, self.limits.left()
         most = int(math.sqrt(_SPEED * min(max(left, PATIENCE), 1e6) / len(roots)))
-        if self._various:
-            return self._likely_columns(min(self._limit(), most), rng)
-        others, most = np.vstack([start[:0], *self._others(rng)]), most - len(start)
+        if self._needs_all_directions:
+            return self._likely_columns(min(self._limit(), most))
+        others, most = np.vstack([start[:0], *self._seed_candidates()]), most - len(start)
         return np.vstack([start, others[:: -(-len(others) // most) or 1] if most > 0 else start[:0]])
 
-    def _others(self, rng: np.random.Generator) -> Iterator[Array]:
+    def _seed_candidates(self) -> Iterator[Array]:
         """Random columns and, for the distribution, each value's own.
 
         For other statistics than the distribution: columns that are linear in a row, and for several rows those of
         `_even_columns`.
         """
-        space, d = self.space, len(self.space.prior)
+        space, d, rng = self.space, len(self.space.prior), self.rng
         if len(self.views) > 1:
             for groups in self.views:
                 yield space.merge(groups).random_vertices(3 * int(groups.max() + 1), rng)[:, groups]
@@ -316,12 +343,12 @@ class _Generation:
             if self.row is None:
                 vertices = space.random_vertices(2 * d, rng)
                 yield vertices
-                yield from self._even_columns(vertices, rng)
+                yield from self._even_columns(vertices)
         else:
             yield space.random_vertices(max(self._limit() // 2, 2 * d), rng)
             yield space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)
 
-    def _likely_columns(self, count: int, rng: np.random.Generator) -> Array:
+    def _likely_columns(self, count: int) -> Array:
         """Random vertices with about the second moments of the best channel.
 
         If only the trace of `S` were bounded, the best one would be a multiple of the root of `B`. Vertices near random
@@ -329,10 +356,10 @@ class _Generation:
         """
         roots, n = self.statistics.roots, len(self.statistics.roots)
         scale = roots**_SPECTRUM * np.maximum(roots, LEAST_WEIGHT)
-        turns = np.linalg.qr(rng.standard_normal((-(-count // n), n, n)))[0].reshape(-1, n)[:count]
+        turns = np.linalg.qr(self.rng.standard_normal((-(-count // n), n, n)))[0].reshape(-1, n)[:count]
         return self.space.best((turns * scale) @ self.statistics.basis.T * self.space.prior)
 
-    def _even_columns(self, start: Array, rng: np.random.Generator) -> Iterator[Array]:
+    def _even_columns(self, start: Array) -> Iterator[Array]:
         """Columns that are best where `S` is a multiple of one on each eigenspace of `B`.
 
         For equal values and margins the best `S` is like that, since it is unchanged when levels are renamed. Then only
@@ -341,33 +368,35 @@ class _Generation:
         statistics = self.statistics
         space = np.unique(statistics.roots.round(9), return_inverse=True)[1]
 
-        def spread(columns: Array) -> Array:
+        def mean_squares(columns: Array) -> Array:
             squares = (statistics.directions(columns) ** 2).mean(axis=0)
             return np.asarray((np.bincount(space, squares) / np.bincount(space))[space])
 
-        T, level, nothing = statistics.targets, spread(start), np.zeros(start.shape[1])
-        weights = np.ones(len(level)) if T is None else T.sum(axis=0)
+        T, mean_square, nothing = statistics.targets, mean_squares(start), np.zeros(start.shape[1])
+        weights = np.ones(len(mean_square)) if T is None else T.sum(axis=0)
         for count in range(_EVEN_ROUNDS):
-            half = statistics.basis * (weights / level)
+            half = statistics.basis * (weights / mean_square)
             M = half @ half.T
-            columns = self.space.climb(self.space.random_vertices(_EVEN_STARTS, rng), M, nothing)
+            columns = self.space.climb(self.space.random_vertices(_EVEN_STARTS, self.rng), M, nothing)
             if self.limits.over():
                 return
             worth = ((columns @ M) * columns).sum(1)
-            level = level + (spread(columns[worth >= 0.999 * worth.max()]) - level) * 2 / (count + 3)
+            change = mean_squares(columns[worth >= 0.999 * worth.max()]) - mean_square
+            mean_square = mean_square + change * 2 / (count + 3)
             if 3 * count >= _EVEN_ROUNDS:
                 yield distinct_rows(columns)
 
-    def _weigh(self, pool: Array, rounds: int, fine: float, last: bool) -> tuple[Weighing, Solution]:
+    def _weigh(self, pool: Array, fine: float, last: bool = False) -> tuple[Weighing, Solution]:
         """The best weights for the pool, solved as finely as asked; the last ones of a sum have few columns."""
         statistics, target = self.statistics, self.limits.target
+        self.limits.count_round()
         directions = statistics.directions(pool)
-        required = rounds == (self.start.iterations if self.start else 0)
+        required = self.rounds == (self.start.iterations if self.start else 0)
         state = interior_point(directions, fine, self.limits.over, statistics.targets, required)
         few = last and self.row is not None
         kept = drop_idle_columns(directions, state, target, statistics.targets) if few else state
         columns, weights = pool[kept.used][kept.weights > 0], kept.weights[kept.weights > 0]
-        return state, variance_solution(columns, weights, kept.value, 0.0, rounds, target)
+        return state, variance_solution(columns, weights, kept.value, 0.0, self.rounds, target)
 
     def _prune(self, pool: Array, state: Weighing, fresh: int) -> Array:
         """The columns that carry weight, the heaviest first where there are too many; for a sum also idle ones.
@@ -379,14 +408,14 @@ class _Generation:
         least = 4 * (1 + self.statistics.basis.shape[1])
         return pool[np.sort(order[: min(carrying, max(self._limit() - fresh, least))])]
 
-    def _price(self, pool: Array, state: Weighing, rng: np.random.Generator) -> tuple[Array, float]:
+    def _price(self, pool: Array, state: Weighing) -> tuple[Array, float]:
         """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-1 T' T S^-1 V'`, `m = V nu`.
 
         The search is exact for a single row, and proves a bound; otherwise it is local, and the bound zero.
         """
         duals = self.statistics.duals(pool, state.weights)
         half, m = duals[:-1].T, duals[-1]
-        level, bound = float(state.weights @ ((pool @ half) ** 2).sum(axis=1)), 0.0
+        threshold, bound = float(state.weights @ ((pool @ half) ** 2).sum(axis=1)), 0.0
         least = (1e-4 if self.row is None else self.limits.target / 10) * state.value
         count, most = (600, 3 * len(m)) if len(self.views) == 1 else (200, 40)
         starts = [pool[state.weights > 1e-2 / len(pool)]] if len(self.views) == 1 else []
@@ -396,12 +425,12 @@ class _Generation:
             slopes, costs = levels @ half, levels @ m
             if self.row is None:
                 columns = space.climb(
-                    np.vstack([space.random_vertices(count, rng), *starts]), slopes @ slopes.T, costs
+                    np.vstack([space.random_vertices(count, self.rng), *starts]), slopes @ slopes.T, costs
                 )
             else:
                 bound, priced = _sum_bound(space, self.row, duals)
                 columns = priced.columns
-            worth = ((columns @ slopes) ** 2).sum(axis=1) - columns @ costs - level
+            worth = ((columns @ slopes) ** 2).sum(axis=1) - columns @ costs - threshold
             order = np.argsort(-worth)[: int((worth > least).sum())]
             fresh.append(distinct_rows(columns[order])[:most][:, groups])
         return np.vstack(fresh), bound

@@ -36,7 +36,7 @@ from priorveil.arrays import Array
 from priorveil.designs.column_generation import Solution
 from priorveil.designs.stopping import MOST_ROUNDS, Limits, Stop, never
 from priorveil.designs.tolerances import ROUNDING, TOLERANCE
-from priorveil.designs.value_groups import Labels
+from priorveil.designs.value_groups import Indices
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.information import gain_share, lift_variance, tangent
 
@@ -45,7 +45,7 @@ _RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until
 PROGRESS = 3e-4  # the share of the variance that a step or round has to save to be worth its time
 _STEPS = 9  # towards good weights, and repairs in each: few need all of them
 _SHRINK = 0.1  # the least factor of a weight in a repair
-_SHRUNK, _SHRUNK_SUM = 1e-3, TOLERANCE  # what is added to `S`, relative to its mean, to look for columns
+_SHRINKAGE, _SHRINKAGE_OF_SUM = 1e-3, TOLERANCE  # added to `S`, relative to its mean, to look for columns
 FINEST_WEIGHTS = 1e-6  # the gap that an interior point reaches, and so how far off directions may be
 FINE = Limits(FINEST_WEIGHTS)
 
@@ -78,8 +78,9 @@ class Statistics:
         Z, T = self.directions(lifts), self.targets
         S, root = Z.T @ (Z * weights[:, None]), np.sqrt(weights)
         # where no statistic needs a direction, `S` may be singular
-        shrunk = 0.0 if T is None else (_SHRUNK if len(T) > 1 else _SHRUNK_SUM) * float(np.diag(S).mean())
-        inverse = np.linalg.inv(S + shrunk * np.eye(len(S)))
+        share = 0.0 if T is None else _SHRINKAGE if len(T) > 1 else _SHRINKAGE_OF_SUM
+        shrinkage = share * float(np.diag(S).mean())
+        inverse = np.linalg.inv(S + shrinkage * np.eye(len(S)))
         slopes = self.basis @ (inverse if T is None else inverse @ T.T)
         squares = ((lifts @ slopes) ** 2).sum(axis=1)
         C = np.hstack([Z, np.ones((len(Z), 1))]) * root[:, None]
@@ -92,7 +93,16 @@ def variance_solution(
 ) -> Solution:
     """A solution whose value is a variance."""
     gap = max(0.0, 1 - gain_share(variance, bound, math.inf))
-    return Solution(columns, weights, variance, bound, gap, iterations, gap <= target, np.empty(0))
+    return Solution(
+        columns=columns,
+        weights=weights,
+        value=variance,
+        bound=bound,
+        gap=gap,
+        iterations=iterations,
+        converged=gap <= target,
+        duals=np.empty(0),
+    )
 
 
 def best_weights(prior: Array, columns: Array, limits: Limits = FINE, rows: Array | None = None) -> Solution:
@@ -121,16 +131,15 @@ def best_weights(prior: Array, columns: Array, limits: Limits = FINE, rows: Arra
         raise error from None
     late = state.value - state.bound > target * state.value
     again = state if late else drop_idle_columns(directions, state, target, targets)
-    spread = lift_variance(lifts[again.used], again.weights, rows)
+    value = lift_variance(lifts[again.used], again.weights, rows)
     off = float(np.abs(again.weights @ lifts[again.used] - 1).max())
-    if off > TOLERANCE or spread > state.value * (
-        1 + 2 * target
-    ):  # lost to rounding in a direction with hardly any spread
-        again, spread = state, lift_variance(lifts[state.used], state.weights, rows)
-    bound = min(state.bound, spread)
+    # lost to rounding in a direction in which the columns hardly differ
+    if off > TOLERANCE or value > state.value * (1 + 2 * target):
+        again, value = state, lift_variance(lifts[state.used], state.weights, rows)
+    bound = min(state.bound, value)
     with suppress(KeyboardInterrupt):  # it is done anyway
-        limits.report(state.iterations, spread, bound)
-    return variance_solution(lifts[again.used], again.weights, spread, bound, state.iterations, 2 * target)
+        limits.report(state.iterations, value, bound)
+    return variance_solution(lifts[again.used], again.weights, value, bound, state.iterations, 2 * target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +147,7 @@ class Weighing:
     """Where the interior point ended: weights of the `used` columns, the variance `value`, its `bound`."""
 
     weights: Array
-    used: Labels
+    used: Indices
     value: float
     bound: float
     iterations: int
@@ -158,22 +167,24 @@ def interior_point(
     best: Weighing | None = None
     Z, T = _span(directions, targets)
     scale = math.sqrt(float((Z**2).sum(1).mean()))
-    Z, (K, n), k, ridge = Z / scale, Z.shape, Z.shape[1] if T is None else len(T), 1.0
-    C = np.hstack([Z, np.ones((K, 1))])
-    side = np.eye(n + 1)[-1]
+    Z = Z / scale
+    K, n = Z.shape
+    wanted_rows, ridge = n if T is None else len(T), 1.0
+    C, side = np.hstack([Z, np.ones((K, 1))]), np.eye(n + 1)[-1]
     lam = 1 / np.maximum((Z**2).sum(1), 1e-6)  # long columns end up with little weight
-    lam, nu, slack, step = lam / lam.sum(), np.zeros(n + 1), np.empty(0), 0.0
+    lam = lam / lam.sum()
+    nu, slack, step = np.zeros(n + 1), np.empty(0), 0.0
     for iteration in range(MOST_ROUNDS):
         values, U = np.linalg.eigh(Z.T @ (Z * lam[:, None]))
         if values[0] <= 0:
             break
         Y, wanted = Z @ U, np.eye(n) if T is None else np.vstack([T @ U, ridge * np.eye(n)])
         X = (Y / values) @ wanted.T
-        q, value = (X**2).sum(1), float((wanted[:k] ** 2 / values).sum())
+        q, value = (X**2).sum(1), float((wanted[:wanted_rows] ** 2 / values).sum())
         if iteration == 0:
             nu[-1] = 1.5 * q.max()
             slack = C @ nu - q
-        bound = value**2 / float(((X[:, :k] ** 2).sum(1) - Z @ nu[:-1]).max())
+        bound = value**2 / float(((X[:, :wanted_rows] ** 2).sum(1) - Z @ nu[:-1]).max())
         missing = side - C.T @ lam
         if np.abs(missing).max() < 1e-10:
             if best is None or bound / value > best.bound / best.value:
@@ -186,17 +197,24 @@ def interior_point(
         ridge = min(ridge, _RIDGE * math.sqrt(float(lam @ slack) / float((1 / values).sum())))
         try:
             inverse = _newton_inverse(Y, X, values, lam / slack, T is None)
-            AC, Ag = inverse(C), inverse((mu / lam - C @ nu + q)[:, None])[:, 0]
-            d_nu = np.linalg.lstsq(C.T @ AC, C.T @ Ag - missing, rcond=None)[0]
+            d_lam, d_nu = _newton_direction(inverse, C, mu / lam - C @ nu + q, missing)
         except np.linalg.LinAlgError:
             break
-        d_lam = Ag - AC @ d_nu
         d_slack = mu / lam - slack - d_lam * slack / lam
         step = min(1.0, 0.95 / max(float((-d_lam / lam).max()), float((-d_slack / slack).max()), 1e-300))
         lam, slack, nu = lam + step * d_lam, slack + step * d_slack, nu + step * d_nu
     if best is None:
         raise Infeasible("no weights make these columns a channel, or the solver could not find them")
     return replace(best, weights=_feasible(C, best.weights, side))
+
+
+def _newton_direction(
+    inverse: Callable[[Array], Array], C: Array, residual: Array, missing: Array
+) -> tuple[Array, Array]:
+    """The steps of the weights and of `nu`: `(H + diag) d_lam + C d_nu = residual` and `C' d_lam = missing`."""
+    AC, Ag = inverse(C), inverse(residual[:, None])[:, 0]
+    d_nu: Array = np.linalg.lstsq(C.T @ AC, C.T @ Ag - missing, rcond=None)[0].astype(np.float64)
+    return Ag - AC @ d_nu, d_nu
 
 
 def good_weights(Z: Array, targets: Array | None, stop: Stop) -> tuple[Array, float]:
@@ -277,12 +295,12 @@ def _feasible(C: Array, lam: Array, side: Array) -> Array:
     for _ in range(2):
         sizes, vectors = np.linalg.eigh(C.T @ (C * lam[:, None]))
         large = sizes > TOLERANCE * sizes[-1]
-        held = vectors[:, large]
-        lam = lam + lam * (C @ (held / sizes[large] @ (held.T @ (side - C.T @ lam))))
+        steady = vectors[:, large]
+        lam = lam + lam * (C @ (steady / sizes[large] @ (steady.T @ (side - C.T @ lam))))
     return np.asarray(np.maximum(lam, 0.0))
 
 
-def _fewer_columns(directions: Array, weights: Array, indices: Labels) -> Labels:
+def _fewer_columns(directions: Array, weights: Array, indices: Indices) -> Indices:
     """Fewer columns with the same information: a basic solution of `sum lam zz' = S`, `sum lam z = 0`."""
     n = directions.shape[1]
     i, j = np.triu_indices(n)
