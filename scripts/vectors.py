@@ -66,6 +66,9 @@ def plans() -> Iterator[tuple[str, Plan]]:
     cells = {("young", 0.5): 0.2, ("young", 3): 0.3, ("old", 0.5): 0.4, ("old", 3): 0.1}
     yield "table-attributes", pv.design(pv.Prior.joint(cells, ("age", "dose")), 1.0, histogram)
     yield "table-joint-numbers", pv.design(joint_numbers(), 1.0, histogram)
+    guess = pv.Prior.uniform(["north", "south", "west"])
+    yield "table-assumed", pv.design(guess, 1.0, histogram)
+    yield "table-assumed-ball", pv.design(pv.PriorSet.ball(guess, 0.1), 1.0, histogram)
 
 
 def joint_numbers() -> pv.Prior:

@@ -86,6 +86,8 @@ export interface Plan {
   readonly proof: "budget" | "ldp";
   /** How common each value is known to be; null where the plan has a set of priors. */
   readonly prior: readonly number[] | null;
+  /** Whether the prior was assumed and not known: `levels.lip` then holds only if it is right. */
+  readonly priorAssumed: boolean;
   /** What the certificate is about: the value itself, or a secret behind it. */
   readonly protects: "value" | "secret";
   /** The code of a value: that of its label, of its cell, or of a point next to it that is drawn at random. */

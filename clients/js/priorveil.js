@@ -848,7 +848,8 @@ const MECHANISMS = {
  *
  * `levels` are the proven ones, in natural logarithms: `lip` of what `protects` names ("value" or "secret") under the prior, and
  * `ldp` of the value itself whatever is known. `proof` is "budget" where the whole certificate was proven again, and "ldp"
- * where only that level could be; `lip` is then `ldp`, which implies it. `numbers` is null, or says how a number becomes a value;
+ * where only that level could be; `lip` is then `ldp`, which implies it. `priorAssumed` says that nobody knows the prior: `lip`
+ * then holds only if it is right. `numbers` is null, or says how a number becomes a value;
  * `attributes` is null, or has the name, the labels and the numbers of each attribute.
  */
 class Plan {
@@ -867,6 +868,7 @@ class Plan {
     this.kind = document.mechanism.kind;
     this.draws = mechanism.draws + domain.draws;
     this.prior = probabilities(document.prior);
+    this.priorAssumed = document.prior.assumed === true;
     this.protects = document.secret === null ? "value" : "secret";
     Object.assign(this, proven);
     Object.freeze(this);
@@ -1273,11 +1275,14 @@ function readNotion(notion) {
 }
 
 const PRIORS = { fixed: ["weights"], finite: ["members"], interval: ["lower", "upper"], ball: ["weights", "radius"] };
+const MAY_BE_ASSUMED = ["fixed", "ball"];
 
 /** The priors that the certificate is about, where they can be listed; else null. */
 function readPriors(prior, size) {
   need(hasKind(PRIORS, prior?.kind), "prior", "of an unknown kind");
-  checkFields(prior, ["kind", ...PRIORS[prior.kind]], "prior");
+  const assumed = MAY_BE_ASSUMED.includes(prior.kind) && Object.hasOwn(prior, "assumed");
+  checkFields(prior, ["kind", ...PRIORS[prior.kind], ...(assumed ? ["assumed"] : [])], "prior");
+  need(!assumed || prior.assumed === true, "prior.assumed", "should be true, or left out");
   if (prior.kind === "fixed") return [readWeights(prior.weights, size)];
   if (prior.kind === "finite") {
     need(Array.isArray(prior.members) && prior.members.length > 0, "prior.members", "should have a member");

@@ -114,6 +114,7 @@ def asked() -> dict[str, Campaign]:
         "cohorts": ask("Are you ill?", {"north": ill, "south": pv.Prior({"yes": 0.2, "no": 0.8})}, 1.5),
         "ending": ask("Which paper do you read?", work, smallest_count=20),
         "watched": ask("Which fruit do you like?", rare, 1.0, pv.Histogram(), smallest_count=20),
+        "range": ask("How many hours of overtime?", pv.Prior.grid([0, 20, 40, 80], outside="ends")),
         "hours": ask(
             "How many hours do you work?",
             pv.Prior.grid([0, 20, 40, 80], [0.2, 0.3, 0.4, 0.1], outside="ends"),

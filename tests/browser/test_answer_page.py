@@ -213,11 +213,26 @@ def test_what_is_not_protected_is_said_before_and_after(browser: Any, curator: A
     assert "what is sent can give the answer away" in text and "never proves" not in text
 
 
-def test_a_set_of_priors_takes_all_answers_as_equally_common(browser: Any, curator: Any) -> None:
+def test_a_set_of_priors_gives_no_figures_of_people(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("bounded"))
     choose(browser, "yes")
-    assert "Suppose that all answers are equally common. Of 100 people" in browser.text("figcaption")
-    assert "people in general" not in browser.text("main")
+    assert "Of 100 people" not in browser.text("main")
+    assert "whatever is known about you" in browser.text("figure")
+
+
+def test_an_assumed_prior_gives_no_figures_of_people_and_names_ldp_first(browser: Any, curator: Any) -> None:
+    plan = curator.campaigns["range"].cohorts["everyone"]
+    browser.open(curator.answer_page("range"))
+    browser.see("input[name=answer]").send_keys("70", ENTER)
+    browser.see(STEPS, "Your answer is scrambled")
+    assert "100 people" not in browser.text("main")
+    found = re.search("at most ([0-9.]+) times likelier", browser.text("figure"))
+    assert found and 0 <= float(found[1]) - 2.718281828459045**plan.certificate.ldp < 0.011
+    browser.click("summary", "For the curious")
+    text = browser.text("main")
+    assert not browser.driver.find_elements("css selector", ".comparison")
+    in_order(text, "Take any two answers", "nobody knows it. Only if that is right", "belief in any answer")
+    in_order(text, "Local differential privacy 2", "local information privacy 1, only if the assumed prior")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -95,7 +95,7 @@ def test_estimates_stand_beside_the_prior(browser: Any, curator: Any) -> None:
     assert len(browser.driver.find_elements("css selector", "#histogram tbody svg")) == 4
     page = browser.text("main")
     assert "Prior check" in page and "LDP" in page and "LIP" in page and "Method unbiased" in page
-    assert "lean on the prior" not in page
+    assert "lean on the prior" not in page and "assumed prior" not in page
 
 
 def _rows(browser: Any) -> list[list[str]]:
@@ -195,6 +195,17 @@ def test_a_sum_shows_the_average_and_the_total(browser: Any, curator: Any) -> No
         assert low < 26 * people < high and low < value < high  # what was answered, with a fixed seed
         assert abs(prior - 26 * people) <= 0.05 * (high - low)
     browser.picture("dashboard-sum-light")
+
+
+def test_an_assumed_prior_puts_ldp_first(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "range")
+    browser.see(".facts")
+    facts = [fact.text for fact in browser.driver.find_elements("css selector", ".facts dt")]
+    assert facts.index("Privacy (LDP)") < facts.index("Privacy (LIP)")
+    assert "only if the assumed prior is right: a belief moves" in browser.text(".facts")
+    assert browser.text("#assumed") == (
+        "LDP holds for everybody. LIP holds only if the assumed prior is right."
+    )
 
 
 def test_precision_is_said_with_its_unit(browser: Any, curator: Any) -> None:

@@ -975,7 +975,19 @@ def test_without_a_prior_the_command_says_what_it_assumes(files: Path) -> None:
     task = ("design", "--numbers", "0:100", "--query", "mean", "--epsilon", 1)
     shown = " ".join(run(*task)[1].split())
     assert "assumes that all numbers of the range are equally common" in shown
-    assert "only the LDP level holds" in shown and "--notion ldp" in shown and "public sample" in shown
+    assert "LIP level only if the assumption is right" in shown and "--notion ldp" in shown
+    assert "public sample" in shown
+    assert shown.index("LDP, whatever is known") < shown.index("LIP, certified")
+    assert shown.count("only if the assumed prior is right") == 1
+    read(*task, "-o", "plan.json")
+    inspected = " ".join(run("inspect", "plan.json")[1].split())
+    assert inspected.count("only if the assumed prior is right") == 2
+    levels = inspected.partition("notion level meaning")[2]
+    assert levels.index("LDP") < levels.index("LIP")
+    assert read("inspect", "plan.json")["assumed_prior"] is True
+    stated = read(*task, "--equally-common")
+    assert stated["notice"] is None and stated["assumed_prior"] is False
+    assert "--equally-common" in refused("design", "prior.csv", "--epsilon", 1, "--equally-common")
     assert "equally common" in str(read(*task)["notice"])
     assert read(*task, "--notion", "ldp")["notice"] is None  # LDP holds whatever is true
     (files / "sample.csv").write_text("age\n10\n60\n90\n")

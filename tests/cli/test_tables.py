@@ -292,14 +292,14 @@ def test_the_quantiles_of_numbers(folder: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_notes_on_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flat = design_mean(0, 1_000, 1.0, lambda number: 1.0, outside="ends")
+    flat = design_mean(0, 1_000, 1.0, outside="ends")
     text, record, _ = answers(flat, np.full(5000, 100.0), capsys)
     told = " ".join(text.split())
     assert "Numbers below 0 were counted as 0, numbers above 1,000 as 1,000." in told
-    assert "all numbers from 0 to 1,000 are equally common." in told
-    assert f"LDP at {flat.certificate.ldp:.6g} for everybody" in told and "public sample" in told
+    assert "all numbers from 0 to 1,000 are taken to be equally common." in told
+    assert f"LDP at {flat.certificate.ldp:.6g} holds for everybody" in told and "public sample" in told
     assert all(note in told for note in record["notes"]) and len(record["notes"]) == 4
-    ldp = design_mean(0, 1_000, 1.0, lambda number: 1.0, notion=pv.LDP())
+    ldp = design_mean(0, 1_000, 1.0, notion=pv.LDP())
     assert "equally common" not in answers(ldp, np.full(5000, 100.0), capsys)[0]
     known = pv.Prior.grid([0, 500, 1_000], [0.8, 0.1, 0.1])  # the check fails too, but this prior was given
     plan = pv.design(known, 1.0, pv.Sum([0, 500, 1_000], unbiased=True))

@@ -44,7 +44,6 @@ def test_a_sample_with_gaps_gets_a_grid_without_empty_points() -> None:
 
 def test_what_is_no_density_and_no_sample_is_refused() -> None:
     for rules in (
-        {},
         {"density": lambda x: 1.0, "sample": [1.0]},
         {"density": [0.5]},
         {"density": 3, "sample": [1.0]},

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
 import pytest
 
 import priorveil as pv
+from priorveil.errors import PlanError
+from priorveil.plans.document import content_id
 from priorveil.plans.wording import ldp_fact, privacy_facts, reading_title
+from refusals import raises
 
 PRIOR = pv.Prior([0.5, 0.3, 0.2])
 
@@ -71,14 +75,48 @@ def test_an_ldp_mechanism_is_compared_by_its_share_of_the_gain() -> None:
 
 
 def test_privacy_facts_are_those_of_the_weakest_plan() -> None:
-    strong, weak = (pv.design(PRIOR, epsilon, pv.Histogram()).certificate for epsilon in (0.5, 1.0))
+    strong, weak = (pv.design(PRIOR, epsilon, pv.Histogram()) for epsilon in (0.5, 1.0))
     lip, ldp = privacy_facts([strong, weak])
     assert lip == ("Privacy (LIP)", "1", "a belief moves by a factor of 2.72 at most")
     assert ldp[0] == "Privacy (LDP)" and ldp[2].startswith(
         "whatever is known, a belief moves by a factor of "
     )
-    lip, ldp = privacy_facts([replace(strong, lip_lower=math.inf, ldp=math.inf)])
+    endless = replace(strong.certificate, lip_lower=math.inf, ldp=math.inf)
+    lip, ldp = privacy_facts([replace(strong, certificate=endless)])
     assert lip[1:] == ("infinite", "a belief can move by any factor: a report can rule out a value")
+
+
+def test_an_assumed_prior_puts_ldp_first_wherever_a_level_is_named() -> None:
+    assumed, known = (
+        pv.design(pv.Prior.grid([0, 20, 80], assumed=a), 1.0, pv.Sum([0, 20, 80])) for a in (True, False)
+    )
+    assert assumed.certificate == known.certificate and assumed.id != known.id
+    right = "only if the assumed prior is right"
+    assert f"LDP {assumed.certificate.ldp:.4g}, LIP 1 {right}, error" in repr(assumed)
+    assert "LIP 1, LDP" in repr(known)
+    names = [name for name, _ in assumed.summary()]
+    assert names.index("LDP, whatever is known") < names.index("LIP, certified")
+    facts = dict(assumed.summary())
+    assert facts["prior"] == ("assumed, not known: all numbers from 0 to 80 are taken to be equally common")
+    assert facts["LIP, certified"].endswith(right) and "under an assumed prior" in facts["asked"]
+    assert "assumed" not in str(known)
+    first, second = privacy_facts([known, assumed])
+    assert first[0] == "Privacy (LDP)" and second[2].startswith(right)
+    guess = pv.design(pv.Prior([0.2, 0.8], assumed=True), 1.0, pv.Histogram())
+    assert dict(guess.summary())["prior"] == "assumed, not known"
+    (remark,) = guess.estimate(guess.tally([0])).remarks
+    assert f"LDP at {guess.certificate.ldp:.6g} holds for everybody, LIP at 1 {right}" in remark
+
+
+def test_a_plan_file_says_that_its_prior_is_assumed() -> None:
+    for prior in (pv.Prior.uniform(["a", "b"]), pv.PriorSet.ball(pv.Prior.uniform(["a", "b"]), 0.1)):
+        plan = pv.design(prior, 1.0, pv.Histogram())
+        loaded = pv.Plan.from_json(plan.to_json())
+        assert loaded.prior.assumed and loaded == plan and repr(loaded) == repr(plan)
+        for wrong in ("false", "1", '"yes"'):  # one plan has one text
+            changed = json.loads(plan.to_json().replace('"assumed": true', f'"assumed": {wrong}'))
+            with raises(PlanError, field="id"):
+                pv.Plan.from_json(json.dumps(changed | {"id": content_id(changed)}))
 
 
 def test_a_reading_names_the_query_the_method_and_the_budgets() -> None:

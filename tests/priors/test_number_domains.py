@@ -173,7 +173,9 @@ def test_what_makes_no_prior_of_numbers_is_refused() -> None:
         with raises(InvalidInput, argument="points"):
             pv.Prior.grid(points, [0.5, 0.5])  # type: ignore[arg-type]
     with raises(InvalidInput, argument="probabilities"):
-        pv.Prior.grid([0, 1])
+        pv.Prior.grid([0, 1], [0.5, 0.5], sample=[0.5])
+    with raises(InvalidInput, argument="smoothing"):
+        pv.Prior.grid([0, 1], smoothing=1)
     with raises(InvalidInput, argument="outside"):
         pv.Prior.cells([0, 1, 2], [0.5, 0.5], outside="drop")  # type: ignore[arg-type]
     with raises(InvalidInput, argument="sample[1]", hint="outside") as caught:

@@ -233,7 +233,51 @@ def test_probabilities_are_read_only():
 
 
 def test_long_priors_print_short():
-    assert repr(Prior.uniform(1000)) == "Prior(1000 values, 0.001 to 0.001)"
+    assert repr(Prior.uniform(1000, assumed=False)) == "Prior(1000 values, 0.001 to 0.001)"
+
+
+# What was only assumed
+
+
+def test_a_prior_is_assumed_where_nothing_was_said_about_shares() -> None:
+    assert Prior.uniform(3).assumed and Prior.uniform(["a", "b"]).assumed
+    assert Prior.grid([0, 20, 80]).assumed and Prior.cells([0, 20, 80]).assumed
+    assert Prior.grid([0, 20, 80]).probabilities.tolist() == pytest.approx([0.125, 0.5, 0.375])
+    assert Prior.cells([0, 20, 80]).probabilities.tolist() == pytest.approx([0.25, 0.75])
+    stated = (
+        Prior.uniform(3, assumed=False),
+        Prior.grid([0, 20, 80], assumed=False),
+        Prior.cells([0, 20, 80], lambda _: 1.0),
+        Prior.grid([0, 80], sample=[10, 20]),
+        Prior([0.5, 0.5]),
+        Prior.from_counts([1, 1]),
+    )
+    assert not any(prior.assumed for prior in stated)
+    assert Prior([0.2, 0.8], assumed=True).assumed  # a guess of one's own
+    assert Prior.grid([0, 80], [0.2, 0.8], assumed=True).assumed
+    with pytest.raises(AttributeError):
+        Prior.uniform(2).assumed = False
+
+
+def test_an_assumed_prior_stays_assumed() -> None:
+    assumed = Prior({"a": 0.25, "b": 0.75}, assumed=True)
+    derived = (
+        assumed.align_to(["b", "a"]),
+        assumed.push(str.upper),
+        assumed.with_domain(["x", "y"]),
+        assumed.centre,
+        Prior.of(assumed),
+        Prior.read(assumed.document(), ["a", "b"]),
+        Prior.joint({("a", 0): 0.5, ("b", 0): 0.5}, ("one", "other"), assumed=True),
+        Secret([[0.6, 0.4], [0.2, 0.8]]).nearest(assumed),
+        PriorSet.ball(assumed, 0.1),
+        PriorSet.ball(assumed, 0.1).centre,
+        PriorSet.read(PriorSet.ball(assumed, 0.1).document(), ["a", "b"]),
+    )
+    assert all(prior.assumed for prior in derived)
+    known = Prior({"a": 0.25, "b": 0.75})
+    assert known == assumed and "assumed" not in known.document()
+    assert not PriorSet.ball(known, 0.1).assumed and not PriorSet([known, assumed]).assumed
 
 
 # PriorSet

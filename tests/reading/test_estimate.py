@@ -371,14 +371,14 @@ def test_margins_explain_counts_below_zero_and_say_what_mle_gains() -> None:
 
 def test_numbers_at_the_ends_and_flat_priors_are_in_the_notes() -> None:
     """Of every estimate from the plan, of all cohorts together, and of a margin or projection of it."""
-    labels = pv.Prior.cells([0, 10, 20, 1_000], [0.01, 0.01, 0.98], outside="ends")
+    labels = pv.Prior.cells([0, 10, 20, 1_000], outside="ends")
     plan = pv.design(labels, 1.0, pv.Distribution())
     found = plan.estimate(plan.tally(plan.privatize([-3.0, 15.0, 5_000.0])))
     both = combine_estimates([found, found])
     for one in (found, both, found.project()):
         assert one.notes[-2:] == found.remarks and len(found.remarks) == 2
     assert found.remarks[0] == "Numbers below 0 were counted as 0, numbers above 1,000 as 1,000."
-    assert f"LDP at {plan.certificate.ldp:.6g} for everybody" in found.remarks[1]
+    assert f"LDP at {plan.certificate.ldp:.6g} holds for everybody" in found.remarks[1]
     given = pv.design(pv.Prior.cells([0, 10, 20, 1_000], [0.2, 0.3, 0.5]), 1.0, pv.Distribution())
     assert not given.estimate(given.tally([0])).remarks
 

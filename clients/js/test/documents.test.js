@@ -451,3 +451,15 @@ test("a number is rounded between the points of its group, and every group can r
   const lacking = await forged("table-joint-numbers", ({ labels }) => labels.cells.pop());
   await assert.rejects(readPlan(lacking), refused("labels"));
 });
+
+test("a plan says whether its prior is assumed, in one way only", async () => {
+  for (const name of ["table-assumed", "table-assumed-ball"])
+    assert.equal((await readPlan(vector(name).plan)).priorAssumed, true);
+  assert.equal((await readPlan(vector("table-histogram").plan)).priorAssumed, false);
+  for (const wrong of [false, 1, "yes", null]) {
+    const plan = await forged("table-assumed", (p) => (p.prior.assumed = wrong));
+    await assert.rejects(readPlan(plan), refused("prior.assumed"));
+  }
+  const set = await forged("table-finite-set", (p) => (p.prior.assumed = true));
+  await assert.rejects(readPlan(set), refused("prior.assumed"));
+});

@@ -59,7 +59,9 @@ Numbers
   points are the edges of cells: 0:100:21 has 20 cells of width 5. PRIOR
   gives a probability for each point or cell, one on each line, or with
   --column a public sample. Without PRIOR all numbers of the range are
-  assumed to be equally common.
+  assumed to be equally common: LDP then holds for everybody, LIP only if
+  the assumption is right, and the plan says so. If it is known to be right,
+  add --equally-common.
   --grid NAME=LOW:HIGH:POINTS does the same for one of several attributes:
   its numbers are rounded to points within the group of the other
   attributes, so that the mean of each group is kept. A few points suffice,
@@ -124,6 +126,11 @@ _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
     type=click.Choice(["refuse", "ends"]),
     default="refuse",
     help="With --numbers or --grid: refuse a number outside the range, or count it at the nearest end.",
+)
+@click.option(
+    "--equally-common",
+    is_flag=True,
+    help="With --numbers and no PRIOR: it is known that all numbers of the range are equally common.",
 )
 @options.budget_options
 @options.query_options

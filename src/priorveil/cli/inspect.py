@@ -19,7 +19,7 @@ import click
 
 import priorveil as pv
 from priorveil.cli import inputs, options, outputs, screen
-from priorveil.plans.wording import is_best, ldp_fact
+from priorveil.plans.wording import ONLY_IF_RIGHT, is_best, ldp_fact
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -61,6 +61,8 @@ def _print(plan: pv.Plan, rival: pv.Plan | None) -> None:
     console.print("This plan was proven again.", style="bold")
     screen.print_table(console, ("", ""), facts)
     console.print()
-    screen.print_levels(console, plan.levels)
+    screen.print_levels(console, plan.levels, plan.prior.assumed)
+    if plan.prior.assumed:
+        console.print(f"LDP holds for everybody, LIP {ONLY_IF_RIGHT}.", style="yellow")
     if plan.secret is not None:
         console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")

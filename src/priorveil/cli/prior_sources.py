@@ -38,6 +38,7 @@ class PriorSource:
     prior_epsilon: float | None = None
     numbers: options.NumberRange | None = None
     outside: Outside = "refuse"
+    equally_common: bool = False
     grids: Mapping[str, list[float]] = field(default_factory=dict)  # points of attributes that are numbers
 
     def read(
@@ -54,7 +55,9 @@ class PriorSource:
             if used_options - {"values"}:
                 raise click.UsageError("--numbers takes a public sample: leave out all of these but --values")
             prior = self.read_numbers(self.numbers, query, budget, notion)
-            return prior, None, screen.NOTICES["no prior"] if self.path is None and notion != "ldp" else None
+            return prior, None, screen.NOTICES["no prior"] if prior.assumed and notion != "ldp" else None
+        if self.equally_common:
+            raise click.UsageError("--equally-common is for --numbers without PRIOR: leave it out")
         if (self.outside != "refuse" and not self.grids) or query.named.needs_numbers:
             raise click.UsageError(screen.NOTICES["about numbers"])
         if self.path is None:
@@ -117,16 +120,18 @@ class PriorSource:
 
         from priorveil import designs
 
+        if self.equally_common and self.path is not None:
+            raise click.UsageError("--equally-common is for --numbers without PRIOR: leave one of them out")
         low, high, points = numbers
         make, usual = (pv.Prior.grid, _POINTS) if query.named.rounds_numbers else (pv.Prior.cells, _EDGES)
         if self.path is not None and not self.columns:
             listed_prior = self.form.read(self.path)
             bounds = np.linspace(low, high, points or len(listed_prior) + (make == pv.Prior.cells))
-            labels = make(bounds, lambda number: 1.0).labels
+            labels = make(bounds).labels
             order = label_order(self.path, listed_prior.labels, labels)
             return make(bounds, listed_prior.probabilities[order], outside=self.outside)
         data: dict[str, Any] = {"sample": self._read_sample(low, high), "outside": self.outside}
-        density = None if self.columns else lambda number: 1.0  # all numbers are equally common
+        density = (lambda number: 1.0) if self.equally_common else None
         bounds = np.linspace(low, high, points or usual)
         if query.named.chooses_points and points is None:
             plan = designs.design_mean(

@@ -120,9 +120,11 @@ def _finite(value: Any) -> Any:
 # -- levels and plans --------------------------------------------------------------------------------------
 
 
-def print_levels(console: Console, levels: pv.Leakage) -> None:
-    """Print the level of a channel under every notion, with its meaning."""
+def print_levels(console: Console, levels: pv.Leakage, assumed: bool = False) -> None:
+    """Print the level of a channel under every notion, with its meaning; LDP first if the prior is only assumed."""
     rows = [(name, level_text(level), meaning) for name, level, meaning in levels.rows()]
+    if assumed:
+        rows.sort(key=lambda row: row[0] != "LDP")
     print_table(console, ("notion", "level", "meaning"), rows, "lr")
 
 
@@ -138,6 +140,7 @@ def plan_record(plan: pv.Plan) -> dict[str, object]:
         **{name: getattr(plan, name) for name in same},
         "query": plan.query.kind,
         "values": len(plan.labels),
+        "assumed_prior": plan.prior.assumed,
         "priors": None if isinstance(plan.prior, pv.Prior) else repr(plan.prior),
         "budget": {"lower": plan.budget.lower, "upper": plan.budget.upper},
         "notion": plan.certificate.notion,

@@ -63,8 +63,17 @@ def _people_text(number: int) -> str:
 
 def privacy_facts(campaign: Campaign) -> list[messages.Fact]:
     """The levels that hold for every cohort."""
-    certificates = [plan.certificate for plan in campaign.cohorts.values()]
-    return [messages.Fact(*fact) for fact in plan_wording.privacy_facts(certificates)]
+    plans = list(campaign.cohorts.values())
+    return [messages.Fact(*fact) for fact in plan_wording.privacy_facts(plans)]
+
+
+def assumed_prior(campaign: Campaign) -> str | None:
+    """What holds for whom, if the prior of a cohort was only assumed; None if all priors are known."""
+    cohorts = [name for name, plan in campaign.cohorts.items() if plan.prior.assumed]
+    if not cohorts:
+        return None
+    of_cohorts = f" of {', '.join(cohorts)}" if len(campaign.cohorts) > 1 else ""
+    return f"LDP holds for everybody. LIP{of_cohorts} holds {plan_wording.ONLY_IF_RIGHT}."
 
 
 def privacy_texts(certificate: Certificate) -> messages.PrivacyTexts:

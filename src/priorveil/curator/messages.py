@@ -295,6 +295,9 @@ class Estimates(Body):
     ]
     withheld_because: Annotated[str, _about("why some estimates are withheld, if some are")]
     facts: list[Fact]
+    assumed_prior: Annotated[
+        str | None, _about("a sentence on what holds if a prior was only assumed; null if all are known")
+    ]
     methods: list[MethodTitle]
     reports: Natural
     cohorts: list[Annotated[Any, _described(oneOf=_COHORTS)]]  # Shown or Withheld

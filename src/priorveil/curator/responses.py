@@ -129,6 +129,7 @@ def campaign_estimates(
         caution=LEANING if display.leans(campaign, method) else None,
         withheld_because=display.withheld_because(campaign),
         facts=display.privacy_facts(campaign),
+        assumed_prior=display.assumed_prior(campaign),
         methods=display.methods(campaign),
         reports=sum(tally.reports for tally in tallies.values()),
         cohorts=cohorts,

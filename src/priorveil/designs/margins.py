@@ -32,6 +32,7 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import PriorOrSet, as_prior_or_set
 from priorveil.plans import Plan
 from priorveil.plans.document import parse, read_field
+from priorveil.plans.wording import levels_text
 from priorveil.priors import Budget
 from priorveil.queries import Distribution
 from priorveil.reading.estimate import Estimate
@@ -91,7 +92,8 @@ class MarginPlans:
     def __repr__(self) -> str:
         asked = zip(map(" x ".join, self.plans), self.shares, strict=True)
         shares = ", ".join(f"{names} {100 * share / PARTS:.1f} %" for names, share in asked)
-        return f"MarginPlans(LIP {self.certificate.lip:.4g}, LDP {self.certificate.ldp:.4g}; asked about: {shares})"
+        assumed = any(plan.prior.assumed for plan in self.plans.values())
+        return f"MarginPlans({levels_text(self.certificate, assumed)}; asked about: {shares})"
 
     @property
     def certificate(self) -> Certificate:

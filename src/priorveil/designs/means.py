@@ -37,18 +37,21 @@ def design_mean(
     The error is that of the number itself: rounding and noise together. The step that costs most by rounding is halved
     again and again, so points are close where numbers are common. A halved step is a further rounding, so the best plan
     of a finer grid is never worse; the number of points is doubled while that gains enough. `density`, or a public
-    `sample`, says how common numbers are, as in `Prior.grid`; the `options` are those of `design`.
+    `sample`, says how common numbers are, as in `Prior.grid`; without both, the plan assumes that all numbers of the
+    range are equally common, and says so. The `options` are those of `design`.
 
-    >>> design_mean(0, 100, 1.0, lambda age: 1.0).labels
+    >>> design_mean(0, 100, 1.0).labels
     (0.0, 50.0, 100.0)
     """
     Grid([low, high], outside)  # refuses anything but a range
-    if (sample is None) == (density is None) or not (density is None or callable(density)):
+    if (sample is not None and density is not None) or not (density is None or callable(density)):
         advice = "give a function of a number, or a sample, and only one of them"
         raise InvalidInput("density", NOT_SHOWN, advice)
+    assumed = sample is None and density is None
     numbers = None if sample is None else number_column("sample", sample)
-    if density is not None:
-        sample_points = Cells(np.linspace(low, high, _CELLS + 1)).density_nodes(density, "density")
+    if numbers is None:
+        cells = Cells(np.linspace(low, high, _CELLS + 1))
+        sample_points = cells.density_nodes(density or (lambda _: 1.0), "density")
     Prior.grid([low, high], density, sample=numbers, outside=outside)  # refuses what cannot be a prior
     if numbers is not None:
         sample_points = np.clip(numbers, low, high), np.full(len(numbers), 1 / len(numbers))
@@ -59,7 +62,7 @@ def design_mean(
         while len(points) < size:
             points = _halve_a_step(points, *sample_points)
         grid, mass = _without_empty_points(points, *sample_points)
-        prior = Prior.grid(grid, mass / mass.sum(), outside=outside)
+        prior = Prior.grid(grid, mass / mass.sum(), outside=outside, assumed=assumed)
         plan = design(prior, epsilon, Sum(grid, unbiased=unbiased), **options)
         try:
             # The error of an unbiased query includes what rounding adds to the variance of the values.

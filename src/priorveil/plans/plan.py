@@ -221,7 +221,7 @@ class Plan:
         reading = self._reading(tally, method, aligned)
         check = self.reader.prior_check(tally.counts, aligned.probabilities)
         unseen_changes = check and self._unseen_changes(check.directions)
-        remarks, by_group = wording.number_remarks(self), self.query.number_by_group
+        remarks, by_group = wording.plan_remarks(self), self.query.number_by_group
         return read_estimate(reading, check, unseen_changes, remarks, by_group)
 
     def _align(self, prior: Prior) -> Prior:
@@ -232,7 +232,7 @@ class Plan:
         aligned = prior.align_to(self.labels)
         if aligned.domain == self.domain:
             return aligned
-        return Prior.from_counts(aligned.weights, self.domain)  # it came without names
+        return aligned.with_domain(self.domain)  # it came without names
 
     def _reading(self, tally: Tally, method: EstimateMethod, prior: Prior) -> Reading:
         """How the tally is read, after a check that it belongs to this plan."""

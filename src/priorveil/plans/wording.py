@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from priorveil.reading.estimate import Estimate
 
 _BEST = 0.999  # the efficiency from which a mechanism is called the best one
+ONLY_IF_RIGHT = "only if the assumed prior is right"
 _IDENTIFIES = {  # by whether reports alone determine the distribution, and whether the query is unbiased
     (True, True): "yes: reports alone determine it, even if the prior is wrong",
     (True, False): "yes, by method unbiased; the usual estimate leans on the prior",
@@ -44,11 +45,17 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
     if certificate.notion not in ("LIP", "LDP"):
         facts.append((f"{certificate.notion}, certified", f"{certificate.level:.6g}{behind}"))
     sides = f"down {certificate.lip_lower:.6g}, up {certificate.lip_upper:.6g}"
+    lip = ("LIP, certified", f"{certificate.lip:.6g} ({sides}){behind}")
+    ldp = ("LDP, whatever is known", f"{certificate.ldp:.6g}")
+    if plan.prior.assumed:
+        facts.append(("prior", f"assumed, not known{_what_is_assumed(plan)}"))
+        levels = [ldp, (lip[0], f"{lip[1]}, {ONLY_IF_RIGHT}")]
+    else:
+        levels = [lip, ldp]
     lower_bound = readable_number(plan.lower_bound)
     return [
         *facts,
-        ("LIP, certified", f"{certificate.lip:.6g} ({sides}){behind}"),
-        ("LDP, whatever is known", f"{certificate.ldp:.6g}"),
+        *levels,
         ("precision", str(plan.precision)),
         ("expected error", f"{readable_number(plan.expected_mse)}, {plan.query.error_unit}"),
         ("error without reports", _no_report_text(plan)),
@@ -97,16 +104,22 @@ def plan_text(plan: Plan) -> str:
 
 def plan_title(plan: Plan) -> str:
     """A plan in one line."""
-    certificate = plan.certificate
     asked = f"{plan.query.title(plan.reference)} on {len(plan.labels)} values, {plan.method}"
-    levels = f"LIP {certificate.lip:.4g}, LDP {certificate.ldp:.4g}"
+    levels = levels_text(plan.certificate, plan.prior.assumed)
     error = readable_number(plan.expected_mse, 4)
     return f"Plan({asked}, {levels}, error {error}, efficiency {plan.efficiency:.2%})"
 
 
+def levels_text(certificate: Certificate, assumed: bool) -> str:
+    """The LIP and LDP levels in a few words; LDP first where the prior is only assumed."""
+    lip, ldp = f"LIP {certificate.lip:.4g}", f"LDP {certificate.ldp:.4g}"
+    return f"{ldp}, {lip} {ONLY_IF_RIGHT}" if assumed else f"{lip}, {ldp}"
+
+
 def budget_text(plan: Plan) -> str:
     """The notion and the budget that a plan was designed for."""
-    return f"{plan.certificate.notion} at {plan.budget}"
+    under = " under an assumed prior" if plan.prior.assumed and plan.notion.bounds_lifts else ""
+    return f"{plan.certificate.notion} at {plan.budget}{under}"
 
 
 def reading_title(plans: Sequence[Plan], estimate: Estimate) -> str:
@@ -118,14 +131,17 @@ def reading_title(plans: Sequence[Plan], estimate: Estimate) -> str:
     return f"{asked[0].upper()}{asked[1:]}, {estimate.method} reading of {reports}, {budget}"
 
 
-def privacy_facts(certificates: Sequence[Certificate]) -> list[tuple[str, str, str]]:
-    """The LIP and LDP levels that hold for all of these certificates: name, level, and what it means in a few words."""
-    lip = max(certificate.lip for certificate in certificates)
-    ldp = max(certificate.ldp for certificate in certificates)
-    return [
-        ("Privacy (LIP)", level_at_most(lip), f"a belief {_moves(lip)}"),
-        ("Privacy (LDP)", level_at_most(ldp), f"whatever is known, a belief {_moves(ldp)}"),
-    ]
+def privacy_facts(plans: Sequence[Plan]) -> list[tuple[str, str, str]]:
+    """The LIP and LDP levels that hold for all of these plans: name, level, and what it means in a few words.
+
+    LDP comes first if one of the priors is only assumed.
+    """
+    lip = max(plan.certificate.lip for plan in plans)
+    ldp = max(plan.certificate.ldp for plan in plans)
+    whatever = ("Privacy (LDP)", level_at_most(ldp), f"whatever is known, a belief {_moves(ldp)}")
+    if any(plan.prior.assumed for plan in plans):
+        return [whatever, ("Privacy (LIP)", level_at_most(lip), f"{ONLY_IF_RIGHT}: a belief {_moves(lip)}")]
+    return [("Privacy (LIP)", level_at_most(lip), f"a belief {_moves(lip)}"), whatever]
 
 
 def _moves(level: float) -> str:
@@ -148,16 +164,22 @@ def ldp_fact(plan: Plan, rival: Plan) -> tuple[str, str]:
     return f"{name} at epsilon {smaller:.4g}", f"expected error {readable_number(rival.expected_mse)}, {gain}"
 
 
-def number_remarks(plan: Plan) -> tuple[str, ...]:
-    """What to know about numbers that were counted at the ends of the range, and about a flat prior of numbers."""
-    remarks, flat = list(plan.domain.remarks()), plan.domain.flat_masses()
-    if flat is not None and plan.notion.bounds_lifts and np.allclose(plan.reference.probabilities, flat):
+def plan_remarks(plan: Plan) -> tuple[str, ...]:
+    """What to know about numbers that were counted at the ends of the range, and about a prior that was assumed."""
+    remarks = list(plan.domain.remarks())
+    if plan.prior.assumed and plan.notion.bounds_lifts:
         remarks.append(
-            f"The prior of the plan assumes that all {plan.domain.describe()} are equally common. Its LIP "
-            f"level holds for somebody who believes that, LDP at {plan.certificate.ldp:.6g} for everybody. If the "
-            "prior check fails, design the next plan with a public sample of numbers, or for LDP."
+            f"The prior of the plan is assumed, not known{_what_is_assumed(plan)}. LDP at {plan.certificate.ldp:.6g} "
+            f"holds for everybody, LIP at {plan.certificate.lip:.6g} {ONLY_IF_RIGHT}. If the prior check fails, "
+            "design the next plan with known shares or a public sample, or for LDP."
         )
     return tuple(remarks)
+
+
+def _what_is_assumed(plan: Plan) -> str:
+    """That all values are taken to be equally common, if they are, as the end of a sentence."""
+    flat = np.allclose(plan.reference.probabilities, plan.domain.flat_masses())
+    return f": all {plan.domain.everything()} are taken to be equally common" if flat else ""
 
 
 def _no_report_text(plan: Plan) -> str:

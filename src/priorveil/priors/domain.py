@@ -307,9 +307,13 @@ class Domain(ReadOnly):
         """The domain of the same values in another order."""
         return LabelDomain([self.labels[at] for at in order])
 
-    def flat_masses(self) -> Array | None:
-        """The mass of every label if all numbers of the range are equally common; None if values are no numbers."""
-        return None
+    def flat_masses(self) -> Array:
+        """The mass of every label if all values, or all numbers of the range, are equally common."""
+        return np.full(len(self), 1 / len(self))
+
+    def everything(self) -> str:
+        """All values in a few words, for a sentence about an assumed prior."""
+        return "values"
 
     def remarks(self) -> tuple[str, ...]:
         """What a reader of estimates should know about the values."""

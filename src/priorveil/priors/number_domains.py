@@ -135,6 +135,10 @@ class NumberDomain(Domain):
         mass = self.masses(*self.density_nodes(lambda _: 1.0))
         return np.asarray(mass / mass.sum())
 
+    def everything(self) -> str:
+        """The range of numbers."""
+        return self.describe()
+
     def require_inside(self, argument: str, numbers: Array) -> None:
         """Raise `InvalidInput` if one of the numbers is missing or refused; it is never shown."""
         missing = np.isnan(numbers)

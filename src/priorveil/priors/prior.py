@@ -72,6 +72,10 @@ class Prior(ReadOnly):
     not given): strings, numbers, or tuples of them. The attribute `probabilities` is a read-only array, `labels` a
     tuple, and `domain` says what a value may be.
 
+    `assumed` says that nobody knows the probabilities: plans then name their LDP level first, and say that LIP holds
+    only if the assumption is right. It is true where nothing was said about shares (`Prior.uniform`, and `Prior.grid`
+    and `Prior.cells` without probabilities). Two priors with the same probabilities are equal, assumed or known.
+
     >>> Prior({"yes": 0.2, "no": 0.8})
     Prior({'yes': 0.2, 'no': 0.8})
     >>> Prior([0.5, 0.6])
@@ -80,7 +84,9 @@ class Prior(ReadOnly):
 for counts, use Prior.from_counts
     """
 
-    def __init__(self, probabilities: Probabilities, labels: LabelsOrDomain = None) -> None:
+    def __init__(
+        self, probabilities: Probabilities, labels: LabelsOrDomain = None, *, assumed: bool = False
+    ) -> None:
         own_labels, numbers = labelled_numbers("probabilities", probabilities)
         if own_labels is not None and labels is not None:
             raise InvalidInput(
@@ -88,6 +94,7 @@ for counts, use Prior.from_counts
             )
         self.probabilities = as_distribution("probabilities", numbers)
         self.domain = as_domain(labels if own_labels is None else own_labels, len(self.probabilities))
+        self.assumed = assumed
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -95,21 +102,28 @@ for counts, use Prior.from_counts
         return self.domain.labels
 
     @classmethod
-    def _exact(cls, weights: Sequence[int], labels: LabelsOrDomain) -> Self:
+    def _exact(cls, weights: Sequence[int], labels: LabelsOrDomain, assumed: bool = False) -> Self:
         """A prior proportional to positive integers, without rounding."""
         total = sum(weights)
-        prior = cls([w / total for w in weights] if len(weights) > 1 else [1.0], labels)
+        prior = cls([w / total for w in weights] if len(weights) > 1 else [1.0], labels, assumed=assumed)
         divisor = math.gcd(*weights)
         prior.__dict__["weights"] = tuple(w // divisor for w in weights)
         return prior
 
     @classmethod
-    def _smooth(cls, mass: Sequence[float], labels: LabelsOrDomain, smoothing: float | None) -> Self:
+    def _smooth(
+        cls,
+        mass: Sequence[float],
+        labels: LabelsOrDomain,
+        smoothing: float | None,
+        assumed: bool = False,
+    ) -> Self:
         """A prior proportional to the masses, to each of which the same number is added, if any."""
         if smoothing is not None and not (math.isfinite(smoothing) and smoothing > 0):
             advice = "give a positive number, or leave it out to refuse zeros"
             raise InvalidInput("smoothing", smoothing, advice)
-        return cls._exact(whole_numbers([Fraction(m) + Fraction(smoothing or 0) for m in mass]), labels)
+        weights = whole_numbers([Fraction(m) + Fraction(smoothing or 0) for m in mass])
+        return cls._exact(weights, labels, assumed)
 
     @classmethod
     def of(cls, prior: Prior | Probabilities) -> Prior:
@@ -117,15 +131,19 @@ for counts, use Prior.from_counts
         return prior if isinstance(prior, Prior) else cls(prior)
 
     @classmethod
-    def uniform(cls, values: int | Iterable[Label]) -> Self:
+    def uniform(cls, values: int | Iterable[Label], *, assumed: bool = True) -> Self:
         """Every value equally likely; `values` is how many, or their labels.
 
-        >>> Prior.uniform(["a", "b"]).probabilities.tolist()
-        [0.5, 0.5]
+        The prior is only `assumed`, unless you state with `assumed=False` that values are known to be equally common.
+
+        >>> Prior.uniform(["a", "b"])
+        Prior({'a': 0.5, 'b': 0.5}, assumed=True)
+        >>> Prior.uniform(["heads", "tails"], assumed=False)
+        Prior({'heads': 0.5, 'tails': 0.5})
         """
         labels = range(values) if isinstance(values, int) else list(values)
         _require_size(values if isinstance(values, int) else len(labels))
-        return cls._exact([1] * len(labels), labels)
+        return cls._exact([1] * len(labels), labels, assumed)
 
     @classmethod
     def joint(
@@ -138,6 +156,7 @@ for counts, use Prior.from_counts
         grids: Grids = (),
         cells: Mapping[str, Numbers] | None = None,
         outside: Outside = "refuse",
+        assumed: bool = False,
     ) -> Self:
         """The prior of several attributes at once: a value is a tuple with a level of each.
 
@@ -148,7 +167,7 @@ for counts, use Prior.from_counts
         An attribute may be a number. The levels of those in `grids` are the points of a grid, as in `Prior.grid`: a
         number is rounded at random between the points of its group, which keeps the mean of each group. `cells` has the
         edges of cells by name, as in `Prior.cells`; their levels are numbers in them, or their labels. `outside` says
-        what happens to numbers outside the range of their attribute.
+        what happens to numbers outside the range of their attribute. `assumed` is that of `Prior`.
 
         >>> cells = {("young", "yes"): 0.2, ("young", "no"): 0.3, ("old", "no"): 0.5}
         >>> prior = Prior.joint(cells, ("age", "smokes"), impossible="leave out")
@@ -160,7 +179,9 @@ for counts, use Prior.from_counts
         """
         domain, mass = joint_masses(probabilities, names, impossible, smoothing, grids, cells, outside)
         as_distribution("probabilities", labelled_numbers("probabilities", probabilities)[1], zero=True)
-        return cls(mass, domain) if smoothing is None else cls._smooth(mass, domain, smoothing)
+        if smoothing is None:
+            return cls(mass, domain, assumed=assumed)
+        return cls._smooth(mass, domain, smoothing, assumed)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -407,6 +428,7 @@ for counts, use Prior.from_counts
         sample: Iterable[float] | None = None,
         outside: Outside = "refuse",
         smoothing: float | None = None,
+        assumed: bool | None = None,
     ) -> Self:
         """A prior of numbers, for means: each is rounded at random to a point next to it, so that its mean is kept.
 
@@ -415,12 +437,15 @@ for counts, use Prior.from_counts
         added to its count at every point, as in `from_counts`; without it a point that no number is rounded to is
         refused. Numbers outside the range are refused; with `outside="ends"` they count as the first or the last point.
 
+        Without probabilities and sample, all numbers of the range are taken to be equally common, and the prior is
+        only `assumed`; `assumed=False` states that they are known to be.
+
         >>> Prior.grid([0, 50, 100], [0.2, 0.5, 0.3]).labels
         (0.0, 50.0, 100.0)
-        >>> Prior.grid([0, 50, 100], lambda age: 1.0)
-        Prior({0.0: 0.25, 50.0: 0.5, 100.0: 0.25})
+        >>> Prior.grid([0, 50, 100])
+        Prior({0.0: 0.25, 50.0: 0.5, 100.0: 0.25}, assumed=True)
         """
-        return cls._of_numbers(Grid(points, outside), probabilities, sample, smoothing)
+        return cls._of_numbers(Grid(points, outside), probabilities, sample, smoothing, assumed)
 
     @classmethod
     def cells(
@@ -431,6 +456,7 @@ for counts, use Prior.from_counts
         sample: Iterable[float] | None = None,
         outside: Outside = "refuse",
         smoothing: float | None = None,
+        assumed: bool | None = None,
     ) -> Self:
         """A prior of numbers, for cumulative shares and quantiles: each belongs to its cell, without rounding.
 
@@ -440,35 +466,42 @@ for counts, use Prior.from_counts
         >>> Prior.cells([0, 18, 65, 100], [0.2, 0.6, 0.2])
         Prior({'[0, 18)': 0.2, '[18, 65)': 0.6, '[65, 100]': 0.2})
         """
-        return cls._of_numbers(Cells(edges, outside), probabilities, sample, smoothing)
+        return cls._of_numbers(Cells(edges, outside), probabilities, sample, smoothing, assumed)
 
     @classmethod
     def _of_numbers(
-        cls, domain: NumberDomain, probabilities: Any, sample: Iterable[float] | None, smoothing: float | None
+        cls,
+        domain: NumberDomain,
+        probabilities: Any,
+        sample: Iterable[float] | None,
+        smoothing: float | None,
+        assumed: bool | None,
     ) -> Self:
-        if (probabilities is None) == (sample is None):
+        if probabilities is not None and sample is not None:
             advice = "give the probabilities, a density or a sample, and only one of them"
             raise InvalidInput("probabilities", NOT_SHOWN, advice)
+        if smoothing is not None and sample is None:
+            raise InvalidInput("smoothing", smoothing, "it is added to the counts of a sample: give a sample")
         if sample is not None:
             numbers = number_column("sample", sample)
             domain.require_inside("sample", numbers)
             mass = domain.masses(numbers, np.ones(len(numbers)))
             if smoothing is not None:
-                return cls._smooth(mass.tolist(), domain, smoothing)
-        elif smoothing is not None:
-            raise InvalidInput("smoothing", smoothing, "it is added to the counts of a sample: give a sample")
+                return cls._smooth(mass.tolist(), domain, smoothing, assumed is True)
+        elif probabilities is None:
+            return cls(domain.flat_masses(), domain, assumed=assumed is not False)
         elif callable(probabilities):
             mass = domain.masses(*domain.density_nodes(probabilities))
         elif np.size(probabilities) != len(domain):
             advice = f"give {len(domain)} numbers, one for each point or cell"
             raise InvalidPrior("probabilities", probabilities, advice)
         else:
-            return cls(probabilities, domain)
+            return cls(probabilities, domain, assumed=assumed is True)
         if empty := [label for label, m in zip(domain.labels, mass, strict=True) if m <= 0]:
             advice = f"no mass at {first_labels(empty)}: choose a range without empty parts, or fewer points"
             hint = Hint("smoothing", 1, purpose="to add to every count of a sample")
             raise InvalidPrior("probabilities", NOT_SHOWN, advice, hint)
-        return cls(mass / mass.sum(), domain)
+        return cls(mass / mass.sum(), domain, assumed=assumed is True)
 
     @property
     def points(self) -> Array | None:
@@ -514,7 +547,7 @@ for counts, use Prior.from_counts
             raise InvalidPrior("prior", list(self.labels)[:5], advice) from None
         if isinstance(order, range):
             return self
-        return Prior._exact([self.weights[at] for at in order], self.domain.permuted(order))
+        return Prior._exact([self.weights[at] for at in order], self.domain.permuted(order), self.assumed)
 
     # A prior is a set of one: it answers what `PriorSet` answers.
 
@@ -538,8 +571,8 @@ for counts, use Prior.from_counts
         return law, law
 
     def document(self) -> dict[str, Any]:
-        """The prior as JSON, without its labels."""
-        return {"kind": "fixed", "weights": [str(w) for w in self.weights]}
+        """The prior as JSON, without its labels; the field `assumed` is there only where it is true."""
+        return {"kind": "fixed", "weights": [str(w) for w in self.weights], **assumption(self)}
 
     @classmethod
     def read(cls, document: Mapping[str, Any], labels: LabelsOrDomain) -> Self:
@@ -548,7 +581,16 @@ for counts, use Prior.from_counts
         >>> Prior.read(Prior({"a": 0.25, "b": 0.75}).document(), ["a", "b"])
         Prior({'a': 0.25, 'b': 0.75})
         """
-        return cls.from_counts([int(w) for w in document["weights"]], labels)
+        prior = cls.from_counts([int(w) for w in document["weights"]], labels)
+        return cls._exact(prior.weights, labels, assumed=True) if document.get("assumed") is True else prior
+
+    def with_domain(self, domain: LabelsOrDomain) -> Prior:
+        """The same probabilities, and whether they are assumed, on another domain of as many values.
+
+        >>> Prior.uniform(2).with_domain(["yes", "no"])
+        Prior({'yes': 0.5, 'no': 0.5}, assumed=True)
+        """
+        return Prior._exact(self.weights, domain, self.assumed)
 
     def push(self, function: Callable[[Label], Label]) -> Prior:
         """The prior of `function(X)`, the paper's surjective `f`.
@@ -559,7 +601,7 @@ for counts, use Prior.from_counts
         weights: Counter[Label] = Counter()
         for label, weight in zip(self.labels, self.weights, strict=True):
             weights[as_label(function(label))] += weight
-        return Prior._exact(list(weights.values()), list(weights))
+        return Prior._exact(list(weights.values()), list(weights), self.assumed)
 
     def plot(self) -> Figure:
         """A bar for the share of each value, or a map of the shares of two attributes, as a matplotlib figure."""
@@ -593,11 +635,16 @@ for counts, use Prior.from_counts
         return self.domain, self.weights
 
     def __repr__(self) -> str:
-        P = self.probabilities
+        P, ending = self.probabilities, ", assumed=True)" if self.assumed else ")"
         if len(self) > 12:
-            return f"Prior({len(self)} values, {P.min():.3g} to {P.max():.3g})"
+            return f"Prior({len(self)} values, {P.min():.3g} to {P.max():.3g}{ending}"
         pairs = (f"{label!r}: {p:.6g}" for label, p in zip(self.labels, P, strict=True))
-        return "Prior({" + ", ".join(pairs) + "})"
+        return "Prior({" + ", ".join(pairs) + "}" + ending
+
+
+def assumption(prior: Prior) -> dict[str, bool]:
+    """The field of a document that says that a prior is assumed; none for a known prior."""
+    return {"assumed": True} if prior.assumed else {}
 
 
 def _require_size(size: int) -> None:

@@ -148,7 +148,7 @@ class Secret(ReadOnly):
         """
         system = np.vstack([self.rows.T, np.full(len(self.rows), _SUM)])
         weights, _ = self._least_squares(system, np.append(prior.probabilities, _SUM))
-        return Prior((weights / weights.sum()) @ self.rows, prior.domain)
+        return Prior((weights / weights.sum()) @ self.rows, prior.domain, assumed=prior.assumed)
 
     def _least_squares(self, system: Array, target: Array) -> tuple[Array, float]:
         from scipy.optimize import nnls  # imported when used: it is slow to load

@@ -26,6 +26,7 @@ from priorveil.priors.prior import (
     LabelsOrDomain,
     Prior,
     Probabilities,
+    assumption,
     labelled_numbers,
 )
 from priorveil.priors.read_only import ReadOnly
@@ -108,7 +109,12 @@ class PriorSet(ReadOnly):
     @cached_property
     def centre(self) -> Prior:
         """One prior in the middle of the set, with full support, used where a single prior is needed."""
-        return Prior._exact(whole_numbers(self._middle()), self.domain)
+        return Prior._exact(whole_numbers(self._middle()), self.domain, self.assumed)
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the set is only assumed: a ball around an assumed prior is, all other sets were stated."""
+        return False
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
         """The smallest and the largest `p @ column` over the set, for every column of a (d, K) array."""
@@ -234,10 +240,16 @@ class PriorBall(PriorSet):
         self.middle, self.domain = middle, middle.domain
         self.radius = _fraction("radius", radius)
 
+    @property
+    def assumed(self) -> bool:
+        """Whether the prior in the middle is only assumed."""
+        return self.middle.assumed
+
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
         weights = [str(w) for w in self.middle.weights]
-        return {"kind": self.kind, "weights": weights, "radius": repr(float(self.radius))}
+        radius = repr(float(self.radius))
+        return {"kind": self.kind, "weights": weights, "radius": radius, **assumption(self.middle)}
 
     def __repr__(self) -> str:
         return f"PriorSet.ball({len(self)} values, radius {float(self.radius):g})"

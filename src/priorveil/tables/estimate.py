@@ -70,7 +70,7 @@ class Tallies:
         labels = [plan.labels for plan in self.plans.values()]
         prior = None if prior is None else Prior.of(prior)
         if prior is not None and len(set(labels)) > 1 and len(prior) == len(labels[0]):
-            prior = Prior.from_counts(prior.align_to(labels[0]).weights, labels[0])
+            prior = prior.align_to(labels[0]).with_domain(labels[0])
         # A group may be NaN, which equals itself only inside a tuple.
         selected = {key: tally for key, tally in self.by.items() if not only or key[1:] == (only["group"],)}
         estimates = []

@@ -234,7 +234,7 @@ function showReview(campaign, plan, report, chosen) {
           el("small", {}, " sent as it is, not scrambled"),
         ),
     ),
-    crowd(plan, shares, chosen.code, several),
+    knowsShares(plan) ? crowd(plan, shares, chosen.code, several) : noCrowd(plan),
     actions(send, back),
     everything(report),
     details(campaign, plan, shares),
@@ -242,6 +242,31 @@ function showReview(campaign, plan, report, chosen) {
 }
 
 const shortened = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGEST_CODE)}…` : code);
+
+/** Whether it is known how common the answers are. A prior that was only assumed, or a set of priors, gives no figures of people. */
+const knowsShares = ({ prior, priorAssumed }) => prior !== null && !priorAssumed;
+
+/** What the report tells about this person where nobody knows how common the answers are: what holds for everybody. */
+function noCrowd(plan) {
+  const { ldp } = plan.levels;
+  return el(
+    "figure",
+    {},
+    ldp < Infinity &&
+      el(
+        "p",
+        {},
+        `Take any two answers. What is sent makes one at most ${factor(ldp)} times likelier, compared with the other, than it was ` +
+          "before, whatever is known about you.",
+      ),
+    nothingProven(plan),
+  );
+}
+
+const nothingProven = (plan) =>
+  exposure(plan) === null
+    ? el("p", {}, "Whatever you choose, this device may send exactly this. It never proves what you chose.")
+    : warning("Your answer is scrambled. ", exposure(plan));
 
 /** What the report tells about this person: of 100 people who send it, how many chose the same, and what the others chose. */
 function crowd(plan, shares, code, several) {
@@ -262,7 +287,6 @@ function crowd(plan, shares, code, several) {
     el(
       "figcaption",
       {},
-      plan.prior === null && "Suppose that all answers are equally common. ",
       "Of 100 people who send this, ",
       el("strong", {}, inWords(shares[code], counts[code], "about "), " answered ", label(code)),
       ", as you did.",
@@ -270,17 +294,14 @@ function crowd(plan, shares, code, several) {
     people(counts[code]),
     others.length > 0 &&
       el("p", {}, "The others answered: ", ...parts.flatMap((part, i) => (i > 0 ? [", ", part] : [part])), "."),
-    plan.prior !== null &&
-      el(
-        "p",
-        {},
-        `Of 100 people in ${several ? "your group" : "general"}, `,
-        inWords(plan.prior[code], outOf100(plan.prior)[code], "about "),
-        " would answer as you did.",
-      ),
-    exposure(plan) === null
-      ? el("p", {}, "Whatever you choose, this device may send exactly this. It never proves what you chose.")
-      : warning("Your answer is scrambled. ", exposure(plan)),
+    el(
+      "p",
+      {},
+      `Of 100 people in ${several ? "your group" : "general"}, `,
+      inWords(plan.prior[code], outOf100(plan.prior)[code], "about "),
+      " would answer as you did.",
+    ),
+    nothingProven(plan),
   );
 }
 
@@ -335,7 +356,7 @@ function details(campaign, plan, shares) {
     "details",
     {},
     el("summary", {}, "For the curious"),
-    plan.labels.length <= MANY && comparison(plan, shares),
+    knowsShares(plan) && plan.labels.length <= MANY && comparison(plan, shares),
     ldp < Infinity &&
       el(
         "p",
@@ -346,7 +367,8 @@ function details(campaign, plan, shares) {
       el(
         "p",
         {},
-        `For someone who knows only what is generally known, it changes the belief in any ${plan.protects === "secret" ? "secret behind the answer" : "answer"} by a factor of ${factor(lip)} at most.`,
+        plan.priorAssumed ? "The plan assumes how common the answers are; nobody knows it. Only if that is right: for " : "For ",
+        `someone who knows only what is generally known, it changes the belief in any ${plan.protects === "secret" ? "secret behind the answer" : "answer"} by a factor of ${factor(lip)} at most.`,
       ),
     el(
       "p",
@@ -356,7 +378,10 @@ function details(campaign, plan, shares) {
     el(
       "p",
       {},
-      `Local information privacy ${number(lip)}, local differential privacy ${number(ldp)} (natural logarithms of the factors above).`,
+      plan.priorAssumed
+        ? `Local differential privacy ${number(ldp)}; local information privacy ${number(lip)}, only if the assumed prior is right `
+        : `Local information privacy ${number(lip)}, local differential privacy ${number(ldp)} `,
+      "(natural logarithms of the factors above).",
     ),
     el("p", {}, "Campaign ", el("code", {}, campaign.id)),
     el("p", {}, "Plan ", el("code", {}, plan.id)),
@@ -365,13 +390,12 @@ function details(campaign, plan, shares) {
 
 /** Each answer among all people and among those who send this report. */
 function comparison(plan, shares) {
-  const before = plan.prior ?? shares.map(() => 1 / shares.length);
   const rows = shares.map((share, x) =>
     el(
       "tr",
       {},
       el("th", { scope: "row" }, el("bdi", {}, nameOf(plan, x))),
-      el("td", { class: "figure" }, percent(before[x])),
+      el("td", { class: "figure" }, percent(plan.prior[x])),
       el("td", { class: "figure" }, percent(share)),
     ),
   );
@@ -379,11 +403,7 @@ function comparison(plan, shares) {
   return el(
     "table",
     { class: "comparison" },
-    el(
-      "caption",
-      {},
-      `If ${plan.prior === null ? "all answers are equally common" : "answers are as common as the plan assumes"}`,
-    ),
+    el("caption", {}, "If answers are as common as the plan says"),
     el(
       "thead",
       {},

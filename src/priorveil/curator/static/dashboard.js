@@ -264,7 +264,7 @@ function privacy(estimates) {
       "tr",
       {},
       el("th", { scope: "row" }, el("bdi", {}, c.cohort)),
-      ...["lip_lower", "lip_upper", "ldp"].map((name) => el("td", { class: "figure" }, c.privacy_texts[name])),
+      ...["ldp", "lip_lower", "lip_upper"].map((name) => el("td", { class: "figure" }, c.privacy_texts[name])),
       el("td", { class: "figure" }, c.identifiable ? "yes" : "no"),
     ),
   );
@@ -284,15 +284,16 @@ function privacy(estimates) {
             "tr",
             {},
             el("th", { scope: "col" }, "Cohort"),
+            el("th", { scope: "col", class: "figure" }, "LDP"),
             el("th", { scope: "col", class: "figure" }, "LIP, down"),
             el("th", { scope: "col", class: "figure" }, "LIP, up"),
-            el("th", { scope: "col", class: "figure" }, "LDP"),
             el("th", { scope: "col", class: "figure" }, "Readable without the prior"),
           ),
         ),
         el("tbody", {}, ...rows),
       ),
     ),
+    estimates.assumed_prior && el("p", { id: "assumed" }, estimates.assumed_prior),
   ];
 }
 
