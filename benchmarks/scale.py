@@ -3,7 +3,8 @@
 Values are generated, privatised to a Parquet file and estimated from it. Every measurement is a process of
 its own; "start" is loading libraries and the plan, the time is that of the work after it ("cpu" is the
 processor's, over all threads, and bears a busy machine better), the memory is the peak of the process. The
-floor is what DuckDB and polars need to count the same column of the same file: by report; for arc, a count
+floor is what DuckDB and polars need for the same job on the same file: to count the different ids, since
+`estimate` notices a report that is there twice, and to count the column of reports: by report; for arc, a count
 and two sums in as many cells of one width; for unary, the ones of every bit, by DuckDB alone. Lines that
 begin with "times" say how many times the least of the floors `estimate` takes.
 
@@ -96,11 +97,36 @@ def estimate(plan: str, data: str) -> Work:
     return lambda: estimate_table(data, read).everybody.reports
 
 
-def count_duckdb(data: str) -> Work:
+def duckdb_work(data: str, query: str, count: int) -> Work:
+    """Count the different ids, and run a query whose column `count` adds up to the number of rows."""
     import duckdb
 
-    query = f"select report, count(*) from '{data}' group by 1"
-    return lambda: sum(n for _, n in duckdb.sql(query).fetchall())
+    ids = f"select count(distinct report_id) from '{data}'"
+
+    def work() -> int:
+        rows = sum(row[count] for row in duckdb.sql(query).fetchall())
+        assert duckdb.sql(ids).fetchall()[0][0] == rows
+        return rows
+
+    return work
+
+
+def polars_work(data: str, counted: Any) -> Work:
+    """Count the different ids, and collect a frame whose column `len` adds up to the number of rows."""
+    import polars as pl
+
+    ids = pl.scan_parquet(data).select(pl.col("report_id").n_unique())
+
+    def work() -> int:
+        rows = int(counted.collect(engine="streaming")["len"].sum())
+        assert ids.collect(engine="streaming").item() == rows
+        return rows
+
+    return work
+
+
+def count_duckdb(data: str) -> Work:
+    return duckdb_work(data, f"select report, count(*) from '{data}' group by 1", 1)
 
 
 def cells_duckdb(data: str) -> Work:
@@ -110,14 +136,14 @@ def cells_duckdb(data: str) -> Work:
     low, high = "sum(report & 2097151)", "sum(report >> 21)"
     top = duckdb.sql(f"select max(report) from '{data}'").fetchall()[0][0]
     query = f"select report // {top // CELLS + 1}, count(*), {low}, {high} from '{data}' group by 1"
-    return lambda: sum(row[1] for row in duckdb.sql(query).fetchall())
+    return duckdb_work(data, query, 1)
 
 
 def count_polars(data: str) -> Work:
     import polars as pl
 
     counted = pl.scan_parquet(data).group_by("report").len()
-    return lambda: int(counted.collect(engine="streaming")["len"].sum())
+    return polars_work(data, counted)
 
 
 def cells_polars(data: str) -> Work:
@@ -127,16 +153,14 @@ def cells_polars(data: str) -> Work:
     top = pl.scan_parquet(data).select(y.max()).collect(engine="streaming")["report"][0]
     cell = (y // (top // CELLS + 1)).alias("cell")
     added = pl.scan_parquet(data).group_by(cell).agg(pl.len(), low=(y % 2**21).sum(), high=(y // 2**21).sum())
-    return lambda: int(added.collect(engine="streaming")["len"].sum())
+    return polars_work(data, added)
 
 
 def bits_duckdb(data: str, size: int) -> Work:
     """The ones of every bit. A database counts the bits of a byte from the left, reports from the right."""
-    import duckdb
-
     ones = ", ".join(f"sum(get_bit(bits, {8 * (x // 8) + 7 - x % 8}))" for x in range(size))
     query = f"select count(*), {ones} from (select report::BIT as bits from '{data}')"
-    return lambda: duckdb.sql(query).fetchall()[0][0]
+    return duckdb_work(data, query, 0)
 
 
 def count_peer(mechanism: str, size: int, rows: int) -> Work:

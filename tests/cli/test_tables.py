@@ -96,6 +96,41 @@ def test_from_people_to_estimate(
     assert group["group"] == "A" and (group["lower"], group["upper"]) == (low.tolist(), high.tolist())
 
 
+def test_a_repeated_report_is_counted_once_and_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
+    lines = Path("r.csv").read_text().splitlines()
+    Path("twice.csv").write_text("\n".join(lines + lines[1:]) + "\n")
+    capsys.readouterr()
+    assert run("estimate", "plan.json", "r.csv", "--json") == 0
+    once = json.loads(capsys.readouterr().out)
+    assert run("estimate", "plan.json", "twice.csv", "--json") == 0
+    shown = capsys.readouterr()
+    twice = json.loads(shown.out)
+    words = "594 rows, 297 reports: 297 rows repeat a report that was already counted"
+    assert words in shown.err
+    assert (once.pop("repeated"), twice.pop("repeated")) == (0, 297) and once == twice
+    other = "1" if lines[1].endswith("0") else "0"
+    Path("other.csv").write_text("\n".join([*lines, lines[1][:-1] + other]) + "\n")
+    assert run("estimate", "plan.json", "other.csv") == 2
+    assert "other.csv row 1 and other.csv row 298" in capsys.readouterr().err
+
+
+def test_reports_without_ids_cannot_be_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
+    columns = [line.split(",") for line in Path("r.csv").read_text().splitlines()]
+    Path("bare.csv").write_text("".join(f"{cells[1]},{cells[2]}\n" for cells in columns))
+    capsys.readouterr()
+    assert run("estimate", "plan.json", "bare.csv", "--json") == 0
+    shown = capsys.readouterr()
+    assert "no row has an id" in shown.err and json.loads(shown.out)["without_id"] == 297
+    blank = [["" if row % 9 == 1 else cells[0], *cells[1:]] for row, cells in enumerate(columns)]
+    Path("some.csv").write_text("".join(",".join(cells) + "\n" for cells in blank))
+    assert run("estimate", "plan.json", "some.csv") == 0
+    assert "264 of 297 rows have an id" in capsys.readouterr().err
+
+
 def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("privatize", "plan.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.csv")
     capsys.readouterr()

@@ -24,7 +24,7 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java 17 or newer, and there is none on this machine", allow_module_level=True)
 
 from priorveil.errors import ForeignReport, InvalidInput  # noqa: E402
-from priorveil.tables import Tallies, tally_table  # noqa: E402
+from priorveil.tables import ConflictingReports, Tallies, tally_table  # noqa: E402
 from priorveil.tables import spark as on_spark  # noqa: E402
 from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
 
@@ -108,6 +108,30 @@ def test_same_tallies_as_local(
     table = nasty_reports(plan, seed, rows)
     df = spark.createDataFrame(table).repartition(4)  # with one row, three of them are empty
     same(on_spark.tally(df, plan, by="town"), tally_table(table, plan, by="town"))
+
+
+@pytest.mark.parametrize("method", ["columns", "unary"])
+def test_repeated_reports_are_counted_once(spark: Any, plans: dict[str, pv.Plan], method: str) -> None:
+    """In one data frame, with refused rows and rows without an id among them."""
+    plan = plans[method]
+    table = nasty_reports(plan, 5, 200)
+    ids = [None if row % 40 == 7 else f"{row:032x}" for row in range(200)]
+    for column in (ids, [None if one is None else bytes.fromhex(one) for one in ids]):
+        once = table.append_column("report_id", pa.array(column))
+        twice = pa.concat_tables([once, once.slice(20, 100)])
+        found = on_spark.tally(spark.createDataFrame(twice).repartition(3), plan, by="town")
+        expected = tally_table(twice, plan, by="town")
+        same(found, expected)
+        assert (found.repeated, found.without_id) == (expected.repeated, expected.without_id)
+        assert found.repeated > 50 and found.without_id > 5
+
+
+def test_an_id_with_two_reports_is_named(spark: Any, plans: dict[str, pv.Plan]) -> None:
+    plan = plans["columns"]
+    ids = ["a", "b", "b"]
+    table = pa.table({"report": [0, 1, 0], "plan": [plan.id] * 3, "report_id": ids})
+    with pytest.raises(ConflictingReports, match="rows with the id b"):
+        on_spark.tally(spark.createDataFrame(table), plan)
 
 
 def test_nobody(spark: Any, plans: dict[str, pv.Plan]) -> None:

@@ -16,8 +16,10 @@ column and you know that PLAN made all of them, use --assume-plan.
 
 Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number; exit
 status 1 if they are most of the rows. The first row of data is row 1, also in JSON and in the file of --refused; row
-numbers continue from one file to the next. A file is counted as it is: a report that is in it twice counts twice,
-whatever its id (a curator counts an id once). Remove duplicates first.
+numbers continue from one file to the next.
+
+A report that is there several times, with the same id in the column `report_id`, is counted once. The same id with
+another report is an error. Without ids, repeated reports cannot be noticed.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priorveil.cli import inputs, options, outputs, screen
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, plural
 from priorveil.priors.label_texts import label_text
 from priorveil.reading.wording import answer, describe, group_title, number_tables, value_rows
 
@@ -94,6 +96,7 @@ def estimate(
         outputs.save_plot(plots.estimate_plot(estimates, by, level), plot)
     show = _print_json if as_json else _print_csv if as_csv else _print_tables
     show(estimates, by, level)
+    _print_repeats(estimates)
     return outputs.refusal_status(estimates.refused, estimates.everybody.reports)
 
 
@@ -113,6 +116,23 @@ def _check_reports(estimates: TableEstimate, source: str) -> None:
         click.echo(f"  {share:.0%} are foreign: they were probably made by another plan", err=True)
 
 
+def _print_repeats(estimates: TableEstimate) -> None:
+    """Print on standard error how many rows repeat a report, and whether repeats cannot be noticed."""
+    tallies = estimates.tallies
+    rows = tallies.reports + tallies.repeated + tallies.refused.total
+    if tallies.repeated:
+        verb = "repeats" if tallies.repeated == 1 else "repeat"
+        known = f"{plural(tallies.repeated, 'row')} {verb} a report that was already counted"
+        click.echo(f"{plural(rows, 'row')}, {plural(tallies.reports, 'report')}: {known}", err=True)
+    if tallies.without_id:
+        without = (
+            "no row" if tallies.without_id == rows else f"{rows - tallies.without_id:,} of {rows:,} rows"
+        )
+        verb = "have" if tallies.without_id < rows else "has"
+        advice = "repeated reports cannot be noticed without one"
+        click.echo(f"{without} {verb} an id (column report_id): {advice}", err=True)
+
+
 def _print_json(estimates: TableEstimate, by: str | None, level: float) -> None:
     """Print an object with everybody, the groups and the refused rows."""
     record = {"level": level, **estimates.everybody.record(level)}
@@ -121,7 +141,8 @@ def _print_json(estimates: TableEstimate, by: str | None, level: float) -> None:
         record["groups"] = [
             {"group": group, **each.record(level)} for group, each in estimates.groups.items()
         ]
-    screen.print_json({**record, **outputs.refused_record(estimates.refused)})
+    repeats = {"repeated": estimates.tallies.repeated, "without_id": estimates.tallies.without_id}
+    screen.print_json({**record, **outputs.refused_record(estimates.refused), **repeats})
 
 
 def _parts(estimates: TableEstimate, by: str | None) -> list[tuple[str, Estimate]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from priorveil.tables.estimate import TableEstimate, Tallies, estimate_table, tally_table
 from priorveil.tables.privatize import Privatized, privatize_table
 from priorveil.tables.refusals import NothingWritten, RefusedRows
+from priorveil.tables.repeats import ConflictingReports
 
-__all__ = ["NothingWritten", "Privatized", "RefusedRows", "TableEstimate", "Tallies"]
+__all__ = ["ConflictingReports", "NothingWritten", "Privatized", "RefusedRows", "TableEstimate", "Tallies"]
 __all__ += ["estimate_table", "privatize_table", "tally_table"]

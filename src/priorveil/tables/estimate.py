@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,11 @@ from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.tally import Tally
 from priorveil.tables.batches import Batch, batch_rows
 from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
-from priorveil.tables.read import RowProgress, in_threads, only_text, open_table, thread_count
+from priorveil.tables.read import RowProgress, in_threads, only_text, thread_count
 from priorveil.tables.refusals import MISSING_ENTRY, NO_PLAN, OTHER_PLAN, OnRefused, RefusalLog, RefusedRows
-from priorveil.tables.reports import PLAN, REPORT, read_reports
+from priorveil.tables.repeats import IdSpool, repeated_rows, without_repeats
+from priorveil.tables.reports import PLAN, REPORT, REPORT_ID, read_reports
+from priorveil.tables.rereading import Rereadable
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 # A batch, its tallies by cohort and group, and the indices of its refused rows by reason.
@@ -40,12 +42,16 @@ _PLAN_ID = re.compile(r"[0-9a-f]{64}")
 class Tallies:
     """The tallies of a table by `(cohort, group)`; None stands for no cohorts or no groups.
 
-    `refused` has the rows in none of them. Tallies of parts of a table can be added up.
+    `refused` has the rows in none of them. `repeated` is the number of rows that repeat a report that was already
+    counted, and `without_id` the number of rows without an id, among which repeats cannot be noticed. Tallies of parts
+    of a table can be added up; a report that is in two of the parts is then counted twice.
     """
 
     plans: Mapping[Any, Plan]
     by: Mapping[tuple[Any, Any], Tally]
     refused: RefusedRows = field(default_factory=RefusedRows)
+    repeated: int = 0
+    without_id: int = 0
 
     def __add__(self, other: Tallies) -> Tallies:
         if not isinstance(other, Tallies):
@@ -53,7 +59,14 @@ class Tallies:
         sums = dict(self.by)
         _add_tallies(sums, other.by)
         counts = dict(Counter(self.refused.counts) + Counter(other.refused.counts))
-        return Tallies({**self.plans, **other.plans}, sums, RefusedRows(counts, self.refused.rows))
+        refused = RefusedRows(counts, self.refused.rows)
+        repeated, without_id = self.repeated + other.repeated, self.without_id + other.without_id
+        return Tallies({**self.plans, **other.plans}, sums, refused, repeated, without_id)
+
+    @property
+    def reports(self) -> int:
+        """How many reports were counted."""
+        return sum(tally.reports for tally in self.by.values())
 
     @property
     def groups(self) -> list[Any]:
@@ -147,25 +160,43 @@ def tally_table(
     Memory grows with the tallies, not with the rows. Foreign and missing reports are not counted; they are listed by
     row. The column `plan` names the plan of every report; a table with reports of another plan is an error.
     `assume_plan` is for reports without that column: all are taken for reports of this plan.
+
+    A report that is in the table several times, with the same id in the column `report_id`, is counted once;
+    `ConflictingReports` if its rows differ. Rows without an id are counted as they are.
     """
     plans = plans_by_cohort(plan, cohort)
-    ids = {plan.id for plan in plans.values()}
+    plan_ids = {plan.id for plan in plans.values()}
     # The plans of reports take as long to read as the reports, so the statistics of a Parquet file may do.
-    made_by = None if assume_plan or ids == {only_text(data, PLAN)} else PLAN
+    made_by = None if assume_plan or plan_ids == {only_text(data, PLAN)} else PLAN
     names = [name for name in (column, by, cohort, made_by) if name is not None]
+    source = Rereadable(data, names, batch_rows(plans), [REPORT_ID])
     try:
-        table = open_table(data, names, batch_rows(plans))
+        table = source.open()
     except InvalidInput as error:
         if error.argument == "column" and error.value == made_by:
             raise no_plan_column(error.advice) from None
         raise
-    counter = BatchCounter(plans, column, by, cohort, RefusalLog(on_refused), made_by)
-    for rows in counter.count(table.batches, thread_count()):
-        if counter.other_plans:
-            raise _other_plan(min(counter.other_plans), plans)
-        if progress is not None:
-            progress(rows, table.rows, table.share())
-    return counter.tallies()
+    ids = IdSpool()
+
+    def count(batches: Iterable[Batch], log: RefusalLog) -> Tallies:
+        counter = BatchCounter(plans, column, by, cohort, log, made_by)
+        for rows in counter.count(batches, thread_count()):
+            if counter.other_plans:
+                raise _other_plan(min(counter.other_plans), plans)
+            if progress is not None:
+                progress(rows, table.rows, table.share())
+        return counter.tallies()
+
+    tallies = count(ids.watch(table.batches), RefusalLog(on_refused))
+    tallies = replace(tallies, without_id=ids.without_id)
+    flags = ids.repeated_keys()
+    if flags is None:
+        return tallies
+    table = source.open()
+    is_repeat = repeated_rows(table.batches, flags, names, table.place)
+    table = source.open()
+    distinct_reports = count(without_repeats(table.batches, is_repeat), RefusalLog())
+    return replace(tallies, by=distinct_reports.by, repeated=tallies.reports - distinct_reports.reports)
 
 
 def no_plan_column(columns_text: str) -> InvalidInput:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import glob
 import io
 import os
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from threading import local
 from typing import Any, TypeVar
@@ -41,31 +43,73 @@ _MOST_THREADS = 4  # one thread decodes, and cannot feed more than these
 class OpenTable:
     """A table that is being read: the Arrow types of its columns (None for the text of a CSV) and its batches.
 
-    `rows` is the number of rows and `share` the part of the bytes read so far, if they are known.
+    `rows` is the number of rows and `share` the part of the bytes read so far, if they are known. `files` has the
+    files that were opened so far, each with the number of its first row.
     """
 
     types: Mapping[str, Any]
     batches: Iterator[Batch]
     rows: int | None = None
     share: Callable[[], float | None] = lambda: None
+    files: Sequence[tuple[int, str]] = ()
+
+    def place(self, row: int) -> tuple[str | None, int]:
+        """The file of a row that was read, and its number in that file, from 0; None where there are no files."""
+        if not self.files:
+            return None, row
+        first, file = self.files[bisect_right(self.files, row, key=itemgetter(0)) - 1]
+        return file, row - first
 
 
-def open_table(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
-    """Open `data` as batches of at most `batch_rows` rows with these columns.
+@dataclass(frozen=True)
+class Wanted:
+    """The columns to read: those that a table must have, and those that are read where it has them."""
+
+    columns: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+    def select(self, names: Sequence[str]) -> list[str]:
+        """The columns to read from a table with these names: each exists, exactly once.
+
+        >>> Wanted(("b",), ("id",)).select(["a", "b", "id"])
+        ['b', 'id']
+        >>> Wanted(("c",)).select(["a", "b"])
+        Traceback (most recent call last):
+        priorveil.errors.InvalidInput: column = 'c': the table has a, b
+        """
+        present = [name for name in self.optional if name in names]
+        selected = list(dict.fromkeys([*self.columns, *present]))
+        for name in selected:
+            if name not in names:
+                raise InvalidInput(
+                    "column", name, f"the table has {', '.join(names)}{delimiter_advice(names)}"
+                )
+            if list(names).count(name) > 1:
+                raise InvalidInput("column", name, "the table has several columns of this name")
+        return selected
+
+    def without(self, names: Collection[str]) -> Wanted:
+        """All but these columns."""
+        return Wanted(*(tuple(n for n in part if n not in names) for part in (self.columns, self.optional)))
+
+
+def open_table(data: Any, columns: Sequence[str], batch_rows: int, optional: Sequence[str] = ()) -> OpenTable:
+    """Open `data` as batches of at most `batch_rows` rows with these columns; `optional` ones where they exist.
 
     >>> table = open_table({"a": [1, 2, 3], "b": ["x", "y", "z"]}, ["a"], 2)
     >>> [batch.columns["a"].to_pylist() for batch in table.batches]
     [[1, 2], [3]]
     """
+    wanted = Wanted(tuple(columns), tuple(optional))
     if isinstance(data, str | os.PathLike):
         files = table_files(Path(data))
         if not files:
             advice = "no file has this name or matches this pattern: check the path"
             raise InvalidInput("data", str(data), advice)
-        return _open_files(files, columns, batch_rows)
+        return _open_files(files, wanted, batch_rows)
     if hasattr(data, "read"):
-        return _open_file(data, columns, batch_rows)
-    return _open_object(data, columns, batch_rows)
+        return _open_file(data, wanted, batch_rows)
+    return _open_object(data, wanted, batch_rows)
 
 
 def text_columns(path: Path, *names: str) -> tuple[list[str], ...]:
@@ -81,22 +125,6 @@ def text_columns(path: Path, *names: str) -> tuple[list[str], ...]:
             entries = column if isinstance(column, list) else column.to_pylist()
             cells += ["" if entry is None else str(entry).strip() for entry in entries]
     return tuple(texts[name] for name in names)
-
-
-def _select(names: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The columns to read: each exists, exactly once.
-
-    >>> _select(["a", "b"], ["c"])
-    Traceback (most recent call last):
-    priorveil.errors.InvalidInput: column = 'c': the table has a, b
-    """
-    selected = list(dict.fromkeys(columns))
-    for name in selected:
-        if name not in names:
-            raise InvalidInput("column", name, f"the table has {', '.join(names)}{delimiter_advice(names)}")
-        if list(names).count(name) > 1:
-            raise InvalidInput("column", name, "the table has several columns of this name")
-    return selected
 
 
 # -- Arrow -------------------------------------------------------------------------------------------------
@@ -128,7 +156,7 @@ def _open_arrow(
 _MIXED = "columns need the same length, and one type in each: convert numbers among words to text"
 
 
-def _open_object(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
+def _open_object(data: Any, wanted: Wanted, batch_rows: int) -> OpenTable:
     """Anything with Arrow's stream interface (pyarrow, pandas, polars, DuckDB), or a mapping of columns."""
     pa = pyarrow()
     if isinstance(data, Mapping):
@@ -138,21 +166,21 @@ def _open_object(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTabl
             raise InvalidInput("data", NOT_SHOWN, _MIXED) from None
     height = getattr(data, "num_rows", getattr(data, "height", None))
     rows = height if isinstance(height, int) else None  # pandas gives a column of this name: private values
-    reader = _stream_of(data, columns)
-    return _open_arrow(reader.schema, reader, _select(reader.schema.names, columns), batch_rows, rows)
+    reader = _stream_of(data, wanted)
+    return _open_arrow(reader.schema, reader, wanted.select(reader.schema.names), batch_rows, rows)
 
 
-def _stream_of(data: Any, columns: Sequence[str]) -> Any:
+def _stream_of(data: Any, wanted: Wanted) -> Any:
     """The Arrow stream of an object; of a data set or a lazy table, only with the columns that are needed."""
     pa = pyarrow()
     if hasattr(data, "collect_batches"):  # a lazy table of polars
-        lazy = data.select(_select(data.collect_schema().names(), columns))
+        lazy = data.select(wanted.select(data.collect_schema().names()))
         schema = lazy.collect_schema().to_frame().to_arrow().schema
         parts = lazy.collect_batches(chunk_size=_SMALL_BATCH, lazy=True)
         batches = (batch for part in parts for batch in part.to_arrow().cast(schema).to_batches())
         return pa.RecordBatchReader.from_batches(schema, batches)
     if hasattr(data, "scanner"):
-        data = data.scanner(columns=_select(data.schema.names, columns))
+        data = data.scanner(columns=wanted.select(data.schema.names))
     if hasattr(data, "to_reader"):
         return data.to_reader()
     try:
@@ -166,7 +194,7 @@ def _stream_of(data: Any, columns: Sequence[str]) -> Any:
 # -- one file ----------------------------------------------------------------------------------------------
 
 
-def _open_file(source: Path | Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
+def _open_file(source: Path | Any, wanted: Wanted, batch_rows: int) -> OpenTable:
     """Open one file, or a binary stream such as `sys.stdin.buffer`."""
     path = str(source) if isinstance(source, Path) else None
     file: Any = open(path, "rb") if path else source  # noqa: SIM115  closed below
@@ -177,11 +205,11 @@ def _open_file(source: Path | Any, columns: Sequence[str], batch_rows: int) -> O
         failed.enter_context(closing)
         start = file.peek(8)[:8]
         if start.startswith(_PARQUET):
-            table = _open_parquet(file, path, columns, batch_rows)
+            table = _open_parquet(file, path, wanted, batch_rows)
         elif start.startswith((_ARROW_FILE, _ARROW_STREAM)):
-            table = _open_ipc(file, start, columns, batch_rows)
+            table = _open_ipc(file, start, wanted, batch_rows)
         else:
-            table = _open_csv(file, path, columns, min(batch_rows, _SMALL_BATCH))
+            table = _open_csv(file, path, wanted, min(batch_rows, _SMALL_BATCH))
         failed.pop_all()
 
     def batches() -> Iterator[Batch]:
@@ -204,12 +232,12 @@ def _name_in_errors(name: str) -> Iterator[None]:
         raise
 
 
-def _open_csv(file: Any, path: str | None, columns: Sequence[str], most: int) -> OpenTable:
+def _open_csv(file: Any, path: str | None, wanted: Wanted, most: int) -> OpenTable:
     rows = (cells for _, cells in read_rows(file))
     header = [(name or "").strip() for name in next(rows, [])]
     if not any(header):
         raise InvalidInput("data", NOT_SHOWN, "the file is empty: it has no line of column names")
-    names = _select(header, columns)
+    names = wanted.select(header)
 
     def share() -> float | None:
         return None if path is None else 1.0 if file.closed else file.tell() / os.path.getsize(path)
@@ -230,7 +258,7 @@ def _csv_batches(rows: Iterator[Cells], width: int, indices: Mapping[str, int], 
         first += len(part)
 
 
-def _open_ipc(file: Any, start: bytes, columns: Sequence[str], batch_rows: int) -> OpenTable:
+def _open_ipc(file: Any, start: bytes, wanted: Wanted, batch_rows: int) -> OpenTable:
     """An Arrow file or stream."""
     ipc = pyarrow().ipc
     if start.startswith(_ARROW_FILE) and file.seekable():
@@ -239,10 +267,10 @@ def _open_ipc(file: Any, start: bytes, columns: Sequence[str], batch_rows: int) 
     else:
         reader = ipc.open_stream(file)
         batches = iter(reader)
-    return _open_arrow(reader.schema, batches, _select(reader.schema.names, columns), batch_rows)
+    return _open_arrow(reader.schema, batches, wanted.select(reader.schema.names), batch_rows)
 
 
-def _open_parquet(file: Any, path: str | None, columns: Sequence[str], batch_rows: int) -> OpenTable:
+def _open_parquet(file: Any, path: str | None, wanted: Wanted, batch_rows: int) -> OpenTable:
     """Open a Parquet file; row groups of a file with a path are decoded in several threads, unless one is large."""
     if not file.seekable():
         advice = "this is Parquet; a pipe takes Arrow or CSV: give the path of the file"
@@ -251,7 +279,7 @@ def _open_parquet(file: Any, path: str | None, columns: Sequence[str], batch_row
     open_again = partial(pyarrow().parquet.ParquetFile, pre_buffer=False, buffer_size=_BUFFER)
     parquet = open_again(file)
     metadata = parquet.metadata
-    names = _select(parquet.schema_arrow.names, columns)
+    names = wanted.select(parquet.schema_arrow.names)
     of_thread = local()  # every thread opens the file for itself
 
     def decode(group: int) -> list[Any]:
@@ -285,18 +313,20 @@ def table_files(path: Path) -> list[tuple[Path, Path]]:
     return [(p, Path(*p.parts[fixed:])) for p in matches if p.is_file()]
 
 
-def _open_files(files: Sequence[tuple[Path, Path]], columns: Sequence[str], batch_rows: int) -> OpenTable:
+def _open_files(files: Sequence[tuple[Path, Path]], wanted: Wanted, batch_rows: int) -> OpenTable:
     """The files one after another; each must have the columns of the first."""
     sizes = [path.stat().st_size for path, _ in files]
-    first = current = _open_with_folders(*files[0], columns, batch_rows)
+    first = current = _open_with_folders(*files[0], wanted, batch_rows)
     done = size = 0
+    opened: list[tuple[int, str]] = []
 
     def batches() -> Iterator[Batch]:
         nonlocal current, done, size
         before = 0
         for file, length in zip(files, sizes, strict=True):
             if file is not files[0]:
-                current = _open_with_folders(*file, list(first.types), batch_rows)
+                current = _open_with_folders(*file, wanted, batch_rows)
+            opened.append((before, str(file[0])))
             done, size, end = done + size, length, before
             for batch in current.batches:
                 end = before + batch.end
@@ -311,17 +341,17 @@ def _open_files(files: Sequence[tuple[Path, Path]], columns: Sequence[str], batc
 
     footers = _parquet_footers(path for path, _ in files)
     rows = None if footers is None else sum(footer.num_rows for footer in footers)
-    return replace(first, batches=batches(), rows=rows, share=share)
+    return replace(first, batches=batches(), rows=rows, share=share, files=opened)
 
 
-def _open_with_folders(path: Path, name: Path, columns: Sequence[str], batch_rows: int) -> OpenTable:
+def _open_with_folders(path: Path, name: Path, wanted: Wanted, batch_rows: int) -> OpenTable:
     """One file, with the columns that the folders in its name give, such as `region=north`."""
     pairs = (part.partition("=") for part in name.parts[:-1])
     folder_values = {
         unquote(key): None if text == _NO_VALUE else unquote(text) for key, sign, text in pairs if sign
     }
-    table = _open_file(path, [column for column in columns if column not in folder_values], batch_rows)
-    extra = {key: value for key, value in folder_values.items() if key in columns}
+    table = _open_file(path, wanted.without(folder_values), batch_rows)
+    extra = {key: value for key, value in folder_values.items() if key in wanted.columns}
 
     def extend(batch: Batch) -> Batch:
         added = {key: [value] * batch.rows for key, value in extra.items()}

@@ -59,17 +59,21 @@ def _arrow_reports(column: Column, width: int) -> Parsed | None:
     kind, present = column.type, present_rows(column)
     whole = column.drop_null() if column.null_count else column
     if not width and pa.types.is_integer(kind):
-        return _buffer(whole, kind.to_pandas_dtype(), 1)[:, 0].astype(np.int64, copy=False), present, present
+        return (
+            number_buffer(whole, kind.to_pandas_dtype(), 1)[:, 0].astype(np.int64, copy=False),
+            present,
+            present,
+        )
     if width and kind in (pa.binary(), pa.large_binary(), pa.binary(8 * width)):
         try:
             rows = whole.cast(pa.binary(8 * width))
         except pa.ArrowInvalid:  # some entries have another length
             return None
-        return _buffer(rows, WORD, width), present, present
+        return number_buffer(rows, WORD, width), present, present
     return None
 
 
-def _buffer(column: Any, dtype: Any, width: int) -> npt.NDArray[Any]:
+def number_buffer(column: Any, dtype: Any, width: int) -> npt.NDArray[Any]:
     """The numbers of an Arrow column without gaps: `to_numpy` would load pandas if it is installed."""
     if len(column) == 0:
         return np.empty((0, width), dtype=dtype)

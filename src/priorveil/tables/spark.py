@@ -24,6 +24,7 @@ from priorveil.tables.cohorts import Plans, plans_by_cohort
 from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies, no_plan_column
 from priorveil.tables.privatize import kept_columns, make_reports, private_columns, random_ids
 from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY, NO_PLAN, OTHER_PLAN, RefusedRows
+from priorveil.tables.repeats import ConflictingReports
 from priorveil.tables.reports import PLAN, REPORT, REPORT_ID
 from priorveil.tables.write import plan_column
 
@@ -42,8 +43,14 @@ RecordBatch = Any  # of Arrow
 REFUSED, REASON = "refused", "reason"
 
 # The result of counting has a row for each plan, group and index in the tally. Indices below zero hold these numbers.
-_REPORTS = "reports"
-_BELOW_ZERO = {-1: _REPORTS, -2: MISSING_ENTRY, -3: FOREIGN, -4: NO_PLAN, -5: OTHER_PLAN}
+_REPORTS, _REPEATED, _WITHOUT_ID, _CONFLICTING = "reports", "repeated", "without id", "conflicting"
+_NOT_REFUSED = (_REPORTS, _REPEATED, _WITHOUT_ID, _CONFLICTING)
+_REASONS = (MISSING_ENTRY, FOREIGN, NO_PLAN, OTHER_PLAN)
+_BELOW_ZERO = {-1 - number: name for number, name in enumerate((*_NOT_REFUSED, *_REASONS))}
+
+# Columns of the rows that were merged because they have the same id.
+_ROWS, _SAME, _HAS_ID = "priorveil_rows", "priorveil_same", "priorveil_has_id"
+_FEW_IDS = 3  # that an error names
 
 
 def privatize(
@@ -130,25 +137,81 @@ def tally(
     """Add up a data frame of reports in one job, whose result is no larger than the tallies.
 
     Refused reports are counted by reason. They have no row numbers, because the rows of a data frame have none;
-    `refused` returns the rows themselves.
+    `refused` returns the rows themselves. A report that is there several times, with the same id in the column
+    `report_id`, is counted once, and `ConflictingReports` if its rows differ: Spark brings the rows with the same id
+    together, which moves the columns that are read through a shuffle.
     """
     plans = plans_by_cohort(plan, cohort)
     made_by = _plan_column_name(df, assume_plan)
+    names = list(dict.fromkeys(name for name in (column, by, cohort, made_by) if name is not None))
+    rows = _merge_repeats(df, names)
     numbers = [T.StructField(name, T.LongType()) for name in ("plan", "index", "amount")]
     group = T.StructField("group", T.StringType() if by is None else df.schema[by].dataType)
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         counter, group_type = BatchCounter(plans, column, by, cohort, made_by=made_by), None
+        notes: Counter[str] = Counter()
         for batch in batches:
             group_type = pa.string() if by is None else batch.schema.field(by).type
             for _ in counter.count([_as_batch(batch)]):
                 pass
+            notes.update(_row_notes(batch, counter))
         if group_type is not None:  # the partition is not empty
-            yield _tally_rows(counter.tallies(), group_type)
+            yield _tally_rows(counter.tallies(), notes, group_type)
 
-    names = dict.fromkeys(name for name in (column, by, cohort, made_by) if name is not None)
-    amounts = df.select(*names).mapInArrow(run, T.StructType([group, *numbers]))
-    return _collect(amounts.groupBy("plan", "group", "index").agg(F.sum("amount").alias("amount")), plans)
+    amounts = rows.mapInArrow(run, T.StructType([group, *numbers]))
+    sums = amounts.groupBy("plan", "group", "index").agg(F.sum("amount").alias("amount"))
+    tallies, others = _collect(sums, plans)
+    if others[_CONFLICTING]:
+        raise ConflictingReports(_conflicting_ids(df, names), names)
+    if foreign := others[OTHER_PLAN]:
+        advice = f"{plural(foreign, 'report')} of another plan; read them with the plan that made them"
+        raise ForeignReport("df", NOT_SHOWN, f"{advice} (`refused` returns these rows)")
+    refused_counts = {reason: others[reason] for reason in sorted(_REASONS) if others[reason]}
+    return Tallies(dict(plans), tallies, RefusedRows(refused_counts), others[_REPEATED], others[_WITHOUT_ID])
+
+
+def _merge_repeats(df: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Columns of the rows, those with the same id as one, and what is known of them.
+
+    `_ROWS` is the number of rows with this id, `_SAME` whether they are all equal, `_HAS_ID` whether there is one.
+    """
+    if REPORT_ID not in df.columns:
+        return df.select(*names).withColumns({_ROWS: F.lit(1), _SAME: F.lit(True), _HAS_ID: F.lit(False)})
+    rows = df.select(REPORT_ID, *(name for name in names if name != REPORT_ID))
+    alone = rows.filter(F.col(REPORT_ID).isNull()).select(
+        *names, F.lit(1).alias(_ROWS), F.lit(True).alias(_SAME), F.lit(False).alias(_HAS_ID)
+    )
+    entries = F.struct(*names)
+    by_id = rows.filter(F.col(REPORT_ID).isNotNull()).groupBy(REPORT_ID)
+    merged = by_id.agg(
+        F.min(entries).alias("least"), F.max(entries).alias("greatest"), F.count("*").cast("int").alias(_ROWS)
+    )
+    same = F.col("least").eqNullSafe(F.col("greatest")).alias(_SAME)
+    return merged.select("least.*", _ROWS, same, F.lit(True).alias(_HAS_ID)).unionByName(alone)
+
+
+def _row_notes(batch: RecordBatch, counter: BatchCounter) -> Counter[str]:
+    """How many rows repeat a counted report, differ from others with their id, or have no id."""
+    repeats, same, has_id = (
+        batch.column(name).to_numpy(zero_copy_only=False) for name in (_ROWS, _SAME, _HAS_ID)
+    )
+    repeats = repeats.astype(np.int64) - 1
+    notes = Counter({_CONFLICTING: int((~same).sum()), _WITHOUT_ID: int((~has_id).sum())})
+    if repeats.any():
+        notes[_REPEATED] = int(repeats.sum())
+        for reason, indices in counter.refused_indices(_as_batch(batch)).items():
+            notes[reason] = int(repeats[indices].sum())  # a refused row is counted as often as it is there
+            notes[_REPEATED] -= notes[reason]
+    return notes
+
+
+def _conflicting_ids(df: DataFrame, names: Sequence[str]) -> str:
+    """Some ids whose rows differ, in words: the rows of a data frame have no numbers."""
+    kinds = df.groupBy(REPORT_ID).agg(F.count_distinct(F.struct(*names)).alias("kinds"))
+    rows = kinds.filter((F.col("kinds") > 1) & F.col(REPORT_ID).isNotNull()).limit(_FEW_IDS).collect()
+    ids = (bytes(row[0]).hex() if isinstance(row[0], bytes | bytearray) else str(row[0]) for row in rows)
+    return f"rows with the id {' or '.join(ids)}"
 
 
 def refused(
@@ -177,9 +240,13 @@ def _plan_column_name(df: DataFrame, assume_plan: bool) -> str | None:
     return None if assume_plan else PLAN
 
 
-def _tally_rows(tallies: Tallies, group_type: Any) -> RecordBatch:
-    """Tallies as rows of group (of this type), plan (its number), index and amount, without the zeros."""
+def _tally_rows(tallies: Tallies, notes: Counter[str], group_type: Any) -> RecordBatch:
+    """Tallies as rows of group (of this type), plan (its number), index and amount, without the zeros.
+
+    `notes` are numbers of rows that belong to no tally.
+    """
     no_tally = Counter(tallies.refused.counts)
+    no_tally.update(notes)
     plan_numbers = {cohort: number for number, cohort in enumerate(tallies.plans)}
     rows: list[tuple[Any, int | None, int, int]] = []
     for (cohort, group), part in tallies.by.items():
@@ -194,22 +261,21 @@ def _tally_rows(tallies: Tallies, group_type: Any) -> RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, ["group", "plan", "index", "amount"])
 
 
-def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
-    """The tallies of all plans and groups from the numbers at their indices."""
+def _collect(
+    amounts: DataFrame, plans: Mapping[Any, Plan]
+) -> tuple[dict[tuple[Any, Any], Tally], Counter[str]]:
+    """The tallies of all plans and groups from the numbers at their indices; and how many rows are refused or noted."""
     tallies: dict[tuple[Any, Any], Tally] = {}
-    refused_counts: Counter[str] = Counter()
+    row_counts: Counter[str] = Counter()
     lists = [("index", "list"), ("amount", "list")]
     for row in amounts.toArrow().group_by(["plan", "group"]).aggregate(lists).to_pylist():
         numbers = dict(zip(row["index_list"], row["amount_list"], strict=True))
         others = Counter({name: numbers.pop(index) for index, name in _BELOW_ZERO.items()})
-        reports = others.pop(_REPORTS)
-        refused_counts.update(others)
+        row_counts.update(others)
         if row["plan"] is not None:
             key, plan = list(plans.items())[row["plan"]]
             counts = np.zeros(plan.reader.counts_shape, np.int64)
             counts.ravel()[list(numbers)] = list(numbers.values())
-            tallies[key, row["group"]] = Tally(plan.id, counts, reports, dict(+others))
-    if foreign := refused_counts[OTHER_PLAN]:
-        advice = f"{plural(foreign, 'report')} of another plan; read them with the plan that made them"
-        raise ForeignReport("df", NOT_SHOWN, f"{advice} (`refused` returns these rows)")
-    return Tallies(dict(plans), tallies, RefusedRows(dict(sorted((+refused_counts).items()))))
+            reasons = {reason: others[reason] for reason in _REASONS if others[reason]}
+            tallies[key, row["group"]] = Tally(plan.id, counts, others[_REPORTS], reasons)
+    return tallies, row_counts
