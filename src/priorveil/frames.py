@@ -50,12 +50,23 @@ def is_arrow(values: Any) -> bool:
     return any(_has(values, name) for name in ("__arrow_c_array__", "__arrow_c_stream__"))
 
 
+def read_stream(values: Any) -> Any:
+    """What has Arrow's stream interface and not numpy's, as a pyarrow table or column; anything else as it is.
+
+    A stream can often be read only once, so whoever takes one reads it first.
+    """
+    if not _has(values, "__arrow_c_stream__") or _has(values, "__array__"):
+        return values
+    column = pyarrow().chunked_array(values)
+    return pyarrow().Table.from_struct_array(column) if pyarrow().types.is_struct(column.type) else column
+
+
 def is_column(values: Any) -> bool:
     """Whether this holds entries, rather than being one."""
     if isinstance(values, np.ndarray):
         return values.ndim > 0
     return not isinstance(values, str | bytes) and (
-        isinstance(values, Iterable) or table_names(values) is not None
+        isinstance(values, Iterable) or is_arrow(values) or table_names(values) is not None
     )
 
 
@@ -65,6 +76,7 @@ def as_column(values: Any, argument: str = "values") -> Column:
     >>> as_column((1, 2)), as_column(np.ma.MaskedArray([7, 8], [False, True]))
     ([1, 2], [7, None])
     """
+    values = read_stream(values)
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
         raise InvalidInput(argument, NOT_SHOWN, f"type {type(values).__name__}; give a column of values")
     if is_arrow(values) and not is_series(values) and find_spec("pyarrow"):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, TooLarge, plural
-from priorveil.frames import Column, as_column, distinct, is_series, table_columns
+from priorveil.frames import Column, as_column, distinct, is_series, read_stream, table_columns
 from priorveil.priors.domain import (
     LEFT_OUT,
     MISSING,
@@ -243,6 +243,7 @@ class Joint(Domain):
         >>> Joint([("old", 1), ("young", 2)], ["age", "dose"]).columns([("young", 2), None])
         [['young', None], [2, None]]
         """
+        values = read_stream(values)
         columns = table_columns(values, self.names, "values")
         if columns is not None:
             return columns

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints, Mask, Numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 from priorveil.formatting import number_text, readable_number
-from priorveil.frames import Column, distinct, floats, is_series
+from priorveil.frames import Column, distinct, floats, is_series, read_stream
 from priorveil.priors.domain import (
     MISSING,
     NOT_A_NUMBER,
@@ -290,6 +290,7 @@ class Cells(NumberDomain):
 
 def number_column(argument: str, numbers: Iterable[float]) -> Array:
     """A column of numbers as floats, NaN where one is missing; an error never shows them."""
+    numbers = read_stream(numbers)
     try:
         whole = isinstance(numbers, Sequence | np.ndarray) or is_series(numbers)
         column = np.asarray(numbers if whole else list(numbers), dtype=np.float64)

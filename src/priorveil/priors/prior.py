@@ -22,6 +22,7 @@ from priorveil.frames import (
     beside_labels,
     is_arrow,
     is_series,
+    read_stream,
     table_columns,
     table_names,
     to_frame,
@@ -368,6 +369,7 @@ for counts, use Prior.from_counts
         [0.25, 0.25, 0.38, 0.12]
         """
         names = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
+        table = read_stream(table)
         present = table_names(table)
         if present is None:
             advice = f"type {type(table).__name__}; give a data frame, an Arrow table or a mapping of columns"

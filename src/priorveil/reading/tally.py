@@ -14,7 +14,7 @@ import numpy.typing as npt
 from priorveil import notebook_html
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput, plural
-from priorveil.frames import Library, to_frame
+from priorveil.frames import Library, read_stream, to_frame
 from priorveil.mechanisms import Mechanism
 from priorveil.reading import wording
 from priorveil.reading.reader import Reader
@@ -159,6 +159,7 @@ def select_reports(
     """The reports to count, which rows they are, and the number of those left out, by reason."""
     if foreign not in ("raise", "count"):
         raise InvalidInput("foreign", foreign, "choose 'raise' or 'count'")
+    reports = read_stream(reports)
     rows = np.asarray(reports)
     if rows.ndim == 0:
         advice = f"type {type(reports).__name__}; give a column of reports; put a single report in a list"
@@ -182,7 +183,7 @@ def numbers_per_report(argument: str, numbers: npt.ArrayLike, selected: Mask) ->
     """One finite number for each selected report."""
     advice = f"give one number, or one for each of the {len(selected)} reports, none missing or beyond 1e100"
     try:
-        array = np.asarray(numbers, dtype=np.float64)
+        array = np.asarray(read_stream(numbers), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(argument, NOT_SHOWN, f"type {type(numbers).__name__}; {advice}") from error
     if array.shape not in ((), selected.shape):
