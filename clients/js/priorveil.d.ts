@@ -32,6 +32,8 @@ export function contentId(document: Document): Promise<string>;
 export function systemWords(count: number): bigint[];
 /** A source that reads given bytes once: for test vectors, never for real answers. */
 export function wordsFrom(bytes: Uint8Array): Source;
+/** The number that a person typed, with a point or a comma as its decimal mark; an error if it is none, or ambiguous. */
+export function readNumber(typed: string): number;
 /** A new report id: 16 random bytes, in hexadecimal. */
 export function freshId(): string;
 /** Fractions, as `[numerator, denominator]`, proven to lie below and above `e**level`; for a level of zero or more. */

@@ -939,6 +939,10 @@ export async function readPlan(given, { id } = {}) {
 
 const BLANKS = /^[ \t\r\n]+|[ \t\r\n]+$/g;
 const NUMBER = /^([+-]?)(?:([0-9]{1,40})(?:\.([0-9]{0,40}))?|\.([0-9]{1,40}))(?:e([+-]?[0-9]{1,3}))?$/i;
+// A comma before exactly three digits may be a decimal mark or stand between thousands, except after a zero.
+const DECIMAL_COMMA = /^([+-]?(?:[0-9]*(?=,(?![0-9]{3}(?![0-9])))|0*)),([0-9]+(?:e[+-]?[0-9]+)?)$/i;
+const SEPARATED = /^[+-]?[0-9]+(?:[.,'’ \u00a0\u202f_][0-9]+)+$/;
+const AMBIGUOUS = "an ambiguous number: write 1234.5 or 1234,5, without separators of thousands";
 const LARGEST_NUMBER = 1e100;
 
 /** What decides which label a value is: the same text for equal values; null if it is missing, undefined if it is no label. */
@@ -952,7 +956,26 @@ function valueKey(value) {
   }
   if (typeof value !== "string") return undefined;
   const text = value.replace(BLANKS, "");
-  return text === "" ? null : (decimalKey(text) ?? `text ${text}`);
+  return text === "" ? null : (decimalKey(decimalPoint(text)) ?? `text ${text}`);
+}
+
+/** A number with a point for its decimal comma; any other text as it is. */
+const decimalPoint = (text) => text.replace(DECIMAL_COMMA, "$1.$2");
+
+/**
+ * The number that a person typed, with a point or a comma as its decimal mark; an error with the field "value" if it is none.
+ *
+ * In a document a point is a decimal mark. People write points between thousands too, so a point or a comma before exactly
+ * three digits is refused here, except after a zero.
+ */
+export function readNumber(typed) {
+  const text = String(typed).replace(BLANKS, "");
+  const plain = decimalPoint(text);
+  const swapped = text.replace(/[.,]/g, (mark) => (mark === "." ? "," : "."));
+  const unclear = /^[+-]?[0-9]+\.[0-9]+$/.test(text) && decimalPoint(swapped) === swapped;
+  const key = unclear ? undefined : decimalKey(plain);
+  need(key !== undefined, "value", unclear || SEPARATED.test(text) ? AMBIGUOUS : "should be a number");
+  return Number(plain);
 }
 
 /** A decimal number without the zeros around its digits; undefined if the text is none. */
@@ -1023,9 +1046,11 @@ class NumberDomain {
     const key = valueKey(value);
     need(key !== null, "value", "it is missing");
     const infinite = value === Infinity || value === -Infinity;
-    need(key?.startsWith("number ") || infinite, "value", "should be a number");
+    const isNumber = key?.startsWith("number ") || infinite;
+    const separated = typeof value === "string" && SEPARATED.test(value.replace(BLANKS, ""));
+    need(isNumber, "value", separated ? AMBIGUOUS : "should be a number");
     const { bounds } = this.numbers;
-    const number = Number(typeof value === "string" ? value.replace(BLANKS, "") : value);
+    const number = Number(typeof value === "string" ? decimalPoint(value.replace(BLANKS, "")) : value);
     const inside = number >= bounds[0] && number <= bounds.at(-1);
     need(inside || !this.refusesNumbers, "value", "outside the range of this plan");
     return Math.min(Math.max(number, bounds[0]), bounds.at(-1));

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from priorveil.errors import NOT_SHOWN, NOT_TEXT, InvalidFile, InvalidInput
+from priorveil.formatting import read_number
 
 Cells = list[str | None]
 
@@ -139,13 +140,9 @@ def delimiter_advice(names: Sequence[str]) -> str:
 
 
 def is_number(cell: str) -> bool:
-    """Whether `float` reads a cell; infinities and nan are numbers too.
+    """Whether a cell is a number; infinities and nan are numbers too.
 
-    >>> is_number("1e-3"), is_number("many")
-    (True, False)
+    >>> is_number("1e-3"), is_number("0,5"), is_number("many")
+    (True, True, False)
     """
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return read_number(cell) is not None

@@ -1,8 +1,48 @@
-"""Numbers as people read them: in messages, tables, plots and pages."""
+"""Numbers as people read and write them: in messages, tables, plots, pages and files."""
 
 from __future__ import annotations
 
 import math
+import re
+
+# A comma before exactly three digits may be a decimal mark or stand between thousands, except after a zero.
+_DECIMAL_COMMA = re.compile(
+    r"([+-]?(?:[0-9]*(?=,(?![0-9]{3}(?![0-9])))|0*)),([0-9]+(?:e[+-]?[0-9]+)?)", re.IGNORECASE
+)
+_SEPARATED = re.compile(r"[+-]?[0-9]+(?:[.,' \u2019\u00a0\u202f_][0-9]+)+")
+
+
+def decimal_point(text: str) -> str:
+    """A number with a point for its decimal comma; any other text as it is.
+
+    A comma before exactly three digits is not taken for a decimal mark: 1,234 may be a thousand and more.
+
+    >>> [decimal_point(text) for text in ("12,5", "-0,125", "1,2345", "1,234", "1,234.5", "a,5")]
+    ['12.5', '-0.125', '1.2345', '1,234', '1,234.5', 'a,5']
+    """
+    found = _DECIMAL_COMMA.fullmatch(text)
+    return f"{found[1]}.{found[2]}" if found else text
+
+
+def is_ambiguous_number(text: str) -> bool:
+    """Whether a text has digits with separators that may be thousands: it is no number that can be read.
+
+    >>> [is_ambiguous_number(text) for text in ("1,234", "1.234.567", "1 234", "12,5", "1.234", "two")]
+    [True, True, True, False, False, False]
+    """
+    return bool(_SEPARATED.fullmatch(text)) and read_number(text) is None
+
+
+def read_number(text: str) -> float | None:
+    """The number that a text stands for, with a point or a comma as its decimal mark; None if it is no number.
+
+    >>> [read_number(text) for text in ("12,5", " 1e-3 ", "1,234", "1_000", "many")]
+    [12.5, 0.001, None, None, None]
+    """
+    try:
+        return None if "_" in text else float(decimal_point(text.strip()))
+    except ValueError:
+        return None
 
 
 def number_text(number: float) -> str:

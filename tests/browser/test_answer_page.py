@@ -79,14 +79,14 @@ def test_a_combination_of_attributes_is_one_answer(browser: Any, curator: Any) -
 def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("hours"))
     browser.see("main", "A number from 0 to 80")
-    browser.see("input[type=number]").send_keys("37.25")
+    browser.see("input[inputmode=decimal]").send_keys("37.25")
     browser.click("button", "Continue")
     browser.see(STEPS, "Your answer is scrambled")
     page = browser.text("main")
     assert "37.25" in page and "near 40" in page
     report = shown(browser)
     browser.click("button", "Change my answer")
-    assert browser.see("input[type=number]").get_attribute("value") == "37.25"
+    assert browser.see("input[inputmode=decimal]").get_attribute("value") == "37.25"
     browser.click("button", "Continue")
     browser.see(STEPS, "Your answer is scrambled")
     assert shown(browser) == report, "the same answer draws no new words"
@@ -95,17 +95,52 @@ def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: 
     assert posted(browser) == [report] and "37.25" not in json.dumps(stored(browser))
 
 
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [("12,5", "12.5"), ("12.5", "12.5"), (" 7 ", "7"), ("0,125", "0.125"), ("1,2340", "1.234")],
+)
+def test_a_number_is_read_as_people_write_it(browser: Any, curator: Any, typed: str, value: str) -> None:
+    browser.open(curator.answer_page("hours"))
+    browser.see("input[inputmode=decimal]").send_keys(typed)
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Your answer is scrambled")
+    assert f"You chose\n{value}\n" in browser.text("main")
+    browser.click("button", "Change my answer")
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Your answer is scrambled")
+    assert f"You chose\n{value}\n" in browser.text("main")
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [(typed, "ambiguous") for typed in ("1,234", "1.234", "1.234,5", "1 234")] + [("ten", "not a number")],
+)
+def test_a_number_that_cannot_be_read_for_sure_is_not_sent(
+    browser: Any, curator: Any, typed: str, problem: str
+) -> None:
+    browser.open(curator.answer_page("hours"))
+    field = browser.see("input[inputmode=decimal]")
+    field.send_keys(typed)
+    browser.click("button", "Continue")
+    assert problem in field.get_attribute("validationMessage")
+    assert browser.text(STEPS) == "A question for you"
+    field.clear()
+    field.send_keys("37")
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Your answer is scrambled")
+
+
 def test_a_number_beside_another_attribute_has_a_field_of_its_own(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("overtime"))
     browser.see("main", "A number from 0 to 40")
     browser.click("select[name=answer-0] option", "old")
-    browser.see("input[type=number]").send_keys("37.25")
+    browser.see("input[inputmode=decimal]").send_keys("37.25")
     browser.click("button", "Continue")
     browser.see(STEPS, "Your answer is scrambled")
     page = browser.text("main")
     assert "old, 37.25" in page and "old, near 40" in page
     browser.click("button", "Change my answer")
-    assert browser.see("input[type=number]").get_attribute("value") == "37.25"
+    assert browser.see("input[inputmode=decimal]").get_attribute("value") == "37.25"
     browser.click("button", "Continue")
     browser.see(STEPS, "Your answer is scrambled")
     report = shown(browser)

@@ -346,18 +346,19 @@ def test_a_number_outside_the_range_is_refused_with_the_range(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     design_mean(0, 100_000, 1.0, lambda number: 1.0).save("numbers.json")
-    Path("incomes.csv").write_text('income\n50000\n123456\n-7\nmuch\n"12,000"\n')
+    Path("incomes.csv").write_text('income\n50000\n123456\n-7\nmuch\n"12,000"\n"12,5"\n')
     task = ("privatize", "numbers.json", "incomes.csv", "--column", "income", "-o", "r.csv", "--force")
     domain, advice = "the plan's values are numbers from 0 to 100,000", "--outside ends"
     assert run(*task) == 1
     said = capsys.readouterr().err
-    assert "2 outside the domain: rows 2, 3" in said and "2 not a number: rows 4, 5" in said
+    assert "2 outside the domain: rows 2, 3" in said and "1 not a number: row 4" in said
+    assert "1 an ambiguous number: write 1234.5 or 1234,5, without separators of thousands: row 5" in said
     assert domain in said and advice in said
     assert not any(private in said for private in ("123456", "123,456", "-7", "much", "12,000"))
     design_mean(0, 100_000, 1.0, lambda number: 1.0, outside="ends").save("numbers.json")
     assert run(*task) == 0
     said = capsys.readouterr().err
-    assert "refused: 2 rows\n  2 not a number" in said and domain in said and advice not in said
+    assert "refused: 2 rows" in said and "1 not a number" in said and domain in said and advice not in said
 
 
 def test_a_combination_that_was_left_out_is_called_so(

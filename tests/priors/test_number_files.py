@@ -12,6 +12,7 @@ from hypothesis import given
 
 import priorveil as pv
 from priorveil.errors import InvalidFile, InvalidInput, PriorveilError
+from refusals import raises
 
 THREE = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.2})
 
@@ -87,7 +88,6 @@ PRIVATE = "Xq7"  # stands for a cell that may be private
         ("p.csv", "yes,\nno,0.5\nmaybe,0.5\n", {}, 1),
         ("p.csv", "yes,?\nno,0.5\nmaybe,0.5\n", {}, 1),
         ("p.csv", "yes,69%\nno,31%\n", {}, 1),
-        ("p.csv", "yes;0,69\nno;0,31\n", {}, 1),
         ("p.csv", 'a,"1,200"\nb,"3,400"\n', {"counts": True}, 1),
         ("p.csv", "a,0.6\nb,0.4\n,\n", {}, 3),
         ("p.csv", "0.5\n\n0.5\n", {}, 2),
@@ -295,3 +295,10 @@ def test_a_line_that_may_be_a_header_or_numbers_is_refused(tmp_path: Path, text:
     with pytest.raises(InvalidFile) as caught:
         pv.Linear.from_file(write(tmp_path, "m.csv", text), pv.Prior([0.5, 0.3, 0.2]))
     assert caught.value.line == 1
+
+
+def test_a_decimal_comma_is_read_where_cells_are_separated_by_semicolons(tmp_path: Path) -> None:
+    path = write(tmp_path, "p.csv", "yes;0,69\nno;0,31\n")
+    assert pv.Prior.from_file(path) == pv.Prior({"yes": 0.69, "no": 0.31})
+    with raises(InvalidFile, line=1):
+        pv.Prior.from_file(write(tmp_path, "c.csv", "yes;1,234\nno;3\n"), counts=True)

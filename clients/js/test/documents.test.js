@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { PriorveilError, canonical, contentId, expBounds, readPlan } from "../priorveil.js";
+import { PriorveilError, canonical, contentId, expBounds, readNumber, readPlan } from "../priorveil.js";
 
 const vector = (name) => JSON.parse(readFileSync(new URL(`../vectors/${name}.json`, import.meta.url), "utf8"));
 
@@ -462,4 +462,12 @@ test("a plan says whether its prior is assumed, in one way only", async () => {
   }
   const set = await forged("table-finite-set", (p) => (p.prior.assumed = true));
   await assert.rejects(readPlan(set), refused("prior.assumed"));
+});
+
+test("a typed number has one decimal mark, and is refused where it is ambiguous", () => {
+  const right = { "12,5": 12.5, "12.5": 12.5, " 7 ": 7, "-0,125": -0.125, "0.125": 0.125, "1,2345": 1.2345, "1e3": 1000 };
+  for (const [typed, number] of Object.entries(right)) assert.equal(readNumber(typed), number);
+  for (const typed of ["1,234", "1.234", "12.500", "1.234,5", "1,234.5", "1 234", "1'234", "1,5,5"])
+    assert.throws(() => readNumber(typed), /ambiguous number: write 1234.5 or 1234,5/);
+  for (const typed of ["", "ten", "5 h", "Infinity", "0x8", "12,"]) assert.throws(() => readNumber(typed), /should be a number/);
 });

@@ -14,8 +14,8 @@ import click
 
 import priorveil as pv
 from priorveil.cli.screen import error_text
-from priorveil.csv_reader import is_number
 from priorveil.errors import PriorveilError, plural
+from priorveil.formatting import read_number
 
 if TYPE_CHECKING:
     from priorveil.priors import Domain, Label
@@ -51,11 +51,13 @@ def read_people(path: Path, *columns: str) -> PeopleRows:
 
 def read_numbers(path: Path, column: str, low: float, high: float, advice: str) -> list[float]:
     """Read a column of numbers; the first row that has no number from `low` to `high` is an error with the advice."""
-    rows = read_people(path, column)
-    for row, (word,) in rows:
-        if not (is_number(word) and low <= float(word) <= high):
+    numbers = []
+    for row, (word,) in read_people(path, column):
+        number = read_number(word)
+        if number is None or not low <= number <= high:
             raise click.ClickException(f"{path}: row {row}: {column} is not a number in the range: {advice}")
-    return [float(word) for _, (word,) in rows]
+        numbers.append(number)
+    return numbers
 
 
 def match_labels(rows: PeopleRows, domain: Domain, path: Path, owner: str) -> list[Label]:

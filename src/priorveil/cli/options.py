@@ -16,6 +16,7 @@ import priorveil as pv
 from priorveil.atomic_files import write_problem
 from priorveil.csv_reader import is_number
 from priorveil.errors import MissingExtra, plural
+from priorveil.formatting import decimal_point, read_number
 from priorveil.notions import CONES
 from priorveil.priors.label_texts import first_labels
 
@@ -88,15 +89,16 @@ def _read_range(text: str) -> NumberRange:
     """Read LOW:HIGH or LOW:HIGH:POINTS."""
     low, _, rest = text.partition(":")
     high, _, points = rest.partition(":")
-    readable = is_number(low) and is_number(high) and (points.isdecimal() or not points)
-    if not readable or not -_LARGEST <= float(low) < float(high) <= _LARGEST or float(points or 2) < 2:
+    least, largest = (math.nan if (end := read_number(word)) is None else end for word in (low, high))
+    readable = points.isdecimal() or not points
+    if not readable or not -_LARGEST <= least < largest <= _LARGEST or float(points or 2) < 2:
         advice = "give the two ends, the lower one first, each at most 1e100 in size"
         points_advice = "a number of points is optional: at least 2, such as 0:100:21"
         raise click.BadParameter(f"{text!r}: {advice}; {points_advice}")
     if float(points or 2) > _MOST_POINTS:
         most = f"at most {_MOST_POINTS:,} points for a mean and {_MOST_CELLS:,} for quantiles"
         raise click.BadParameter(f"{text!r}: too many points: give {most}, or leave POINTS out")
-    return float(low), float(high), int(points) if points else None
+    return least, largest, int(points) if points else None
 
 
 def _grids(
@@ -279,7 +281,7 @@ class QueryChoice:
             others = "use --query histogram, distribution or cumulative for values that are words"
             advice = "give --amounts, such as 0,1,2" if self.named.own_option == "amounts" else others
             raise click.UsageError(f"--query {self.name} needs a number for each value of PRIOR: {advice}")
-        return [float(number) for number in numbers]
+        return [float(decimal_point(number)) for number in numbers]
 
 
 NAMED_QUERIES = {

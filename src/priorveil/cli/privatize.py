@@ -69,7 +69,13 @@ def privatize(
     **settings: Any,
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
-    from priorveil.priors.domain import LEFT_OUT, NOT_A_NUMBER, NOT_IN_DOMAIN, OTHER_SPELLING
+    from priorveil.priors.domain import (
+        AMBIGUOUS_NUMBER,
+        LEFT_OUT,
+        NOT_A_NUMBER,
+        NOT_IN_DOMAIN,
+        OTHER_SPELLING,
+    )
     from priorveil.tables import privatize_table
 
     piped = str(out) == "-"
@@ -80,7 +86,8 @@ def privatize(
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
     outcome = outputs.run_on_table(privatize_table, data, plans, column, target, **settings)
-    if outcome.refused.counts.keys() & {NOT_IN_DOMAIN, OTHER_SPELLING, LEFT_OUT, NOT_A_NUMBER}:
+    foreign = {NOT_IN_DOMAIN, OTHER_SPELLING, LEFT_OUT, NOT_A_NUMBER, AMBIGUOUS_NUMBER}
+    if outcome.refused.counts.keys() & foreign:
         click.echo(
             f"  the plan's values are {_domain(plans, NOT_IN_DOMAIN in outcome.refused.counts)}", err=True
         )

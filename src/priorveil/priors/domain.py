@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain, plural
+from priorveil.formatting import decimal_point
 from priorveil.frames import Column, as_column, distinct, integers, is_column, look_up
 from priorveil.priors.label_texts import Label, first_labels, label_text
 from priorveil.priors.read_only import ReadOnly
@@ -44,6 +45,7 @@ MISSING, OUTSIDE = -1, -2  # instead of the code of a value that is missing, or 
 NOT_IN_DOMAIN = "outside the domain"
 OTHER_SPELLING = "another spelling of a value"
 NOT_A_NUMBER = "not a number"
+AMBIGUOUS_NUMBER = "an ambiguous number: write 1234.5 or 1234,5, without separators of thousands"
 LEFT_OUT = "a combination that the plan leaves out"
 
 NAME_ATTRIBUTES = Hint("Prior.joint", purpose="for several attributes")
@@ -79,7 +81,7 @@ def entry_key(entry: Any) -> Any:
 
 @entry_key.register
 def _(entry: str) -> Any:
-    text = entry.strip(BLANKS)
+    text = decimal_point(entry.strip(BLANKS))
     return Decimal(text) if _NUMBER.fullmatch(text) else text or None
 
 

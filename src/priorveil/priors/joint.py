@@ -19,6 +19,7 @@ from priorveil.arrays import Array, Ints, Numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, TooLarge, plural
 from priorveil.frames import Column, as_column, distinct, is_series, read_stream, table_columns
 from priorveil.priors.domain import (
+    AMBIGUOUS_NUMBER,
     LEFT_OUT,
     MISSING,
     NOT_A_NUMBER,
@@ -50,7 +51,7 @@ SMOOTH_RARE = Hint(
     "smoothing=1 and allow_rare=True", purpose="to add one to every cell, and publish rare ones"
 )
 # The first reason that holds for a level holds for the value.
-_REASONS = (NOT_IN_DOMAIN, NOT_A_NUMBER, OTHER_SPELLING)
+_REASONS = (NOT_IN_DOMAIN, NOT_A_NUMBER, AMBIGUOUS_NUMBER, OTHER_SPELLING)
 
 
 @final

@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Mask, Numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
-from priorveil.formatting import number_text, readable_number
-from priorveil.frames import Column, distinct, floats, is_series, read_stream
+from priorveil.formatting import is_ambiguous_number, number_text, readable_number
+from priorveil.frames import Column, distinct, floats, is_series, look_up, read_stream
 from priorveil.priors.domain import (
+    AMBIGUOUS_NUMBER,
+    BLANKS,
     MISSING,
     NOT_A_NUMBER,
     NOT_IN_DOMAIN,
@@ -101,6 +103,8 @@ class NumberDomain(Domain):
         reasons = np.full(len(numbers), None, dtype=object)
         reasons[~self.is_inside(numbers) & ~np.isnan(numbers)] = NOT_IN_DOMAIN
         reasons[foreign] = NOT_A_NUMBER
+        ambiguous = look_up(column, _is_ambiguous, False, bool)
+        reasons[foreign & ambiguous] = AMBIGUOUS_NUMBER
         return reasons
 
     def cells_of(self, numbers: Array) -> npt.NDArray[np.intp]:
@@ -286,6 +290,10 @@ class Cells(NumberDomain):
 
     def _shares_up(self, numbers: Array, lower: npt.NDArray[np.intp]) -> Array:
         return np.zeros(len(numbers))
+
+
+def _is_ambiguous(entry: Any) -> bool:
+    return isinstance(entry, str) and is_ambiguous_number(entry.strip(BLANKS))
 
 
 def number_column(argument: str, numbers: Iterable[float]) -> Array:

@@ -17,13 +17,14 @@ from typing import Any
 
 from priorveil.csv_reader import is_number, small_csv_rows
 from priorveil.errors import NOT_TEXT, Hint, InvalidFile, InvalidInput, plural
+from priorveil.formatting import read_number
 from priorveil.priors.domain import label_positions
 from priorveil.priors.joint import LEAVE_OUT, SMOOTH
 from priorveil.priors.label_texts import Label, first_labels, label_text
 
 Line = tuple[int, list[str]]  # a row of a CSV file: its line number and its cells
 
-_WRITE_NUMBERS = "write numbers as 0.25 or 1200, without %, decimal commas or thousands separators"
+_WRITE_NUMBERS = "write numbers as 0.25 or 1200, without % or thousands separators"
 _PEOPLE = Hint("Prior.from_table", purpose="if each row is a person")
 # What an error advises instead of the function that takes numbers: an argument of the reader of a file.
 _ARGUMENTS = {
@@ -171,9 +172,10 @@ def _is_column_name(cell: str) -> bool:
 
 
 def _number(path: Path, line: int, cell: str, *hints: Hint, place: str = "") -> float:
-    if not (is_number(cell) and math.isfinite(float(cell))):
+    number = read_number(cell)
+    if number is None or not math.isfinite(number):
         raise InvalidFile(path, f"{place}not a number: {_WRITE_NUMBERS}", *hints, line=line)
-    return float(cell)
+    return number
 
 
 def _require_different(path: Path, values: Sequence[Any], lines: Sequence[int]) -> None:

@@ -1,8 +1,9 @@
 // The respondent's page: learn who asks and why, choose, see what will be sent, send. Nothing is sent before the last step.
 
-import { Client, NotSent, PriorveilError, ReportRefused } from "/static/priorveil.js";
+import { Client, NotSent, PriorveilError, ReportRefused, readNumber } from "/static/priorveil.js";
 import { el, factor, labelText, moment, number, percent } from "/static/dom.js";
 
+const AMBIGUOUS = "ambiguous. Write 1234 or 1234.5, without separators of thousands.";
 const MANY = 20; // answers beyond which a list to pick from is easier than buttons
 const LONGEST_CODE = 32; // characters; the fold-out has all of them
 const NAMED = 3; // other answers that are named below the picture
@@ -132,12 +133,33 @@ const hasFields = ({ attributes }) => attributes?.some(({ numbers }) => numbers 
 
 function numberField(name, title, bounds, value) {
   const range = `A number from ${bounds[0]} to ${bounds.at(-1)}. A number outside this range counts as the nearer end.`;
-  const attributes = { type: "number", step: "any", name, required: true, "aria-describedby": `${name}-hint` };
+  // Not of type number: browsers drop a comma that is not the decimal mark of their language, and 12,5 becomes 125.
+  const inputmode = bounds[0] < 0 ? "text" : "decimal"; // some keyboards for decimals have no minus
+  const attributes = { type: "text", inputmode, autocomplete: "off", name, required: true };
+  const field = el("input", {
+    ...attributes,
+    "aria-describedby": `${name}-hint`,
+    value: value === undefined ? "" : typedAgain(value),
+    oninput: () => field.setCustomValidity(problemWith(field.value)),
+  });
   return [
-    el("label", { class: "field" }, title, el("input", { ...attributes, value: value ?? "" })),
+    el("label", { class: "field" }, title, field),
     el("p", { class: "hint", id: `${name}-hint` }, range),
   ];
 }
+
+/** What is wrong with a number as it was typed, in a sentence; empty if nothing is, or nothing was typed. */
+function problemWith(typed) {
+  try {
+    if (typed.trim() !== "") readNumber(typed);
+    return "";
+  } catch (error) {
+    return `This is ${error.message.includes("ambiguous") ? AMBIGUOUS : "not a number. Write 1234 or 1234.5."}`;
+  }
+}
+
+/** A number as a person may type it: 1.234 would be ambiguous, 1.2340 is not. */
+const typedAgain = (value) => (problemWith(String(value)) ? `${value}0` : String(value));
 
 function buttons(labels, code) {
   const choices = labels.map((label, i) =>
@@ -175,7 +197,7 @@ function picker(name, title, labels, code, hint) {
 async function review(campaign, form) {
   const data = new FormData(form);
   const cohort = data.get("cohort") === null ? 0 : Number(data.get("cohort"));
-  const chosen = ({ labels, numbers }, name) => (numbers === null ? labels[data.get(name)] : Number(data.get(name)));
+  const chosen = ({ labels, numbers }, name) => (numbers === null ? labels[data.get(name)] : readNumber(data.get(name)));
   const value = hasFields(campaign)
     ? campaign.attributes.map((part, i) => chosen(part, `answer-${i}`))
     : chosen(campaign, "answer");
