@@ -13,21 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms.table import Grouped, Table
-from priorveil.priors.number_domains import Grid
 from priorveil.reading import estimate as estimate_module
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate
-from priorveil.reading.families import reader_of
 from priorveil.reading.statistics import quantile_of, ratio_of
-from priorveil.reading.tally import Tally
-from priorveil.reading.tally_reading import Reading
 from priorveil.tables import privatize_table
 from refusals import raises
 from sample_plans import LABELS, PAIRS, PRIOR, TRUTH, VALUES, pair_plan
-from strategies import generators
 
 METHODS = ("mmse", "unbiased", "mle")
 CASES = [(kind, query, method) for kind, query in PAIRS for method in METHODS if query != "Guess"]
@@ -601,42 +595,6 @@ def test_intervals_for_the_mean_of_rounded_numbers_cover_the_numbers(query: pv.Q
         low, high = estimate.mean().interval()
         inside.append(low <= (1.3 if query.unbiased else numbers.mean()) <= high)
     assert np.mean(inside) > 0.906 and (np.mean(inside) < 0.994 or not query.unbiased)
-
-
-def error_and_bound(points, numbers, share, Q) -> tuple[float, float]:
-    """The squared error of a posterior mean for the number itself, and the variance that a mean has for it."""
-    grid = Grid(points)
-    rounded = np.stack([grid.masses(x[None], np.ones(1)) for x in numbers])
-    law, table = share @ rounded, Table(round_rows(Q))
-    prior, Q = pv.Prior.grid(points, law / law.sum()), table.matrix
-    means = points * law @ Q / (law @ Q)
-    error = (share[:, None] * (rounded @ Q) * (means - numbers[:, None]) ** 2).sum()
-    counts = (1e12 * law @ Q).astype(np.int64)
-    reading = Reading(
-        reader_of(table), "mmse", Tally("", counts, int(counts.sum())), prior, False, None, grid.labels
-    )
-    bound = reading.moments(points[None]).variance[0] + reading.rounding(points)
-    return float(error), float(bound / counts.sum())
-
-
-@given(generators, st.integers(2, 6), st.floats(0.05, 2.0))
-def test_rounding_adds_no_more_to_posterior_means_than_its_bound(rng, size, noise) -> None:
-    """For any numbers and any channel: posterior means may move with the rounding."""
-    points = np.cumsum(rng.random(size) + 0.01)
-    numbers = np.concatenate([points, rng.uniform(points[0], points[-1], size)])
-    share = rng.dirichlet(np.full(2 * size, 0.5)) * 0.99 + 0.005 / size
-    error, bound = error_and_bound(points, numbers, share, rng.dirichlet(np.full(3, noise), size) + 1e-9)
-    assert error <= bound * (1 + 1e-6)
-
-
-def test_posterior_means_and_rounding_may_depend_on_each_other() -> None:
-    """Reports tell the halves of four points apart, and half of the people are in the middle.
-
-    The variances of posterior (a quarter) and rounding (at most a quarter) do not simply add up.
-    """
-    halves = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
-    error, bound = error_and_bound(np.arange(4.0), np.array([0, 1.5, 3]), np.array([0.25, 0.5, 0.25]), halves)
-    assert error == pytest.approx(0.625) and bound == pytest.approx(1.0)
 
 
 # -- coverage ------------------------------------------------------------------------------------------------

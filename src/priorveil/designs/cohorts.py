@@ -37,8 +37,12 @@ from priorveil.queries import Histogram, Query
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.prior_check import PriorCheck, mean_check
+from priorveil.reading.rounding import most_by_correlation, most_by_steps
 from priorveil.reading.tally import numbers_per_report
 from priorveil.reading.wording import ASSUMES, CHANGES_BY_ROW, WEIGHTED
+
+# Above rows x values x values, what rounding adds is bounded more coarsely: at this size it takes about a second.
+_MOST_STEPS = 1 << 18
 
 
 class Cohorts:
@@ -93,8 +97,37 @@ class Cohorts:
 
     @cached_property
     def expected_mse(self) -> Array:
-        """The expected squared error per person of each row, of the integers that are sampled."""
+        """The expected squared error per person of each row, of the integers that are sampled.
+
+        For a sum of numbers that are rounded to a grid it includes the most that rounding can add.
+        """
+        return self._errors_of_values + self._rounding
+
+    @cached_property
+    def _errors_of_values(self) -> Array:
+        """The errors for values as they are reported, after rounding to a grid."""
         return arcs.expected_errors(self.lines, self.priors, self._scores)
+
+    @cached_property
+    def _rounding(self) -> Array:
+        """The most that rounding to a grid adds to the error per person of each row."""
+        a, P = self._scores, self.priors
+        if a is None or not self.domain.rounds:
+            return np.zeros(len(P))
+        explained = np.maximum(self.no_report - self._errors_of_values, 0.0)
+        if P.size * len(a) > _MOST_STEPS:
+            return most_by_correlation(self.domain, a[None], explained)
+        unit = np.ptp(a) or 1.0
+        means = np.empty_like(P)  # of posterior means, for people with each value
+        for value, indicator in enumerate(unit * np.eye(len(a))):
+            alone, both = (self._explained(scores) for scores in (indicator, a + indicator))
+            means[:, value] = (both - alone - explained) / (2 * unit * P[:, value])
+        return most_by_steps(self.domain, a[None], means, explained)
+
+    def _explained(self, scores: Array) -> Array:
+        """The variance of the posterior mean of these scores, in each row."""
+        variance = (self.priors * arcs.centre_values(self.priors, scores) ** 2).sum(axis=1)
+        return np.asarray(variance - arcs.expected_errors(self.lines, self.priors, scores))
 
     @cached_property
     def no_report(self) -> Array:
@@ -145,7 +178,7 @@ class Cohorts:
         problem = Problem(Prior(self.priors[row], self.domain), budget, self.query, None, LIP())
         why = "arcs on a circle, designed together with the plans of others"
         try:
-            expected = float(self.expected_mse[row])
+            expected = float(self._errors_of_values[row])
             return mechanism_plan(problem, self.lines.arc(row), expected, "arc", why)
         except CertificateError as error:
             raise CertificateError(f"row {row}: {error.message}", breach=row) from error
@@ -198,7 +231,8 @@ class Cohorts:
             powers = None if a is None else np.stack([a, a**2])[:, :, None]
             means, squares = (posterior, posterior) if powers is None else posterior @ powers
             values += w @ (means + origin)
-            variance += w**2 @ np.maximum(squares - means**2, 0.0)
+            rounding = self._rounding[row_of_report[part]][:, None]
+            variance += w**2 @ (np.maximum(squares - means**2, 0.0) + rounding)
         check = self._mean_check(posterior_excess, row_of_report)
         return Estimate(
             values=values + float(b.sum()),

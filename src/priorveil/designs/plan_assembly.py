@@ -19,6 +19,8 @@ from priorveil.designs.stopping import MOST_ENTRIES
 from priorveil.errors import CertificateError, Hint, TooLarge
 from priorveil.mechanisms import Mechanism, Table
 from priorveil.plans import Plan
+from priorveil.reading.families import reader_of
+from priorveil.reading.rounding import expected_rounding
 
 # For a table with many entries the exact check takes long, and mixing this much beforehand makes it pass at once.
 _MANY_ENTRIES, _MIXED = 200_000, 1e-11
@@ -74,7 +76,12 @@ def proven_plan(
     method: str,
     why: str,
 ) -> Plan:
-    """The plan of a mechanism with its certificate, and the better of two bounds: this one and the closed-form one."""
+    """The plan of a mechanism with its certificate, and the better of two bounds: this one and the closed-form one.
+
+    `expected` is the error for values as they are reported; what rounding to a grid may add to it is added here.
+    """
+    without_report = no_report(problem)
+    rounding = expected_rounding(reader_of(mechanism), problem.query, problem.prior)
     return Plan(
         prior=problem.prior,
         budget=problem.budget,
@@ -83,9 +90,9 @@ def proven_plan(
         certificate=proof,
         notion=problem.notion,
         secret=problem.secret,
-        expected_mse=expected,
+        expected_mse=min(expected + rounding, max(expected, without_report)),
         lower_bound=min(max(closed_form_bound(problem), rounded_down(bound)), expected),
-        no_report=no_report(problem),
+        no_report=without_report,
         method=method,
         why=why,
     )

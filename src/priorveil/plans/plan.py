@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -55,9 +55,10 @@ _LAW_DIGITS = 9
 class Plan:
     """What people run, and how the curator reads it. `design` makes one, `Plan.load` reads one from a file.
 
-    `expected_mse` is per person, under the prior (at worst, over a set of priors). No channel within the budget has an
-    error below `lower_bound`: `design` proves that; in a loaded plan it is stated by the author and not proven, since
-    a file holds no proof of it. `no_report` is the error of the prior alone.
+    `expected_mse` is per person, under the prior (at worst, over a set of priors). For a sum of numbers that are
+    rounded to a grid it includes the most that rounding can add, so `efficiency` is low on a coarse grid. No channel
+    within the budget has an error below `lower_bound`: `design` proves that; in a loaded plan it is stated by the
+    author and not proven, since a file holds no proof of it. `no_report` is the error of the prior alone.
     """
 
     prior: PriorOrSet
@@ -247,18 +248,23 @@ class Plan:
         if not fits or int(self.reader.people(tally.counts)) != tally.reports:
             raise InvalidInput("tally", tally, "its counts are not those of this plan's reports")
         chosen = self.query.default_method if method == "auto" else method
+        return self._reading_by(chosen, tally, prior)
+
+    def _reading_by(self, method: str, tally: Tally, prior: Prior) -> Reading:
+        """How a tally of this plan is read by a method."""
         rows = self.query.rows(self.reference)
         return Reading(
             reader=self.reader,
-            method=chosen,
+            method=method,
             tally=tally,
             prior=prior,
             population=self.query.unbiased,
             rows=rows,
             labels=self.query.statistic_labels(self.labels),
-            knows_total=rows is not None or self.reader.adds_up(chosen, prior.probabilities),
+            knows_total=rows is not None or self.reader.adds_up(method, prior.probabilities),
             determined=self.query.unbiased or self.identifiable,
             is_sum=self.query.is_sum,
+            sums_numbers=self.query.sums_numbers,
         )
 
     def likelihood(self, reports: npt.ArrayLike) -> Array:
@@ -310,7 +316,8 @@ class Plan:
         """The standard errors to expect from this many people who follow the prior, one for each statistic, as shares.
 
         They are those of `estimate`: for the population if the query is unbiased, otherwise for these people only, if
-        the prior is right. Those of a sum are of the average per person.
+        the prior is right. Those of a sum are of the average per person, and include the most that rounding to a grid
+        may add.
 
         >>> import priorveil as pv
         >>> pv.design(pv.Prior([0.2, 0.8]), 1.0, pv.Distribution()).std_error(10_000).round(4).tolist()
@@ -322,9 +329,11 @@ class Plan:
         """As `std_error`, for any method, and for the population or these people only."""
         if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
             raise InvalidInput("people", people, "give the number of people, one or more")
-        P, rows = self.reference.probabilities, self.query.centred_rows(self.reference)
-        expected = self.reader.expected_counts(P, people)
-        variance = self.reader.answer(method, expected, P, rows, population).variance
+        counts: Any = self.reader.expected_counts(self.reference.probabilities, people)  # no integers
+        reading = replace(
+            self._reading_by(method, Tally("", counts, people), self.reference), population=population
+        )
+        variance = reading.answer().variance
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
 
     def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> Precision:

@@ -277,9 +277,12 @@ class Domain(ReadOnly):
         raise InvalidInput("numbers", attribute, "the prior has no names of attributes", NAME_ATTRIBUTES)
 
     @property
-    def neighbours(self) -> Ints:
-        """Pairs of values that one number may be rounded to: two rows, the codes of the lower and of the upper one."""
-        return np.zeros((2, 0), dtype=np.int64)
+    def neighbours(self) -> tuple[Ints, ...]:
+        """Pairs of values that one number may be rounded to, for each grid.
+
+        They are in two rows: the codes of the lower and of the upper value.
+        """
+        return ()
 
     def cumulative_names(self) -> list[str]:
         """What the people with each value or one before it are called."""

@@ -134,20 +134,20 @@ class Joint(Domain):
         return np.asarray(levels[self._places[self.names.index(attribute)]])
 
     @property
-    def neighbours(self) -> Ints:
-        """Pairs of cells that differ in one grid only, by a step between points that their group has.
+    def neighbours(self) -> tuple[Ints, ...]:
+        """For each grid the pairs of cells that differ in it only, by a step between points that their group has.
 
         >>> cells = [("young", 0.0), ("old", 0.0), ("young", 9.0), ("old", 9.0)]
-        >>> Joint(cells, ["age", "hours"], {"hours": Grid([0, 9])}).neighbours.tolist()
+        >>> Joint(cells, ["age", "hours"], {"hours": Grid([0, 9])}).neighbours[0].tolist()
         [[0, 1], [2, 3]]
         """
-        pairs = [np.zeros((2, 0), dtype=np.int64)]
+        pairs = []
         for at in self._grids:
             others = np.delete(self._places, at, axis=0)
             order = np.lexsort((self._places[at], *others))
             same = (others[:, order[1:]] == others[:, order[:-1]]).all(axis=0)
             pairs.append(np.stack([order[:-1][same], order[1:][same]]))
-        return np.concatenate(pairs, axis=1)
+        return tuple(pairs)
 
     # -- values ----------------------------------------------------------------------------------------------
 

@@ -243,9 +243,9 @@ class Grid(NumberDomain):
         return self.mark(numbers, foreign, lower + up)
 
     @property
-    def neighbours(self) -> Ints:
+    def neighbours(self) -> tuple[Ints, ...]:
         """Each point and the next one."""
-        return np.stack([np.arange(len(self) - 1), np.arange(1, len(self))])
+        return (np.stack([np.arange(len(self) - 1), np.arange(1, len(self))]),)
 
     def _level_of(self, entry: Any) -> float | None:
         return float(entry) if is_number_key(entry_key(entry)) and float(entry) in self.bounds else None

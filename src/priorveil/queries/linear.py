@@ -395,8 +395,7 @@ class Sum(Linear):
 def group_rows(domain: Domain, by: tuple[str, ...]) -> tuple[list[tuple[Any, ...]], Array]:
     """The groups of people with the same levels of these attributes, and a row for each: one where a value has them."""
     levels, members = domain.margin(by, "by")
-    low, high = domain.neighbours
-    if (members[:, low] != members[:, high]).any():
+    if any((members[:, low] != members[:, high]).any() for low, high in domain.neighbours):
         advice = "a number that is rounded at random does not form groups of people"
         raise InvalidInput("by", by, advice, Hint("cells", purpose="to group people by a number"))
     return levels, members

@@ -59,6 +59,11 @@ class Query(ABC):
     number_by_group: NumberByGroup | None = None
 
     @property
+    def sums_numbers(self) -> bool:
+        """Whether statistics are sums of numbers, to which rounding to a grid adds, and not shares of its points."""
+        return self.statistic_name != "share"
+
+    @property
     def kind(self) -> str:
         """The name of the query for people: histogram, sum, linear, distribution, guess or convex."""
         return type(self).__name__.lower()

@@ -184,7 +184,8 @@ class Estimate:
         """
         if self.number_by_group is not None:
             raise _not_averages("weights", weights)
-        sums = self._sums_of_statistics(weights_of("weights", weights, self.labels)[None])
+        row = weights_of("weights", weights, self.labels)[None]
+        sums = self._sums_of_statistics(row, of_numbers=all(r.sums_numbers for r in self._own_readings))
         return self._with_method(_single(sums))
 
     def margin(self, *attributes: str | list[str] | tuple[str, ...]) -> Estimate:
@@ -213,6 +214,7 @@ class Estimate:
                 labels=labels,
                 determined=r.determined and self.histogram,
                 is_sum=False,
+                sums_numbers=False,
             )
             for r in self._own_readings
         )
@@ -259,9 +261,8 @@ class Estimate:
         if by is not None:
             return self._averages(numbers, (by,) if isinstance(by, str) else tuple(by))
         points, centre = self._numbers(numbers)
-        sums = self._sums_of_values((points - centre)[None])
-        total = replace(sums, variance=sums.variance + self._rounding(points - centre))
-        return self._with_method(_single(total, centre, self._whole))
+        sums = self._sums_of_values((points - centre)[None], of_numbers=True)
+        return self._with_method(_single(sums, centre, self._whole))
 
     def _averages(self, numbers: str | Sequence[float] | None, by: tuple[str, ...]) -> Averages:
         points, expected = self._numbers(numbers)[0], self._expected_counts
@@ -303,8 +304,8 @@ class Estimate:
 
     def _rounding(self, row: Array, share: float = 1.0) -> float:
         """The most that rounding to a grid adds to the variance of the sum of these numbers, one for each value."""
-        parts = [(reading, reading.align(row[None], self._domain)[0]) for reading in self._own_readings]
-        return sum(reading.rounding(aligned_row, share) for reading, aligned_row in parts)
+        parts = [(reading, reading.align(row[None], self._domain)) for reading in self._own_readings]
+        return sum(float(reading.rounding(rows, share)[0]) for reading, rows in parts)
 
     def variance(self, numbers: str | Sequence[float] | None = None) -> Statistic:
         """The variance between people of a number for each value; its standard error by the delta method.
@@ -321,8 +322,8 @@ class Estimate:
         slope = np.array([1.0, -2 * mean])
         rounding = self._rounding((points - centre - mean) ** 2)
         error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
-        low, high = self._own_readings[0].prior.domain.neighbours
-        bias = float(((points[high] - points[low]) ** 2).max(initial=0.0)) / 4
+        grids = self._own_readings[0].prior.domain.neighbours
+        bias = sum(float(((points[high] - points[low]) ** 2).max(initial=0.0)) / 4 for low, high in grids)
         return self._with_method(Statistic(float(value), error, bias, float(unprojected)))
 
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
@@ -459,26 +460,30 @@ class Estimate:
             points = weights_of("numbers", each, self._domain, complete=True)
         return points, float(self._own_readings[0].prior.probabilities @ points)
 
-    def _sums_of_values(self, rows: Array, row_names: Sequence[Label] = ()) -> Moments:
+    def _sums_of_values(
+        self, rows: Array, row_names: Sequence[Label] = (), of_numbers: bool = False
+    ) -> Moments:
         """Weighted sums of the counts of all values: a row of weights for each sum.
 
         The sums of a histogram, or of a margin, are those of its own counts. So they are projected if these are; what
         the counts do not determine is read from the tally, but not once they are projected. `row_names` are the groups
-        that rows belong to, for the error if reports do not determine them.
+        that rows belong to, for the error if reports do not determine them. `of_numbers` is that of `Reading.moments`.
         """
         if self.histogram:
             cells = self._own_readings[0].rows
             own = rows if cells is None else rows[:, cells.argmax(axis=1)]
             if cells is None or np.array_equal(own @ cells, rows):
-                return self._sums_of_statistics(own, row_names)
+                return self._sums_of_statistics(own, row_names, of_numbers)
             if self.projected:
                 advice = "projected counts of a margin do not contain single values: use the estimate of all values"
                 raise InvalidInput("estimate", NOT_SHOWN, advice)
-        return self._read_sums(rows, row_names, of_values=True)
+        return self._read_sums(rows, row_names, of_values=True, of_numbers=of_numbers)
 
-    def _sums_of_statistics(self, rows: Array, row_names: Sequence[Label] = ()) -> Moments:
+    def _sums_of_statistics(
+        self, rows: Array, row_names: Sequence[Label] = (), of_numbers: bool = False
+    ) -> Moments:
         """Weighted sums of `values`: a row of weights for each sum. They contain offsets, and follow a projection."""
-        sums = self._read_sums(rows, row_names, of_values=False)
+        sums = self._read_sums(rows, row_names, of_values=False, of_numbers=of_numbers)
         centre, limits = rows @ self.interval_centre, sums.limits
         if limits is None and self.limits is not None:  # projected
             limits = self.limits.max() * np.stack([rows.min(axis=1), rows.max(axis=1)])
@@ -486,11 +491,14 @@ class Estimate:
             limits = limits + np.where(np.isclose(centre, sums.linear, rtol=1e-12), 0.0, centre - sums.linear)
         return replace(sums, mean=rows @ self.values, centre=centre, limits=limits)
 
-    def _read_sums(self, rows: Array, row_names: Sequence[Label], of_values: bool) -> Moments:
+    def _read_sums(
+        self, rows: Array, row_names: Sequence[Label], of_values: bool, of_numbers: bool
+    ) -> Moments:
         """The weighted sums of the values or of the statistics, read from the tallies."""
         labels = self._domain if of_values else self.labels
         try:
-            return sum_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])
+            aligned = [(r, r.align(rows, labels, of_values)) for r in self._own_readings]
+            return sum_moments([reading.moments(own, of_numbers) for reading, own in aligned])
         except NotIdentifiable as error:
             undetermined = list(error.statistics) or list(range(len(rows)))
             if row_names:
@@ -598,7 +606,7 @@ def read_estimate(
     """The estimate of the query's statistics, with the check of the prior and the remarks of the plan."""
     weighted = reading.tally.weighted
     with naming_statistics(reading.labels, of_values=reading.rows is None):
-        moments = reading.moments(reading.rows)
+        moments = reading.answer()
     difference = reading.unbiased_difference(moments.mean)
     moments = moments.plus(weighted.offset if weighted else 0.0)
     return Estimate(

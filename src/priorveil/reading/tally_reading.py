@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from operator import truediv
 from typing import Any
@@ -16,6 +15,7 @@ from priorveil.priors.domain import label_positions
 from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.moments import Counts, Moments, StatisticRows
 from priorveil.reading.reader import Reader
+from priorveil.reading.rounding import rounding_variances
 from priorveil.reading.shares_search import expected_gain
 from priorveil.reading.tally import Tally, Weighted
 from priorveil.reading.wording import WEIGHTED
@@ -33,7 +33,8 @@ class Reading:
     mean is added back. So a part that is the same for all values has no error, and no digits cancel. It is False only
     for a histogram that does not add up to the reports, and for its sums.
     `determined` is true if the reports are known to determine the statistics without the prior. `is_sum` is that of the
-    query: whether the only statistic is that of a `Sum`.
+    query: whether the only statistic is that of a `Sum`. `sums_numbers` says whether the statistics are sums of
+    numbers, to which rounding to a grid adds; counts are those of points, after rounding.
     """
 
     reader: Reader[Any]
@@ -46,6 +47,7 @@ class Reading:
     knows_total: bool = True
     determined: bool = False
     is_sum: bool = False
+    sums_numbers: bool = False
 
     @property
     def leans_on_prior(self) -> bool:
@@ -57,8 +59,23 @@ class Reading:
         """The number of people, or the sum of their weights."""
         return self.tally.weighted.total if self.tally.weighted else self.tally.reports
 
-    def moments(self, rows: StatisticRows) -> Moments:
+    def answer(self) -> Moments:
+        """The statistics of the query, with their variances."""
+        return self.moments(self.rows, of_numbers=self.sums_numbers)
+
+    def moments(self, rows: StatisticRows, of_numbers: bool = False) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, with their variances.
+
+        With `of_numbers` the variances are those for the numbers that people have, and include the most that rounding
+        to a grid adds. Otherwise they are for the points, after rounding.
+        """
+        moments = self._noise_moments(rows)
+        if rows is None or not of_numbers:
+            return moments
+        return replace(moments, variance=moments.variance + self.rounding(rows))
+
+    def _noise_moments(self, rows: StatisticRows) -> Moments:
+        """As `moments`, for the points.
 
         For people of weight `c_i` it is `sum_i c_i rows[:, x_i]`. What a report adds to an mmse or unbiased answer is
         multiplied by its weight, and what it adds to the variance by the square: so the mean is that of the counts with
@@ -81,7 +98,16 @@ class Reading:
 
     @single_thread()
     def covariance(self) -> Array:
-        """The covariance of the statistics of the query; for mle, of the linear answer behind its intervals."""
+        """The covariance of the statistics of the query; for mle, of the linear answer behind its intervals.
+
+        What rounding adds to sums of numbers is on the diagonal: it is not known how it goes together.
+        """
+        covariance = self._noise_covariance()
+        if self.rows is None or not self.sums_numbers:
+            return covariance
+        return covariance + np.diag(self.rounding(self.rows))
+
+    def _noise_covariance(self) -> Array:
         weighted, rows = self.tally.weighted, self._centre(self.rows)[0]
         counts, scale = (self.tally.counts, 1.0) if weighted is None else self._squares(weighted)
         P = self.prior.probabilities
@@ -129,7 +155,7 @@ class Reading:
         if not self.leans_on_prior or not self.tally.reports or len(self.prior) > QUICK:
             return None
         try:
-            unbiased = replace(self, method="unbiased").moments(self.rows)
+            unbiased = replace(self, method="unbiased").answer()
         except (NotIdentifiable, TooLarge):
             return None
         has_error = unbiased.variance > 0
@@ -151,29 +177,15 @@ class Reading:
         )
         return aligned_weights if of_values or self.rows is None else aligned_weights @ self.rows
 
-    def rounding(self, row: Array, share: float = 1.0) -> float:
-        """The most that rounding to a grid adds to the variance of a sum over these people of a number for each value.
+    def rounding(self, rows: Array, share: float = 1.0) -> Array:
+        """The most that rounding to a grid adds to the variance of the sum of each row over these people.
 
-        `share` is the share of the people whose number is not zero.
-
-        The rounding error has a standard deviation of at most half a step. It does not depend on the noise of unbiased
-        reports, and those of a sample of people vary with it already. For posterior means `m` the error of the numbers
-        themselves is `E[v] - Var(e) + 2 Cov(m, e)`, with `v` the posterior variance and `e` the rounding error: at most
-        `E[v] + s (2 sd(m) - s)` with `s` the smaller of `sd(m)` and the standard deviation of `e`, and `Var(m)` is the
-        variance of the prior less `E[v]`.
+        `share` is the share of the people whose numbers are not zero. See `rounding_variances`.
         """
-        low, high = self.prior.domain.neighbours
-        if self.population or not low.size or not self.tally.reports:
-            return 0.0
-        weighted, P = self.tally.weighted, self.prior.probabilities
-        people = weighted.power if weighted else self.tally.reports
-        deviation = math.sqrt(share) * float(np.abs(row[high] - row[low]).max()) / 2
-        if not self.leans_on_prior:
-            return people * deviation**2
-        explained = float(P @ (row - P @ row) ** 2 - self.moments(row[None]).variance[0] / (people or 1.0))
-        posterior_deviation = math.sqrt(max(explained, 0.0))
-        smaller = min(deviation, posterior_deviation)
-        return people * smaller * (2 * posterior_deviation - smaller)
+        if self.population or not self.tally.reports:
+            return np.zeros(len(rows))
+        people = self.tally.weighted.power if self.tally.weighted else self.tally.reports
+        return share * people * rounding_variances(self.reader, self.method, self.prior, rows)
 
     def mle_gain(self, variance: Array) -> float | None:
         """How many times smaller the squared error of mle is expected to be than that of unbiased.
