@@ -332,7 +332,7 @@ print("the same")
 
 def test_spark_connect() -> None:
     """In a process of its own: one process speaks either to Spark or to Spark Connect."""
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'priorveil[connect]'")
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'priorveil[spark-connect]'")
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     environment["PYSPARK_SUBMIT_ARGS"] = (
         f'--driver-java-options "{QUICK}" --conf spark.sql.shuffle.partitions=2 pyspark-shell'

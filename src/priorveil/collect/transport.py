@@ -17,7 +17,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 from priorveil.errors import InvalidInput, PriorveilError, needs_extra, short_repr
 
-with needs_extra("serve"):
+with needs_extra("client"):
     import httpx
 
 Transport = httpx.BaseTransport
