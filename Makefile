@@ -3,11 +3,15 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 READY  := $(VENV)/.ready
 DEMO   := $(VENV)/.demo
 JOBS   ?= 4
 NAME   ?= --all
+
+# uv installs faster. Without it, or with `make UV= demo`, pip does the same (uv does not read pip's settings).
+UV      ?= $(shell command -v uv 2>/dev/null)
+INSTALL := $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install --disable-pip-version-check --no-compile)
+INSTALL += --quiet --constraint constraints.txt
 
 export OMP_NUM_THREADS ?= 1
 # Containers often tell Python not to keep compiled modules. Every process would compile numpy and scipy again.
@@ -15,25 +19,25 @@ export PYTHONDONTWRITEBYTECODE :=
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-busy messages house coverage check format-check lint types imports audit bench docs format clean
+.PHONY: help setup demo test test-busy messages house coverage check format-check lint types imports audit bench docs constraints dist smoke format clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with everything for development (done once)
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "error: $(PYTHON) not found; install Python 3.11 or newer, or: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version) is too old; priorveil needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	@$(PIP) uninstall --yes setuptools 2>/dev/null # Python 3.11 installs an old one, which nothing here uses
+	$(if $(UV),$(UV) venv --seed --quiet --python $(PYTHON) $(VENV),$(PYTHON) -m venv $(VENV))
+	@$(if $(UV),,$(BIN)/python -m pip uninstall --quiet --yes setuptools 2>/dev/null) # Python 3.11 installs an old one, which nothing here uses
 
-$(READY): pyproject.toml | $(BIN)/python
-	$(PIP) install --no-compile --editable '.[dev]'
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[dev]'
 	@touch $@ $(DEMO)
 
-$(DEMO): pyproject.toml | $(BIN)/python
-	$(PIP) install --no-compile --editable '.[plot,serve]'
+$(DEMO): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[plot,serve]'
 	@touch $@
 
 demo: $(DEMO) ## go from prior to estimate on real data in a minute, with a curator
@@ -82,6 +86,16 @@ bench: $(READY) ## measure the claims of speed and accuracy (one of them: make b
 docs: $(READY) ## build the documentation in site/
 	$(BIN)/python scripts/commands.py
 	$(BIN)/mkdocs build --strict --quiet
+
+constraints: $(READY) ## write the versions in .venv into constraints.txt, after the tests passed with them
+	$(BIN)/python scripts/constraints.py
+
+dist: $(READY) ## build the wheel and the sdist in dist/; the same commit gives the same bytes
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build -d dist
+
+smoke: dist ## install both into fresh environments and use them (another Python: make smoke PYTHON=python3.13)
+	$(PYTHON) scripts/smoke.py dist/*
 
 format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff check --fix --quiet . || true
