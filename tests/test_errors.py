@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import priorveil as pv
 from priorveil import errors
+from priorveil.errors import install_command
 
 FAMILY = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.PriorveilError)]
 
@@ -115,3 +118,32 @@ def test_a_description_is_not_quoted_as_a_value():
     raised = errors.InvalidInput("values", errors.NOT_SHOWN, "shape (2, 3); give one column")
     assert str(raised) == "values: shape (2, 3); give one column"
     assert (raised.argument, raised.advice) == ("values", "shape (2, 3); give one column")
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install 'priorveil[plot]'"),
+        ({"dir_info": {}}, "pip install '.[plot]' in the checkout of priorveil"),
+        ({"dir_info": {"editable": True}}, "pip install -e '.[plot]' in the checkout of priorveil"),
+        (
+            {"archive_info": {}, "url": "file:///w/priorveil.whl"},
+            "pip install 'priorveil[plot] @ file:///w/priorveil.whl'",
+        ),
+        (
+            {"vcs_info": {"vcs": "git"}, "url": "https://git.example/p"},
+            "pip install 'priorveil[plot] @ git+https://git.example/p'",
+        ),
+    ],
+)
+def test_an_extra_is_installed_as_priorveil_was(
+    origin: dict[str, object] | None, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An installed package of this name, first in the path, says where it came from."""
+    info = tmp_path / "priorveil-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: priorveil\nVersion: 0.1.0\n")
+    if origin is not None:
+        (info / "direct_url.json").write_text(json.dumps({"url": "file:///w", **origin}))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert install_command("plot") == command

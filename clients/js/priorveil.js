@@ -1499,7 +1499,8 @@ export class Client {
   constructor(url, options = {}) {
     const { fetch = globalThis.fetch, storage = deviceStorage(), wait = sleep, timeout = LONGEST_REQUEST } = options;
     need(typeof timeout === "number" && timeout > 0, "timeout", "should be a number of seconds, above zero");
-    this.url = String(url).replace(/\/+$/, "");
+    // The page that people answer on stands for its campaign.
+    this.url = String(url).replace(/\/+$/, "").replace(/\/answer\/([0-9a-f]{64})([/?#].*)?$/, "/v1/campaigns/$1");
     this.#timeout = timeout;
     this.#fetch = (...request) => fetch(...request);
     this.#storage = storage;

@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
 
-from priorveil.errors import NOT_SHOWN, NOT_TEXT, InvalidFile, InvalidInput
+from priorveil.errors import NOT_SHOWN, NOT_TEXT, InvalidFile, InvalidInput, not_text_advice
 from priorveil.formatting import read_number
 
 Cells = list[str | None]
@@ -41,12 +41,14 @@ def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
     >>> list(read_rows(stream))
     [(1, ['a', 'b']), (2, ['1', None]), (3, ['', 'x;y'])]
     """
-    packed = file.peek(2)[:2] == _GZIP
+    start = file.peek(4)[:4]
+    packed = start[:2] == _GZIP
+    not_text = NOT_TEXT if packed else not_text_advice(start)
     text = io.TextIOWrapper(gzip.GzipFile(fileobj=file) if packed else file, "utf-8-sig", newline="")
     try:
-        yield from _parse(text)
+        yield from _parse(text, not_text)
     except UnicodeDecodeError:
-        raise InvalidInput("data", NOT_SHOWN, NOT_TEXT) from None
+        raise InvalidInput("data", NOT_SHOWN, not_text) from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InvalidInput("data", NOT_SHOWN, "the file is damaged: it cannot be read to the end") from None
     except csv.Error:
@@ -57,11 +59,11 @@ def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
             text.detach()  # the caller, who opened the file, closes it
 
 
-def _parse(text: io.TextIOWrapper) -> Iterator[tuple[int, Cells]]:
+def _parse(text: io.TextIOWrapper, not_text: str) -> Iterator[tuple[int, Cells]]:
     unread = iter(partial(text.readline, _LONGEST_LINE), "")
     sample = list(islice(unread, _SAMPLE))
     if "\0" in "".join(sample):  # such as a tar file, whose names are text
-        raise InvalidInput("data", NOT_SHOWN, NOT_TEXT)
+        raise InvalidInput("data", NOT_SHOWN, not_text)
     delimiter, skipped = csv_delimiter("".join(sample))
     raw: list[str] = []
     last: list[str] = []  # the lines of the last row

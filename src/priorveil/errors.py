@@ -25,13 +25,21 @@ Raw private values never appear in a message.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
 NOT_SHOWN = object()  # in place of a value that cannot or must not be shown: the advice describes it
-NOT_TEXT = "this is not UTF-8 text: save it as UTF-8, and unpack an archive (.zip, .xlsx) first"
+NOT_TEXT = "this is not UTF-8 text: save it as UTF-8"
+_BINARY_FILES = {
+    b"PK\x03\x04": "this is an Excel workbook (.xlsx) or a zip archive: save the sheet as CSV (UTF-8), or unpack it",
+    b"\xd0\xcf\x11\xe0": "this is an old Excel workbook (.xls): save the sheet as CSV (UTF-8)",
+    b"PAR1": "this is a Parquet file: only tables of people or reports may be Parquet",
+    b"\x1f\x8b": "this file is in gzip: unpack it first",
+}
 
 _LONGEST = 80
 
@@ -44,6 +52,16 @@ def short_repr(value: object) -> str:
     """
     text = " ".join(repr(value).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 3]}...{text[-_LONGEST // 2 :]}"
+
+
+def not_text_advice(start: bytes) -> str:
+    r"""What to do with a file that should be text and is not, by its first bytes.
+
+    >>> not_text_advice(b"PK\x03\x04...")[:34]
+    'this is an Excel workbook (.xlsx) '
+    """
+    known = (advice for magic, advice in _BINARY_FILES.items() if start.startswith(magic))
+    return next(known, NOT_TEXT)
 
 
 def plural(number: int, noun: str) -> str:
@@ -203,15 +221,34 @@ class DataNotFound(PriorveilError):
     """A data set that is not on this machine."""
 
 
+def install_command(extra: str) -> str:
+    """The command that installs an extra, in the way in which priorveil itself was installed.
+
+    The metadata of an installed package say where it came from, if that was not a package index.
+    """
+    try:
+        text = distribution("priorveil").read_text("direct_url.json")
+    except PackageNotFoundError:  # it runs from a checkout that is not installed
+        text = '{"dir_info": {}}'
+    origin = json.loads(text) if text else {}
+    if "dir_info" in origin:
+        editable = "-e " if origin["dir_info"].get("editable") else ""
+        return f"pip install {editable}'.[{extra}]' in the checkout of priorveil"
+    if "url" in origin:
+        scheme = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
+        return f"pip install 'priorveil[{extra}] @ {scheme}{origin['url']}'"
+    return f"pip install 'priorveil[{extra}]'"
+
+
 class MissingExtra(PriorveilError):
     """An optional library is not installed; the message names the extra that brings it.
 
-    >>> print(MissingExtra("matplotlib", "plot"))
-    matplotlib is not installed: pip install 'priorveil[plot]'
+    >>> str(MissingExtra("matplotlib", "plot")) == f"matplotlib is not installed: {install_command('plot')}"
+    True
     """
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"{library} is not installed: pip install 'priorveil[{extra}]'")
+        super().__init__(f"{library} is not installed: {install_command(extra)}")
         self.library = library
         self.extra = extra
 
@@ -220,10 +257,10 @@ class MissingExtra(PriorveilError):
 def needs_extra(extra: str) -> Iterator[None]:
     """Import libraries of an extra in this context: `MissingExtra` names the one that is not installed.
 
-    >>> with needs_extra("plot"):
+    >>> with needs_extra("plot"):  # doctest: +ELLIPSIS
     ...     import no_such_library.part
     Traceback (most recent call last):
-    priorveil.errors.MissingExtra: no_such_library is not installed: pip install 'priorveil[plot]'
+    priorveil.errors.MissingExtra: no_such_library is not installed: pip install ...
     """
     try:
         yield

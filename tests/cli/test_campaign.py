@@ -68,3 +68,13 @@ def test_a_number_outside_the_range_has_to_count_somewhere(
     advice = "to count them at the nearest end, use priorveil design --outside ends to make the plan again"
     assert advice in capsys.readouterr().err
     assert run([*numbers, "--outside", "ends", "--force"]) == 0 and run(task) == 0
+
+
+def test_a_question_for_a_number_is_not_one_of_answers(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid = Prior.grid([0, 40, 80], [0.5, 0.3, 0.2], outside="ends")
+    design(grid, 1.0, Distribution()).save(folder / "hours.json")
+    assert run(["campaign", "hours.json", *QUESTION, "-o", "c.json"]) == 0
+    told = capsys.readouterr().out
+    assert "numbers from 0 to 80" in told and "3 answers" not in told

@@ -15,6 +15,7 @@ import pytest
 from patience import PATIENCE, wait_until
 from priorveil.cli import demo
 from priorveil.collect.campaign import ask
+from priorveil.errors import install_command
 from priorveil.priors import Prior
 from pseudo_terminal import Terminal
 from terminal import refused, run
@@ -59,8 +60,8 @@ def test_it_can_do_without_pictures_and_without_a_curator(monkeypatch: pytest.Mo
         monkeypatch.delitem(sys.modules, name)
     status, out, _ = run("demo", *FEW)
     assert status == 0
-    assert "pip install 'priorveil[plot]'" in refused("demo", "--plot", "picture.png")
-    assert "no curator: the curator is not installed: pip install 'priorveil[serve]'" in out
+    assert install_command("plot") in refused("demo", "--plot", "picture.png")
+    assert f"no curator: the curator is not installed: {install_command('serve')}" in out
     assert "priorveil design --help" in out
 
 

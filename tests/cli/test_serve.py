@@ -25,6 +25,7 @@ from postgres_server import PostgresServer, free_port
 from priorveil.cli import commands, run
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import Store, open_store
+from priorveil.errors import install_command
 
 
 def filled(url: str, campaign: Campaign, spoil: bool) -> None:
@@ -317,7 +318,7 @@ def test_serving_without_the_extra_names_it(tmp_path: Path, library: str) -> Non
     told = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
     left = subprocess.run(told, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert left.returncode == 2
-    assert left.stderr == f"error: {library} is not installed: pip install 'priorveil[serve]'\n"
+    assert left.stderr == f"error: {library} is not installed: {install_command('serve')}\n"
 
 
 def test_where_files_cannot_be_locked_another_store_is_named(tmp_path: Path) -> None:

@@ -131,6 +131,14 @@ def test_reports_without_ids_cannot_be_compared(folder: Path, capsys: pytest.Cap
     assert "264 of 297 rows have an id" in capsys.readouterr().err
 
 
+def test_a_table_of_people_has_no_reports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("estimate", "plan.json", "people.csv") == 2
+    told = capsys.readouterr().err
+    assert (
+        "no such column of reports" in told and "use priorveil privatize" in told and "--column NAME" in told
+    )
+
+
 def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("privatize", "plan.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.csv")
     capsys.readouterr()

@@ -137,17 +137,25 @@ def test_python_and_javascript_refuse_the_same_addresses(tmp_path: Path) -> None
     demo = pytest.importorskip("priorveil.curator.demo", reason="a real curator is asked")
     client = pytest.importorskip("priorveil.collect.client", reason="the Python client is asked too")
     with demo.run_curator(ask("Where?", pv.Prior({"Private": 0.6, "None": 0.4}))) as curator:
-        for place in (
-            f"{curator.url}/answer/{curator.campaign.id}",
-            f"{curator.url}/v1/campaigns/{'0' * 64}",
-        ):
-            with (
-                client.Client(place, state=tmp_path) as asked,
-                pytest.raises(client.ReportRefused) as refused,
-            ):
-                asked.answer("Private")
-            _, told = answering(place, str(tmp_path)).communicate(timeout=PATIENCE)
-            assert "Refused" in told and f"reason: '{refused.value.reason}'" in told
+        place = f"{curator.url}/v1/campaigns/{'0' * 64}"
+        with client.Client(place, state=tmp_path) as asked, pytest.raises(client.ReportRefused) as refused:
+            asked.answer("Private")
+        _, told = answering(place, str(tmp_path)).communicate(timeout=PATIENCE)
+        assert "Refused" in told and f"reason: '{refused.value.reason}'" in told
+
+
+def test_the_address_of_the_page_that_people_answer_on(tmp_path: Path) -> None:
+    demo = pytest.importorskip("priorveil.curator.demo", reason="a real curator is asked")
+    client = pytest.importorskip("priorveil.collect.client", reason="the Python client is asked too")
+    with demo.run_curator(
+        ask("Where?", pv.Prior({"Private": 0.6, "None": 0.4}), smallest_count=1)
+    ) as curator:
+        place = f"{curator.url}/answer/{curator.campaign.id}"
+        with client.Client(place, state=tmp_path / "python") as asked:
+            asked.answer("Private")
+        program = answering(f"{place}?from=letter", str(tmp_path / "js"))
+        assert program.communicate(timeout=PATIENCE)[1] == "" and program.returncode == 0
+        assert curator.estimates()["reports"] == 2
 
 
 RUN = """

@@ -31,7 +31,7 @@ from priorveil.curator.responses import PROBLEM, openapi
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
 from priorveil.curator.uploads import read_json, read_packed
-from priorveil.errors import ForeignReport
+from priorveil.errors import ForeignReport, install_command
 from priorveil.mechanisms import Table
 from priorveil.tables import estimate_table
 
@@ -266,7 +266,7 @@ def test_an_export_that_cannot_be_made_is_said_before_it_begins(
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         answer = await http.get(f"/v1/campaigns/{campaign.id}/reports")
         assert answer.status_code == 500 and answer.headers["content-type"] == PROBLEM
-        assert answer.json()["detail"] == "pyarrow is not installed: pip install 'priorveil[tables]'"
+        assert answer.json()["detail"] == f"pyarrow is not installed: {install_command('tables')}"
 
     on(sqlite_url, work, campaign)
 

@@ -20,6 +20,7 @@ import click
 from priorveil import __version__
 from priorveil.cli.screen import error_text
 from priorveil.errors import PriorveilError
+from priorveil.progress_bar import without_bars
 
 # The commands in the order of the work; each is the function of its name in the module of its name.
 COMMANDS = {
@@ -83,7 +84,8 @@ def commands(context: click.Context) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its status. An error is one line on standard error; ctrl-C is KeyboardInterrupt."""
     try:
-        status = commands.main(arguments, prog_name="priorveil", standalone_mode=False)
+        with without_bars():
+            status = commands.main(arguments, prog_name="priorveil", standalone_mode=False)
         sys.stdout.flush()
     except click.Abort as error:
         raise KeyboardInterrupt from error

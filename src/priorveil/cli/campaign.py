@@ -12,13 +12,16 @@ Examples
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from priorveil.atomic_files import atomic_write
 from priorveil.cli import inputs, options
 from priorveil.errors import plural
+
+if TYPE_CHECKING:
+    from priorveil.collect.campaign import Campaign
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -44,8 +47,15 @@ def campaign(plan: Path, output: Path, force: bool, **texts: Any) -> None:
     new_campaign = Campaign(cohorts=plans if isinstance(plans, dict) else {EVERYONE: plans}, **texts)
     with atomic_write(output, replace=force) as file:
         file.write(new_campaign.to_json().encode("utf-8"))
-    sizes = f"{plural(len(new_campaign.labels), 'answer')}, {plural(len(new_campaign.cohorts), 'cohort')}"
-    click.echo(f"saved {output}: {sizes}, id {new_campaign.id}")
+    cohorts = plural(len(new_campaign.cohorts), "cohort")
+    click.echo(f"saved {output}: {_answers(new_campaign)}, {cohorts}, id {new_campaign.id}")
     missing = [name for name in ("asked-by", "purpose") if not texts[name.replace("-", "_")]]
     if missing:
         click.echo(f"people should know who asks and why: give --{' and --'.join(missing)}", err=True)
+
+
+def _answers(campaign: Campaign) -> str:
+    """Return what people may answer: one of some answers, or a number of a range."""
+    domain = campaign.domain
+    is_list = domain.names is None and domain.resolution is None
+    return plural(len(domain.labels), "answer") if is_list else domain.describe()

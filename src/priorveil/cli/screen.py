@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import priorveil as pv
-from priorveil.errors import NOT_TEXT, Hint, PriorveilError
+from priorveil.errors import Hint, PriorveilError, not_text_advice
 from priorveil.formatting import level_text
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def option_advice(hint: Hint) -> str:
 def error_text(error: Exception) -> str:
     """Return the message of an error, with options in the place of arguments."""
     if isinstance(error, UnicodeDecodeError):
-        return NOT_TEXT
+        return not_text_advice(bytes(error.object[:4]))
     return error.text(option_advice) if isinstance(error, PriorveilError) else str(error)
 
 

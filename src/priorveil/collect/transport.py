@@ -26,6 +26,7 @@ _RETRY_STATUSES = {408, 425, 429, 500, 502, 503, 504, 507}
 _LONGEST_PAUSE = 60.0
 _SOCKET_TIMEOUT = 30.0
 _ID = re.compile("[0-9a-f]{64}")
+_ANSWER_PAGE = re.compile(r"(?P<curator>.+)/answer/(?P<id>[0-9a-f]{64})(?:[/?#].*)?")
 _HEADERS = {
     "user-agent": "priorveil",
     "accept-encoding": "identity",
@@ -149,8 +150,16 @@ class HttpClient:
 
 
 def parse_campaign_url(url: str) -> tuple[str, str]:
-    """A campaign's address without a slash at its end, and the id in it."""
+    """A campaign's address without a slash at its end, and the id in it.
+
+    The address of the page that people answer on stands for its campaign.
+
+    >>> parse_campaign_url(f"https://survey.example/answer/{'ab' * 32}/")[0][:40]
+    'https://survey.example/v1/campaigns/abab'
+    """
     plain = url.rstrip("/") if isinstance(url, str) else ""
+    if page := _ANSWER_PAGE.fullmatch(plain):
+        plain = f"{page['curator']}/v1/campaigns/{page['id']}"
     campaign = plain.rpartition("/")[2]
     try:
         address = httpx.URL(plain)

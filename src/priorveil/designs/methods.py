@@ -33,7 +33,6 @@ from priorveil.designs.stopping import (
     MOST_UNBIASED,
     PATIENCE,
     Limits,
-    Progress,
     Stop,
     never,
 )
@@ -52,6 +51,7 @@ from priorveil.notions import Cone, PriorOrSet, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
 from priorveil.priors import Budget
+from priorveil.progress_bar import Progress, design_progress
 from priorveil.queries import Query
 from priorveil.reading.blas_threads import single_thread
 
@@ -263,7 +263,7 @@ def design(
     gap: float | None = None,
     time_limit: float = 45.0,
     rounds: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     should_stop: Stop | None = None,
 ) -> Plan:
     """The plan with the least error that privacy allows, certified; it raises rather than break its budget.
@@ -272,7 +272,9 @@ def design(
     `secret`, the value itself by default; the `notion`, LIP by default; the `method`, by default chosen by
     size and expected error. The engine stops when less than `gap` of the achievable gain is unproven (1e-10
     on small domains, 1e-4 on larger ones), after `time_limit` seconds, when `should_stop()` is true, or on
-    ctrl-C: each time with the best certified plan so far. It calls `progress(round, error, bound)` as it goes.
+    ctrl-C: each time with the best certified plan so far. It calls `progress(round, error, bound)` as it goes;
+    without it, a design that takes more than a second shows a bar on a terminal and in notebooks, unless
+    `progress=False`.
     If `rounds` is given, it stops after that many rounds of search instead of at the time limit, so that the plan does
     not depend on how fast the machine is.
 
@@ -289,13 +291,12 @@ def design(
         raise InvalidInput("rounds", rounds, "give a number of rounds, 0 or more")
     if method != "auto" and method not in METHODS:
         raise InvalidInput("method", method, f"choose auto, {', '.join(METHODS)}")
-    limits = Limits(progress=progress, should_stop=should_stop or never)
-    limits = limits.of_seconds(time_limit) if rounds is None else limits.of_rounds(rounds)
     problem = Problem.of(prior, epsilon, query, secret, notion)
-    limits = replace(
-        limits, target=gap if gap is not None else FINEST_GAP if problem.size <= FEW_VALUES else _GAP
-    )
-    with single_thread():
+    target = gap if gap is not None else FINEST_GAP if problem.size <= FEW_VALUES else _GAP
+    with single_thread(), design_progress(progress, time_limit if rounds is None else math.inf) as on_round:
+        limits = Limits(progress=on_round, should_stop=should_stop or never)
+        limits = limits.of_seconds(time_limit) if rounds is None else limits.of_rounds(rounds)
+        limits = replace(limits, target=target)
         plan = best_plan(problem, limits) if method == "auto" else METHODS[method].plan(problem, limits)
         return _with_ldp_bound(problem, plan, limits)
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from priorveil.information import gain_share
+from priorveil.progress_bar import Progress
 
-Progress = Callable[[int, float, float], None]
 Stop = Callable[[], bool]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from priorveil.csv_reader import is_number, small_csv_rows
-from priorveil.errors import NOT_TEXT, Hint, InvalidFile, InvalidInput, plural
+from priorveil.errors import Hint, InvalidFile, InvalidInput, not_text_advice, plural
 from priorveil.formatting import read_number
 from priorveil.priors.domain import label_positions
 from priorveil.priors.joint import LEAVE_OUT, SMOOTH
@@ -83,7 +83,7 @@ def _json_document(path: Path) -> Any:
         text = path.read_text(encoding="utf-8-sig")
         return json.loads(text, parse_int=float, object_pairs_hook=unique_keys)
     except UnicodeDecodeError:
-        raise InvalidFile(path, NOT_TEXT) from None
+        raise InvalidFile(path, not_text_advice(path.read_bytes()[:4])) from None
     except json.JSONDecodeError as error:
         advice = "this is not JSON: check its commas, quotation marks and brackets"
         raise InvalidFile(path, advice, line=error.lineno) from None

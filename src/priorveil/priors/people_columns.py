@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from functools import singledispatch
 from itertools import product
 from typing import Any
@@ -44,13 +47,32 @@ def people_labels(argument: str, column: Any, domain: Iterable[Label] = ()) -> l
             try:
                 label = _label(entry)
             except InvalidInput:
-                advice = "a value is a string or a whole number: group decimals in ranges"
-                reason = f"type {type(entry).__name__}; {advice}"
                 row = int(np.argmax(places == place))
-                raise InvalidInput(f"{argument}[{row}]", NOT_SHOWN, reason) from None
+                raise InvalidInput(f"{argument}[{row}]", NOT_SHOWN, _type_advice(entry)) from None
             label_of_key[keys[place]] = label
         labels.append(label)
     return [labels[place] for place in places.tolist()]
+
+
+@singledispatch
+def _type_advice(entry: Any) -> str:
+    """What to do with a value of a type that has no label."""
+    return f"type {type(entry).__name__}; a value is a string or a whole number"
+
+
+@_type_advice.register(float)
+@_type_advice.register(Decimal)
+@_type_advice.register(Fraction)
+@_type_advice.register(np.floating)
+def _(entry: Any) -> str:
+    numbers = "Prior.grid for means, Prior.cells for shares and quantiles"
+    return f"a decimal number: group the numbers as text, or use a prior of numbers ({numbers})"
+
+
+@_type_advice.register(date)
+@_type_advice.register(np.datetime64)
+def _(entry: Any) -> str:
+    return "a date; write it as text, and as coarsely as the question allows, such as '2024' or '2024-05'"
 
 
 @singledispatch

@@ -131,6 +131,11 @@ class Tally:
         """
         try:
             fields = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            raise InvalidInput("text", text, "not JSON: give the text of Tally.to_json") from None
+        if not isinstance(fields, dict) or "format" not in fields:
+            raise InvalidInput("text", text, "JSON, but not a tally: give the text of Tally.to_json")
+        try:
             if fields["format"] != FORMAT or fields["version"] != VERSION:
                 raise ValueError(f"it should be a {FORMAT} of version {VERSION}")
             counts = np.array([int(c) for c in fields["counts"]], dtype=np.int64).reshape(fields["shape"])
@@ -138,7 +143,9 @@ class Tally:
                 raise ValueError("counts are zero or more")
             weighted = _read_weighted(fields["weighted"], counts.shape) if "weighted" in fields else None
             return cls(str(fields["plan"]), counts, int(fields["reports"]), fields["refused"], weighted)
-        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        except KeyError as error:
+            raise InvalidInput("text", text, f"not a tally: the field {error} is missing") from error
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidInput("text", text, f"not a tally: {error}") from error
 
 

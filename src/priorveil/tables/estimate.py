@@ -175,6 +175,8 @@ def tally_table(
     except InvalidInput as error:
         if error.argument == "column" and error.value == made_by:
             raise no_plan_column(error.advice) from None
+        if error.argument == "column" and error.value == column:
+            raise _no_report_column(column, error.advice) from None
         raise
     ids = IdSpool()
 
@@ -197,6 +199,14 @@ def tally_table(
     table = source.open()
     distinct_reports = count(without_repeats(table.batches, is_repeat), RefusalLog())
     return replace(tallies, by=distinct_reports.by, repeated=tallies.reports - distinct_reports.reports)
+
+
+def _no_report_column(column: str, columns_text: str) -> InvalidInput:
+    """The error for a table without reports: it may be the table of people's values."""
+    advice = f"there is no such column of reports; {columns_text}"
+    name = Hint("column", "NAME", purpose="if the reports have another name")
+    make = Hint("privatize_table", purpose="to make reports of people's values first")
+    return InvalidInput("column", column, advice, make, name)
 
 
 def no_plan_column(columns_text: str) -> InvalidInput:
