@@ -69,6 +69,8 @@ def plans() -> Iterator[tuple[str, Plan]]:
     guess = pv.Prior.uniform(["north", "south", "west"])
     yield "table-assumed", pv.design(guess, 1.0, histogram)
     yield "table-assumed-ball", pv.design(pv.PriorSet.ball(guess, 0.1), 1.0, histogram)
+    pair = pv.PriorSet([[0.2, 0.3, 0.5], [0.4, 0.3, 0.3]])
+    yield "table-reading-prior", pv.design(pair, 1.0, pv.Distribution(), rounds=3)
 
 
 def joint_numbers() -> pv.Prior:

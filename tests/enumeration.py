@@ -188,6 +188,40 @@ def unbiased_error(Q: Array, W: Array, p: Array) -> float:
     return float(np.trace(W @ np.linalg.solve(J, W.T)) - ((W @ p) ** 2).sum())
 
 
+def unbiased_errors_at(Q: Array, W: Array, reading_prior: Array, priors: Array) -> Array:
+    """N times the variance under each prior, summed, of the scores that are best under the reading prior."""
+    Q = Q[:, Q.max(axis=0) > 0]
+    J = (Q / (reading_prior @ Q)) @ Q.T
+    scores = W @ np.linalg.pinv(J, rcond=1e-13) @ (Q / (reading_prior @ Q))
+    assert np.abs(scores @ Q.T - W).max() <= 1e-6 * np.abs(W).max() * max(1.0, np.abs(scores).max()), "biased"
+    return np.asarray(priors @ Q @ (scores**2).sum(axis=0) - ((priors @ W.T) ** 2).sum(axis=1))
+
+
+def worst_unbiased_error(Q: Array, W: Array, reading_prior: Array, known: pv.PriorSet) -> float:
+    """The largest variance under a prior of the set, which over a polytope is a concave maximum."""
+    corners = known.vertices()
+    if known.members:
+        return float(unbiased_errors_at(Q, W, reading_prior, corners).max())
+    at_corners = unbiased_errors_at(Q, W, reading_prior, corners)
+    linear = at_corners + ((corners @ W.T) ** 2).sum(
+        axis=1
+    )  # the second moments of the scores at the corners
+    scale = float(np.abs(linear).max())
+
+    def loss(shares: Array) -> tuple[float, Array]:
+        means = W @ (shares @ corners)
+        slopes = linear - 2 * corners @ W.T @ means
+        return -float(shares @ linear - means @ means) / scale, -slopes / scale
+
+    k = len(corners)
+    optimum = scipy.optimize.minimize(
+        loss, np.full(k, 1 / k), jac=True, bounds=[(0, 1)] * k, method="SLSQP",
+        constraints={"type": "eq", "fun": lambda s: s.sum() - 1, "jac": lambda s: np.ones(k)},
+        options={"maxiter": 300, "ftol": 1e-14},
+    )  # fmt: skip
+    return max(float(at_corners.max()), -scale * float(optimum.fun))
+
+
 # -- the best channel ----------------------------------------------------------------------------------------
 
 
@@ -331,11 +365,28 @@ def least_variance(columns: Array, W: Array) -> float:
 def best_of_all(instance: Instance, plan: pv.Plan) -> float:
     """The least error of all channels that the problem allows."""
     columns, W, known = rays(instance.A, plan.reference.probabilities), instance.W, instance.prior
+    if plan.query.unbiased and isinstance(known, pv.PriorSet):
+        priors = [plan.reference.probabilities, *known.vertices()]
+        return max(bound_at(instance, p) for p in priors if p.min() > 0)
     if plan.query.unbiased:
         return least_variance(columns, W)
     if known.members:
         return least_error(columns, W, np.array([p.probabilities for p in known.members]))[0]
     return least_error_of_polytope(columns, W, known)
+
+
+def bound_at(instance: Instance, middle: Array) -> float:
+    """A bound on the worst variance over a set, from the least variance at a weighted mean of its members.
+
+    The weighted mean of their errors is that of the middle, less what the means of the statistics differ. A polytope
+    holds the middle itself.
+    """
+    least, W = least_variance(rays(instance.A, middle), instance.W), instance.W
+    if not instance.prior.members:
+        return least
+    members = np.array([p.probabilities for p in instance.prior.members])
+    weights = scipy.optimize.nnls(members.T, middle)[0]
+    return least - float(weights @ ((members @ W.T - W @ middle) ** 2).sum(axis=1))
 
 
 # -- channels that try to beat a bound -----------------------------------------------------------------------
@@ -360,6 +411,8 @@ def least_found(instance: Instance, plan: pv.Plan, rng: np.random.Generator) -> 
     )  # the worst prior of a polytope takes long
 
     def error(Q: Array) -> float:
+        if plan.query.unbiased and isinstance(known, pv.PriorSet):
+            return worst_unbiased_error(Q, W, P, known)
         if plan.query.unbiased:
             return unbiased_error(Q, W, P)
         if known.members:

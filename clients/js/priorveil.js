@@ -925,12 +925,13 @@ export async function readPlan(given, { id } = {}) {
   const document = deepFreeze(parseDocument(given));
   need(document.format === "priorveil-plan", "format", "not a plan");
   need(document.version === 1, "version", "not known here; this client reads 1");
-  checkFields(document, PLAN, "");
+  checkFields(document, Object.hasOwn(document, "reading_prior") ? [...PLAN, "reading_prior"] : PLAN, "");
   const domain = readDomain(document.labels, "labels");
   await checkId(document, id);
   checkWords(document);
   nameOf(document.query, "query"); // a device samples; what is asked matters to those who read the reports
   const size = domain.labels.length;
+  checkReadingPrior(document, size);
   const mechanism = readMechanism(document, size);
   return new Plan(document, domain, mechanism, proveCertificate(document, size, mechanism));
 }
@@ -1319,6 +1320,14 @@ function readPriors(prior, size) {
     need(notNegative(prior.radius, "prior.radius") <= 1, "prior.radius", "should be at most one");
   }
   return null;
+}
+
+/** The prior that reports are read with, in plans for sets of priors; a device does not use it. */
+function checkReadingPrior({ prior, reading_prior: reading }, size) {
+  if (reading === undefined) return;
+  need(prior?.kind !== "fixed", "reading_prior", "belongs to a set of priors");
+  need(reading?.kind === "fixed", "reading_prior", "should be one prior");
+  readPriors(reading, size);
 }
 
 /** A prior as positive whole numbers without a common divisor. */

@@ -112,6 +112,14 @@ def _error(mechanism: Unary | Subset, query: Query, prior: Prior) -> float:
     return error
 
 
+def _variance(mechanism: Unary, problem: Problem, prior: Prior) -> float:
+    """N times the variance of the statistics under a prior of the problem, centred at its reference."""
+    reader, P = reader_of(mechanism), prior.probabilities
+    rows = problem.query.centred_rows(problem.reference)
+    answer = reader.answer("unbiased", reader.expected_counts(P, 1), P, rows, population=True)
+    return float(answer.variance.sum())
+
+
 def unary_plan(problem: Problem) -> Plan:
     """Unary encoding at the best point of its tight curve."""
     odds = exp_below(problem.level)
@@ -119,9 +127,10 @@ def unary_plan(problem: Problem) -> Plan:
         rarest = smallest_mass(problem.prior)
         odds = largest_odds(problem.budget, rarest, 1 - rarest)
     mechanism = best_unary(problem.reference, odds, problem.query)
-    # the variance of learning is local to a prior: that of a set is taken at its middle
-    priors = (problem.reference,) if problem.query.unbiased else problem.prior.members
-    expected = max(_error(mechanism, problem.query, p) for p in priors)
+    if problem.query.unbiased:
+        expected = max(_variance(mechanism, problem, p) for p in problem.prior.members)
+    else:
+        expected = max(_error(mechanism, problem.query, p) for p in problem.prior.members)
     q01, q10 = map(float, mechanism.flips)
     why = f"unary encoding at the best point of its curve: 0 -> 1 with {q01:.4g}, 1 -> 0 with {q10:.4g}"
     return mechanism_plan(problem, mechanism, expected, "unary", why)

@@ -26,6 +26,7 @@ from priorveil.designs.encodings import (
     unary_plan,
 )
 from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.robust_variances import variance_between
 from priorveil.designs.spaces import LISTED, box_of, space_of
 from priorveil.designs.stopping import (
     FINEST_GAP,
@@ -372,6 +373,12 @@ def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
             if (min(rows.shape) if unbiased else problem.size) > FEW_STATISTICS:
                 return plan
             bound = bounds.ldp_bound(problem.P, factor, rows, unbiased, patient)
+        if (
+            problem.prior.members and not problem.has_one_prior
+        ):  # at the mean of the members, which may be none of them
+            members = np.array([p.probabilities for p in problem.prior.members])
+            equal = np.full(len(members), 1 / len(members))
+            bound -= variance_between(members, equal, problem.centred_rows)
     except KeyboardInterrupt:
         return plan  # it is certified, and only its bound is weaker
     lower_bound = min(max(plan.lower_bound, bounds.rounded_down(bound)), plan.expected_mse)

@@ -15,10 +15,12 @@ from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.designs.bounds import closed_form_bound, rounded_down
 from priorveil.designs.problem import Problem
+from priorveil.designs.robust_variances import second_moments, worst_variance
 from priorveil.designs.stopping import MOST_ENTRIES
 from priorveil.errors import CertificateError, Hint, TooLarge
 from priorveil.mechanisms import Mechanism, Table
 from priorveil.plans import Plan
+from priorveil.priors import Prior
 from priorveil.reading.families import reader_of
 from priorveil.reading.rounding import expected_rounding
 
@@ -29,11 +31,15 @@ _MANY_ENTRIES, _MIXED = 200_000, 1e-11
 def expected_error(problem: Problem, channel: Channel) -> float:
     """The expected error of a channel; over a set of priors, a proven bound on the worst one.
 
-    For an unbiased query the variance is taken at the middle of the set: it is local to a prior.
+    For an unbiased query reports are read with the scores made for the reading prior of the problem.
     """
     prior, query = problem.prior, problem.query
-    if problem.has_one_prior or query.unbiased:
-        return query.error(channel, problem.reference)
+    if isinstance(prior, Prior):
+        return query.error(channel, prior)
+    if query.unbiased:
+        rows = problem.centred_rows
+        moments = second_moments(channel.matrix, problem.P, rows)
+        return max(0.0, worst_variance(prior, moments, rows).bound)
     if prior.members:
         return max(query.error(channel, p) for p in prior.members)
     return max(0.0, problem.unit * robust.worst_prior(problem, channel).bound)
@@ -95,4 +101,5 @@ def proven_plan(
         no_report=without_report,
         method=method,
         why=why,
+        reading_prior=problem.reading_prior,
     )

@@ -36,13 +36,14 @@ class Objective(Enum):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is known, what may leak and what is asked."""
+    """What is known, what may leak and what is asked; `reading_prior` as in `Plan`."""
 
     prior: PriorOrSet
     budget: Budget
     query: Query
     secret: Secrets
     notion: Cone
+    reading_prior: Prior | None = None
 
     @classmethod
     def of(
@@ -74,8 +75,8 @@ class Problem:
 
     @property
     def reference(self) -> Prior:
-        """The prior, or the middle of the set."""
-        return self.prior.centre
+        """The reading prior; by default the prior, or the middle of the set."""
+        return self.prior.centre if self.reading_prior is None else self.reading_prior
 
     @property
     def P(self) -> Array:

@@ -115,28 +115,31 @@ def task_of(problem: Problem) -> Task:
 def worst_prior(problem: Problem, channel: Channel) -> WorstPrior:
     """The prior of a polytope with the largest error, in units of `problem.unit`, and a proven bound on it."""
     assert isinstance(problem.prior, PriorSet)
-    columns = channel.drop_unused().matrix.T
-    return worst_of_polytope(task_of(problem), columns, problem.prior.best, problem.P, TOLERANCE)
+    columns, task = channel.drop_unused().matrix.T, task_of(problem)
+    return worst_of_polytope(
+        lambda p: task.risks(p, columns).sum(axis=0), problem.prior.best, problem.P, TOLERANCE
+    )
 
 
 def worst_of_polytope(
-    task: Task, columns: Array, oracle: Oracle, start: Array, tolerance: float
+    risks_for: Callable[[Array], Array], oracle: Oracle, start: Array, tolerance: float
 ) -> WorstPrior:
-    """The worst prior of a polytope for the channel with these (weighted) columns, as the value of a game.
+    """The worst prior of a polytope, as the value of a game.
 
-    One side mixes vertices of the polytope, the other decoders, each made for one prior. Every decoder's risk is linear
-    in the true prior, so the risk of a mixture of them bounds the error of every prior.
+    `risks_for(p)` are the errors at each value (d,) of the decoder made for `p`. One side mixes vertices of the
+    polytope, the other decoders. Every decoder's risk is linear in the true prior, so the risk of a mixture of them
+    bounds the error of every prior.
     """
-    vertices, risks, bound = start[None], task.risks(start, columns).sum(axis=0)[None], math.inf
+    vertices, risks, bound = start[None], risks_for(start)[None], math.inf
     for _ in range(MOST_ROUNDS):
         game = column_generation.mix(np.ones((len(vertices), 1)), vertices @ risks.T)
         prior, risk = game.weights / game.weights.sum() @ vertices, game.shares @ risks
-        own, vertex = task.risks(prior, columns).sum(axis=0), oracle(risk)
+        risk_here, vertex = risks_for(prior), oracle(risk)
         bound = min(bound, float(risk @ vertex))
-        if bound - float(own @ prior) <= tolerance:
+        if bound - float(risk_here @ prior) <= tolerance:
             break
-        vertices, risks = np.vstack([vertices, vertex]), np.vstack([risks, own])
-    return WorstPrior(prior, float(own @ prior), bound)
+        vertices, risks = np.vstack([vertices, vertex]), np.vstack([risks, risk_here])
+    return WorstPrior(prior, float(risk_here @ prior), bound)
 
 
 def robust_design(
@@ -180,7 +183,7 @@ def robust_design(
 
     def worst_for(channel: Array, start: Array) -> WorstPrior:
         if oracle is not None:
-            return worst_of_polytope(task, channel, oracle, start, least / 4)
+            return worst_of_polytope(lambda p: task.risks(p, channel).sum(axis=0), oracle, start, least / 4)
         errors = -utility(channel).sum(axis=0)
         return WorstPrior(priors[np.argmax(errors)], float(errors.max()), float(errors.max()))
 

@@ -8,19 +8,21 @@
 | a gain, sets of priors | `robust` |
 | a variance in a space | `variances` |
 | a variance in any other cone | the best `weights` of extreme columns, or of columns near those of spaces |
+| a variance, sets of priors | `robust_variances`, which solves one of the two cases above again and again |
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from priorveil.arrays import Array, Ints
 from priorveil.certify import certified_table
-from priorveil.designs import robust
+from priorveil.designs import robust, robust_variances
 from priorveil.designs.bounds import closed_form_bound
 from priorveil.designs.column_generation import Pricing, Solution, best_mixture, solve
 from priorveil.designs.cone_pricing import ConeGuessPricing, ConePricing, ConeSquaresPricing
@@ -28,7 +30,7 @@ from priorveil.designs.cones import Program, extreme_rays, nearby_columns
 from priorveil.designs.gains import best_convex, best_guess, best_histogram, best_linear, best_sum, widen
 from priorveil.designs.plan_assembly import no_report, proven_plan, table_plan
 from priorveil.designs.problem import Objective, Problem
-from priorveil.designs.spaces import Space, box_of, ldp_cone_of, space_of
+from priorveil.designs.spaces import LISTED, Space, box_of, ldp_cone_of, space_of
 from priorveil.designs.stopping import (
     FIRST_STEP,
     MOST_DENSE,
@@ -45,7 +47,7 @@ from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.information import gain_share, variance
 from priorveil.mechanisms import Grouped, Table
 from priorveil.plans import Plan
-from priorveil.priors import Prior
+from priorveil.priors import Prior, PriorSet
 
 # Values up to which all extreme columns of a box are listed, though its solver is exact: a list is exact to the last
 # digit, and quick.
@@ -223,29 +225,65 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
 
 def _unbiased_plan(problem: Problem, limits: Limits) -> Plan:
     """The channel with the least variance of the statistics, read without the prior."""
-    rows, space, unit = problem.query.centred_rows(problem.reference), space_of(problem), 1.0
+    rows, unit = problem.query.centred_rows(problem.reference), 1.0
     if rows is not None:  # numbers of the size of shares, for which the tolerances of the solvers are meant
         unit = float(np.ptp(rows, axis=1).max())
         rows, limits = rows / unit, limits.in_units(unit**2)
-    few = rows is not None and (space is not None or len(rows) == 1) and len(rows) <= FEW_STATISTICS
+    _require_few_values(problem, rows)
+    limits = replace(limits, target=max(limits.target, FINEST_WEIGHTS))
+    if not problem.has_one_prior:
+        return _robust_unbiased_plan(problem, limits, rows, unit)
+    solution = _least_variance(problem, limits, rows)
+    least = "A-optimal for learning the distribution" if rows is None else "L-optimal for the statistics"
+    gap = f", gap {max(solution.gap, 0.0):.2g}" if solution.bound > 0 else ""  # a bound may be found later
+    return table_plan(problem, solution.channel, unit**2 * solution.bound, "columns", least + gap)
+
+
+def _require_few_values(problem: Problem, rows: Array | None) -> None:
+    """Refuse more values than the search is for."""
+    many_allowed = space_of(problem) is not None or (rows is not None and len(rows) == 1)
+    few = rows is not None and many_allowed and len(rows) <= FEW_STATISTICS
     most = MOST_UNBIASED if few else MOST_DENSE
     if problem.size > most:
         asked = "a distribution" if rows is None else f"{len(rows):,} statistics"
         message = f"{problem.size:,} values: the engine learns {asked} of up to {most:,}"
         raise TooLarge(message, Hint("method", "unary"))
-    reachable = replace(limits, target=max(limits.target, FINEST_WEIGHTS))
+
+
+def _robust_unbiased_plan(problem: Problem, limits: Limits, rows: Array | None, unit: float) -> Plan:
+    """The least variance under the worst prior of a set."""
+    known = problem.prior
+    assert isinstance(known, PriorSet)
+    domain, extreme = problem.reference.domain, None
+    with suppress(TooLarge):
+        if problem.size <= LISTED:
+            extreme = _extreme_columns(problem, limits.share(FIRST_STEP))
+
+    def design_at(prior: Array, limits: Limits) -> Solution:
+        if extreme is not None:
+            return best_weights(prior, extreme, replace(limits, progress=None), rows)
+        at = replace(problem, reading_prior=Prior(prior, domain))
+        return _least_variance(at, replace(limits, progress=None), rows)
+
+    centred = problem.centred_rows / unit
+    best = robust_variances.least_worst_variance(known, centred, design_at, limits)
+    reading_prior = Prior(best.reading_prior / best.reading_prior.sum(), domain)
+    why = f"robust over the set of priors, {'proven' if best.converged else 'stopped early'}"
+    at = replace(problem, reading_prior=reading_prior)
+    return table_plan(at, best.channel, unit**2 * best.lower_bound, "columns", why)
+
+
+def _least_variance(problem: Problem, limits: Limits, rows: Array | None) -> Solution:
+    """The channel with the least variance at the reference prior."""
+    space = space_of(problem)
     try:
         if space is None:
-            solution = _unbiased_in_cone(problem, reachable, rows)
-        else:
-            solution = best_unbiased(space, reachable, rows)
+            return _unbiased_in_cone(problem, limits, rows)
+        return best_unbiased(space, limits, rows)
     except KeyboardInterrupt:
         nearby = nearby_columns(problem.cone, problem.P)
         solution = best_weights(problem.P, nearby, Limits().without_time(), rows)
-        solution = replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
-    least = "A-optimal for learning the distribution" if rows is None else "L-optimal for the statistics"
-    gap = f", gap {max(solution.gap, 0.0):.2g}" if solution.bound > 0 else ""  # a bound may be found later
-    return table_plan(problem, solution.channel, unit**2 * solution.bound, "columns", least + gap)
+        return replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
 
 
 def _unbiased_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> Solution:

@@ -67,7 +67,8 @@ def schema() -> dict[str, Any]:
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """A plan as JSON, without its id."""
+    """A plan as JSON, without its id; only plans for sets of priors have a `reading_prior`."""
+    reading_prior = {} if plan.reading_prior is None else {"reading_prior": plan.reading_prior.document()}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -84,6 +85,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "no_report": repr(float(plan.no_report)),
         "method": plan.method,
         "why": plan.why,
+        **reading_prior,
     }
 
 
@@ -126,10 +128,12 @@ def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
         "no_report": float,
         "method": str,
         "why": str,
+        "reading_prior": lambda prior: prior and Prior.read(prior, domain),
     }
 
     def read(field: str) -> Any:
-        return read_field(field, lambda: readers[field](document[field]))
+        optional = {"reading_prior": None}
+        return read_field(field, lambda: readers[field]({**optional, **document}[field]))
 
     return {field: read(field) for field in readers}
 
@@ -158,6 +162,8 @@ def _read_secret(document: Json) -> Secrets:
 def prove(plan: Plan, document: Mapping[str, Json]) -> None:
     """Raise a `PlanError` that names the field if the document states anything about the plan that is not true."""
     read_field("query", lambda: plan.query.require_fits(plan.reference))
+    if plan.reading_prior is not None and isinstance(plan.prior, Prior):
+        raise PlanError("reading_prior", "it belongs to a set of priors, and this plan has one prior")
     if plan.method not in DESIGN_METHODS:
         raise PlanError("method", f"it should be one of {', '.join(DESIGN_METHODS)}")
     if plan.mechanism.size != len(plan.labels):

@@ -55,10 +55,11 @@ _LAW_DIGITS = 9
 class Plan:
     """What people run, and how the curator reads it. `design` makes one, `Plan.load` reads one from a file.
 
-    `expected_mse` is per person, under the prior (at worst, over a set of priors). For a sum of numbers that are
-    rounded to a grid it includes the most that rounding can add, so `efficiency` is low on a coarse grid. No channel
-    within the budget has an error below `lower_bound`: `design` proves that; in a loaded plan it is stated by the
-    author and not proven, since a file holds no proof of it. `no_report` is the error of the prior alone.
+    `expected_mse` is per person, under the prior (over a set of priors, under the worst one). For a sum of numbers
+    that are rounded to a grid it includes the most that rounding can add, so `efficiency` is low on a coarse grid. No
+    channel within the budget has an error below `lower_bound`: `design` proves that; in a loaded plan it is stated by
+    the author and not proven, since a file holds no proof of it. `no_report` is the error of the prior alone.
+    `reading_prior` is the prior for which unbiased scores are made, in plans for sets of priors.
     """
 
     prior: PriorOrSet
@@ -73,6 +74,7 @@ class Plan:
     no_report: float
     method: str
     why: str
+    reading_prior: Prior | None = None
 
     @property
     def domain(self) -> Domain:
@@ -86,8 +88,8 @@ class Plan:
 
     @property
     def reference(self) -> Prior:
-        """The prior, or the middle of the set of priors: what estimates use by default."""
-        return self.prior.centre
+        """What estimates use by default: the prior; of a set the reading prior, or the middle."""
+        return self.prior.centre if self.reading_prior is None else self.reading_prior
 
     @cached_property
     def reader(self) -> Reader[Any]:
