@@ -83,7 +83,7 @@ def test_no_command_scrolls_sideways(reader: Any, site: Path, size: tuple[int, i
 
 @pytest.mark.parametrize(
     ("words", "title"),
-    [("sample size", "Sample size"), ("average by group", "average by group")],
+    [("sample size", "Sample size"), ("average by group", "average by group"), ("notebook", "notebook")],
 )
 def test_search_finds_from_files(reader: Any, site: Path, words: str, title: str) -> None:
     reader.open(f"file://{site}/index.html")

@@ -699,7 +699,7 @@ def page_commands(page: str) -> list[list[str]]:
     return [arguments for _, *arguments in lines]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/first-survey.md"])
 def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
     pytest.importorskip("matplotlib")
     (files / "census.csv").write_text("".join(f"{label},{1000 * share}\n" for label, share in WORK.items()))
@@ -716,6 +716,15 @@ def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
     )
     for name in ("old.csv", "new.csv"):
         (files / name).write_text("work,income\n" + pairs)
+    workers = "".join(
+        f"{age},{home},{hours}\n"
+        for age in ("young", "old")
+        for home in ("yes", "no")
+        for hours in range(25)
+        for _ in range(4)
+    )
+    for name in ("last-year.csv", "answers.csv"):
+        (files / name).write_text("age,home,overtime\n" + workers)
     for arguments in page_commands(page):
         status, _, err = run(*arguments)
         assert status == 0, err
