@@ -50,6 +50,14 @@ def survey() -> MarginPlans:
     return design_margins({names: prior(names) for names in MARGINS}, 1.0)
 
 
+def test_plans_for_different_notions_are_refused() -> None:
+    """The level of one notion says nothing about the other: a LIP plan at 1 may have the LDP level 2."""
+    ages = pv.Prior([0.3, 0.7])
+    plans = {(n.name,): pv.design(ages, 1.0, pv.Distribution(), notion=n) for n in (pv.LDP(), pv.LIP())}
+    with raises(InvalidInput, argument="plans"):
+        MarginPlans.of(plans)
+
+
 def test_the_level_is_that_of_the_channel_from_the_whole_tuple(survey: MarginPlans) -> None:
     """All reports about all margins, written out as one channel of the joint prior."""
     blocks = []

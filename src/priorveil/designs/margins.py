@@ -77,6 +77,10 @@ class MarginPlans:
     def __post_init__(self) -> None:
         if not self.plans or not all(plan.query.unbiased for plan in self.plans.values()):
             raise InvalidInput("plans", list(self.plans), "give plans for unbiased queries, at least one")
+        notions = {str(plan.notion.document()): plan.notion.name for plan in self.plans.values()}
+        if len(notions) > 1:
+            advice = "give plans for one notion: levels of different notions promise different things"
+            raise InvalidInput("plans", sorted(notions.values()), advice)
         if len(self.shares) != len(self.plans) or min(self.shares) < 1 or sum(self.shares) != PARTS:
             advice = f"give whole numbers that add up to {PARTS}, one for each plan"
             raise InvalidInput("shares", self.shares, advice)
