@@ -24,6 +24,7 @@ pa = pytest.importorskip("pyarrow")
 
 from priorveil.__main__ import main  # noqa: E402
 from priorveil.designs import design_mean  # noqa: E402
+from priorveil.formatting import share_text  # noqa: E402
 from priorveil.reading.wording import changes_among  # noqa: E402
 from priorveil.tables import estimate_table  # noqa: E402
 
@@ -137,6 +138,23 @@ def test_a_table_of_people_has_no_reports(folder: Path, capsys: pytest.CaptureFi
     assert (
         "no such column of reports" in told and "use priorveil privatize" in told and "--column NAME" in told
     )
+
+
+def test_shares_with_intervals_come_first_and_counts_beside_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
+    capsys.readouterr()
+    assert run("estimate", "plan.json", "r.csv") == 0
+    lines = capsys.readouterr().out.splitlines()
+    estimate = estimate_table("r.csv", PLAN).everybody
+    head = next(number for number, line in enumerate(lines) if line.startswith("value "))
+    assert lines[head].split() == ["value", "share", "95", "%", "low", "high", "people"]
+    for number, line in enumerate(lines[head + 1 : head + 1 + len(LABELS)]):
+        ends = (bound[number] / 297 for bound in estimate.interval())
+        shares = [share_text(part) for part in (estimate.proportions[number], *ends)]
+        words = [LABELS[number], *" ".join(shares).split(), f"{estimate.values[number]:,.1f}"]
+        assert line.split() == words
 
 
 def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -396,10 +414,12 @@ def test_margins_are_tables(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     margins = pv.Linear.margins(prior, ["age", ("age", "kind")])
     text, record, lines = answers(pv.design(prior, 2.0, margins), [("old", "c")] * 500, capsys)
     assert record["statistics"] == [] and len(lines) == 6
-    assert re.search(r"^age +estimate +99 % low +high\nold +[\d.]+ .*\nyoung +[-\d.]+ ", text, re.MULTILINE)
-    assert re.search(r"^age +kind +estimate +99 % low +high\nold +a, b .*\nold +c ", text, re.MULTILINE)
+    assert re.search(
+        r"^age +share +99 % low +high +people\nold +[\d.]+ % .*\nyoung +[-\d.]+ % ", text, re.MULTILINE
+    )
+    assert re.search(r"^age +kind +share +99 % low +high +people\nold +a, b .*\nold +c ", text, re.MULTILINE)
     text, _, _ = answers(pv.design(prior, 2.0, pv.Histogram()), [("old", "c")] * 500, capsys)
-    assert re.search(r"^age +kind +estimate +99 % low +high\nold +a, b ", text, re.MULTILINE)
+    assert re.search(r"^age +kind +share +99 % low +high +people\nold +a, b ", text, re.MULTILINE)
 
 
 def test_most_rows_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -678,8 +698,11 @@ def test_a_narrow_terminal_loses_nothing(
     assert max(map(len, shown.splitlines())) <= width and "…" not in shown
     whole = "".join(shown.split())
     assert all(word in shown.split() for label in found["labels"] for word in label.split())
-    numbers = [number for name in ("values", "lower", "upper") for number in found[name]]
-    assert len(numbers) == 9 and all(f"{number:,.1f}" in shown.split() for number in numbers)
+    assert all(f"{number:,.1f}" in shown.split() for number in found["values"])
+    ends = [number / 12_000 for name in ("values", "lower", "upper") for number in found[name]]
+    shown_shares = [float(text) for text in re.findall(r"([\d.]+)\s%", shown)]
+    assert len(ends) == 9
+    assert all(any(abs(100 * end - share) < 0.0501 for share in shown_shares) for end in ends)
     assert "Warning:Thereportscontradicttheprior" in whole and "Priorcheck:p" in whole
 
 

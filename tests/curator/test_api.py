@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import dataclasses
 import io
 import json
@@ -149,6 +150,14 @@ def test_an_export_is_read_with_the_plans_of_all_its_cohorts(store_url: str) -> 
         assert found.everybody.reports == 50 and found.refused.rows == ()
         with pytest.raises(ForeignReport):
             estimate_table(table, both.plan_for("north"))
+        exported = await http.get(path(both, "/reports"), params={"format": "csv"})
+        assert exported.headers["content-type"] == "text/csv; charset=utf-8"
+        read = estimate_table(io.BytesIO(exported.content), both.cohorts, cohort="cohort")
+        assert (
+            read.tallies.by == found.tallies.by and read.tallies.without_id == found.tallies.without_id == 0
+        )
+        assert exported.text.splitlines()[0].split(",") == table.column_names
+        assert (await http.get(path(both, "/reports"), params={"format": "xlsx"})).status_code == 400
 
     on(store_url, work, both)
 
@@ -169,6 +178,9 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
         assert found["total"]["reports"] == 200
         table = pq.read_table(io.BytesIO((await http.get(path(cohorts, "/reports"))).content))
         assert table.num_rows == 200
+        text = (await http.get(path(cohorts, "/reports"), params={"format": "csv"})).text
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert {row["report_id"] for row in rows} == {one.hex() for one in table["report_id"].to_pylist()}
         named = zip(table["cohort"].to_pylist(), table["plan"].to_pylist(), strict=True)
         assert set(named) == {(name, plan.id) for name, plan in cohorts.cohorts.items()}
         mixed = [reports(cohorts, 1, name)[0] for name in cohorts.cohorts]

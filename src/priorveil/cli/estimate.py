@@ -2,8 +2,8 @@
 
 Examples
   priorveil estimate plan.json reports.parquet
-      the histogram or the sum, with 95 % intervals; of numbers also the mean,
-      averages by group or quantiles
+      shares with 95 % intervals and the counts beside them, or the sum; of
+      numbers also the mean, averages by group or quantiles
   priorveil estimate plan.json reports/ --by town --csv > towns.csv
       an estimate for every town, each with its own interval
   priorveil estimate plan.json reports.csv --method unbiased --json
@@ -34,7 +34,7 @@ import click
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import InvalidInput, plural
 from priorveil.priors.label_texts import label_text
-from priorveil.reading.wording import answer, describe, group_title, number_tables, value_rows
+from priorveil.reading.wording import answer, describe, group_title, number_tables, share_cells, value_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -187,8 +187,8 @@ def _print_estimate(console: Console, estimate: Estimate, level: float, title: s
     _print_warning(console, description.warning, title)
     console.print(f"{title}reports: {estimate.reports:,}", style="italic")
     for table in description.tables:
-        rows = [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
-        heads = (*table.heads, table.quantity, *description.interval_heads)
-        screen.print_table(console, heads, rows, "l" * len(table.heads) + "rrr")
+        heads, rows = share_cells(table, description)
+        numbers = len(heads) - len(table.heads)
+        screen.print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
         if table.left_out is not None:
             console.print(f"{table.left_out}; --csv lists all")

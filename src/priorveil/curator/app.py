@@ -19,7 +19,7 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator import messages, responses
 from priorveil.curator.group_commit import CAPACITY, Writer
-from priorveil.curator.responses import HEADERS, json_response, parquet_pieces, problem_for
+from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Reader, read_json, read_packed
@@ -254,11 +254,15 @@ class Curator:
         return json_response(messages.Counters(campaign.id, counts, refused))
 
     async def export(self, request: Request) -> Response:
-        """All reports as a Parquet file."""
+        """All reports as a Parquet file, or with `?format=csv` as CSV."""
         live = await self._live(request.path_params["id"])
-        name = f'attachment; filename="{live.campaign.id[:12]}.parquet"'
-        pieces = parquet_pieces(live.campaign, self.service.store.reports(live.campaign))
-        return responses.Export(pieces, 200, {**HEADERS, "content-disposition": name}, responses.PARQUET)
+        kind = request.query_params.get("format", "parquet")
+        if kind not in ("parquet", "csv"):
+            raise HTTPException(400, "format: choose parquet or csv")
+        reports = self.service.store.reports(live.campaign)
+        pieces = (csv_pieces if kind == "csv" else parquet_pieces)(live.campaign, reports)
+        headers = {**HEADERS, "content-disposition": f'attachment; filename="{live.campaign.id[:12]}.{kind}"'}
+        return responses.Export(pieces, 200, headers, responses.CSV if kind == "csv" else responses.PARQUET)
 
     # -- operations ------------------------------------------------------------------------------------------
 

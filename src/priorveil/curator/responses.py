@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import io
 import json
 import logging
@@ -33,10 +34,12 @@ from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.tally import Tally
 from priorveil.reading.wording import LEANING, precision_sentence
+from priorveil.tables.reports import PLAN, REPORT, REPORT_ID
 from priorveil.tables.write import plan_field
 
 PROBLEM = "application/problem+json"
 PARQUET = "application/vnd.apache.parquet"
+CSV = "text/csv; charset=utf-8"
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -185,7 +188,7 @@ async def _file(request: Request, name: str | None = None) -> Response:
 
 
 def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
-    """The pieces of a Parquet file: id, cohort, plan, and the report as a number (a row of bits: as bytes).
+    """The pieces of a Parquet file: report id, cohort, plan, and the report as a number (a row of bits: as bytes).
 
     The file is made while it is sent, a row group for each page, so memory stays flat. Raises `MissingExtra` at once,
     not while it is sent.
@@ -193,13 +196,13 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
     pa = pyarrow()
     numbers = all(plan.mechanism.width == 0 for plan in campaign.plans.values())
     kind = pa.int64() if numbers else pa.binary()
-    first = [pa.field("id", pa.binary(ID_BYTES)), pa.field("cohort", pa.string())]
+    first = [pa.field(REPORT_ID, pa.binary(ID_BYTES)), pa.field("cohort", pa.string())]
     schema = pa.schema([*first, plan_field(), pa.field("report", kind)])
 
     def table(rows: list[StoredReport]) -> Any:
         words = [words for _, _, words in rows]
         columns = {
-            "id": [id for id, _, _ in rows],
+            REPORT_ID: [id for id, _, _ in rows],
             "cohort": [campaign.cohort_of[plan] for _, plan, _ in rows],
             "plan": [plan for _, plan, _ in rows],
             "report": np.frombuffer(b"".join(words), "<i8") if numbers else words,
@@ -215,6 +218,22 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
         yield sink.take_written()
 
     return pieces()
+
+
+async def csv_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
+    """The pieces of a CSV with the columns of the Parquet file; ids and rows of bits are hexadecimal digits."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow([REPORT_ID, "cohort", PLAN, REPORT])
+    async for page in pages:
+        for id, plan, words in page:
+            is_number = campaign.plans[plan].mechanism.width == 0
+            report = int.from_bytes(words, "little") if is_number else words.hex()
+            lines.writerow([id.hex(), campaign.cohort_of[plan], plan, report])
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue().encode()
 
 
 class _Sink(io.BytesIO):

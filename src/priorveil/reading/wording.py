@@ -115,13 +115,15 @@ class StatisticRow:
 class StatisticTable:
     """Statistics whose labels have the same columns, `heads`; `quantity` says what their numbers are.
 
-    `left_out` says how many statistics there are beyond the rows of this table and of those before it.
+    `left_out` says how many statistics there are beyond the rows of this table and of those before it. `people` is the
+    number of people whose counts these are; None if they are not counts of people.
     """
 
     heads: tuple[str, ...]
     rows: tuple[StatisticRow, ...]
     quantity: str = "estimate"
     left_out: str | None = None
+    people: int | None = None
 
     def name_of(self, row: StatisticRow) -> str:
         """A row in one text: with the quantity and the names of the columns, if it is an average of a group."""
@@ -364,6 +366,18 @@ def _share_texts(numbers: tuple[float, ...], half_width: float) -> tuple[str, ..
     return tuple(map(share_text, numbers))
 
 
+def _precise_share_texts(numbers: tuple[float, ...], half_width: float) -> tuple[str, ...]:
+    """Shares in percent, with one decimal or as many as show two digits of the half width.
+
+    >>> _precise_share_texts((0.59649, 0.6), 0.02), _precise_share_texts((0.59649, 0.6), 0.00031)
+    (('59.6 %', '60.0 %'), ('59.649 %', '60.000 %'))
+    """
+    if not 0 < half_width < 0.1:
+        return _share_texts(numbers, half_width)
+    decimals = min(9, 1 - math.floor(math.log10(100 * half_width)))
+    return tuple(f"{100 * number:,.{max(1, decimals)}f} %" for number in numbers)
+
+
 def _tables_by_heads(
     estimate: Estimate, indices: Sequence[int], rows: Sequence[StatisticRow]
 ) -> Iterator[StatisticTable]:
@@ -372,7 +386,8 @@ def _tables_by_heads(
     for i, row in zip(indices, rows, strict=True):
         margins.setdefault(tuple(_label_cells(estimate, estimate.labels[i])), []).append(row)
     for heads, margin_rows in margins.items():
-        yield StatisticTable(heads, tuple(margin_rows), _quantity(estimate))
+        people = estimate.reports if estimate.counts_people and estimate.averages is None else None
+        yield StatisticTable(heads, tuple(margin_rows), _quantity(estimate), people=people)
 
 
 def _quantity(estimate: Estimate) -> str:
@@ -415,6 +430,20 @@ def _cells(table: StatisticTable, description: Description) -> tuple[tuple[str, 
     """The titles of the columns of a table, and the texts of its rows."""
     heads = (*table.heads, table.quantity, *description.interval_heads)
     return heads, [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
+
+
+def share_cells(
+    table: StatisticTable, description: Description
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """As `_cells`; counts of people are shares of them with intervals, and the counts are beside them."""
+    if not table.people:
+        return _cells(table, description)
+    heads = (*table.heads, "share", *description.interval_heads, "people")
+    shares = [_scaled(row, table.people, "", _precise_share_texts) for row in table.rows]
+    return heads, [
+        (*row.label, share.value_text, share.low_text, share.high_text, row.value_text)
+        for row, share in zip(table.rows, shares, strict=True)
+    ]
 
 
 def estimate_html(estimate: Estimate) -> str:

@@ -319,23 +319,30 @@ function refused({ refused: reasons }) {
 }
 
 function downloads(view) {
-  const button = el(
-    "button",
-    { type: "button", id: "download", class: "plain", onclick: () => showErrors(() => download(view, button)) },
-    "Download reports (Parquet)",
-  );
+  const button = (id, kind, words) => {
+    const made = el(
+      "button",
+      { type: "button", id, class: "plain", onclick: () => showErrors(() => download(view, made, kind)) },
+      words,
+    );
+    return made;
+  };
+  const buttons = [
+    button("download", "parquet", "Download reports (Parquet)"),
+    button("download-csv", "csv", "Download reports (CSV)"),
+  ];
   return [
     el("h2", {}, "Keep"),
     el("p", {}, "Every report as it arrived, with its id and cohort."),
-    el("div", { class: "actions" }, button),
+    el("div", { class: "actions" }, ...buttons),
   ];
 }
 
-async function download(view, button) {
+async function download(view, button, kind) {
   button.disabled = true;
   try {
-    const url = URL.createObjectURL(await (await ask(`/${view.id}/reports`)).blob());
-    el("a", { href: url, download: `${view.id.slice(0, 12)}.parquet` }).click();
+    const url = URL.createObjectURL(await (await ask(`/${view.id}/reports?format=${kind}`)).blob());
+    el("a", { href: url, download: `${view.id.slice(0, 12)}.${kind}` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60000);
   } finally {
     button.disabled = false;
