@@ -58,7 +58,9 @@ def table(
         f"<tr>{''.join(f'<td{c}>{escape(cell)}</td>' for cell, c in zip(row, classes, strict=True))}{bar}</tr>"
         for row, bar in zip(rows, _bar_cells(bars), strict=False)
     )
-    return f"<table><thead><tr>{head}{'<td></td>' if bars else ''}</tr></thead><tbody>{body}</tbody></table>"
+    head += "<td></td>" if bars else ""
+    # Many pages have a style of their own for tables without a class.
+    return f'<table class="rows"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _bar_cells(lengths: Sequence[float]) -> Iterable[str]:
