@@ -78,13 +78,6 @@ def test_examples_print_answers(page: Path) -> None:
     assert not [example.source for example in examples if re.search(r"\b(True|False)\b", example.want)]
 
 
-def test_the_readme_says_what_the_tutorial_shows() -> None:
-    """How many times as many people are needed without a prior: the tutorial works it out."""
-    tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    [shown] = re.findall(r"^>>> round\(rival\..*\n(.*)$", tutorial, re.MULTILINE)
-    assert f"needs {shown} times as many people" in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
 def test_a_wrong_example_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "wrong.md"
     page.write_text("```python\nx = 1\n```\n\n```python\n>>> x\n2\n```\n", encoding="utf-8")

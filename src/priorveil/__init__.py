@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from priorveil.priors import Budget, Prior, PriorSet, Secret
     from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Sum
     from priorveil.studies import published
+    from priorveil.studies.trade_offs import compare, compare_with_ldp
 
 __version__ = "0.1.0"
 
@@ -52,6 +53,8 @@ __all__ = [
     "Secret",
     "Sum",
     "certify_table",
+    "compare",
+    "compare_with_ldp",
     "design",
     "errors",
     "leakage",
@@ -71,6 +74,7 @@ _PLACES = {
     "plans.ledger": ("Ledger",),
     "priors": ("Budget", "Prior", "PriorSet", "Secret"),
     "queries": ("Convex", "Distribution", "Guess", "Histogram", "Linear", "Sum"),
+    "studies.trade_offs": ("compare", "compare_with_ldp"),
 }
 _LATER = {
     **{name: (f"priorveil.{module}", name) for module, names in _PLACES.items() for name in names},

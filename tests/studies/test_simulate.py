@@ -56,7 +56,12 @@ def test_certified_methods_keep_the_budget_and_stay_above_the_bound(
             bound = next(r.bound for r in study.of("best") if r.epsilon == row.epsilon)
             assert row.lip <= row.epsilon
             assert row.expected >= bound - 1e-12
-        if row.kind == "ldp":
+        best = next(r for r in study.of("best") if r.epsilon == row.epsilon)
+        if row.method == "ldp-same-lip":
+            assert best.lip - 2e-3 <= row.lip <= best.lip
+        elif row.method == "ldp-same-ldp":
+            assert row.ldp <= best.ldp and row.lip >= best.lip - 1e-6
+        elif row.kind == "ldp":
             assert row.ldp <= row.epsilon + 1e-9
 
 

@@ -25,7 +25,6 @@ import priorveil as pv
 from priorveil.cli import options, outputs, screen
 from priorveil.errors import MissingExtra
 from priorveil.formatting import interval_title
-from priorveil.plans.wording import ldp_fact
 from priorveil.reading.wording import value_rows
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def demo(plot: Path | None, devices: int, browser: bool | None) -> None:
 
 def _design(console: Console, prior: pv.Prior) -> pv.Plan:
     """Show that a published mechanism leaks, and design one that does not."""
-    from priorveil.studies.compare import best_ldp
+    from priorveil.studies.trade_offs import compare_with_ldp
 
     leak = pv.published.rr_lip(prior, _EPSILON)
     _chapter(console, 2, epsilon=_EPSILON, factor=math.exp(_EPSILON))
@@ -90,10 +89,9 @@ def _design(console: Console, prior: pv.Prior) -> pv.Plan:
     console.print(f"Who reports the rarest answer is {times:,.0f} times as likely to have it as before.")
     plan = pv.design(prior, _EPSILON, pv.Distribution())
     _chapter(console, 3)
-    facts = plan.summary()
-    if rival := best_ldp(plan):
-        facts.append(ldp_fact(plan, rival))
-    screen.print_table(console, ("", ""), facts)
+    screen.print_table(console, ("", ""), plan.summary())
+    console.print()
+    screen.print_ldp_comparison(console, compare_with_ldp(plan))
     console.print("For a prior and a question of your own: priorveil design --help")
     return plan
 

@@ -14,12 +14,18 @@ The file is not trusted: its certificate is proven again from the integers that 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 import priorveil as pv
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.plans.wording import ONLY_IF_RIGHT, is_best, ldp_fact
+
+if TYPE_CHECKING:
+    from priorveil.studies.trade_offs import LdpComparison
+
+_MOST_COMPARED = 30  # values up to which a plan is compared with LDP in three ways: for more it takes long
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -33,11 +39,15 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
     proven bound; its level under every notion; and whether reports alone determine the distribution.
     """
     from priorveil.studies.compare import best_ldp
+    from priorveil.studies.trade_offs import compare_with_ldp, flat_prior_remark
 
     inputs.require_distinct({"PLAN": plan}, {"--plot": plot})
     proven = inputs.read_plan(plan)
     with screen.waiting("looking for the best LDP mechanism"):
         rival = best_ldp(proven)
+        small = rival is not None and len(proven.labels) <= _MOST_COMPARED
+        comparison = compare_with_ldp(proven) if small else None
+        remark = flat_prior_remark(proven)
     if plot is not None:  # before anything is printed, since a pipe may close early
         outputs.draw_plan(proven, plot)
     if as_json:
@@ -48,12 +58,16 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
             "error": rival.expected_mse,
             "best": is_best(rival),
         }
+        record["remark"] = remark
+        record["beside_ldp"] = None if comparison is None else comparison.record()
         screen.print_json(record)
     else:
-        _print(proven, rival)
+        _print(proven, rival, comparison)
+        if remark is not None:
+            screen.open_console().print(f"\n{remark}")
 
 
-def _print(plan: pv.Plan, rival: pv.Plan | None) -> None:
+def _print(plan: pv.Plan, rival: pv.Plan | None, comparison: LdpComparison | None) -> None:
     facts = plan.summary()
     if rival is not None:
         facts.append(ldp_fact(plan, rival))
@@ -66,3 +80,6 @@ def _print(plan: pv.Plan, rival: pv.Plan | None) -> None:
         console.print(f"LDP holds for everybody, LIP {ONLY_IF_RIGHT}.", style="yellow")
     if plan.secret is not None:
         console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
+    if comparison is not None:
+        console.print()
+        screen.print_ldp_comparison(console, comparison)

@@ -27,6 +27,8 @@ from priorveil.formatting import level_text
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from priorveil.studies.trade_offs import LdpComparison
+
 _WIDTH = 100  # of tables that are not shown on a terminal
 _REFRESH = 0.5  # seconds between two states of the progress bar of a design
 Advance = Callable[[float | None, str], None]  # takes the share that is done and a few words
@@ -126,6 +128,14 @@ def print_levels(console: Console, levels: pv.Leakage, assumed: bool = False) ->
     if assumed:
         rows.sort(key=lambda row: row[0] != "LDP")
     print_table(console, ("notion", "level", "meaning"), rows, "lr")
+
+
+def print_ldp_comparison(console: Console, comparison: LdpComparison) -> None:
+    """Print a plan beside LDP in three comparisons, and what they mean."""
+    heads, rows = comparison.table()
+    print_table(console, heads, rows, "lrrrr")
+    for sentence in comparison.sentences:
+        console.print(sentence)
 
 
 def levels_record(levels: pv.Leakage) -> dict[str, object]:

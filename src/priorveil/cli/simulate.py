@@ -51,6 +51,12 @@ if TYPE_CHECKING:
 
 _EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 
+_FAIR_RIVALS = ("ldp-best", "ldp-same-lip", "ldp-same-ldp")
+_FAIRNESS = (
+    "LDP is a stronger promise at the same epsilon (ldp-best). ldp-same-lip moves the belief of somebody who knows the "
+    "prior as little as best does, and ldp-same-ldp the belief of anybody else."
+)
+
 
 @click.command(epilog=options.epilog(__doc__))
 @click.argument("prior_file", metavar="[PRIOR]", type=options.INPUT_FILE, required=False)
@@ -104,7 +110,8 @@ def simulate(
     """Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.
 
     Methods: best, rr, arc, unary, hashing (certified); published-rr, published-unary, published-hashing (as
-    printed, with the leakage they really have); ldp-best, ldp-rr, ldp-unary, ldp-hashing, context-free; none.
+    printed, with the leakage they really have); ldp-best, ldp-rr, ldp-unary, ldp-hashing, context-free (LDP at the same
+    epsilon); ldp-same-lip, ldp-same-ldp (the best LDP plan with the LIP or LDP level of best); none.
     """
     from priorveil.studies import simulate as simulation
 
@@ -130,7 +137,7 @@ def simulate(
             people = inputs.read_numbers(data, columns[0], *numbers[:2], "correct it, or change --numbers")
         else:
             people = inputs.match_labels(inputs.read_people(data, *columns), prior.domain, data, "the prior")
-    names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
+    names = methods or ("best", "published-rr", "rr", *_FAIR_RIVALS, "none")
     inputs.require_distinct({"PRIOR": prior_file, "--secret": secret_file, "--data": data}, {"--plot": plot})
     with screen.end_on_interrupt(), screen.progress_bar("simulating") as advance:
         study = simulation.simulate(
@@ -169,9 +176,13 @@ def _print(study: Study) -> None:
     console.print(f"expected: {study.unit}, in a survey of {study.rows[0].people:,} people")
     console.print(f"simulated: the same in {study.runs:,} surveys; ±: half the width of its 99 % interval")
     console.print("LIP, LDP: the levels that reports really have")
+    if "best" in study.methods() and set(_FAIR_RIVALS) & set(study.methods()):
+        console.print(_FAIRNESS)
     for method, note in dict.fromkeys((row.method, row.note) for row in study.rows if row.note):
         console.print(f"{method} does not apply: {note}", style="yellow")
     for method in study.methods():
+        if method == "ldp-same-ldp":  # its budget is the LDP level of best
+            continue
         above = [f"{row.epsilon:g}" for row in study.of(method) if row.lip > row.epsilon * (1 + 1e-6)]
         if above:
             console.print(f"{method} leaks more than its budget at epsilon {', '.join(above)}", style="red")

@@ -19,7 +19,7 @@ from priorveil.arrays import Array, Ints
 from priorveil.certify import Certificate, certified_table
 from priorveil.channels import Channel
 from priorveil.designs import design
-from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
+from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
@@ -31,15 +31,14 @@ from priorveil.reading.linear_answers import unbiased_scores
 from priorveil.reading.moments import apply_rows
 from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding
+from priorveil.studies.trade_offs import ldp_plan, same_ldp_plan, same_lip_plan
 
 Survey = Callable[[Ints, np.random.Generator], float]
 Form = Callable[[Prior, float], Published]
 
 _HASHES = 20  # public hash functions that people draw from, where a form does not give a number
 _ROOM = 1e-9  # share of the budget that is left for rounding
-# Values up to which the best LDP mechanism is searched, and up to which it is computed at every budget of a curve: more
-# values take more than the seconds that a plot is worth.
-_MOST_SEARCHED = 30
+# Values up to which LDP is computed at every budget of a curve: more take more than the seconds that a plot is worth.
 _MOST_CURVED = 5_000
 _STEPS = (0.25, 0.5, 1.0, 1.5, 2.0)  # budgets of a curve, in units of the plan's
 
@@ -184,6 +183,21 @@ def _design_method(
     return from_plan(plan, scenario)
 
 
+def _rival_method(rival_of: Callable[[Plan, float], Plan | None], scenario: Scenario) -> ComparedMethod:
+    """The LDP plan with the LIP level, or with the LDP level, of the best plan; its LIP level is that of the value."""
+    plan = design(
+        scenario.prior,
+        scenario.epsilon,
+        scenario.query,
+        secret=scenario.secret,
+        time_limit=scenario.time_limit,
+    )
+    rival = rival_of(plan, scenario.time_limit)
+    if rival is None:
+        raise Infeasible("there is no LDP plan with the level of the best plan")
+    return from_plan(rival, scenario)
+
+
 def _certified_rr_method(scenario: Scenario) -> ComparedMethod:
     form, budget = published.rr_lip(scenario.prior, scenario.epsilon), Budget(scenario.epsilon)
     channel, proof = certified_mixture(form.channel, scenario.prior, budget, scenario.secret)
@@ -258,6 +272,8 @@ COMPARED_METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
     "published-unary": partial(_unary_method, published.ue_lip),
     "published-hashing": partial(_hashing_method, published.lh_lip),
     "ldp-best": partial(_design_method, "auto", ldp=True),
+    "ldp-same-lip": partial(_rival_method, same_lip_plan),
+    "ldp-same-ldp": partial(_rival_method, same_ldp_plan),
     "ldp-rr": partial(_channel_method, published.k_rr),
     "ldp-unary": partial(_unary_method, published.oue),
     "ldp-hashing": partial(_hashing_method, published.olh),
@@ -272,15 +288,9 @@ COMPARED_METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
 def best_ldp(plan: Plan, seconds: float = 10.0) -> Plan | None:
     """The best LDP plan that `design` finds for the query of a plan, at the smaller side of its budget; or None.
 
-    It protects the value itself, whatever anyone knows, and needs no prior for that. On small domains the search takes
-    at most `seconds`; on large ones the first design is taken.
+    `compare_with_ldp` has the two other plans that a plan is fairly compared with.
     """
-    epsilon = min(plan.budget.lower, plan.budget.upper)
-    limit = seconds if len(plan.prior) <= _MOST_SEARCHED else 0.0
-    try:
-        return design(plan.prior, epsilon, plan.query, notion=LDP(), time_limit=limit)
-    except (Infeasible, TooLarge):
-        return None
+    return ldp_plan(plan, min(plan.budget.lower, plan.budget.upper), seconds)
 
 
 def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:

@@ -1,0 +1,369 @@
+"""What privacy costs: one plan beside LDP in three fair comparisons, and queries over several budgets.
+
+LIP at epsilon and LDP at epsilon are different promises, so one comparison is not enough. `compare_with_ldp` makes
+three: the same epsilon, the same LIP level, and the same LDP level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from priorveil import notebook_html
+from priorveil.certify import certificate
+from priorveil.designs import design, design_mean
+from priorveil.errors import Infeasible, InvalidInput, TooLarge
+from priorveil.formatting import readable_number, round_up
+from priorveil.frames import Library, to_frame
+from priorveil.notions import LDP, LIP, PriorOrSet
+from priorveil.pictures.curves import BUDGET, canvas, house_style, legend, line, log_scale
+from priorveil.plans import Plan
+from priorveil.priors import Budget
+from priorveil.queries import Criterion, Query
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Values up to which the best LDP mechanism is searched: more values take more than the seconds that a comparison is
+# worth, and the first design is taken.
+_MOST_SEARCHED = 30
+# Of the budgets between which an LDP plan with a given LIP level is looked for, on small and on large domains.
+_HALVINGS, _FEW_HALVINGS = 12, 5
+_NOTICEABLE = 0.95  # an error that is smaller by this factor is worth a remark
+_COLOURS = ("blue", "red", "green", "orange", "pink", "sky", "black")
+
+
+def ldp_plan(plan: Plan, epsilon: float, seconds: float = 10.0) -> Plan | None:
+    """The best LDP plan at this epsilon that `design` finds for the query of a plan; None if there is none.
+
+    It protects the value itself, whatever anyone knows, and needs no prior for that. On small domains the search takes
+    at most `seconds`; on large ones the first design is taken.
+    """
+    limit = seconds if len(plan.prior) <= _MOST_SEARCHED else 0.0
+    try:
+        return design(plan.prior, epsilon, plan.query, notion=LDP(), time_limit=limit)
+    except (Infeasible, TooLarge):
+        return None
+
+
+def same_lip_plan(plan: Plan, seconds: float = 10.0) -> Plan | None:
+    """The LDP plan with the largest epsilon whose LIP level is at most that of a plan, by bisection."""
+    low, high = plan.certificate.lip, 2 * plan.certificate.lip
+    found = ldp_plan(plan, low, seconds)  # LDP at a level implies LIP at that level
+    halvings = _HALVINGS if len(plan.prior) <= _MOST_SEARCHED else _FEW_HALVINGS
+    for _ in range(halvings if found is not None else 0):
+        middle = (low + high) / 2
+        rival = ldp_plan(plan, middle, seconds)
+        if rival is None or _lip_level(rival, plan) > plan.certificate.lip:
+            high = middle
+        else:
+            low, found = middle, rival
+    return found
+
+
+def same_ldp_plan(plan: Plan, seconds: float = 10.0) -> Plan | None:
+    """The best LDP plan at the LDP level of a plan; None if that is infinite."""
+    return ldp_plan(plan, plan.certificate.ldp, seconds) if math.isfinite(plan.certificate.ldp) else None
+
+
+def _lip_level(rival: Plan, plan: Plan) -> float:
+    """The LIP level of an LDP plan, of what the other plan protects."""
+    if plan.secret is None:
+        return rival.certificate.lip
+    return certificate(rival.mechanism.lifts(plan.prior, plan.secret, LIP())).lip
+
+
+@dataclass(frozen=True)
+class ComparedPlan:
+    """One row of a comparison: what is `equal` to the plan, the levels, the `error` per person, and the `people`.
+
+    `people` is how many are needed for the precision of the plan, in multiples of the plan's own; nan for guesses,
+    which more people do not improve.
+    """
+
+    equal: str
+    lip: float
+    ldp: float
+    error: float
+    people: float
+
+
+@dataclass(frozen=True)
+class LdpComparison:
+    """A plan beside the best LDP plans: at the same epsilon, at the same LIP level and at the same LDP level."""
+
+    rows: tuple[ComparedPlan, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What one buys with each of the three LDP plans, in two sentences."""
+        plan, *others = self.rows
+        row = {other.equal: other for other in others}
+        told = []
+        if same := row.get("the same epsilon"):
+            told.append(
+                f"LDP at the same epsilon promises more, since it holds whatever anybody knows: {_price(same)}."
+            )
+        parts = []
+        if same := row.get("the same LIP level"):
+            parts.append(
+                f"with the same LIP level, LDP promises {same.ldp:.3g} instead of {plan.ldp:.3g} to everybody: "
+                f"{_price(same)}"
+            )
+        if same := row.get("the same LDP level"):
+            parts.append(
+                f"with the same LDP level, those who know the prior may learn more (LIP {same.lip:.3g} instead of "
+                f"{plan.lip:.3g}): {_price(same)}"
+            )
+        text = "; ".join(parts)
+        return (*told, f"{text[0].upper()}{text[1:]}.") if text else tuple(told)
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        numbers = [
+            (f"{r.lip:.3g}", f"{r.ldp:.3g}", readable_number(r.error, 3), _times(r)) for r in self.rows
+        ]
+        return [(row.equal, *cells) for row, cells in zip(self.rows, numbers, strict=True)]
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The heads and the rows of the table, as texts."""
+        return ("LDP with", "LIP level", "LDP level", "error", "people needed"), self._cells()
+
+    def record(self) -> list[dict[str, Any]]:
+        """The rows for a program."""
+        return [asdict(row) for row in self.rows]
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The rows as a data frame of pandas, polars or pyarrow."""
+        return _frame(self.rows, library)
+
+    def __str__(self) -> str:
+        heads, rows = self.table()
+        return "\n".join([_text_table(heads, rows), *self.sentences])
+
+    def _repr_html_(self) -> str:
+        heads, rows = self.table()
+        notes = "".join(f"<p>{sentence}</p>" for sentence in self.sentences)
+        return notebook_html.sheet("Beside LDP", notebook_html.table(heads, rows, range(1, 5)), notes)
+
+
+def compare_with_ldp(plan: Plan, seconds: float = 10.0) -> LdpComparison:
+    r"""A plan beside LDP, in the three comparisons that are fair; each search takes at most `seconds`.
+
+    >>> from priorveil import Distribution, Prior, design
+    >>> plan = design(Prior([0.5, 0.3, 0.15, 0.05]), 1.0, Distribution())
+    >>> print("\n".join(str(compare_with_ldp(plan)).splitlines()[:5]))
+    LDP with            LIP level  LDP level  error  people needed
+    this plan                   1          2   3.18              1
+    the same epsilon        0.918          1   8.18           2.57
+    the same LIP level          1       1.09   6.68            2.1
+    the same LDP level       1.72          2   1.87          0.587
+    """
+    rivals = {
+        "the same epsilon": ldp_plan(plan, min(plan.budget.lower, plan.budget.upper), seconds),
+        "the same LIP level": same_lip_plan(plan, seconds),
+        "the same LDP level": same_ldp_plan(plan, seconds),
+    }
+    guesses = plan.query.criterion is Criterion.WRONG_GUESSES
+
+    def row(equal: str, other: Plan) -> ComparedPlan:
+        people = math.nan if guesses else other.expected_mse / plan.expected_mse if plan.expected_mse else 1.0
+        return ComparedPlan(equal, _lip_level(other, plan), other.certificate.ldp, other.expected_mse, people)
+
+    own = ComparedPlan("this plan", plan.certificate.lip, plan.certificate.ldp, plan.expected_mse, 1.0)
+    return LdpComparison((own, *(row(equal, rival) for equal, rival in rivals.items() if rival is not None)))
+
+
+def flat_prior_remark(plan: Plan, seconds: float = 5.0) -> str | None:
+    """That an average would be known more precisely under a flat prior, and why; None where it does not apply.
+
+    The promise is relative to the prior. Under a sharp prior rare numbers are protected more, and those far away decide
+    an average.
+    """
+    points, rows = plan.domain.points, plan.query.rows(plan.reference)
+    averages = points is not None and plan.query.unbiased and plan.query.is_sum
+    if not averages or points is None or rows is None or not np.array_equal(rows[0], points):
+        return None
+    if plan.prior.assumed or plan.secret is not None or not plan.notion.bounds_lifts:
+        return None
+    flat = design_mean(points[0], points[-1], plan.budget, time_limit=seconds)
+    if flat.expected_mse > _NOTICEABLE * plan.expected_mse:
+        return None
+    own, other = (precision.population for precision in (plan.precision, flat.precision))
+    if own is None or other is None:
+        return None
+    return (
+        f"With a flat prior at the same epsilon, the average would be expected to ±{round_up(other)} instead of "
+        f"±{round_up(own)}: a sharper prior can make an average worse. The promise is relative to the prior, so it "
+        f"protects rare numbers more, and those decide an average (LDP {plan.certificate.ldp:.3g} instead of "
+        f"{flat.certificate.ldp:.3g}). It is a stronger promise and not a worse plan."
+    )
+
+
+def _times(row: ComparedPlan) -> str:
+    return "-" if math.isnan(row.people) else readable_number(row.people, 3)
+
+
+def _price(row: ComparedPlan) -> str:
+    if math.isnan(row.people):
+        return f"the error is {readable_number(row.error, 3)}"
+    return f"that takes {_times(row)} times as many people"
+
+
+# -- queries over budgets ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """A query at one budget: the error of its best plan, what is proven about it, and the error of the best LDP plan.
+
+    Errors are per person. `ldp_error` is that of LDP at the same epsilon, nan where no such plan was found.
+    """
+
+    query: str
+    epsilon: float
+    error: float
+    lower_bound: float
+    no_report: float
+    efficiency: float
+    lip: float
+    ldp: float
+    ldp_error: float
+
+
+@dataclass(frozen=True)
+class TradeOffs:
+    """Queries over several budgets, a row for each pair; `plans` has the plans, in the same order."""
+
+    rows: tuple[TradeOff, ...]
+    plans: tuple[Plan, ...]
+
+    def record(self) -> list[dict[str, Any]]:
+        """The rows for a program."""
+        return [asdict(row) for row in self.rows]
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The rows as a data frame of pandas, polars or pyarrow."""
+        return _frame(self.rows, library)
+
+    def plot(self) -> Figure:
+        """The trade-off curves, a panel for each query: error against epsilon, with the proven bound shaded."""
+        return trade_off_figure(self)
+
+    def __str__(self) -> str:
+        heads = ("query", "epsilon", "error", "lower bound", "LIP", "LDP", "LDP error at the same epsilon")
+        numbers = ("epsilon", "error", "lower_bound", "lip", "ldp", "ldp_error")
+        rows = [
+            (row.query, *(readable_number(getattr(row, name), 4) for name in numbers)) for row in self.rows
+        ]
+        return _text_table(heads, rows)
+
+
+def compare(
+    prior: PriorOrSet,
+    queries: Query | Sequence[Query] | Mapping[str, Query],
+    epsilons: Iterable[float | Budget],
+    *,
+    ldp: bool = True,
+    seconds: float = 10.0,
+    progress: Callable[[float, str], None] | None = None,
+    **options: Any,
+) -> TradeOffs:
+    """Design every query at every budget: trade-off curves of privacy and error.
+
+    `queries` is one query, several, or a mapping from names. Each design takes at most `seconds`; `options` are further
+    arguments of `design`, such as `notion` or `secret`. With `ldp` the best LDP plan at the same epsilon stands beside
+    each; `compare_with_ldp(plan)` compares one plan in three ways. `progress` is called with the share that is done.
+
+    >>> import priorveil as pv
+    >>> curves = pv.compare(pv.Prior([0.5, 0.3, 0.2]), pv.Histogram(), [0.5, 1.0, 2.0])
+    >>> [round(row.error, 3) for row in curves.rows]
+    [0.557, 0.413, 0.156]
+    """
+    named = _named_queries(queries)
+    budgets = [Budget.of(epsilon) for epsilon in epsilons]
+    if not budgets:
+        raise InvalidInput("epsilons", [], "give at least one budget")
+    rows, plans = [], []
+    pairs = [(name, query, budget) for name, query in named.items() for budget in budgets]
+    for done, (name, query, budget) in enumerate(pairs):
+        if progress is not None:
+            progress(done / len(pairs), f"{name} at {budget}")
+        plan = design(prior, budget, query, **{"time_limit": seconds, **options})
+        rival = ldp_plan(plan, min(budget.lower, budget.upper), seconds) if ldp else None
+        plans.append(plan)
+        rows.append(
+            TradeOff(
+                query=name,
+                epsilon=min(budget.lower, budget.upper),
+                error=plan.expected_mse,
+                lower_bound=plan.lower_bound,
+                no_report=plan.no_report,
+                efficiency=plan.efficiency,
+                lip=plan.certificate.lip,
+                ldp=plan.certificate.ldp,
+                ldp_error=math.nan if rival is None else rival.expected_mse,
+            )
+        )
+    return TradeOffs(tuple(rows), tuple(plans))
+
+
+def _named_queries(queries: Query | Sequence[Query] | Mapping[str, Query]) -> dict[str, Query]:
+    """The queries by their names; equal names get a number."""
+    if isinstance(queries, Query):
+        queries = [queries]
+    if not isinstance(queries, Mapping):
+        listed = list(queries)
+        if not all(isinstance(query, Query) for query in listed):
+            raise InvalidInput("queries", queries, "give a query, a list of queries, or a mapping from names")
+        kinds = [type(query).__name__ for query in listed]
+        names = [kind if kinds.count(kind) == 1 else f"{kind} {i + 1}" for i, kind in enumerate(kinds)]
+        queries = dict(zip(names, listed, strict=True))
+    if not queries:
+        raise InvalidInput("queries", queries, "give at least one query")
+    return dict(queries)
+
+
+@house_style()
+def trade_off_figure(trade_offs: TradeOffs) -> Figure:
+    """Error against epsilon, a panel for each query: its best plan with the bound shaded, LDP, and no report."""
+    names = list(dict.fromkeys(row.query for row in trade_offs.rows))
+    figure, panels = canvas(1, len(names))
+    for name, axes, colour in zip(names, panels[0], _COLOURS * len(names), strict=False):
+        rows = sorted((row for row in trade_offs.rows if row.query == name), key=lambda row: row.epsilon)
+        columns = {f.name: np.array([getattr(row, f.name) for row in rows]) for f in fields(TradeOff)}
+        x = columns["epsilon"]
+        line(
+            axes,
+            ("best", colour, "best plan, its bound shaded"),
+            x,
+            columns["error"],
+            columns["lower_bound"],
+            "o",
+        )
+        if not np.isnan(columns["ldp_error"]).all():
+            line(axes, ("ldp", "black", "LDP at the same epsilon"), x, columns["ldp_error"], marker="s")
+        if np.isfinite(columns["no_report"]).all():
+            line(axes, ("baseline", "grey", "no report"), x, columns["no_report"])
+        else:
+            log_scale(axes)
+        axes.set(xlabel=BUDGET, ylabel="error per person", title=name)
+    legend(figure, panels[0, 0])
+    return figure
+
+
+def _frame(rows: Sequence[Any], library: Library | None) -> Any:
+    """Rows of one dataclass as a data frame."""
+    return to_frame({f.name: [getattr(row, f.name) for row in rows] for f in fields(rows[0])}, library)
+
+
+def _text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as text: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = [[cell.rjust(w) for cell, w in zip(row, widths, strict=True)] for row in (heads, *rows)]
+    for line_cells, row in zip(lines, (heads, *rows), strict=True):
+        line_cells[0] = row[0].ljust(widths[0])
+    return "\n".join("  ".join(cells) for cells in lines)

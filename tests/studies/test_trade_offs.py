@@ -1,0 +1,85 @@
+"""A plan beside LDP in three comparisons, and queries over several budgets."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import priorveil as pv
+from priorveil.designs import design_mean
+from priorveil.errors import InvalidInput
+from priorveil.studies.trade_offs import flat_prior_remark, same_ldp_plan, same_lip_plan
+from refusals import raises
+
+PRIOR = pv.Prior([0.5, 0.3, 0.15, 0.05])
+
+
+def test_three_comparisons_with_ldp() -> None:
+    found = pv.compare_with_ldp(pv.design(PRIOR, 1.0, pv.Distribution()))
+    rows = {row.equal: row for row in found.rows}
+    assert list(rows) == ["this plan", "the same epsilon", "the same LIP level", "the same LDP level"]
+    plan = rows["this plan"]
+    assert (plan.error, plan.lip, plan.ldp, plan.people) == pytest.approx((3.18, 1, 2, 1), abs=5e-3)
+    same = rows["the same epsilon"]
+    assert (same.error, same.ldp) == pytest.approx((8.18, 1), abs=5e-3)
+    assert same.people == pytest.approx(same.error / plan.error)
+    same = rows["the same LDP level"]
+    assert (same.error, same.lip, same.ldp) == pytest.approx((1.87, 1.72, 2), abs=5e-3)
+    same = rows["the same LIP level"]
+    assert plan.lip - 1e-3 <= same.lip <= plan.lip and 1 < same.ldp < 2
+    assert rows["the same LDP level"].error < same.error < rows["the same epsilon"].error
+    assert len(found.sentences) == 2 and all(sentence in str(found) for sentence in found.sentences)
+    assert found.record()[1]["equal"] == "the same epsilon"
+    frame = found.to_frame("pyarrow")
+    assert frame.column_names == ["equal", "lip", "ldp", "error", "people"] and len(frame) == 4
+    assert "the same LDP level" in found._repr_html_()
+
+
+def test_guesses_have_no_number_of_people_and_secrets_their_own_level() -> None:
+    guess = pv.compare_with_ldp(pv.design(PRIOR, 1.0, pv.Guess()))
+    assert all(math.isnan(row.people) for row in guess.rows[1:]) and "the error is" in guess.sentences[0]
+    secret = pv.Secret([[0.7, 0.2, 0.05, 0.05], [0.3, 0.4, 0.25, 0.05]])
+    plan = pv.design(PRIOR, 0.5, pv.Histogram(), secret=secret)
+    rival = same_lip_plan(plan)
+    assert rival is not None
+    assert pv.leakage(rival.channel, PRIOR, secret).lip <= plan.certificate.lip + 1e-9
+    if math.isinf(plan.certificate.ldp):
+        assert same_ldp_plan(plan) is None
+
+
+def test_queries_over_budgets() -> None:
+    found = pv.compare(PRIOR, {"shares": pv.Distribution(), "counts": pv.Histogram()}, [2.0, 1.0])
+    assert [(row.query, row.epsilon) for row in found.rows] == [
+        ("shares", 2.0), ("shares", 1.0), ("counts", 2.0), ("counts", 1.0),
+    ]  # fmt: skip
+    for row, plan in zip(found.rows, found.plans, strict=True):
+        assert row.error == plan.expected_mse and row.lower_bound == plan.lower_bound
+        assert row.lip <= row.epsilon and row.error < row.ldp_error
+    assert found.to_frame("pyarrow").column("error").to_pylist() == [row.error for row in found.rows]
+    assert [axes.get_title() for axes in found.plot().axes] == ["shares", "counts"]
+    assert str(found).splitlines()[0].startswith("query") and found.record()[0]["query"] == "shares"
+    told: list[float] = []
+    alone = pv.compare(PRIOR, pv.Histogram(), [1.0], ldp=False, progress=lambda share, _: told.append(share))
+    assert alone.rows[0].query == "Histogram" and math.isnan(alone.rows[0].ldp_error) and told == [0.0]
+    twice = pv.compare(PRIOR, [pv.Sum([0, 1, 2, 3]), pv.Sum([3, 2, 1, 0])], [1.0], ldp=False)
+    assert [row.query for row in twice.rows] == ["Sum 1", "Sum 2"]
+
+
+def test_nothing_to_compare_is_refused() -> None:
+    with raises(InvalidInput, argument="epsilons"):
+        pv.compare(PRIOR, pv.Histogram(), [])
+    for queries in ([], {}, ["histogram"]):
+        with raises(InvalidInput, argument="queries"):
+            pv.compare(PRIOR, queries, [1.0])  # type: ignore[arg-type]
+
+
+def test_a_sharper_prior_can_make_an_average_worse_and_that_is_said() -> None:
+    """Overtime from 0 to 80 hours."""
+    skewed = design_mean(0, 80, 1.0, lambda hours: math.exp(-hours / 20))
+    remark = flat_prior_remark(skewed)
+    assert remark is not None and "±0.91 instead of ±1.2" in remark
+    flat = design_mean(0, 80, 1.0, lambda hours: 1.0)
+    narrow = design_mean(0, 80, 1.0, lambda hours: math.exp(-(((hours - 40) / 4) ** 2)))
+    for plan in (flat, narrow, design_mean(0, 80, 1.0), pv.design(PRIOR, 1.0, pv.Distribution())):
+        assert flat_prior_remark(plan) is None
