@@ -125,7 +125,7 @@ def test_a_group_of_too_few_people_has_an_interval_without_ends(plan: pv.Plan, m
     averages = plan.estimate(tally_of(plan, 60, law=law), method).mean("overtime", by="age")
     if method != "mmse":  # which trusts the prior
         assert averages["old"].interval() == (-math.inf, math.inf)
-        assert str(averages).endswith(UNBOUNDED_AVERAGE)
+        assert f"{UNBOUNDED_AVERAGE} About" in str(averages) and "inf" not in str(averages)
     assert averages.std_error.shape == (2,) and len(averages) == 2
 
 
@@ -212,7 +212,7 @@ def test_levels_that_are_numbers_have_averages_without_rounding() -> None:
 
 def test_the_variance_of_an_attribute_knows_its_rounding(plan: pv.Plan) -> None:
     variance = plan.estimate(tally_of(plan)).variance("overtime")
-    assert variance.rounding_bias == 15.0**2
+    assert variance.bias == (15.0**2, 0.0)
 
 
 @pytest.mark.parametrize("method", ["unbiased", "mmse"])
@@ -282,7 +282,7 @@ def test_averages_have_as_many_decimals_in_each_group(average_plan: pv.Plan, peo
     estimate = average_plan.estimate(tally_of(average_plan, people, law=[0.02, 0.01, 0.01, 0.3, 0.3, 0.36]))
     for table in (describe(estimate).tables[0], averages_table(estimate.averages)):
         texts = [text for row in table.rows for text in (row.value_text, row.low_text, row.high_text)]
-        finite = [text for text in texts if not {"inf", "-inf", "nan"} & {text}]
+        finite = [text for text in texts if text not in ("not bounded", "nan")]
         assert len({len(text.partition(".")[2]) for text in finite}) == 1
 
 

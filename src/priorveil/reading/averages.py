@@ -37,7 +37,7 @@ class Averages:
     @property
     def title(self) -> str:
         """What is averaged, in a few words."""
-        return f"mean {self.name}".strip()
+        return wording.mean_name(self.name)
 
     @property
     def values(self) -> Array:

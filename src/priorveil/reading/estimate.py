@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
@@ -27,7 +27,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, Too
 from priorveil.frames import Library, beside_labels, to_frame
 from priorveil.priors import Label
 from priorveil.priors.domain import label_positions
-from priorveil.priors.label_texts import label_columns, named_levels
+from priorveil.priors.label_texts import first_labels, label_columns, label_text, named_levels
 from priorveil.queries import NumberByGroup, group_rows
 from priorveil.reading import pictures, wording
 from priorveil.reading.averages import Averages
@@ -41,9 +41,10 @@ from priorveil.reading.moments import (
     sum_moments,
 )
 from priorveil.reading.prior_check import PriorCheck
+from priorveil.reading.rounding import largest_variance
 from priorveil.reading.shares_search import nearest_shares
 from priorveil.reading.statistics import Statistic, average_of, quantile_of, ratio_of
-from priorveil.reading.tally_reading import Reading
+from priorveil.reading.tally_reading import QUICK, Reading
 
 if TYPE_CHECKING:
     from priorveil.pictures.curves import Figure
@@ -160,6 +161,19 @@ class Estimate:
         limits = None if self.limits is None else self.limits[:, order]
         return Moments(self.values[order], self.std_error[order] ** 2, centre, limits)
 
+    def __getitem__(self, label: Label) -> Statistic:
+        """The number of one label; that of a group if the query asks for averages."""
+        if self.averages is not None and label in self.averages.labels:
+            return self.averages[label]
+        if label not in self.labels:
+            raise InvalidInput("label", label, f"choose one of {first_labels(self.labels)}")
+        at = self.labels.index(label)
+        limits = None if self.limits is None else self.limits[:, [at]]
+        moments = Moments(self.values[[at]], self.std_error[[at]] ** 2, self.interval_centre[[at]], limits)
+        return self._with_method(_single(moments), label_text(label))
+
+    __iter__ = None  # labels are no positions
+
     # -- further statistics ----------------------------------------------------------------------------------
 
     @cached_property
@@ -185,8 +199,10 @@ class Estimate:
         if self.number_by_group is not None:
             raise _not_averages("weights", weights)
         row = weights_of("weights", weights, self.labels)[None]
-        sums = self._sums_of_statistics(row, of_numbers=all(r.sums_numbers for r in self._own_readings))
-        return self._with_method(_single(sums))
+        sums_numbers = all(reading.sums_numbers for reading in self._own_readings)
+        sums = self._sums_of_statistics(row, of_numbers=sums_numbers)
+        about_points = self.histogram and self._is_moved_by_rounding(self._weights_of_values(row))
+        return self._with_method(_single(sums), "contrast", about_points)
 
     def margin(self, *attributes: str | list[str] | tuple[str, ...]) -> Estimate:
         """The counts of the levels of an attribute, or of the combinations of several, summed over the others.
@@ -234,10 +250,30 @@ class Estimate:
 
         Labels are those of the values, or of the statistics of the query unless it asks for averages. A list of numbers
         that can be both labels and weights is refused; a mapping `{label: weight}` or a numpy array of weights is
-        clear. The interval is Fieller's. It is unbounded where the reports do not tell the denominator from zero.
+        clear. The interval is Fieller's. It has no ends where the reports do not tell the denominator from zero; then
+        `people_to_bound` says about how many people would. If numbers were rounded to a grid, the ratio is about its
+        points, and the warning says so.
         """
-        sums = self._pair(self._value_weights("top", top), self._value_weights("bottom", bottom))
-        return self._with_method(ratio_of(*sums))
+        rows = self._value_weights("top", top), self._value_weights("bottom", bottom)
+        ratio = ratio_of(*self._pair(*rows), self.reports)
+        name = " to ".join(map(self._set_name, rows))
+        return self._with_method(ratio, f"ratio of {name}", self._is_moved_by_rounding(np.stack(rows)))
+
+    def _set_name(self, row: Array) -> str:
+        """The values with weight one, if others have none."""
+        if not np.isin(row, (0, 1)).all():
+            return "a weighted sum"
+        return first_labels([label for label, weight in zip(self._domain, row, strict=True) if weight])
+
+    def _is_moved_by_rounding(self, rows: Array) -> bool:
+        """Whether rounding to a grid changes the weight that somebody has in one of the rows, one for each value."""
+        grids = self._own_readings[0].prior.domain.neighbours
+        return any((rows[:, low] != rows[:, high]).any() for low, high in grids)
+
+    def _weights_of_values(self, rows: Array) -> Array:
+        """Weights of the counts of a histogram, or of a margin, as weights of the values."""
+        cells = self._own_readings[0].rows
+        return rows if cells is None else rows @ cells
 
     @overload
     def mean(self, numbers: str | Sequence[float] | None = None, by: None = None) -> Statistic: ...
@@ -254,6 +290,9 @@ class Estimate:
         that are numbers. The mean of a `Sum` is its total without offsets, divided by the reports or the total weight.
         Where numbers were rounded to a grid, the mean of the labels or of the attribute is that of the numbers
         themselves. The mean of other `numbers`, such as squares, is that of the points after rounding.
+        If values are cells and `numbers` lie in them, such as their midpoints, the interval reaches from the mean of
+        the lower edges to that of the upper edges, and noise is added on both sides: people may be anywhere in their
+        cells.
 
         `by` is an attribute, or a list of them: the answer then has the average of each combination of their levels.
         An average is the ratio of a sum and a count, with Fieller's interval.
@@ -262,10 +301,31 @@ class Estimate:
             return self._averages(numbers, (by,) if isinstance(by, str) else tuple(by))
         points, centre = self._numbers(numbers)
         sums = self._sums_of_values((points - centre)[None], of_numbers=True)
-        return self._with_method(_single(sums, centre, self._whole))
+        name = wording.mean_name(numbers if isinstance(numbers, str) else "")
+        mean = _single(sums, centre, self._whole)
+        cells = self._cells_around(points)
+        return self._with_method(mean if cells is None else self._mean_in_cells(mean, *cells), name)
+
+    def _cells_around(self, numbers: Array) -> tuple[Array, Array] | None:
+        """The edges of the cells, if the values are cells of numbers and these numbers lie in them."""
+        edges = self._own_readings[0].prior.edges
+        if edges is None or not ((edges[:-1] <= numbers) & (numbers <= edges[1:])).all():
+            return None
+        return edges[:-1], edges[1:]
+
+    def _mean_in_cells(self, mean: Statistic, low: Array, high: Array) -> Statistic:
+        """The mean with what cells hide: the true mean is between those of their lower and of their upper edges."""
+        P = self._own_readings[0].prior.probabilities
+        below, above = (
+            _single(self._sums_of_values((edge - P @ edge)[None]), float(P @ edge), self._whole)
+            for edge in (low, high)
+        )
+        bias = max(mean.value - below.value, 0.0), max(above.value - mean.value, 0.0)
+        return replace(mean, bias=bias, ends=partial(_outer_ends, below, above))
 
     def _averages(self, numbers: str | Sequence[float] | None, by: tuple[str, ...]) -> Averages:
         points, expected = self._numbers(numbers)[0], self._expected_counts
+        name = numbers if isinstance(numbers, str) else ""
         cells, members = group_rows(self._own_readings[0].prior.domain, by)
         labels = _labels_of(cells)
         centres = members @ (expected * points) / (members @ expected)
@@ -283,9 +343,9 @@ class Estimate:
             if people > 0:
                 deviations = tops[group] - members[group] * pair[0, 0] / people
                 covariance[0, 0] += self._rounding(deviations, min(people / self._whole, 1.0))
-            average = average_of(pair, covariance, centre, float(units[group]))
-            statistics.append(self._with_method(average))
-        name = numbers if isinstance(numbers, str) else ""
+            average = average_of(pair, covariance, centre, float(units[group]), self.reports)
+            title = f"{wording.mean_name(name)}, {label_text(labels[group])}"
+            statistics.append(self._with_method(average, title))
         return Averages(name, by, labels, tuple(statistics), centres)
 
     @cached_property
@@ -310,9 +370,9 @@ class Estimate:
     def variance(self, numbers: str | Sequence[float] | None = None) -> Statistic:
         """The variance between people of a number for each value; its standard error by the delta method.
 
-        `numbers` are those of `mean`. Rounding to a grid adds to the variance, at most a quarter of the squared step.
-        This bound is the `rounding_bias` of the answer. Its value is the variance of the rounded numbers, and its
-        interval that of the numbers themselves.
+        `numbers` are those of `mean`. Rounding to a grid adds to the variance, at most a quarter of the squared step,
+        and a number for each cell may hide or add some. The `bias` of the answer is the most that this can be. Its
+        value is the variance of the rounded numbers, and its interval that of the numbers themselves.
         """
         points, centre = self._numbers(numbers)
         sums, covariance = self._pair((points - centre) ** 2, points - centre)
@@ -322,9 +382,11 @@ class Estimate:
         slope = np.array([1.0, -2 * mean])
         rounding = self._rounding((points - centre - mean) ** 2)
         error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
-        grids = self._own_readings[0].prior.domain.neighbours
-        bias = sum(float(((points[high] - points[low]) ** 2).max(initial=0.0)) / 4 for low, high in grids)
-        return self._with_method(Statistic(float(value), error, bias, float(unprojected)))
+        bias = float(largest_variance(self._own_readings[0].prior.domain, points[None])[0]), 0.0
+        cells = self._cells_around(points)
+        if cells is not None:
+            bias = _variance_bias(float(value), float(np.max([points - cells[0], cells[1] - points])))
+        return self._with_method(Statistic(float(value), error, bias, float(unprojected)), "variance")
 
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
         """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
@@ -336,7 +398,7 @@ class Estimate:
             advice = "numbers were rounded at random, which moves quantiles; use Prior.cells"
             raise InvalidInput("estimate", NOT_SHOWN, advice)
         curve = self._label_curve if numbers is None else self._cumulative_curve(numbers)
-        return self._with_method(quantile_of(q, *curve))
+        return self._with_method(quantile_of(q, *curve), f"quantile {q:g}")
 
     @cached_property
     def _label_curve(self) -> tuple[Array, ...]:
@@ -357,11 +419,22 @@ class Estimate:
         errors = np.append(sums.variance**0.5 / self._whole, 0.0)
         return low, high, shares, linear, errors
 
-    def _with_method(self, statistic: Statistic) -> Statistic:
-        """The statistic with the method of this estimate and its warning, or a warning that it is biased."""
+    def _with_method(self, statistic: Statistic, name: str, about_points: bool = False) -> Statistic:
+        """The statistic with its name, and with the method and the people of this estimate.
+
+        Its warning is that of the estimate, or says that it is biased, and whether it is `about_points` of a grid.
+        """
         far = self.centre is not None and statistic.is_extended
+        warnings = (
+            wording.OUTSIDE_UNBIASED if far else self.warning,
+            wording.ABOUT_POINTS if about_points else None,
+        )
         return replace(
-            statistic, method=self.method, warning=wording.OUTSIDE_UNBIASED if far else self.warning
+            statistic,
+            method=self.method,
+            warning=" ".join(filter(None, warnings)) or None,
+            name=name,
+            people=self.people,
         )
 
     @property
@@ -504,8 +577,22 @@ class Estimate:
             if row_names:
                 groups = dict.fromkeys(row_names[row] for row in undetermined)
                 raise not_identifiable(list(groups), "average of") from None
-            columns = np.flatnonzero(rows[undetermined].any(axis=0))
+            columns = self._undetermined_columns(rows[undetermined], labels, of_values)
             raise not_identifiable([labels[column] for column in columns], "statistics of") from None
+
+    def _undetermined_columns(self, rows: Array, labels: tuple[Label, ...], of_values: bool) -> list[int]:
+        """The columns of rows that reports do not determine one by one; all if they are many, or none alone."""
+        columns: list[int] = np.flatnonzero(rows.any(axis=0)).tolist()
+        if len(columns) > QUICK:
+            return columns
+        alone = np.eye(len(labels))[columns]
+        undetermined: set[int] = set()
+        for reading in self._own_readings:
+            try:
+                reading.moments(reading.align(alone, labels, of_values))
+            except NotIdentifiable as error:
+                undetermined.update(error.statistics)
+        return [columns[row] for row in sorted(undetermined)] or columns
 
     def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
         """Two weighted sums of the counts, and the linear ones; their covariance."""
@@ -646,6 +733,20 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     least, most = (-math.inf, math.inf) if sums.limits is None else shift + sums.limits[:, 0] / whole
     error, limits = float(sums.variance[0]) ** 0.5 / whole, (float(least), float(most))
     return Statistic(value, error, centre=centre, limits=limits)
+
+
+def _outer_ends(below: Statistic, above: Statistic, width: float) -> tuple[float, float]:
+    """From the lower end of one interval to the upper end of another."""
+    return below.linear_ends(width)[0], above.linear_ends(width)[1]
+
+
+def _variance_bias(variance: float, distance: float) -> tuple[float, float]:
+    """How far the variance of numbers may be below and above that of others, each at most this far from its number.
+
+    The standard deviations differ by at most the distance.
+    """
+    deviation = math.sqrt(max(variance, 0.0))
+    return deviation**2 - max(deviation - distance, 0.0) ** 2, (deviation + distance) ** 2 - deviation**2
 
 
 def _not_averages(argument: str, weights: LabelWeights) -> InvalidInput:

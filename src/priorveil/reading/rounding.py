@@ -60,7 +60,10 @@ def rounding_variances(reader: Reader[Any], method: str, prior: Prior, rows: Arr
 def largest_variance(domain: Domain, rows: Array) -> Array:
     """The largest variance that rounding gives the number of one person, for each row of numbers."""
     grids = [(rows[:, high] - rows[:, low]) ** 2 for low, high in domain.neighbours]
-    return np.asarray(sum(squares.max(axis=1, initial=0.0) / 4 for squares in grids))
+    largest = np.zeros(len(rows))
+    for squares in grids:
+        largest += squares.max(axis=1, initial=0.0) / 4
+    return largest
 
 
 def most_by_steps(domain: Domain, rows: Array, means: Array, explained: Array) -> Array:

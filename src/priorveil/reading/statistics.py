@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -28,36 +28,50 @@ Ends = tuple[float, float]
 class Statistic:
     """A number with its standard error and its interval.
 
-    - `value`: if numbers were rounded to a grid, it is that of the rounded numbers.
+    - `value`: if numbers were rounded to a grid or put into cells, it is that of the points, or of a number for each
+      cell.
     - `std_error`: its standard error.
-    - `rounding_bias`: by how much the value of the numbers before rounding may be smaller. The interval is about these.
+    - `bias`: by how much the true number may be below and above the value, because numbers were rounded or put into
+      cells. The interval allows for it.
     - `centre`: the middle of the interval, which is normal; by default the value.
     - `limits`: the interval is cut off there. If the centre is outside, the interval is around the nearer limit.
     - `ends`: for an interval that is not normal, the function from the width of a normal interval, in standard errors
       on each side, to the ends of this one.
     - `cell`: its edges, if the value was interpolated within a cell of numbers.
     - `method`, `warning`: those of the estimate. A warning may also say that the value is outside the interval of the
-      unbiased answer.
+      unbiased answer, or that it is about the points of a grid.
+    - `name`, `people`: what the number is, and how many people it was read from (or the sum of their weights).
+    - `people_to_bound`: for a ratio, about how many people would bound its 95 % interval, if shares stay as estimated;
+      None if it is not known, or for a number that is always bounded.
 
-    An interval always reaches to the value.
+    An interval always reaches to the value. That of a ratio has no ends where reports do not tell the denominator from
+    zero.
 
     >>> Statistic(3.0, 0.5).interval(0.95)[1].__round__(2)
     3.98
+    >>> print(Statistic(3.0, 0.5, name="mean", method="unbiased", people=800))
+    mean: 3.00, 95 % interval 2.02 to 3.98 (method unbiased, 800 people)
     """
 
     value: float
     std_error: float
-    rounding_bias: float = 0.0
+    bias: Ends = (0.0, 0.0)
     centre: float | None = field(default=None, repr=False)
     limits: Ends = field(default=(-math.inf, math.inf), repr=False)
     ends: Callable[[float], Ends] | None = field(default=None, repr=False)
     cell: Ends | None = field(default=None, repr=False)
     method: str = ""
     warning: str | None = None
+    name: str = ""
+    people: float | None = None
+    people_to_bound: float | None = None
+
+    def __str__(self) -> str:
+        return wording.statistic_text(self)
 
     def interval(self, confidence: float = 0.95) -> Ends:
         """The ends of an interval that holds the true number with this probability."""
-        low, high = self._linear_interval(confidence)
+        low, high = self.linear_ends(normal_width(confidence))
         return min(low, self.value), max(high, self.value)
 
     def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
@@ -72,25 +86,26 @@ class Statistic:
     @property
     def is_extended(self) -> bool:
         """Whether the value is outside of the 95 % interval before this reaches to it, by more than rounding."""
-        low, high = self._linear_interval(0.95)
+        low, high = self.linear_ends(normal_width(0.95))
         return max(low - self.value, self.value - high) > 0.1 * self.std_error + 1e-9 * abs(self.value)
 
-    def _linear_interval(self, confidence: float) -> Ends:
-        width = normal_width(confidence)
+    def linear_ends(self, width: float) -> Ends:
+        """The ends of an interval of this width, in standard errors, before it reaches to the value."""
         if self.ends is None:
             centre = float(np.clip(self.value if self.centre is None else self.centre, *self.limits))
-            low, high = centre - width * self.std_error - self.rounding_bias, centre + width * self.std_error
+            low = centre - width * self.std_error - self.bias[0]
+            high = centre + width * self.std_error + self.bias[1]
         else:
             low, high = self.ends(width)
         return max(low, self.limits[0]), min(high, self.limits[1])
 
 
-def ratio_of(sums: Array, covariance: Array) -> Statistic:
-    """The ratio of the two numbers in the first row; its standard error by the delta method.
+def ratio_of(sums: Array, covariance: Array, reports: int) -> Statistic:
+    """The ratio of the two numbers in the first row, read from so many reports; its standard error by the delta method.
 
     The covariance belongs to the numbers in the second row, which may be the same.
 
-    >>> ratio = ratio_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]))
+    >>> ratio = ratio_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]), 100)
     >>> ratio.value, round(ratio.std_error, 4), [round(end, 3) for end in ratio.interval()]
     (0.5, 0.0373, [0.429, 0.575])
     """
@@ -99,25 +114,38 @@ def ratio_of(sums: Array, covariance: Array) -> Statistic:
         raise InvalidInput("bottom", bottom, "the estimate is zero; a ratio needs another denominator")
     slope = np.array([1.0, -top / bottom])
     error = math.sqrt(max(float(slope @ covariance @ slope), 0.0)) / abs(bottom)
-    return Statistic(top / bottom, error, ends=partial(_fieller_ends, sums[1], covariance))
+    ends = partial(_fieller_ends, sums[1], covariance)
+    return Statistic(
+        top / bottom, error, ends=ends, people_to_bound=_people_to_bound(sums[1], covariance, reports)
+    )
 
 
-def average_of(sums: Array, covariance: Array, centre: float, unit: float) -> Statistic:
+def _people_to_bound(means: Array, covariance: Array, reports: int) -> float | None:
+    """How many people bound a 95 % interval of Fieller's, if all shares stay as they are estimated.
+
+    It has ends if the denominator is at least 1.96 of its standard errors from zero. The denominator grows with the
+    number of people, its variance too.
+    """
+    bottom, variance = float(means[1]), float(covariance[1, 1])
+    return reports * normal_width(0.95) ** 2 * variance / bottom**2 if bottom > 0 else None
+
+
+def average_of(sums: Array, covariance: Array, centre: float, unit: float, reports: int) -> Statistic:
     """The average of a group: `centre` plus `unit` times the ratio of two numbers as in `ratio_of`.
 
     The second number is that of the people. If it is not above zero, there is no average: it is NaN, and its interval
     has no ends.
 
-    >>> average_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]), 10.0, 2.0).value
+    >>> average_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]), 10.0, 2.0, 100).value
     11.0
-    >>> average_of(np.array([[3.0, -1.0], [3.0, -1.0]]), np.diag([4.0, 4.0]), 10.0, 2.0).interval()
+    >>> average_of(np.array([[3.0, -1.0], [3.0, -1.0]]), np.diag([4.0, 4.0]), 10.0, 2.0, 100).interval()
     (-inf, inf)
     """
     if sums[0, 1] <= 0:
         return Statistic(math.nan, math.inf, ends=_no_ends)
-    ratio = ratio_of(sums, covariance)
+    ratio = ratio_of(sums, covariance, reports)
     ends = partial(_average_ends, sums[1], covariance, centre, unit)
-    return Statistic(centre + unit * ratio.value, unit * ratio.std_error, ends=ends)
+    return replace(ratio, value=centre + unit * ratio.value, std_error=unit * ratio.std_error, ends=ends)
 
 
 def _average_ends(means: Array, covariance: Array, centre: float, unit: float, width: float) -> Ends:

@@ -43,9 +43,14 @@ OUTSIDE_UNBIASED = (
     "the interval of method unbiased. For cumulative shares, quantiles and sums of many values use that method."
 )
 UNBOUNDED_AVERAGE = (
-    "A group has an interval from -inf to inf where too few people reported to exclude that nobody belongs to it, "
-    "and nan where the estimate counts nobody."
+    "The reports do not bound the average of a group without an interval: too few people reported to exclude that "
+    "nobody belongs to it. Its average is nan where the estimate counts nobody."
 )
+ABOUT_POINTS = (
+    "Numbers were rounded at random to the points of a grid, and this is about the points, not about the numbers. "
+    "For shares of numbers use Prior.cells, for their mean use mean()."
+)
+_UNBOUNDED = "not bounded"  # the text of an end that is infinite
 METHOD_TITLES: dict[EstimateMethod, str] = {
     "auto": "chosen by the query",
     "unbiased": "unbiased",
@@ -108,6 +113,8 @@ class StatisticRow:
     @property
     def interval_text(self) -> str:
         """The interval in a few words."""
+        if math.isinf(self.high - self.low):
+            return _UNBOUNDED
         return f"{self.low_text.removesuffix(' %')} to {self.high_text}"
 
 
@@ -177,7 +184,8 @@ def describe(estimate: Estimate, confidence: float = 0.95, most: int = _MOST_SHO
         last = replace(last, left_out=f"and {hidden:,} more")
     tables += [last, *number_tables(estimate, confidence)]
     notes = estimate.notes
-    if UNBOUNDED_AVERAGE not in notes and any(_is_unbounded(row) for table in tables for row in table.rows):
+    explained = any(note.startswith(UNBOUNDED_AVERAGE) for note in notes)
+    if not explained and any(_is_unbounded(row) for table in tables for row in table.rows):
         notes += (UNBOUNDED_AVERAGE,)
     return Description(estimate.warning, tuple(tables), notes, confidence)
 
@@ -255,9 +263,29 @@ def averages_text(averages: Averages) -> str:
 
 def describe_averages(averages: Averages) -> Description:
     """The averages by group as people read them."""
-    table = averages_table(averages)
-    notes = (UNBOUNDED_AVERAGE,) if any(map(_is_unbounded, table.rows)) else ()
-    return Description(averages.statistics[0].warning, (table,), notes, 0.95)
+    note = unbounded_note(averages)
+    notes = () if note is None else (note,)
+    return Description(averages.statistics[0].warning, (averages_table(averages),), notes, 0.95)
+
+
+def unbounded_note(averages: Averages) -> str | None:
+    """That the reports do not bound the averages of some groups, and how many people would; None if they do."""
+    unbounded = [each for each in averages.statistics if math.isinf(np.ptp(each.interval()))]
+    if not unbounded:
+        return None
+    needed = [each.people_to_bound for each in unbounded]
+    if None in needed:
+        return UNBOUNDED_AVERAGE
+    return f"{UNBOUNDED_AVERAGE} About {people_text(max(filter(None, needed)))} would be enough."
+
+
+def people_text(people: float) -> str:
+    """A number of people, with two digits and rounded up.
+
+    >>> people_text(12345.6)
+    '13,000 people'
+    """
+    return f"{float(round_up(people).replace(',', '')):,.0f} people"
 
 
 def _is_unbounded(row: StatisticRow) -> bool:
@@ -346,6 +374,8 @@ def _row(
     value, error, low, high = numbers
     amounts = (value, low, high) if expected is None else (value, low, high, expected)
     value_text, low_text, high_text, *rest = texts(amounts, (high - low) / 2)
+    if math.isinf(high - low):
+        low_text = high_text = _UNBOUNDED
     return StatisticRow(
         label, value, error, low, high, expected, value_text, low_text, high_text, "".join(rest)
     )
@@ -456,12 +486,38 @@ def averages_html(averages: Averages) -> str:
     return _html(f"{averages.title} by {', '.join(averages.by)}", describe_averages(averages))
 
 
+def mean_name(number: str) -> str:
+    """What the mean of a number is called, by the name of the number."""
+    return f"mean {number}".strip()
+
+
+def statistic_text(statistic: Statistic) -> str:
+    """A single number with its name and its 95 % interval, in a line; a warning is another."""
+    row = _row(("",), (statistic.value, statistic.std_error, *statistic.interval()), None, amount_texts)
+    interval = unbounded_text(statistic) if _is_unbounded(row) else f"95 % interval {row.interval_text}"
+    people = None if statistic.people is None else f"{statistic.people:,.12g} people"
+    method = f"method {statistic.method}" if statistic.method else None
+    source = ", ".join(filter(None, (method, people)))
+    name = f"{statistic.name}: " if statistic.name else ""
+    line = f"{name}{row.value_text}, {interval}{f' ({source})' if source else ''}"
+    return line if statistic.warning is None else f"{line}\nWarning: {statistic.warning}"
+
+
+def unbounded_text(statistic: Statistic) -> str:
+    """That the reports do not bound a ratio, and how many people would."""
+    text = f"the reports do not bound this {statistic.name.partition(' ')[0] or 'number'}"
+    needed = statistic.people_to_bound
+    return text if needed is None else f"{text}; about {people_text(needed)} would"
+
+
 def statistic_html(statistic: Statistic) -> str:
     """A single number with its 95 % interval, for a notebook."""
     numbers = (statistic.value, statistic.std_error, *statistic.interval())
     row = _row((statistic.method,), numbers, None, amount_texts)
     table = StatisticTable(("method",), (row,))
-    return _html("Statistic", Description(statistic.warning, (table,), (), 0.95))
+    text = unbounded_text(statistic)
+    notes = (f"{text[0].upper()}{text[1:]}.",) if _is_unbounded(row) else ()
+    return _html(statistic.name or "Statistic", Description(statistic.warning, (table,), notes, 0.95))
 
 
 def _html(title: str, description: Description) -> str:
@@ -624,10 +680,7 @@ def _negative_note(estimate: Estimate) -> str | None:
 
 
 def _unbounded_note(estimate: Estimate) -> str | None:
-    if estimate.averages is None:
-        return None
-    low, high = estimate.averages.interval()
-    return UNBOUNDED_AVERAGE if np.isinf(high - low).any() else None
+    return None if estimate.averages is None else unbounded_note(estimate.averages)
 
 
 def changes_among(alike: tuple[Label, Label] | None) -> str:

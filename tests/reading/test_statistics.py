@@ -1,0 +1,164 @@
+"""Single statistics: what they print, what cells and grids hide, and ratios that reports do not bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import priorveil as pv
+from priorveil.certify import round_rows
+from priorveil.errors import InvalidInput, NotIdentifiable
+from priorveil.mechanisms import Table
+from priorveil.reading.statistics import ratio_of
+from refusals import raises
+
+PRIOR = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05})
+EDGES = np.array([0.0, 10.0, 20.0, 50.0])
+CELLS = pv.Prior.cells(EDGES, [0.3, 0.4, 0.3])
+MIDDLES = (EDGES[1:] + EDGES[:-1]) / 2
+
+
+def estimate_of(plan: pv.Plan, people: int, seed: int = 0, law=PRIOR.probabilities) -> pv.Estimate:
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(len(law), people, p=law)
+    return plan.estimate(plan.tally(plan.privatize(codes, rng, codes=True)))
+
+
+@pytest.fixture(scope="module")
+def plan() -> pv.Plan:
+    return pv.design(PRIOR, 1.0, pv.Distribution())
+
+
+def test_a_statistic_prints_its_name_value_interval_method_and_people(plan: pv.Plan) -> None:
+    estimate = estimate_of(plan, 4_000)
+    ratio = estimate.ratio(["a"], ["a", "b"])
+    low, high = ratio.interval()
+    expected = f"ratio of a to a, b: {ratio.value:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+    assert str(ratio) == f"{expected} (method unbiased, 4,000 people)"
+    names = [estimate.mean([1, 2, 3, 4]), estimate.quantile(0.5, [1, 2, 3, 4]), estimate.contrast(["a"])]
+    assert [statistic.name for statistic in names] == ["mean", "quantile 0.5", "contrast"]
+
+
+def test_an_estimate_has_the_statistic_of_each_label(plan: pv.Plan) -> None:
+    estimate = estimate_of(plan, 4_000)
+    for chosen in (estimate, estimate.project()):
+        for i, label in enumerate(chosen.labels):
+            one, (low, high) = chosen[label], chosen.interval()
+            assert (one.value, one.name) == (chosen.values[i], label)
+            assert one.interval() == pytest.approx((low[i], high[i]))
+    with raises(InvalidInput, argument="label"):
+        estimate["e"]
+    with pytest.raises(TypeError):
+        iter(estimate)
+
+
+def test_labels_may_be_numbers_tuples_and_names_of_statistics() -> None:
+    numbers = pv.Prior([0.6, 0.4], [5, 2.5])
+    pairs = pv.Prior.joint(
+        {("x", 1): 0.3, ("x", 2): 0.2, ("y", 1): 0.4, ("y", 2): 0.1}, names=("letter", "digit")
+    )
+    margins = pv.Linear.margins(pairs, ["letter"])
+    for prior, query, label in (
+        (numbers, pv.Histogram(), 2.5),
+        (pairs, pv.Histogram(), ("x", 2)),
+        (pairs, margins, "letter=y"),
+    ):
+        estimate = estimate_of(pv.design(prior, 2.0, query), 100, law=prior.probabilities)
+        assert estimate[label].value == estimate.values[estimate.labels.index(label)]
+    assert estimate.margin("letter")["y"].value == pytest.approx(estimate["letter=y"].value)
+
+
+# -- ratios that reports do not bound ------------------------------------------------------------------------
+
+
+def test_a_ratio_that_is_not_bounded_says_how_many_people_would_bound_it(plan: pv.Plan) -> None:
+    """With that many people, and shares as they are estimated, the denominator is 1.96 standard errors from zero."""
+    estimates = (estimate_of(plan, 60, seed) for seed in range(20))
+    ratio = next(
+        r for e in estimates if e.values[3] > 0 and math.isinf((r := e.ratio(["d"], ["d"])).interval()[1])
+    )
+    assert "the reports do not bound this ratio; about" in str(ratio) and "inf" not in str(ratio)
+    assert ratio.people_to_bound > 60
+    assert "do not bound" in ratio._repr_html_() and "inf" not in ratio._repr_html_()
+    bounded = estimate_of(plan, 4_000).ratio(["a"], ["a", "b"])
+    assert bounded.people_to_bound < 4_000 and "bound" not in str(bounded)
+
+
+def test_people_to_bound_is_where_the_interval_gets_ends() -> None:
+    sums, covariance = np.array([[3.0, 5.0]] * 2), np.array([[9.0, 4.0], [4.0, 25.0]])
+    needed = ratio_of(sums, covariance, 100).people_to_bound
+    for people, has_ends in ((needed * 0.999, False), (needed * 1.001, True)):
+        scale = people / 100
+        assert math.isfinite(ratio_of(scale * sums, scale * covariance, 100).interval()[1]) is has_ends
+
+
+# -- grids and cells -----------------------------------------------------------------------------------------
+
+
+def test_shares_of_the_points_of_a_grid_carry_a_warning() -> None:
+    """A number between two points counts at either: 40 % of these people are at 75 or above, and not 55 %."""
+    joint = pv.Prior.joint(
+        {(g, x): 0.25 for g in "ab" for x in (0, 100)}, ("group", "number"), grids=("number",)
+    )
+    grid = pv.Prior.grid([0, 50, 100], [0.25, 0.5, 0.25])
+    rng = np.random.default_rng(1)
+    estimate = (p := pv.design(grid, 3.0, pv.Histogram())).estimate(p.tally(p.privatize([25.0] * 50, rng)))
+    for statistic in (estimate.ratio([100.0], [50.0, 100.0]), estimate.contrast([100.0])):
+        assert "about the points" in statistic.warning and "about the points" in str(statistic)
+    assert "about the points" not in (estimate.mean().warning or "")
+    of_groups = (p := pv.design(joint, 3.0, pv.Histogram())).estimate(
+        p.tally(p.privatize([("a", 30.0)] * 50, rng))
+    )
+    first, second = [("a", 0), ("a", 100)], list(joint.labels)
+    assert "about the points" not in (of_groups.ratio(first, second).warning or "")
+
+
+@pytest.mark.parametrize("at", [0.0, 0.5, 0.999])
+def test_the_mean_of_midpoints_holds_wherever_people_are_in_their_cells(at: float) -> None:
+    """400 collections of 500 people, all at the same place of their cells: at least 95 % of the intervals hold."""
+    plan, rng, held = pv.design(CELLS, 2.0, pv.Distribution()), np.random.default_rng(2), []
+    low, width = EDGES[:-1], np.diff(EDGES)
+    truth = CELLS.probabilities @ (low + at * width)
+    for _ in range(400):
+        codes = rng.choice(3, 500, p=CELLS.probabilities)
+        estimate = plan.estimate(plan.tally(plan.privatize((low + at * width)[codes], rng)))
+        mean = estimate.mean(MIDDLES)
+        held.append(mean.interval()[0] <= truth <= mean.interval()[1])
+    assert np.mean(held) > 0.906
+    assert mean.bias == pytest.approx([estimate.proportions @ width / 2] * 2)
+    assert np.ptp(mean.interval()) < estimate.proportions @ width + 6 * mean.std_error
+
+
+def test_scores_of_cells_that_are_no_numbers_in_them_hide_nothing() -> None:
+    estimate = estimate_of(pv.design(CELLS, 2.0, pv.Distribution()), 500, law=CELLS.probabilities)
+    share = estimate.mean([1, 0, 0])
+    assert share.bias == (0.0, 0.0)
+    assert np.ptp(share.interval()) == pytest.approx(2 * 1.959964 * share.std_error)
+
+
+def test_the_variance_of_midpoints_allows_for_the_width_of_cells() -> None:
+    """All people at the lower edges of two cells: their variance is larger than that of the middles."""
+    cells = pv.Prior.cells([0, 10, 14], [0.5, 0.5])
+    plan, rng = pv.design(cells, 4.0, pv.Distribution()), np.random.default_rng(3)
+    numbers = np.repeat([0.0, 13.9], 5_000)
+    variance = plan.estimate(plan.tally(plan.privatize(numbers, rng))).variance([5, 12])
+    assert variance.value + 6 * variance.std_error < numbers.var() < variance.interval()[1]
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+def test_a_refused_ratio_names_only_what_reports_do_not_determine() -> None:
+    """The first two values have the same law of reports, and the others are told apart."""
+    groups = np.array([0, 0, 1, 2, 3])
+    channel = 0.2 / 4 + 0.8 * np.equal.outer(groups, np.arange(4))
+    query = pv.Linear([[1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0]], unbiased=True)
+    designed = pv.design(pv.Prior([0.2] * 5, list("abcde")), 1.0, query)
+    estimate = estimate_of(replace(designed, mechanism=Table(round_rows(channel))), 500, law=[0.2] * 5)
+    assert math.isfinite(estimate.ratio(["a", "b"], ["a", "b", "c"]).value)
+    with raises(NotIdentifiable) as error:
+        estimate.ratio(["c", "a"], ["c", "d", "e"])
+    assert error.value.statistics == ("a",)
