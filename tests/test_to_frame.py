@@ -19,8 +19,8 @@ COLUMNS = {
     "Channel": ["value", "report", "probability"],
     "Leakage": ["notion", "level", "meaning"],
     "Plan": [
-        "query", "values", "notion", "budget_lower", "budget_upper", "lip", "lip_lower", "lip_upper", "ldp",
-        "expected_mse", "lower_bound", "no_report", "efficiency", "method", "id",
+        "query", "values", "notion", "budget_lower", "budget_upper", "assumed_prior", "lip",
+        "lip_lower", "lip_upper", "ldp", "expected_mse", "lower_bound", "no_report", "efficiency", "method", "id",
     ],
     "Certificate": ["notion", "lip_lower", "lip_upper", "ldp", "level", "lip"],
     "Tally": ["counter", "count"],

@@ -75,6 +75,7 @@ def plan_record(plan: Plan) -> dict[str, str | int | float]:
         "notion": plan.certificate.notion,
         "budget_lower": plan.budget.lower,
         "budget_upper": plan.budget.upper,
+        "assumed_prior": plan.prior.assumed,
         **{name: getattr(plan.certificate, name) for name in ("lip", "lip_lower", "lip_upper", "ldp")},
         "expected_mse": plan.expected_mse,
         **{name: getattr(plan, name) for name in same},

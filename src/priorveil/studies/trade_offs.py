@@ -146,8 +146,8 @@ class LdpComparison:
 
     def _repr_html_(self) -> str:
         heads, rows = self.table()
-        notes = "".join(f"<p>{sentence}</p>" for sentence in self.sentences)
-        return notebook_html.sheet("Beside LDP", notebook_html.table(heads, rows, range(1, 5)), notes)
+        table, notes = notebook_html.table(heads, rows, range(1, 5)), notebook_html.notes(self.sentences)
+        return notebook_html.sheet("Beside LDP", table, notes)
 
 
 def compare_with_ldp(plan: Plan, seconds: float = 10.0) -> LdpComparison:
