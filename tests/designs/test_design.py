@@ -752,7 +752,8 @@ class TestLimitsBeyondTheBox:
             pv.design(known, 1.0, query, notion=pv.LDP(), rounds=30)
             for known in (prior, pv.PriorSet.ball(prior, 0.01))
         )
-        assert several.expected_mse <= one.expected_mse * (1 + 1e-3)
+        # the error is that under the worst prior of the ball
+        assert several.expected_mse <= one.expected_mse * (1 + 2e-2)
         assert several.efficiency >= 0.95
 
 
