@@ -27,7 +27,8 @@ def _public(module: ModuleType, *verbs: str) -> list[type]:
     return [c for c in plain if all(hasattr(c, verb) for verb in verbs)]
 
 
-BASES = (notions.Notion, notions.Cone)
+# PairwiseLDP is for values of a number that its argument fixes; tests/test_pairwise_ldp.py has its laws.
+BASES = (notions.Notion, notions.Cone, notions.PairwiseLDP)
 NOTIONS = [cls() for cls in _public(notions, "epsilon", "holds") if cls not in BASES]
 CONES = [notion for notion in NOTIONS if isinstance(notion, notions.Cone)]
 QUERIES = [

@@ -18,11 +18,23 @@ if TYPE_CHECKING:
     from priorveil.designs import design
     from priorveil.designs.cohorts import Cohorts
     from priorveil.errors import PriorveilError
-    from priorveil.notions import DI, LDP, LIP, MIL, MIP, Leakage, Pufferfish, leakage
+    from priorveil.notions import (
+        DI,
+        LDP,
+        LIP,
+        MIL,
+        MIP,
+        Cone,
+        Leakage,
+        Notion,
+        PairwiseLDP,
+        Pufferfish,
+        leakage,
+    )
     from priorveil.plans import Plan
     from priorveil.plans.ledger import Ledger
     from priorveil.priors import Budget, Prior, PriorSet, Secret
-    from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Sum
+    from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Query, Sum
     from priorveil.studies import published
     from priorveil.studies.trade_offs import compare, compare_with_ldp
 
@@ -38,6 +50,7 @@ __all__ = [
     "Certificate",
     "Channel",
     "Cohorts",
+    "Cone",
     "Convex",
     "Distribution",
     "Guess",
@@ -45,11 +58,14 @@ __all__ = [
     "Leakage",
     "Ledger",
     "Linear",
+    "Notion",
+    "PairwiseLDP",
     "Plan",
     "Prior",
     "PriorSet",
     "PriorveilError",
     "Pufferfish",
+    "Query",
     "Secret",
     "Sum",
     "certify_table",
@@ -69,11 +85,23 @@ _PLACES = {
     "designs": ("design",),
     "designs.cohorts": ("Cohorts",),
     "errors": ("PriorveilError",),
-    "notions": ("DI", "LDP", "LIP", "MIL", "MIP", "Leakage", "Pufferfish", "leakage"),
+    "notions": (
+        "DI",
+        "LDP",
+        "LIP",
+        "MIL",
+        "MIP",
+        "Cone",
+        "Leakage",
+        "Notion",
+        "PairwiseLDP",
+        "Pufferfish",
+        "leakage",
+    ),
     "plans": ("Plan",),
     "plans.ledger": ("Ledger",),
     "priors": ("Budget", "Prior", "PriorSet", "Secret"),
-    "queries": ("Convex", "Distribution", "Guess", "Histogram", "Linear", "Sum"),
+    "queries": ("Convex", "Distribution", "Guess", "Histogram", "Linear", "Query", "Sum"),
     "studies.trade_offs": ("compare", "compare_with_ldp"),
 }
 _LATER = {

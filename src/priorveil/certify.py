@@ -29,6 +29,7 @@ from priorveil.notions import (
     LDP_MEANING,
     LEVEL_HEADS,
     LIP,
+    ComparedRows,
     Cone,
     ExactOrFloat,
     LipSides,
@@ -198,8 +199,9 @@ def lifts(
     highest = max(Fraction(t) / m for t, m in zip(tops, least, strict=True))
     ratio = None
     if notion is not None and not notion.bounds_lifts:
-        ratio = _largest_ratio([rows for rows, _ in notion.compared_rows(W, prior.labels, prior, secret)])
-    return Lifts(lowest, highest, _largest_ratio([W]), ratio)
+        groups = notion.compared_rows(W, prior.labels, prior, secret)
+        ratio = _largest([_ratio_per_distance(group) for group in groups])
+    return Lifts(lowest, highest, _ratio(W, W), ratio)
 
 
 def certify_table(
@@ -259,15 +261,31 @@ def _mean_extremes(W: IntegerTable, prior: PriorOrSet) -> tuple[list[Fraction], 
     return [low for low, _ in pairs], [high for _, high in pairs]
 
 
-def _largest_ratio(groups: Sequence[ExactOrFloat]) -> Fraction | None:
-    """The largest ratio within a column of an array, or None where it is infinite."""
+def _ratio_per_distance(group: ComparedRows) -> Fraction | None:
+    """The largest ratio of compared rows; for a distance other than one, `e**level` with the level per unit of it.
+
+    Both steps of the level are rounded up, so it is proven.
+    """
+    ratio = _ratio(group.rows[:1], group.rows[1:]) if group.one_way else _ratio(group.rows, group.rows)
+    if ratio is None or group.distance == 1 or ratio <= 1:
+        return ratio
+    return exp_above(math.nextafter(log_above(ratio) / group.distance, math.inf))
+
+
+def _ratio(rows: ExactOrFloat, others: ExactOrFloat) -> Fraction | None:
+    """The largest ratio within a column of an entry of the rows to one of the others, or None where it is infinite."""
     largest = Fraction(1)
-    for rows in groups:
-        for top, bottom in zip(rows.max(axis=0).tolist(), rows.min(axis=0).tolist(), strict=True):
-            if top > 0 and bottom == 0:
-                return None
-            largest = max(largest, Fraction(top) / bottom) if top > 0 else largest
+    for top, bottom in zip(rows.max(axis=0).tolist(), others.min(axis=0).tolist(), strict=True):
+        if top > 0 and bottom == 0:
+            return None
+        largest = max(largest, Fraction(top) / bottom) if top > 0 else largest
     return largest
+
+
+def _largest(ratios: Sequence[Fraction | None]) -> Fraction | None:
+    """The largest of ratios, of which None is infinite; one if there are none."""
+    finite = [ratio for ratio in ratios if ratio is not None]
+    return max(finite, default=Fraction(1)) if len(finite) == len(ratios) else None
 
 
 def certified_table(

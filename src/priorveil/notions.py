@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,24 @@ Breaches = tuple[Breach, ...]
 ExactOrFloat = npt.NDArray[
     Any
 ]  # an array of integers or fractions, to certify; of floats, to measure and design
-ComparedRows = list[tuple[ExactOrFloat, Sequence[Label]]]  # arrays, each with the labels of its rows
+LabelledMeans = list[tuple[ExactOrFloat, Sequence[Label]]]  # arrays, each with the labels of its rows
+
+
+class ComparedRows(NamedTuple):
+    """Rows (n, K) that are compared with each other, and their labels.
+
+    Within a column no row is more than `e**(eps * distance)` times another one. If it is `one_way`, only the first row
+    is compared with the second.
+    """
+
+    rows: ExactOrFloat
+    labels: Sequence[Label]
+    distance: float = 1.0
+    one_way: bool = False
+
+    def ordered_pairs(self) -> list[tuple[int, int]]:
+        """The positions of rows, of which the first is at most the factor times the second."""
+        return [(0, 1)] if self.one_way else list(permutations(range(len(self.rows)), 2))
 
 
 class Notion:
@@ -86,34 +103,49 @@ class Notion:
 class Cone(Notion):
     """A notion whose condition on a channel is linear in each of its columns. Plans can be designed for it.
 
-    It bounds the ratios within the columns of `compared_rows`; LIP, which bounds lifts, has its own inequalities.
+    It bounds the ratios within the columns of `compared_rows`; LIP, which bounds lifts, has its own inequalities. A
+    subclass is known to plan files by its name as soon as it is defined; its `document` has the arguments that make it.
     """
+
+    by_name: ClassVar[dict[str, type[Cone]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        known = Cone.by_name.setdefault(cls.__name__, cls)
+        if known.__module__ != cls.__module__:
+            raise InvalidInput(
+                "class", cls.__name__, f"{known.__module__} defines a notion of this name: choose another"
+            )
 
     def compared_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
-    ) -> ComparedRows:
+    ) -> list[ComparedRows]:
         """Arrays whose rows are compared with each other, made from the columns of a channel, and their labels.
 
         Columns of integers give exact numbers. By default it is the columns themselves.
         """
-        return [(columns, labels)]
+        return [ComparedRows(columns, labels)]
 
     def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The two secrets and the report with the largest ratio."""
         channel = Channel.of(channel).drop_unused()
         groups = self.compared_rows(channel.matrix, channel.inputs, prior, secret)
-        pairs = [_worst_pair(rows, labels, channel.outputs) for rows, labels in groups]
+        pairs = [_worst_pair(group, channel.outputs) for group in groups]
         return (max(pairs, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
 
     def inequalities(self, budget: Budget, prior: PriorOrSet, secret: Secrets = None) -> Array:
         """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative.
 
-        They are `e**eps row' - row` for all ordered pairs of compared rows.
+        They are `e**(eps * distance) row' - row` for all ordered pairs of compared rows.
         """
-        bound = math.exp(min(budget.lower, budget.upper))
+        level = min(budget.lower, budget.upper)
         groups = self.compared_rows(np.eye(len(prior)), prior.labels, prior, secret)
-        pairs = [pair for rows, _ in groups for pair in permutations(rows, 2)]
-        return np.array([bound * second - first for first, second in pairs]).reshape(-1, len(prior))
+        rows = [
+            math.exp(level * group.distance) * group.rows[second] - group.rows[first]
+            for group in groups
+            for first, second in group.ordered_pairs()
+        ]
+        return np.array(rows).reshape(-1, len(prior))
 
     def require_feasible(self, budget: Budget, prior: PriorOrSet) -> None:
         """Raise an error if no channel can have this budget."""
@@ -207,10 +239,10 @@ class Pufferfish(Cone):
 
     def compared_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
-    ) -> ComparedRows:
+    ) -> list[ComparedRows]:
         """The means of the columns given the secrets of each pair, in every scenario."""
         return [
-            (means[group], [secrets[g] for g in group])
+            ComparedRows(means[group], [secrets[g] for g in group])
             for means, secrets in secret_means(secret, columns, labels)
             for group in self._groups(len(means))
         ]
@@ -227,6 +259,58 @@ class Pufferfish(Cone):
                 advice = f"give two secrets by their positions, from 0 to {size - 1}"
                 raise InvalidInput("pairs", pair, advice)
         return [list(range(size))] if self.pairs is None else [list(pair) for pair in self.pairs]
+
+
+@dataclass(frozen=True)
+class PairwiseLDP(Cone):
+    """Local differential privacy with a budget of its own for each pair of values.
+
+    `Q[x, y] <= e**(eps * distances[x, x']) Q[x', y]` for all reports. The level `eps` multiplies the distances, a
+    matrix with a row for each value; its diagonal does not count. An infinite distance leaves the pair free. Special
+    cases: LDP, where all distances are one; geo-indistinguishability, where they are distances on a map, and `eps` is
+    per unit of length; and unprotected values, whose rows are infinite: no report has to look as if it might come from
+    somebody else.
+
+    >>> far = PairwiseLDP([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    >>> far.epsilon(Channel([[0.8, 0.2], [0.4, 0.6], [0.2, 0.8]])) == math.log(3)
+    True
+    """
+
+    distances: tuple[tuple[float, ...], ...]
+
+    def __init__(self, distances: Any) -> None:
+        rows = tuple(tuple(float(entry) for entry in row) for row in distances)
+        if not rows or any(len(row) != len(rows) for row in rows):
+            raise InvalidInput(
+                "distances", [len(row) for row in rows], "give a square matrix, a row for each value"
+            )
+        apart = [(x, z) for x in range(len(rows)) for z in range(len(rows)) if x != z]
+        for x, z in apart:
+            if not rows[x][z] > 0:
+                advice = "give positive numbers; merge values that may be told apart by nobody"
+                raise InvalidInput(f"distances[{x}][{z}]", rows[x][z], advice)
+        object.__setattr__(self, "distances", rows)
+
+    def compared_rows(
+        self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
+    ) -> list[ComparedRows]:
+        """Each pair of values; those with the same distance both ways are compared both ways."""
+        if len(columns) != len(self.distances):
+            advice = f"it is for {len(self.distances)} values: give a row for each of {len(columns)}"
+            raise InvalidInput("distances", len(self.distances), advice)
+        compared = []
+        for x, z in permutations(range(len(columns)), 2):
+            there, back = self.distances[x][z], self.distances[z][x]
+            if math.isinf(there) or (there == back and x > z):
+                continue
+            pair = [x, z]
+            names = [labels[x], labels[z]]
+            compared.append(ComparedRows(columns[pair], names, there, one_way=there != back))
+        return compared
+
+    def document(self) -> dict[str, Any]:
+        """The notion as JSON: real numbers are texts."""
+        return {**super().document(), "distances": [[repr(entry) for entry in row] for row in self.distances]}
 
 
 @dataclass(frozen=True)
@@ -283,15 +367,15 @@ class DI(Cone):
 
     def compared_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
-    ) -> ComparedRows:
+    ) -> list[ComparedRows]:
         """The joint probabilities of values and reports, at every corner of a prior set."""
         assert prior is not None
         if columns.dtype.kind == "f":
-            return [(p[:, None] * columns, labels) for p in prior.vertices()]
+            return [ComparedRows(p[:, None] * columns, labels) for p in prior.vertices()]
         if not isinstance(prior, Prior):
             advice = "differential identifiability is certified for one prior: give a Prior"
             raise InvalidInput("prior", prior, advice)
-        return [(np.array(prior.weights, dtype=object)[:, None] * columns, labels)]
+        return [ComparedRows(np.array(prior.weights, dtype=object)[:, None] * columns, labels)]
 
 
 LDP_MEANING = "for the value itself, whatever is known"
@@ -431,7 +515,11 @@ def read_notion(document: Mapping[str, Any]) -> Cone:
     >>> read_notion(Pufferfish([(0, 1)]).document()).pairs
     ((0, 1),)
     """
-    cone: Callable[..., Cone] = type(CONES[document["name"]])
+    name = document["name"]
+    if name not in Cone.by_name:
+        advice = f"this notion is not known here: import the module that defines it (known: {', '.join(Cone.by_name)})"
+        raise InvalidInput("notion", name, advice)
+    cone: Callable[..., Cone] = Cone.by_name[name]
     return cone(**{key: part for key, part in document.items() if key != "name"})
 
 
@@ -473,7 +561,7 @@ def _channel_and_prior(
     return channel, prior
 
 
-def secret_means(secret: Secrets, columns: ExactOrFloat, labels: Sequence[Label]) -> ComparedRows:
+def secret_means(secret: Secrets, columns: ExactOrFloat, labels: Sequence[Label]) -> LabelledMeans:
     """For each scenario, the means of the columns given each secret (`Pr(y | g)`), and the labels of the secrets.
 
     Without a secret the value itself is the secret, and the columns are the means. Those of integers are exact.
@@ -493,14 +581,16 @@ def _largest_level(side: str, levels: Array, secrets: Sequence[Label], outputs: 
     return Breach(side, secrets[g], outputs[y], max(0.0, float(levels[g, y])))
 
 
-def _worst_pair(columns: Array, labels: Sequence[Label], outputs: Sequence[Label]) -> Breach:
-    """The largest ratio within a column; columns that are all zero do not count."""
-    largest, smallest = columns.max(axis=0), columns.min(axis=0)
+def _worst_pair(group: ComparedRows, outputs: Sequence[Label]) -> Breach:
+    """The largest ratio within a column, per unit of distance; columns that are all zero do not count."""
+    rows = group.rows
+    largest, smallest = (rows[0], rows[1]) if group.one_way else (rows.max(axis=0), rows.min(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        levels = np.where(largest > 0, np.log(largest / smallest), 0.0)
+        levels = np.where(largest > 0, np.log(largest / smallest), 0.0) / group.distance
     y = int(levels.argmax())
-    top, bottom = labels[int(columns[:, y].argmax())], labels[int(columns[:, y].argmin())]
-    return Breach(None, top, outputs[y], float(levels[y]), bottom)
+    top, bottom = (0, 1) if group.one_way else (int(rows[:, y].argmax()), int(rows[:, y].argmin()))
+    level = max(0.0, float(levels[y]))
+    return Breach(None, group.labels[top], outputs[y], level, group.labels[bottom])
 
 
 def _mutual_information(channel: Channel, prior: Prior) -> float:

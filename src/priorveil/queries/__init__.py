@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from priorveil.errors import InvalidInput
 from priorveil.queries.gains import Convex, Guess
 from priorveil.queries.labelled_rows import LabelledRows, require_same_statistics
 from priorveil.queries.linear import Distribution, Histogram, Linear, Sum, group_rows
@@ -53,7 +54,7 @@ __all__ = [
     "require_same_statistics",
 ]
 
-# The queries of documents, by name.
+# The queries that come with the package, by name.
 QUERIES: dict[str, type[Any]] = {q.__name__: q for q in (Histogram, Sum, Guess, Distribution, Linear)}
 
 
@@ -63,5 +64,8 @@ def read_query(document: Mapping[str, Any]) -> Query:
     >>> read_query(Linear([[0, 1], [2, 3]], names=("a", "b")).document()).statistic_labels((0, 1))
     ('a', 'b')
     """
-    query: Query = QUERIES[document["name"]].read(document)
-    return query
+    name = document["name"]
+    if name not in Query.by_name:
+        advice = f"this query is not known here: import the module that defines it (known: {', '.join(Query.by_name)})"
+        raise InvalidInput("query", name, advice)
+    return Query.by_name[name].read(document)

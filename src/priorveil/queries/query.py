@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -44,7 +44,17 @@ class Query(ABC):
     statistic is a sum. `is_sum` says whether that sum has no name of its own, as in `Sum`. `statistic_name` is what a
     statistic is, divided by the number of people. `number_by_group` has the averages that are read from the
     statistics; it is None if these are the answer.
+
+    A subclass is known to plan files by its name as soon as it is defined. If it has arguments, it defines `document`
+    and `read`.
     """
+
+    by_name: ClassVar[dict[str, type[Query]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.savable:
+            Query.by_name.setdefault(cls.__name__.lower().capitalize(), cls)
 
     linear: bool = False
     unbiased: bool = False

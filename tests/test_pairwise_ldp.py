@@ -1,0 +1,82 @@
+"""Budgets for pairs of values: measured, designed, certified, saved; and notions that a file names but nobody knows."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import priorveil as pv
+from priorveil.errors import InvalidInput, PlanError
+from priorveil.mechanisms import Table
+from refusals import raises
+
+PRIOR = pv.Prior([0.4, 0.3, 0.2, 0.1])
+LINE = np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+QUERIES = [pv.Histogram(), pv.Sum(range(4)), pv.Guess(), pv.Distribution()]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.kind)
+def test_equal_distances_are_ldp(query: pv.Query) -> None:
+    plans = [pv.design(PRIOR, 0.8, query, notion=n) for n in (pv.LDP(), pv.PairwiseLDP(np.ones((4, 4))))]
+    ldp, pairwise = plans
+    assert pairwise.expected_mse == pytest.approx(ldp.expected_mse, rel=1e-6)
+    assert pairwise.certificate.level == pytest.approx(pairwise.certificate.ldp, rel=1e-12)
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.kind)
+def test_plans_keep_the_budget_of_every_pair_and_can_be_saved(query: pv.Query) -> None:
+    plan = pv.design(PRIOR, 0.8, query, notion=pv.PairwiseLDP(LINE))
+    Q = plan.channel.matrix
+    for x in range(4):
+        for z in range(4):
+            assert np.log(Q[x] / Q[z]).max() <= 0.8 * LINE[x, z] * (1 + 1e-12)
+    assert plan.certificate.level <= 0.8
+    assert plan.notion.epsilon(plan.channel) <= plan.certificate.level * (1 + 1e-12)
+    assert plan.notion.holds(plan.channel, PRIOR, 0.8) and not plan.notion.holds(plan.channel, PRIOR, 0.79)
+    assert plan.expected_mse < pv.design(PRIOR, 0.8, query, notion=pv.LDP()).expected_mse
+    again = pv.Plan.from_json(plan.to_json())
+    assert again == plan and again.notion == plan.notion
+
+
+def test_the_certificate_is_exact_and_per_unit_of_distance() -> None:
+    table = np.array([[8, 2], [4, 6], [1, 9]])
+    prior, notion = pv.Prior([0.2, 0.3, 0.5]), pv.PairwiseLDP([[0, 1, 4], [1, 0, 2], [4, 2, 0]])
+    proven = pv.certify_table(table, prior, 1.1, notion=notion)
+    assert math.log(3) <= proven.level <= math.log(3) * (1 + 1e-14)  # 6 to 2, at distance one
+    assert proven.ldp >= math.log(8)
+    assert notion.worst(pv.Channel(table / 10))[0].secret == 1
+
+
+def test_a_value_that_needs_no_protection_may_be_told() -> None:
+    free = np.ones((4, 4))
+    free[3] = math.inf
+    plan = pv.design(PRIOR, 1.0, pv.Distribution(), notion=pv.PairwiseLDP(free))
+    assert isinstance(plan.mechanism, Table)
+    told = plan.channel.matrix[:3].max(axis=0) <= 1e-12
+    assert told.any() and plan.channel.matrix[3, told].sum() > 0.1
+    assert plan.certificate.level <= 1.0
+    assert plan.expected_mse < pv.design(PRIOR, 1.0, pv.Distribution(), notion=pv.LDP()).expected_mse
+
+
+@pytest.mark.parametrize(
+    "distances", [[], [[0, 1]], [[0, 0], [1, 0]], [[0, -1], [1, 0]], [[0, math.nan], [1, 0]]]
+)
+def test_distances_that_are_none_are_refused(distances: list[list[float]]) -> None:
+    with raises(InvalidInput):
+        pv.PairwiseLDP(distances)
+
+
+def test_distances_of_other_values_are_refused() -> None:
+    with raises(InvalidInput, argument="distances"):
+        pv.design(PRIOR, 1.0, pv.Histogram(), notion=pv.PairwiseLDP(np.ones((3, 3))))
+
+
+@pytest.mark.parametrize("field", ["notion", "query"])
+def test_a_file_with_an_unknown_notion_or_query_says_so(field: str) -> None:
+    plan = pv.design(PRIOR, 1.0, pv.Histogram())
+    document = {**json.loads(plan.to_json()), field: {"name": "Unheard"}}
+    with raises(PlanError, field=field, cause=InvalidInput):
+        pv.Plan.from_json(json.dumps(document))
