@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
+import re
 import subprocess
 import sys
+import tomllib
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -15,18 +18,71 @@ import pytest
 
 import priorveil as pv
 from priorveil.__main__ import main
-from priorveil.cli import COMMANDS, commands
+from priorveil.cli import COMMANDS, commands, doctor, options
 from priorveil.cli.screen import FUNCTION_OPTIONS, option_advice
-from priorveil.errors import Hint
+from priorveil.errors import Hint, install_command
 from terminal import refused, run
 
 HERE = click.Context(commands, info_name="priorveil")
 
 
-def test_without_a_command_it_helps() -> None:
+def test_without_a_command_it_shows_where_to_begin() -> None:
     status, out, err = run()
     assert (status, err) == (0, "")
-    assert "design" in out and "audit" in out
+    assert all(door in out for door in ("Run a survey", "Collect from devices", "Study mechanisms"))
+    named = set(re.findall(r"priorveil ([a-z]+) ?", out)) - {"collects"}
+    assert named <= set(COMMANDS) and len(named) > 5
+
+
+def test_the_options_of_design_are_in_sections_and_the_usual_ones_come_first() -> None:
+    status, out, _ = run("design", "--help")
+    assert status == 0
+    command = commands.get_command(HERE, "design")
+    assert isinstance(command, options.SectionedCommand)
+    names = {name for param in command.params for name in param.opts}
+    assert {name for section in command.sections.values() for name in section} <= names
+    assert all(param.opts[-1] in out for param in command.params[1:])
+    assert out.index("--epsilon, --eps") < out.index("--output") < out.index("What PRIOR holds")
+
+
+def test_the_doctor_names_what_is_missing_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, out, _ = run("doctor", "--json")
+    found = json.loads(out)
+    assert status == 0 and found["priorveil"] == pv.__version__ and found["reports_per_second"] > 0
+    assert found["extras"]["plot"] == {
+        "installed": False,
+        "missing": ["matplotlib"],
+        "install": install_command("plot"),
+    }
+    status, out, _ = run("doctor")
+    assert status == 0 and f"to get plot: {install_command('plot')}" in out and "reports a second" in out
+
+
+def test_the_doctor_knows_every_extra_that_users_install() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert set(doctor.EXTRAS) == set(project["optional-dependencies"]) - {
+        "all",
+        "docs",
+        "dev",
+        "spark-connect",
+    }
+
+
+def test_the_shell_completes_commands() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "priorveil"],
+        env={
+            **os.environ,
+            "_PRIORVEIL_COMPLETE": "bash_complete",
+            "COMP_WORDS": "priorveil des",
+            "COMP_CWORD": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "design" in done.stdout
 
 
 def test_version() -> None:
@@ -130,6 +186,7 @@ def test_help_loads_no_command() -> None:
         "priorveil.cli.screen",
         "priorveil.errors",
         "priorveil.formatting",
+        "priorveil.progress_bar",
     }
     assert not {"rich", "numpy"} & set(loaded)
 

@@ -36,7 +36,26 @@ COMMANDS = {
     "simulate": "Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.",
     "reproduce": "Reproduce the figures of the paper, as printed and with the guarantee kept.",
     "bench": "Measure the claims of speed and accuracy.",
+    "doctor": "Say what is installed, what is missing, and how fast this machine is.",
 }
+
+_START = """\
+priorveil collects statistics from people who keep their data. Where to begin:
+
+  Run a survey          priorveil demo
+                        priorveil design --numbers 0:80 --outside ends --query mean --notion ldp --eps 1 -o plan.json
+                        priorveil campaign plan.json --question "..." -o campaign.json; priorveil serve
+
+  Collect from devices  priorveil design prior.csv --epsilon 1 -o plan.json
+                        priorveil privatize plan.json people.csv --column answer -o reports.csv
+                        priorveil estimate plan.json reports.csv
+
+  Study mechanisms      priorveil audit channel.csv prior.csv
+                        priorveil simulate prior.csv
+                        priorveil reproduce
+
+priorveil --help lists all commands, priorveil COMMAND --help has examples, priorveil doctor checks this machine.
+"""
 
 
 class LazyGroup(click.Group):
@@ -76,9 +95,12 @@ def commands(context: click.Context) -> None:
     budget allows, and proves that it stays within the budget.
 
     New here? Try: priorveil demo
+
+    Completion of commands and options: eval "$(_PRIORVEIL_COMPLETE=bash_source priorveil)" in ~/.bashrc
+    (zsh_source in ~/.zshrc; for fish: _PRIORVEIL_COMPLETE=fish_source priorveil | source).
     """
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        click.echo(_START, nl=False)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

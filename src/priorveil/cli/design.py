@@ -99,7 +99,22 @@ _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 
 
-@click.command(epilog=options.epilog(__doc__))
+_SECTIONS = {
+    "Options that most designs need": ("--epsilon", "--query", "--numbers", "--output"),
+    "What PRIOR holds": (
+        *("--counts", "--smoothing", "--normalise", "--leave-out"),
+        *("--column", "--values", "--merge-rare", "--allow-rare", "--prior-epsilon"),
+    ),
+    "Numbers": ("--grid", "--outside", "--equally-common"),
+    "What is asked": ("--unbiased", "--amounts", "--margin", "--by", "--matrix"),
+    "What is guaranteed": (
+        *("--notion", "--lower", "--upper", "--radius", "--secret", "--secret-column", "--mix"),
+    ),
+    "The search": ("--method", "--time-limit", "--gap"),
+}
+
+
+@click.command(cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__))
 @click.argument("prior_file", metavar="[PRIOR]", type=options.INPUT_FILE, required=False)
 @options.prior_format_options
 @click.option(

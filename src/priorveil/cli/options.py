@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -139,6 +139,29 @@ TABLES_HELP = """Tables
   missing value.
   PLAN is a plan; or, with --cohort COLUMN, a folder with a plan VALUE.json
   for each value of that public column (%2F for / in a value, as in URLs)."""
+
+
+_OTHER_OPTIONS = "Other options"
+
+
+class SectionedCommand(click.Command):
+    """A command whose help shows its options in sections; `sections` has the names of the options by title."""
+
+    def __init__(self, *arguments: Any, sections: Mapping[str, tuple[str, ...]], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, section by section; those in none come last."""
+        shown = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        section_of = {name: title for title, names in self.sections.items() for name in names}
+        for title in (*self.sections, _OTHER_OPTIONS):
+            params = [
+                p for p in shown if title == next(filter(None, map(section_of.get, p.opts)), _OTHER_OPTIONS)
+            ]
+            records = [record for param in params if (record := param.get_help_record(ctx)) is not None]
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def epilog(module_doc: str | None, *paragraphs: str) -> str:
