@@ -99,7 +99,7 @@ def test_people_to_bound_is_where_the_interval_gets_ends() -> None:
 
 
 def test_shares_of_the_points_of_a_grid_carry_a_warning() -> None:
-    """A number between two points counts at either: 40 % of these people are at 75 or above, and not 55 %."""
+    """A number between two points counts at either; groups are not rounded, and shares of them have no warning."""
     joint = pv.Prior.joint(
         {(g, x): 0.25 for g in "ab" for x in (0, 100)}, ("group", "number"), grids=("number",)
     )

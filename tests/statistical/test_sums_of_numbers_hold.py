@@ -64,7 +64,7 @@ def test_sums_of_a_number_beside_groups_hold() -> None:
 
 
 def test_sums_over_cohorts_hold() -> None:
-    """Before rounding was counted, 38 % of the intervals held."""
+    """Before rounding was counted, four in ten intervals held."""
     crowd, rng = pv.Cohorts([[0.25, 0.5, 0.25]], 4.0, pv.Sum(POINTS), MIDDLE.domain), np.random.default_rng(4)
     rows, held = np.zeros(PEOPLE, dtype=int), []
     for _ in range(SURVEYS):

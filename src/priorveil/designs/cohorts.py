@@ -41,7 +41,7 @@ from priorveil.reading.rounding import most_by_correlation, most_by_steps
 from priorveil.reading.tally import numbers_per_report
 from priorveil.reading.wording import ASSUMES, CHANGES_BY_ROW, WEIGHTED
 
-# Above rows x values x values, what rounding adds is bounded more coarsely: at this size it takes about a second.
+# Above rows x values x values, what rounding adds is bounded more coarsely, to stay quick.
 _MOST_STEPS = 1 << 18
 
 
