@@ -133,7 +133,10 @@ class Plan:
 
     @cached_property
     def identifiable(self) -> bool:
-        """Whether reports alone determine the distribution. Where not, estimates lean on the prior."""
+        """Whether reports alone determine the distribution. Where not, estimates lean on the prior.
+
+        For arcs in many orders this is checked up to 128 values, and assumed beyond.
+        """
         return self.reader.identifies()
 
     @cached_property

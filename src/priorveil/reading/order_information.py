@@ -150,7 +150,7 @@ class OrdersInformation:
 
     @property
     def is_invertible(self) -> bool:
-        """Whether reports determine all values; with many values, which have many orders, they always do."""
+        """Whether reports determine all values; for many values, which have many orders, this is assumed."""
         try:
             return self.inverse is None or bool(np.isfinite(self.inverse).all())
         except NotIdentifiable:
@@ -191,10 +191,23 @@ class OrdersInformation:
         """
         if self.inverse is not None or len(rows) > _FEW:
             return np.asarray(rows @ self.inverse_times(rows).T)
+        x, r = self._conjugate_gradients(rows)
+        return np.asarray(x @ rows.T + r @ (x + self._approximate_inverse.times(r)).T)
+
+    def solve_roughly(self, rows: Array) -> tuple[Array, Array]:
+        """`J**-1 a` for every row `a`, close enough for variances, and `a' J**-1 a`, which is closer."""
+        if self.inverse is not None or len(rows) > _FEW:
+            solutions = self.inverse_times(rows)
+            return solutions, np.asarray((rows * solutions).sum(axis=1))
+        x, r = self._conjugate_gradients(rows)
+        solutions = x + self._approximate_inverse.times(r)
+        return solutions, np.asarray((x * rows + r * solutions).sum(axis=1))
+
+    def _conjugate_gradients(self, rows: Array) -> Array:
+        """For every row `a` a rough solution `x`, and the rest `r` of `a = J x + r`."""
         near = self._approximate_inverse.times
         pairs = [conjugate_gradients(self.times, a, near, _ROUGH**2 * a @ near(a)) for a in rows]
-        x, r = np.array(pairs).swapaxes(0, 1)
-        return np.asarray(x @ rows.T + r @ (x + near(r)).T)
+        return np.array(pairs).reshape(len(rows), 2, -1).swapaxes(0, 1)
 
     def inverse_times(self, rows: Array) -> Array:
         """`J**-1 a` for every row `a`; if there are many values within a few percent, since solving would take long."""
