@@ -15,7 +15,7 @@ from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms.table import TOTAL, Table
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate
-from priorveil.reading.linear_answers import channel_inversion, channel_posteriors
+from priorveil.reading.linear_answers import channel_inversion, channel_posteriors, channel_scores
 from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
 from priorveil.reading.shares_search import most_likely
 from priorveil.reading.statistics import Statistic
@@ -61,6 +61,17 @@ def test_unbiased_inverts_the_channel(rng) -> None:
     noise = sum(n * (np.diag(q) - np.outer(q, q)) for n, q in zip(people, Q, strict=True))
     inverse = np.linalg.inv(Q)
     assert found.variance == pytest.approx(np.diag(inverse.T @ noise @ inverse), rel=1e-6)
+
+
+@given(generators)
+def test_a_wrong_prior_makes_no_standard_error_smaller_than_that_of_the_scores(rng) -> None:
+    """Counts shrunk towards the prior had smaller variances where a prior was wrong and reports were of many kinds."""
+    Q, P = rng.dirichlet(np.full(60, 0.2), 4), np.array([0.7, 0.2, 0.07, 0.03])
+    people = rng.choice(4, 200, p=P[::-1])
+    reports = np.array([rng.choice(60, p=Q[x]) for x in people])
+    answer = channel_inversion(np.bincount(reports, minlength=60).astype(float), Q, P, None, True)
+    scores, variance = channel_scores(Q, P, None)[reports], answer.moments(None).variance
+    assert (variance >= 200 * scores.var(axis=0) * (1 - 1e-9)).all()
 
 
 @pytest.mark.statistical

@@ -102,13 +102,14 @@ def channel_inversion(
     It is the best linear one at the prior: the sum of `J**-1 r_y` over the reports, `r_y` their lifts. Its variance is
     the noise of the reports given the people; with `population`, the people are a sample, and the variance of sampling
     is added. A rare report may carry much information and be missing by chance, so for the variance counts near zero
-    are shrunk towards their expectation (`shrink`).
+    are raised towards what the prior expects (`shrink`), and no count is lowered: a wrong prior can make intervals
+    longer, but not shorter.
     """
     scores = unbiased_scores(Q, prior, rows)
-    shrunk = shrink(counts, float(counts.sum()) * (prior @ Q))
-    histogram = shrunk @ scores
+    raised = np.maximum(counts, shrink(counts, float(counts.sum()) * (prior @ Q)))
+    histogram = raised @ scores
     people = float(histogram.sum()) or 1.0  # everybody is counted without error: not the sum of the counts
-    noise = QuadraticForm(np.zeros_like(prior), scores, scores, shrunk / people)
+    noise = QuadraticForm(np.zeros_like(prior), scores, scores, raised / people)
     return LinearAnswer(counts @ scores, people, (noise, centring_form(histogram / people, population)))
 
 
