@@ -61,9 +61,11 @@ class Problem:
             LIP() if notion is None else notion,
         )
         if not isinstance(notion, Cone):
-            raise InvalidInput("notion", notion, f"design for one of {', '.join(CONES)}")
+            raise InvalidInput("notion", notion, f"design for one of {', '.join(CONES)}, such as LIP()")
         if not isinstance(query, Query):
-            raise InvalidInput("query", query, f"give one of {', '.join(QUERIES)} or Convex")
+            raise InvalidInput(
+                "query", query, f"give one of {', '.join(QUERIES)} or Convex, such as Histogram()"
+            )
         budget.require_positive()
         problem = cls(prior, budget, query, secret, notion)
         query.require_fits(problem.reference)

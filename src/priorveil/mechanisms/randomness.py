@@ -108,7 +108,9 @@ def as_source(rng: Source | np.random.Generator | None) -> Source:
         return GeneratorSource(rng)
     if isinstance(rng, Source):
         return rng
-    raise InvalidInput("rng", rng, "give None (the operating system), a numpy Generator or a Source")
+    raise InvalidInput(
+        "rng", rng, "give None (the operating system), a numpy Generator (for simulations) or a Source"
+    )
 
 
 def word_blocks(source: Source, reports: int, draws: int) -> Iterator[tuple[slice, Words]]:
