@@ -28,7 +28,7 @@ from priorveil.certify import (
 )
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel, InvalidInput
-from priorveil.notions import DI, LDP, LIP, Pufferfish, leakage
+from priorveil.notions import DI, LDP, LIP, ComparedRows, Cone, Pufferfish, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from refusals import raises
 from strategies import levels, prior_sets, priors, secrets, sizes, tables
@@ -317,3 +317,49 @@ def test_all_small_tables_agree_with_the_definition():
         lowest, highest = by_hand(table, prior, None)
         within_e = Fraction(36787, 10**5) < lowest and highest < Fraction(271828, 10**5)
         assert keeps_budget(lifts(table, prior), Budget(1.0)) == within_e
+
+
+# Notions of a user
+
+
+class SumLDP(Cone):
+    """The sums of the first five rows and of the last five are compared."""
+
+    def compared_rows(self, columns, labels, prior, secret):
+        return [ComparedRows(np.array([columns[:5].sum(axis=0), columns[5:].sum(axis=0)]), ["first", "last"])]
+
+
+class AsGiven(Cone):
+    """The rows of the argument are compared, whatever the table is."""
+
+    def __init__(self, rows):
+        self.rows = np.array(rows, dtype=object)
+
+    def compared_rows(self, columns, labels, prior, secret):
+        return [ComparedRows(self.rows, range(len(self.rows)))]
+
+
+def test_sums_of_rows_of_a_users_notion_do_not_overflow():
+    quarter = TOTAL // 4
+    table = np.array([[TOTAL - 1, 1]] * 5 + [[quarter, TOTAL - quarter]] * 5)
+    assert lifts(table, Prior.uniform(10), notion=SumLDP()).ratio == TOTAL - quarter
+    with raises(CertificateError):
+        certify_table(table, Prior.uniform(10), 1.5, notion=SumLDP())
+
+
+def test_a_users_notion_may_use_exact_means_given_a_secret():
+    class OwnPufferfish(Pufferfish):
+        def compared_rows(self, columns, labels, prior, secret):
+            return super().compared_rows(columns, labels, prior, secret)
+
+    secret, table = Secret([[0.75, 0.25], [0.25, 0.75]]), np.array([[TOTAL - 2, 2], [2, TOTAL - 2]])
+    ratios = [lifts(table, EVEN, secret, notion).ratio for notion in (Pufferfish(), OwnPufferfish())]
+    assert ratios[0] == ratios[1] > 2
+
+
+@pytest.mark.parametrize(
+    "rows", [[[1, -1], [1, 1]], [[0.5, 1], [1, 1]], [[math.nan, 1], [1, 1]], [["1"], ["1"]]]
+)
+def test_compared_rows_that_prove_nothing_are_refused(rows):
+    with raises(CertificateError):
+        lifts(CLEAR, EVEN, notion=AsGiven(rows))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from checks import close
 from priorveil.channels import Channel
-from priorveil.errors import InvalidInput
-from priorveil.notions import DI, LDP, LIP, MIL, MIP, Cone, Leakage, Pufferfish, leakage
+from priorveil.errors import InvalidInput, PriorveilError
+from priorveil.mechanisms import Unary
+from priorveil.notions import DI, LDP, LIP, MIL, MIP, ComparedRows, Cone, Leakage, Pufferfish, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from refusals import raises
 from strategies import channels, prior_sets, priors, secrets, sizes
@@ -188,3 +189,42 @@ def test_sizes_that_do_not_fit_are_refused():
             notion.epsilon(CLEAR, EVEN, Secret([[0.2, 0.3, 0.5]]))
     with raises(InvalidInput, argument="pairs"):
         Pufferfish(pairs=[(0, 5)]).epsilon(CLEAR, EVEN)
+
+
+class FirstAgainstSum:
+    """Compares the first row with the sum of the others."""
+
+    def compared_rows(self, columns, labels, prior, secret):
+        return [ComparedRows(np.array([columns[0], columns[1:].sum(axis=0)]), ["first", "others"])]
+
+
+def test_a_subclass_with_another_condition_inherits_no_flags():
+    class MixedLDP(FirstAgainstSum, LDP):
+        pass
+
+    class OwnLIP(LIP):
+        def worst(self, channel, prior=None, secret=None):
+            return super().worst(channel, prior, secret)
+
+    class StatedLDP(FirstAgainstSum, LDP):
+        implies_lip = True
+
+    class RenamedLIP(LIP):
+        pass
+
+    flags = {cls: (cls.bounds_lifts, cls.implies_lip) for cls in (MixedLDP, OwnLIP, StatedLDP, RenamedLIP)}
+    assert flags == {
+        MixedLDP: (False, False),
+        OwnLIP: (False, False),
+        StatedLDP: (False, True),
+        RenamedLIP: (True, True),
+    }
+    with raises(PriorveilError):  # unary reports are certified for LDP odds, which are not what it compares
+        Unary(np.array([1, 1, 2]), noise=1, noise_bits=2, drop=2**61).lifts(
+            Prior.uniform(3), None, MixedLDP()
+        )
+
+
+def test_a_class_that_is_defined_again_replaces_the_first_one():
+    first, second = (type("DefinedAgain", (Cone,), {"__module__": __name__}) for _ in range(2))
+    assert Cone.by_name["DefinedAgain"] is second is not first

@@ -199,7 +199,10 @@ def lifts(
     highest = max(Fraction(t) / m for t, m in zip(tops, least, strict=True))
     ratio = None
     if notion is not None and not notion.bounds_lifts:
-        groups = notion.compared_rows(W, prior.labels, prior, secret)
+        # Python's integers do not overflow in sums of rows. The notions of this package add no int64.
+        packaged = type(notion).compared_rows.__module__ == Cone.__module__
+        columns: ExactOrFloat = W if packaged else W.astype(object)
+        groups = notion.compared_rows(columns, prior.labels, prior, secret)
         ratio = _largest([_ratio_per_distance(group) for group in groups])
     return Lifts(lowest, highest, _ratio(W, W), ratio)
 
@@ -274,12 +277,23 @@ def _ratio_per_distance(group: ComparedRows) -> Fraction | None:
 
 def _ratio(rows: ExactOrFloat, others: ExactOrFloat) -> Fraction | None:
     """The largest ratio within a column of an entry of the rows to one of the others, or None where it is infinite."""
+    _require_exact(rows)
+    _require_exact(others)
     largest = Fraction(1)
     for top, bottom in zip(rows.max(axis=0).tolist(), others.min(axis=0).tolist(), strict=True):
         if top > 0 and bottom == 0:
             return None
         largest = max(largest, Fraction(top) / bottom) if top > 0 else largest
     return largest
+
+
+def _require_exact(rows: ExactOrFloat) -> None:
+    """Refuse compared rows that prove nothing: rounded floats, and negative numbers, which may have overflowed."""
+    integers = rows.dtype.kind in "iu"
+    if not integers and not all(isinstance(entry, (int, Fraction, np.integer)) for entry in rows.flat):
+        raise CertificateError("compared_rows should give integers or fractions for columns of integers")
+    if (rows < 0).any():
+        raise CertificateError("compared_rows should give numbers of zero or more")
 
 
 def _largest(ratios: Sequence[Fraction | None]) -> Fraction | None:

@@ -100,29 +100,40 @@ class Notion:
         return (Breach(None, None, None, self.epsilon(channel, prior, secret)),)
 
 
+_CONDITIONS = ("compared_rows", "inequalities", "worst")  # the methods that say what a cone demands
+
+
 class Cone(Notion):
     """A notion whose condition on a channel is linear in each of its columns. Plans can be designed for it.
 
     It bounds the ratios within the columns of `compared_rows`; LIP, which bounds lifts, has its own inequalities. A
     subclass is known to plan files by its name as soon as it is defined; its `document` has the arguments that make it.
+    One that changes what is compared does not inherit `bounds_lifts` and `implies_lip`: they are false unless it states
+    them.
     """
 
     by_name: ClassVar[dict[str, type[Cone]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        known = Cone.by_name.setdefault(cls.__name__, cls)
-        if known.__module__ != cls.__module__:
+        namesake = Cone.by_name.get(cls.__name__, cls)
+        if namesake.__module__ != cls.__module__:
             raise InvalidInput(
-                "class", cls.__name__, f"{known.__module__} defines a notion of this name: choose another"
+                "class", cls.__name__, f"{namesake.__module__} defines a notion of this name: choose another"
             )
+        Cone.by_name[cls.__name__] = cls  # a notebook may define its class again
+        for flag in ("bounds_lifts", "implies_lip"):
+            owner = next(base for base in cls.__mro__ if flag in vars(base))
+            if any(getattr(cls, method) is not getattr(owner, method, None) for method in _CONDITIONS):
+                setattr(cls, flag, False)  # it was stated of another condition
 
     def compared_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
     ) -> list[ComparedRows]:
         """Arrays whose rows are compared with each other, made from the columns of a channel, and their labels.
 
-        Columns of integers give exact numbers. By default it is the columns themselves.
+        Columns of integers have to give integers or fractions, zero or more: they are certified. By default it is the
+        columns themselves.
         """
         return [ComparedRows(columns, labels)]
 
@@ -572,7 +583,7 @@ def secret_means(secret: Secrets, columns: ExactOrFloat, labels: Sequence[Label]
         if s.rows.shape[1] != len(columns):
             advice = f"its rows need {len(columns)} numbers, one for each value"
             raise InvalidInput("secret", s.rows.shape, advice)
-    exact = columns.dtype.kind == "i"
+    exact = columns.dtype.kind != "f"
     return [(s.exact_means(columns) if exact else s.rows @ columns, s.labels) for s in scenarios(secret)]
 
 
