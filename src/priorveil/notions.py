@@ -283,8 +283,8 @@ class PairwiseLDP(Cone):
     somebody else.
 
     >>> far = PairwiseLDP([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
-    >>> far.epsilon(Channel([[0.8, 0.2], [0.4, 0.6], [0.2, 0.8]])) == math.log(3)
-    True
+    >>> round(far.epsilon(Channel([[0.8, 0.2], [0.4, 0.6], [0.2, 0.8]])), 6)  # log(3), of the first two values
+    1.098612
     """
 
     distances: tuple[tuple[float, ...], ...]

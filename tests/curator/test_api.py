@@ -98,7 +98,7 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
             assert shown["unseen_changes"] == expected.unseen_changes
             assert shown["notes"] == list(expected.notes) and shown["warning"] == expected.warning
         table = pq.read_table(io.BytesIO((await http.get(path(campaign, "/reports"))).content))
-        stored = {row["id"].hex(): row["report"] for row in table.to_pylist()}
+        stored = {row["report_id"].hex(): row["report"] for row in table.to_pylist()}
         assert stored == {r["id"]: r["report"] for r in sent}
         assert estimate_table(table, plan).everybody.reports == 300
         with pytest.raises(ForeignReport):

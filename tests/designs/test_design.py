@@ -895,10 +895,12 @@ class TestLinear:
             plan = pv.design(known, epsilon, query, **others)
             whole = pv.design(known, epsilon, pv.Distribution(), **others)
             assert plan.certificate.level <= 0.7 if others == {} else plan.certificate.level <= 0.5
-            assert plan.expected_mse == pytest.approx(query.error(plan.channel, plan.reference), rel=1e-9)
-            assert plan.expected_mse <= query.error(whole.channel, plan.reference) * (1 + 1e-6)
+            own_error = query.error(plan.channel, plan.reference)
+            assert own_error <= query.error(whole.channel, plan.reference) * (1 + 1e-6)
             assert plan.efficiency >= 1 - 2e-6
-            assert (plan.std_error(1) ** 2).sum() == pytest.approx(plan.expected_mse, rel=1e-6)
+            assert (plan.std_error(1) ** 2).sum() == pytest.approx(own_error, rel=1e-6)
+            # That of a set is the error of its worst prior, which the reference is only close to.
+            assert plan.expected_mse == pytest.approx(own_error, rel=1e-5 if known is around else 1e-9)
 
     @pytest.mark.parametrize(("levels", "proven"), [((6, 5, 4), 0.8), ((11, 11, 10), 0.0)])
     def test_margins_of_many_cells_that_lean_on_the_prior(
