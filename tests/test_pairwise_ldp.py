@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import priorveil as pv
+from priorveil.certify import certificate, lifts
 from priorveil.errors import InvalidInput, PlanError
 from priorveil.mechanisms import Table
+from priorveil.plans.wording import plan_facts
 from refusals import raises
 
 PRIOR = pv.Prior([0.4, 0.3, 0.2, 0.1])
@@ -61,8 +63,41 @@ def test_a_value_that_needs_no_protection_may_be_told() -> None:
     assert plan.expected_mse < pv.design(PRIOR, 1.0, pv.Distribution(), notion=pv.LDP()).expected_mse
 
 
+def test_a_plan_says_how_many_pairs_are_free() -> None:
+    free = np.ones((4, 4))
+    free[3] = math.inf
+    for distances, count in ((free, 3), (np.ones((4, 4)), 0)):
+        plan = pv.design(PRIOR, 1.0, pv.Histogram(), notion=pv.PairwiseLDP(distances))
+        assert plan.notion.free_pairs == count
+        assert dict(plan_facts(plan)).get("not protected", "0").split()[0] == str(count)
+
+
+@pytest.mark.parametrize("distance", [40.0, 800.0, 1e300])
+def test_a_large_distance_is_hardly_a_condition(distance: float) -> None:
+    far = np.ones((4, 4))
+    far[3] = far[:, 3] = distance
+    plan = pv.design(PRIOR, 1.0, pv.Distribution(), notion=pv.PairwiseLDP(far))
+    assert plan.certificate.level <= 1.0 and pv.Plan.from_json(plan.to_json()) == plan
+    assert plan.expected_mse < pv.design(PRIOR, 1.0, pv.Distribution(), notion=pv.LDP()).expected_mse
+
+
+@pytest.mark.parametrize("distance", [1e-12, 5e-324])
+def test_a_tiny_distance_has_an_infinite_level(distance: float) -> None:
+    notion = pv.PairwiseLDP([[0, distance], [distance, 0]])
+    exact = lifts(np.array([[3, 1], [1, 3]]), pv.Prior([0.5, 0.5]), notion=notion)
+    assert exact.ratio is None and math.isinf(certificate(exact, notion).level)
+
+
 @pytest.mark.parametrize(
-    "distances", [[], [[0, 1]], [[0, 0], [1, 0]], [[0, -1], [1, 0]], [[0, math.nan], [1, 0]]]
+    "distances",
+    [
+        [],
+        [[0, 1]],
+        [[0, 0], [1, 0]],
+        [[0, -1], [1, 0]],
+        [[0, math.nan], [1, 0]],
+        [[0, math.inf], [math.inf, 0]],
+    ],
 )
 def test_distances_that_are_none_are_refused(distances: list[list[float]]) -> None:
     with raises(InvalidInput):

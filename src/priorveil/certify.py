@@ -49,6 +49,7 @@ _MIXING_SHARES: tuple[float, ...] = (0.0, *(10.0**-k for k in np.arange(15.0, 1.
 _ROW_TOLERANCE = 1e-6  # how far from one the sum of a row of a solver's channel may be
 _NEGLIGIBLE = 1e-13  # a report less likely than this is dropped before rounding
 _BITS = 256  # working precision of the enclosures
+_LARGEST_LEVEL = 700.0  # a level per unit of distance beyond this is infinite for every purpose
 _SCALE = 2**200  # the denominator of a rational enclosure
 
 
@@ -267,12 +268,14 @@ def _mean_extremes(W: IntegerTable, prior: PriorOrSet) -> tuple[list[Fraction], 
 def _ratio_per_distance(group: ComparedRows) -> Fraction | None:
     """The largest ratio of compared rows; for a distance other than one, `e**level` with the level per unit of it.
 
-    Both steps of the level are rounded up, so it is proven.
+    Both steps of the level are rounded up, so it is proven. A level above any budget counts as infinite: its power has
+    too many digits.
     """
     ratio = _ratio(group.rows[:1], group.rows[1:]) if group.one_way else _ratio(group.rows, group.rows)
     if ratio is None or group.distance == 1 or ratio <= 1:
         return ratio
-    return exp_above(math.nextafter(log_above(ratio) / group.distance, math.inf))
+    level = math.nextafter(log_above(ratio) / group.distance, math.inf)
+    return None if level > _LARGEST_LEVEL else exp_above(level)
 
 
 def _ratio(rows: ExactOrFloat, others: ExactOrFloat) -> Fraction | None:

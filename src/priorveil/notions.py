@@ -29,6 +29,8 @@ from priorveil.frames import Library, to_frame
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.priors.budget import window_mass
 
+_LARGE_LEVEL = 30.0  # solvers refuse coefficients above about 1e15
+
 PriorOrSet = Prior | PriorSet
 Secrets = Secret | Sequence[Secret] | None
 
@@ -147,12 +149,12 @@ class Cone(Notion):
     def inequalities(self, budget: Budget, prior: PriorOrSet, secret: Secrets = None) -> Array:
         """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative.
 
-        They are `e**(eps * distance) row' - row` for all ordered pairs of compared rows.
+        They are `e**(eps * distance) row' - row` for all ordered pairs of compared rows, up to a factor.
         """
         level = min(budget.lower, budget.upper)
         groups = self.compared_rows(np.eye(len(prior)), prior.labels, prior, secret)
         rows = [
-            math.exp(level * group.distance) * group.rows[second] - group.rows[first]
+            _inequality(group.rows[first], group.rows[second], level * group.distance)
             for group in groups
             for first, second in group.ordered_pairs()
         ]
@@ -300,7 +302,16 @@ class PairwiseLDP(Cone):
             if not rows[x][z] > 0:
                 advice = "give positive numbers; merge values that may be told apart by nobody"
                 raise InvalidInput(f"distances[{x}][{z}]", rows[x][z], advice)
+        if apart and all(math.isinf(rows[x][z]) for x, z in apart):
+            advice = "all are infinite, which protects nobody: give at least one finite distance"
+            raise InvalidInput("distances", math.inf, advice)
         object.__setattr__(self, "distances", rows)
+
+    @property
+    def free_pairs(self) -> int:
+        """How many ordered pairs of different values have no bound: their distance is infinite."""
+        pairs = permutations(range(len(self.distances)), 2)
+        return sum(math.isinf(self.distances[x][z]) for x, z in pairs)
 
     def compared_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
@@ -585,6 +596,13 @@ def secret_means(secret: Secrets, columns: ExactOrFloat, labels: Sequence[Label]
             raise InvalidInput("secret", s.rows.shape, advice)
     exact = columns.dtype.kind != "f"
     return [(s.exact_means(columns) if exact else s.rows @ columns, s.labels) for s in scenarios(secret)]
+
+
+def _inequality(row: Array, other: Array, level: float) -> Array:
+    """`e**level other - row`, divided by the factor where it is too large for a solver, or for a float."""
+    if level > _LARGE_LEVEL:
+        return np.asarray(other - math.exp(-level) * row)
+    return np.asarray(math.exp(level) * other - row)
 
 
 def _largest_level(side: str, levels: Array, secrets: Sequence[Label], outputs: Sequence[Label]) -> Breach:

@@ -11,7 +11,7 @@ import numpy as np
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, readable_number, share_at_least
 from priorveil.information import gain_share
-from priorveil.notions import LDP_MEANING
+from priorveil.notions import LDP_MEANING, PairwiseLDP
 from priorveil.priors import Prior
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
         facts.append(("holds for", f"every prior of {plan.prior}"))
     if certificate.notion not in ("LIP", "LDP"):
         facts.append((f"{certificate.notion}, certified", f"{certificate.level:.6g}{behind}"))
+    if isinstance(plan.notion, PairwiseLDP) and plan.notion.free_pairs:
+        pairs = len(plan.labels) * (len(plan.labels) - 1)
+        facts.append(("not protected", f"{plan.notion.free_pairs:,} of {pairs:,} ordered pairs of values"))
     sides = f"down {certificate.lip_lower:.6g}, up {certificate.lip_upper:.6g}"
     lip = ("LIP, certified", f"{certificate.lip:.6g} ({sides}){behind}")
     ldp = ("LDP, whatever is known", f"{certificate.ldp:.6g}")
