@@ -29,6 +29,7 @@ from priorveil.queries import (
     Histogram,
     Linear,
     Margins,
+    Query,
     Ranges,
     Sum,
     read_query,
@@ -650,3 +651,21 @@ def test_whether_a_query_is_unbiased_is_a_truth_value() -> None:
     with raises(InvalidInput, argument="unbiased", value="work"):
         Histogram("work")
     assert Histogram(np.bool_(True)) == Histogram(unbiased=True)
+
+
+def _define(name: str, module: str = __name__) -> type[Query]:
+    return type(name, (Guess,), {"__module__": module})
+
+
+def test_a_query_is_known_by_its_name_as_written():
+    first, second = _define("TopTwo"), _define("TopTwo")
+    assert second().document() == {"name": "TopTwo"}
+    assert type(read_query(second().document())) is second is not first
+
+
+@pytest.mark.parametrize("name", ["Histogram", "Guess", "TopThree"])
+def test_a_query_does_not_take_the_name_of_another_module(name):
+    if name not in Query.by_name:
+        _define(name, "elsewhere")
+    with raises(InvalidInput, argument="class", value=name):
+        _define(name)

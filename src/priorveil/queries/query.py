@@ -15,6 +15,7 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.channels import Channel
+from priorveil.errors import InvalidInput
 from priorveil.priors import Budget, Label, Prior
 from priorveil.queries.labelled_rows import LabelledRows
 from priorveil.queries.matrices import NumberByGroup, StatisticName, require_writable
@@ -53,8 +54,14 @@ class Query(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.savable:
-            Query.by_name.setdefault(cls.__name__.lower().capitalize(), cls)
+        if not cls.savable:
+            return
+        namesake = Query.by_name.get(cls.__name__, cls)
+        if namesake.__module__ != cls.__module__:
+            raise InvalidInput(
+                "class", cls.__name__, f"{namesake.__module__} defines a query of this name: choose another"
+            )
+        Query.by_name[cls.__name__] = cls  # a notebook may define its class again
 
     linear: bool = False
     unbiased: bool = False
@@ -118,7 +125,7 @@ class Query(ABC):
 
     def document(self) -> dict[str, Any]:
         """The query as JSON."""
-        return {"name": self.kind.capitalize()}
+        return {"name": type(self).__name__}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Query:
