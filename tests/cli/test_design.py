@@ -408,6 +408,15 @@ def test_inspect_shows_everything(files: Path) -> None:
     assert found["lower_bound"] <= found["expected_mse"] < found["ldp"]["error"] < found["no_report"]
 
 
+def test_inspect_shows_a_plan_without_a_lip_level(files: Path) -> None:
+    """A budget for one direction alone leaves the other without a bound."""
+    plan = pv.design(pv.Prior(WORK), pv.Budget(math.inf, 1.0), pv.Histogram())
+    assert math.isinf(plan.certificate.lip)
+    plan.save("upwards.json")
+    status, out, err = run("inspect", "upwards.json")
+    assert (status, err) == (0, "") and "the same epsilon" in out and "the same LIP level" not in out
+
+
 def test_inspect_says_whether_reports_identify(files: Path) -> None:
     run("design", "prior.csv", "--epsilon", 1, "--query", "distribution", "-o", "learns.json")
     run("design", "prior.csv", "--epsilon", 1, "--query", "sum", "--amounts", "0,1,2,3", "-o", "leans.json")

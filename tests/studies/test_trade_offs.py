@@ -40,12 +40,41 @@ def test_guesses_have_no_number_of_people_and_secrets_their_own_level() -> None:
     guess = pv.compare_with_ldp(pv.design(PRIOR, 1.0, pv.Guess()))
     assert all(math.isnan(row.people) for row in guess.rows[1:]) and "the error is" in guess.sentences[0]
     secret = pv.Secret([[0.7, 0.2, 0.05, 0.05], [0.3, 0.4, 0.25, 0.05]])
-    plan = pv.design(PRIOR, 0.5, pv.Histogram(), secret=secret)
+    plan = pv.design(PRIOR, 0.1, pv.Histogram(), secret=secret)
     rival = same_lip_plan(plan)
     assert rival is not None
     assert pv.leakage(rival.channel, PRIOR, secret).lip <= plan.certificate.lip + 1e-9
     if math.isinf(plan.certificate.ldp):
         assert same_ldp_plan(plan) is None
+
+
+def test_a_query_about_each_person_has_no_number_of_people() -> None:
+    """More people do not make what is learnt about each of them more precise."""
+    squares = pv.Convex(lambda p: (p**2).sum(axis=1))
+    found = pv.compare_with_ldp(pv.design(PRIOR, 1.0, squares))
+    assert len(found.rows) > 1 and all(math.isnan(row.people) for row in found.rows[1:])
+
+
+def test_the_same_lip_level_of_a_secret_is_reached_or_left_out() -> None:
+    """The LDP level may be many times the LIP level of the secret."""
+    secret = pv.Secret([[0.7, 0.2, 0.05, 0.05], [0.3, 0.4, 0.25, 0.05]])
+    plan = pv.design(PRIOR, 0.1, pv.Histogram(), secret=secret)
+    rival = same_lip_plan(plan)
+    assert rival is not None and rival.certificate.ldp > 4 * plan.certificate.lip
+    assert pv.leakage(rival.channel, PRIOR, secret).lip == pytest.approx(plan.certificate.lip, rel=0.01)
+    for epsilon in (0.5, 1.0):
+        found = pv.compare_with_ldp(pv.design(PRIOR, epsilon, pv.Histogram(), secret=secret))
+        rows = {row.equal: row for row in found.rows}
+        same = rows.get("the same LIP level", rows["this plan"])
+        assert same.lip == pytest.approx(rows["this plan"].lip, rel=0.01)
+
+
+@pytest.mark.parametrize("budget", [pv.Budget(math.inf, 1.0), pv.Budget(1.0, math.inf)])
+def test_one_sided_budgets_are_compared_where_their_levels_are_finite(budget: pv.Budget) -> None:
+    plan = pv.design(PRIOR, budget, pv.Histogram())
+    equal = {row.equal for row in pv.compare_with_ldp(plan).rows}
+    assert ("the same LIP level" in equal) == math.isfinite(plan.certificate.lip)
+    assert ("the same LDP level" in equal) == math.isfinite(plan.certificate.ldp)
 
 
 def test_queries_over_budgets() -> None:
@@ -78,7 +107,9 @@ def test_a_sharper_prior_can_make_an_average_worse_and_that_is_said() -> None:
     """Overtime from 0 to 80 hours."""
     skewed = design_mean(0, 80, 1.0, lambda hours: math.exp(-hours / 20))
     remark = flat_prior_remark(skewed)
-    assert remark is not None and "±0.91 instead of ±1.2" in remark
+    assert remark is not None and "±0.91 instead of ±1.2" in remark and "another promise" in remark
+    level = design_mean(0, 80, 1.0).certificate.ldp
+    assert ("LDP" in remark) == (skewed.certificate.ldp < level)
     flat = design_mean(0, 80, 1.0, lambda hours: 1.0)
     narrow = design_mean(0, 80, 1.0, lambda hours: math.exp(-(((hours - 40) / 4) ** 2)))
     for plan in (flat, narrow, design_mean(0, 80, 1.0), pv.design(PRIOR, 1.0, pv.Distribution())):

@@ -23,7 +23,7 @@ from priorveil.notions import LDP, LIP, PriorOrSet
 from priorveil.pictures.curves import BUDGET, canvas, house_style, legend, line, log_scale
 from priorveil.plans import Plan
 from priorveil.priors import Budget
-from priorveil.queries import Criterion, Query
+from priorveil.queries import Query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 # worth, and the first design is taken.
 _MOST_SEARCHED = 30
 # Of the budgets between which an LDP plan with a given LIP level is looked for, on small and on large domains.
-_HALVINGS, _FEW_HALVINGS = 12, 5
+_HALVINGS, _FEW_HALVINGS = 12, 7
+_DOUBLINGS = (
+    5  # of the budget, until that level is passed: with a secret the budget may be many times the level
+)
+_SAME_LEVEL = 0.99  # a plan that reaches less than this part of the level has another level
 _NOTICEABLE = 0.95  # an error that is smaller by this factor is worth a remark
 _COLOURS = ("blue", "red", "green", "orange", "pink", "sky", "black")
 
@@ -51,18 +55,33 @@ def ldp_plan(plan: Plan, epsilon: float, seconds: float = 10.0) -> Plan | None:
 
 
 def same_lip_plan(plan: Plan, seconds: float = 10.0) -> Plan | None:
-    """The LDP plan with the largest epsilon whose LIP level is at most that of a plan, by bisection."""
-    low, high = plan.certificate.lip, 2 * plan.certificate.lip
-    found = ldp_plan(plan, low, seconds)  # LDP at a level implies LIP at that level
-    halvings = _HALVINGS if len(plan.prior) <= _MOST_SEARCHED else _FEW_HALVINGS
-    for _ in range(halvings if found is not None else 0):
+    """The LDP plan with the largest epsilon whose LIP level is at most that of a plan, by bisection.
+
+    None if the level is zero or infinite, or if no LDP plan comes within 1 % of it.
+    """
+    level = plan.certificate.lip
+    if not 0 < level < math.inf:
+        return None
+
+    def within_level(epsilon: float) -> Plan | None:
+        rival = ldp_plan(plan, epsilon, seconds)
+        return rival if rival is not None and _lip_level(rival, plan) <= level else None
+
+    low, nearest = level, ldp_plan(plan, level, seconds)  # LDP at a level implies LIP at that level
+    if nearest is None:
+        return None
+    for _ in range(_DOUBLINGS):
+        if (rival := within_level(2 * low)) is None:
+            break
+        low, nearest = 2 * low, rival
+    high = 2 * low
+    for _ in range(_HALVINGS if len(plan.prior) <= _MOST_SEARCHED else _FEW_HALVINGS):
         middle = (low + high) / 2
-        rival = ldp_plan(plan, middle, seconds)
-        if rival is None or _lip_level(rival, plan) > plan.certificate.lip:
+        if (rival := within_level(middle)) is None:
             high = middle
         else:
-            low, found = middle, rival
-    return found
+            low, nearest = middle, rival
+    return nearest if _lip_level(nearest, plan) >= _SAME_LEVEL * level else None
 
 
 def same_ldp_plan(plan: Plan, seconds: float = 10.0) -> Plan | None:
@@ -81,8 +100,8 @@ def _lip_level(rival: Plan, plan: Plan) -> float:
 class ComparedPlan:
     """One row of a comparison: what is `equal` to the plan, the levels, the `error` per person, and the `people`.
 
-    `people` is how many are needed for the precision of the plan, in multiples of the plan's own; nan for guesses,
-    which more people do not improve.
+    `people` is how many are needed for the precision of the plan, in multiples of the plan's own; nan for queries
+    about each person, such as guesses, which more people do not improve.
     """
 
     equal: str
@@ -167,10 +186,11 @@ def compare_with_ldp(plan: Plan, seconds: float = 10.0) -> LdpComparison:
         "the same LIP level": same_lip_plan(plan, seconds),
         "the same LDP level": same_ldp_plan(plan, seconds),
     }
-    guesses = plan.query.criterion is Criterion.WRONG_GUESSES
+    improves = plan.query.linear  # with more people
 
     def row(equal: str, other: Plan) -> ComparedPlan:
-        people = math.nan if guesses else other.expected_mse / plan.expected_mse if plan.expected_mse else 1.0
+        ratio = other.expected_mse / plan.expected_mse if plan.expected_mse else 1.0
+        people = ratio if improves else math.nan
         return ComparedPlan(equal, _lip_level(other, plan), other.certificate.ldp, other.expected_mse, people)
 
     own = ComparedPlan("this plan", plan.certificate.lip, plan.certificate.ldp, plan.expected_mse, 1.0)
@@ -195,11 +215,13 @@ def flat_prior_remark(plan: Plan, seconds: float = 5.0) -> str | None:
     own, other = (precision.population for precision in (plan.precision, flat.precision))
     if own is None or other is None:
         return None
+    levels = f" (LDP {plan.certificate.ldp:.3g} instead of {flat.certificate.ldp:.3g})"
+    stronger = plan.certificate.ldp < flat.certificate.ldp
     return (
         f"With a flat prior at the same epsilon, the average would be expected to ±{round_up(other)} instead of "
         f"±{round_up(own)}: a sharper prior can make an average worse. The promise is relative to the prior, so it "
-        f"protects rare numbers more, and those decide an average (LDP {plan.certificate.ldp:.3g} instead of "
-        f"{flat.certificate.ldp:.3g}). It is a stronger promise and not a worse plan."
+        f"protects rare numbers more, and those decide an average{levels if stronger else ''}. It is another promise "
+        "and not a worse plan."
     )
 
 
