@@ -1301,7 +1301,7 @@ function readNotion(notion) {
 }
 
 const PRIORS = { fixed: ["weights"], finite: ["members"], interval: ["lower", "upper"], ball: ["weights", "radius"] };
-const MAY_BE_ASSUMED = ["fixed", "ball"];
+const MAY_BE_ASSUMED = ["fixed", "finite", "ball"];
 
 /** The priors that the certificate is about, where they can be listed; else null. */
 function readPriors(prior, size) {

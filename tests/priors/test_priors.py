@@ -261,6 +261,7 @@ def test_a_prior_is_assumed_where_nothing_was_said_about_shares() -> None:
 
 def test_an_assumed_prior_stays_assumed() -> None:
     assumed = Prior({"a": 0.25, "b": 0.75}, assumed=True)
+    known = Prior({"a": 0.25, "b": 0.75})
     derived = (
         assumed.align_to(["b", "a"]),
         assumed.push(str.upper),
@@ -273,11 +274,13 @@ def test_an_assumed_prior_stays_assumed() -> None:
         PriorSet.ball(assumed, 0.1),
         PriorSet.ball(assumed, 0.1).centre,
         PriorSet.read(PriorSet.ball(assumed, 0.1).document(), ["a", "b"]),
+        PriorSet([known, assumed]),
+        PriorSet([known, assumed]).centre,
+        PriorSet.read(PriorSet([known, assumed]).document(), ["a", "b"]),
     )
     assert all(prior.assumed for prior in derived)
-    known = Prior({"a": 0.25, "b": 0.75})
     assert known == assumed and "assumed" not in known.document()
-    assert not PriorSet.ball(known, 0.1).assumed and not PriorSet([known, assumed]).assumed
+    assert not PriorSet.ball(known, 0.1).assumed and not PriorSet([known, known]).assumed
 
 
 # PriorSet

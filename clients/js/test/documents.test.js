@@ -461,7 +461,9 @@ test("a plan says whether its prior is assumed, in one way only", async () => {
     await assert.rejects(readPlan(plan), refused("prior.assumed"));
   }
   const set = await forged("table-finite-set", (p) => (p.prior.assumed = true));
-  await assert.rejects(readPlan(set), refused("prior.assumed"));
+  assert.equal((await readPlan(set)).priorAssumed, true);
+  const interval = await forged("table-interval", (p) => (p.prior.assumed = true));
+  await assert.rejects(readPlan(interval), refused("prior.assumed"));
 });
 
 test("a typed number has one decimal mark, and is refused where it is ambiguous", () => {

@@ -574,7 +574,7 @@ for counts, use Prior.from_counts
 
     def document(self) -> dict[str, Any]:
         """The prior as JSON, without its labels; the field `assumed` is there only where it is true."""
-        return {"kind": "fixed", "weights": [str(w) for w in self.weights], **assumption(self)}
+        return {"kind": "fixed", "weights": [str(w) for w in self.weights], **assumption(self.assumed)}
 
     @classmethod
     def read(cls, document: Mapping[str, Any], labels: LabelsOrDomain) -> Self:
@@ -644,9 +644,9 @@ for counts, use Prior.from_counts
         return "Prior({" + ", ".join(pairs) + "}" + ending
 
 
-def assumption(prior: Prior) -> dict[str, bool]:
-    """The field of a document that says that a prior is assumed; none for a known prior."""
-    return {"assumed": True} if prior.assumed else {}
+def assumption(assumed: bool) -> dict[str, bool]:
+    """The field of a document that says that a prior, or a set of priors, is assumed; none if it is known."""
+    return {"assumed": True} if assumed else {}
 
 
 def _require_size(size: int) -> None:

@@ -113,8 +113,8 @@ class PriorSet(ReadOnly):
 
     @property
     def assumed(self) -> bool:
-        """Whether the set is only assumed: a ball around an assumed prior is, all other sets were stated."""
-        return False
+        """Whether the set is only assumed: it has an assumed member, or is a ball around an assumed prior."""
+        return any(prior.assumed for prior in self.members)
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
         """The smallest and the largest `p @ column` over the set, for every column of a (d, K) array."""
@@ -139,7 +139,8 @@ class PriorSet(ReadOnly):
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
-        return {"kind": self.kind, "members": [[str(w) for w in p.weights] for p in self.members]}
+        members = [[str(w) for w in p.weights] for p in self.members]
+        return {"kind": self.kind, "members": members, **assumption(self.assumed)}
 
     @staticmethod
     def read(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:
@@ -249,7 +250,7 @@ class PriorBall(PriorSet):
         """The set as JSON, without its labels."""
         weights = [str(w) for w in self.middle.weights]
         radius = repr(float(self.radius))
-        return {"kind": self.kind, "weights": weights, "radius": radius, **assumption(self.middle)}
+        return {"kind": self.kind, "weights": weights, "radius": radius, **assumption(self.assumed)}
 
     def __repr__(self) -> str:
         return f"PriorSet.ball({len(self)} values, radius {float(self.radius):g})"
@@ -291,7 +292,8 @@ class PriorBall(PriorSet):
 
 
 def _read_members(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:
-    return PriorSet([Prior.read({"weights": weights}, labels) for weights in document["members"]])
+    members = ({**document, "weights": weights} for weights in document["members"])
+    return PriorSet([Prior.read(member, labels) for member in members])
 
 
 def _read_interval(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:
