@@ -957,11 +957,17 @@ function valueKey(value) {
   }
   if (typeof value !== "string") return undefined;
   const text = value.replace(BLANKS, "");
-  return text === "" ? null : (decimalKey(decimalPoint(text)) ?? `text ${text}`);
+  return text === "" ? null : (decimalKey(text) ?? `text ${text}`);
 }
 
 /** A number with a point for its decimal comma; any other text as it is. */
 const decimalPoint = (text) => text.replace(DECIMAL_COMMA, "$1.$2");
+
+/** A value with a point for a decimal comma, where a number is expected; a text such as a list of codes has none. */
+function withDecimalPoints(value) {
+  if (Array.isArray(value)) return value.map(withDecimalPoints);
+  return typeof value === "string" ? decimalPoint(value.replace(BLANKS, "")) : value;
+}
 
 /**
  * The number that a person typed, with a point or a comma as its decimal mark; an error with the field "value" if it is none.
@@ -1016,7 +1022,7 @@ class Labels {
   code(value) {
     const key = valueKey(value);
     need(key !== null, "value", "it is missing");
-    const code = this.#codes.get(key);
+    const code = this.#codes.get(key) ?? this.#codes.get(valueKey(withDecimalPoints(value)));
     need(code !== undefined, "value", "not one of this plan's labels");
     return code;
   }
@@ -1044,14 +1050,15 @@ class NumberDomain {
 
   /** The number that a value is, moved to the nearest end if it is outside the range. */
   read(value) {
-    const key = valueKey(value);
+    const plain = withDecimalPoints(value);
+    const key = valueKey(plain);
     need(key !== null, "value", "it is missing");
     const infinite = value === Infinity || value === -Infinity;
     const isNumber = key?.startsWith("number ") || infinite;
     const separated = typeof value === "string" && SEPARATED.test(value.replace(BLANKS, ""));
     need(isNumber, "value", separated ? AMBIGUOUS : "should be a number");
     const { bounds } = this.numbers;
-    const number = Number(typeof value === "string" ? decimalPoint(value.replace(BLANKS, "")) : value);
+    const number = Number(plain);
     const inside = number >= bounds[0] && number <= bounds.at(-1);
     need(inside || !this.refusesNumbers, "value", "outside the range of this plan");
     return Math.min(Math.max(number, bounds[0]), bounds.at(-1));

@@ -81,7 +81,7 @@ def entry_key(entry: Any) -> Any:
 
 @entry_key.register
 def _(entry: str) -> Any:
-    text = decimal_point(entry.strip(BLANKS))
+    text = entry.strip(BLANKS)
     return Decimal(text) if _NUMBER.fullmatch(text) else text or None
 
 
@@ -126,6 +126,17 @@ def _(entry: Any) -> Any:
 def _(entry: Sequence[Any]) -> Any:
     keys = tuple(map(entry_key, entry))
     return None if None in keys else keys
+
+
+def with_decimal_points(entry: Any) -> Any:
+    """An entry with a point for a decimal comma, where a number is expected; a text such as a list of codes has none.
+
+    >>> with_decimal_points(" 12,5"), with_decimal_points(["12,5", "a,5"]), with_decimal_points(8)
+    ('12.5', ['12.5', 'a,5'], 8)
+    """
+    if isinstance(entry, list | tuple):
+        return [with_decimal_points(part) for part in entry]
+    return decimal_point(entry.strip(BLANKS)) if isinstance(entry, str) else entry
 
 
 def is_number_key(key: Any) -> bool:
@@ -409,7 +420,10 @@ class LabelDomain(Domain):
         return codes if present is None else np.where(present, codes, MISSING)
 
     def _code(self, entry: Any) -> int:
-        return self._code_of_key.get(entry_key(entry), OUTSIDE)
+        code = self._code_of_key.get(entry_key(entry), OUTSIDE)
+        if code != OUTSIDE:
+            return code
+        return self._code_of_key.get(entry_key(with_decimal_points(entry)), OUTSIDE)
 
     def reasons(self, columns: Sequence[Column]) -> npt.NDArray[Any]:
         """Why each value is outside the domain: its label may have other capitals, spaces or punctuation.

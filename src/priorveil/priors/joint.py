@@ -35,6 +35,7 @@ from priorveil.priors.domain import (
     entry_key,
     is_number_key,
     label_from_json,
+    with_decimal_points,
 )
 from priorveil.priors.label_texts import Label, Level, first_labels, label_parts
 from priorveil.priors.number_domains import Cells, Grid, NumberDomain, Outside, rounds_up
@@ -440,7 +441,7 @@ def number_attributes(
             advice = f"choose each once, in grids or in cells, among {', '.join(columns)}"
             raise InvalidInput("grids", name, advice)
     for name in [name for name in points if points[name] is None]:
-        keys = set(map(entry_key, distinct(columns[name])[0])) - {None}
+        keys = {entry_key(with_decimal_points(entry)) for entry in distinct(columns[name])[0]} - {None}
         if not all(map(is_number_key, keys)):
             raise InvalidPrior("probabilities", NOT_SHOWN, f"{name} is a grid: its levels have to be numbers")
         points[name] = sorted(map(float, keys))

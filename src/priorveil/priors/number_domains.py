@@ -31,6 +31,7 @@ from priorveil.priors.domain import (
     DrawWords,
     entry_key,
     is_number_key,
+    with_decimal_points,
 )
 from priorveil.priors.label_texts import first_labels
 
@@ -81,7 +82,7 @@ class NumberDomain(Domain):
         if numbers is not None:
             return numbers, np.zeros(len(numbers), dtype=bool)
         entries, rows = distinct(column)
-        keys = [*map(entry_key, entries), None]
+        keys = [*(entry_key(with_decimal_points(entry)) for entry in entries), None]
         values = [float(min(max(key, -_HUGE), _HUGE)) if is_number_key(key) else np.nan for key in keys]
         foreign = [key is not None and not is_number_key(key) for key in keys]
         return np.array(values)[rows], np.array(foreign)[rows]

@@ -15,7 +15,7 @@ import numpy as np
 
 from priorveil.errors import NOT_SHOWN, InvalidInput, plural
 from priorveil.frames import Column, as_column, distinct
-from priorveil.priors.domain import BLANKS, as_label, entry_key
+from priorveil.priors.domain import BLANKS, as_label, entry_key, with_decimal_points
 from priorveil.priors.label_texts import Label, label_parts
 from priorveil.priors.number_domains import NumberDomain
 
@@ -30,6 +30,8 @@ def people_labels(argument: str, column: Any, domain: Iterable[Label] = ()) -> l
 
     >>> people_labels("values", ["a", " a ", 8.0, "08"]), people_labels("values", [8, "08"], domain=["8"])
     (['a', 'a', 8, 8], ['8', '8'])
+    >>> people_labels("values", ["1,1", "1,10"]), people_labels("values", ["8,0"], domain=["8"])
+    (['1,1', '1,10'], ['8'])
     """
     entries, places = distinct(as_column(column, argument))
     keys = [*map(entry_key, entries), None]  # the last one is that of gaps
@@ -39,10 +41,13 @@ def people_labels(argument: str, column: Any, domain: Iterable[Label] = ()) -> l
             f"values are missing in {int(missing.sum()):,} of {plural(len(missing), 'row')}: leave them out"
         )
         raise InvalidInput(f"{argument}[{int(np.argmax(missing))}]", NOT_SHOWN, advice)
-    label_of_key = {entry_key(label): label for label in domain}
+    domain_labels = {entry_key(label): label for label in domain}
+    label_of_key = dict(domain_labels)
     labels: list[Label] = []
     for place, entry in enumerate(entries):
         label = label_of_key.get(keys[place])
+        if label is None:
+            label = domain_labels.get(entry_key(with_decimal_points(entry)))
         if label is None:
             try:
                 label = _label(entry)
