@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -126,12 +127,29 @@ def test_repeated_reports_are_counted_once(spark: Any, plans: dict[str, pv.Plan]
         assert found.repeated > 50 and found.without_id > 5
 
 
-def test_an_id_with_two_reports_is_named(spark: Any, plans: dict[str, pv.Plan]) -> None:
+def test_ids_are_compared_as_in_files(spark: Any, plans: dict[str, pv.Plan]) -> None:
+    """Blanks and NaN are no ids; blanks around an id and the case of hexadecimal digits do not matter."""
     plan = plans["columns"]
-    ids = ["a", "b", "b"]
-    table = pa.table({"report": [0, 1, 0], "plan": [plan.id] * 3, "report_id": ids})
-    with pytest.raises(ConflictingReports, match="rows with the id b"):
+    one = "0123456789abcdef" * 2
+    texts = ["", "", "  ", "nan", "NaN", None, one, f" {one}", one.upper(), "a", "a\t", "A"]
+    for ids, repeated, without_id in ((texts, 3, 6), ([math.nan, math.nan, 7.0, 7.0, 8.0, None], 1, 3)):
+        reports = {"report": [1] * len(ids), "plan": [plan.id] * len(ids)}
+        table = pa.table({**reports, "report_id": pa.array(ids)})
+        for found in (on_spark.tally(spark.createDataFrame(table), plan), tally_table(table, plan)):
+            assert (found.repeated, found.without_id) == (repeated, without_id)
+            assert found.reports == len(ids) - repeated
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_an_id_with_two_reports_is_named_if_it_is_random(
+    spark: Any, plans: dict[str, pv.Plan], shown: bool
+) -> None:
+    plan = plans["columns"]
+    name = "0123456789abcdef" * 2 if shown else "somebody@example.org"
+    table = pa.table({"report": [0, 1, 0], "plan": [plan.id] * 3, "report_id": ["a", name, name]})
+    with pytest.raises(ConflictingReports) as caught:
         on_spark.tally(spark.createDataFrame(table), plan)
+    assert (name in str(caught.value)) == shown
 
 
 def test_nobody(spark: Any, plans: dict[str, pv.Plan]) -> None:

@@ -182,7 +182,7 @@ def _other_words(column: Column) -> tuple[Words, Mask]:
 def _id_bytes(entry: Any) -> bytes | None:
     """The 16 bytes of an id, or a digest of it; None for an empty text, or for what is not a number."""
     text = _entry_text(entry)
-    if text in ("", "nan"):
+    if text.lower() in ("", "nan"):
         return None
     return bytes.fromhex(text) if _HEX_ID.fullmatch(text) else blake2b(text.encode(), digest_size=16).digest()
 

@@ -49,8 +49,10 @@ _REASONS = (MISSING_ENTRY, FOREIGN, NO_PLAN, OTHER_PLAN)
 _BELOW_ZERO = {-1 - number: name for number, name in enumerate((*_NOT_REFUSED, *_REASONS))}
 
 # Columns of the rows that were merged because they have the same id.
-_ROWS, _SAME, _HAS_ID = "priorveil_rows", "priorveil_same", "priorveil_has_id"
+_ID, _ROWS, _SAME, _HAS_ID = "priorveil_id", "priorveil_rows", "priorveil_same", "priorveil_has_id"
 _FEW_IDS = 3  # that an error names
+_HEX_ID = "^[0-9a-fA-F]{32}$"  # a random id, in digits
+_BLANKS_AROUND = r"(?U)^\s+|\s+$"  # of Unicode too, as in files
 
 
 def privatize(
@@ -178,17 +180,28 @@ def _merge_repeats(df: DataFrame, names: Sequence[str]) -> DataFrame:
     """
     if REPORT_ID not in df.columns:
         return df.select(*names).withColumns({_ROWS: F.lit(1), _SAME: F.lit(True), _HAS_ID: F.lit(False)})
-    rows = df.select(REPORT_ID, *(name for name in names if name != REPORT_ID))
-    alone = rows.filter(F.col(REPORT_ID).isNull()).select(
+    rows = df.select(_id_column(df).alias(_ID), *names)
+    alone = rows.filter(F.col(_ID).isNull()).select(
         *names, F.lit(1).alias(_ROWS), F.lit(True).alias(_SAME), F.lit(False).alias(_HAS_ID)
     )
     entries = F.struct(*names)
-    by_id = rows.filter(F.col(REPORT_ID).isNotNull()).groupBy(REPORT_ID)
+    by_id = rows.filter(F.col(_ID).isNotNull()).groupBy(_ID)
     merged = by_id.agg(
         F.min(entries).alias("least"), F.max(entries).alias("greatest"), F.count("*").cast("int").alias(_ROWS)
     )
     same = F.col("least").eqNullSafe(F.col("greatest")).alias(_SAME)
     return merged.select("least.*", _ROWS, same, F.lit(True).alias(_HAS_ID)).unionByName(alone)
+
+
+def _id_column(df: DataFrame) -> Any:
+    """The ids as texts, compared as in files: trimmed, hexadecimal ids in lower case; null where there is none."""
+    column = F.col(REPORT_ID)
+    if isinstance(df.schema[REPORT_ID].dataType, T.BinaryType):
+        text = F.lower(F.hex(column))
+    else:
+        text = F.regexp_replace(column.cast("string"), _BLANKS_AROUND, "")
+        text = F.when(text.rlike(_HEX_ID), F.lower(text)).otherwise(text)
+    return F.when(~F.lower(text).isin("", "nan"), text)
 
 
 def _row_notes(batch: RecordBatch, counter: BatchCounter) -> Counter[str]:
@@ -207,11 +220,15 @@ def _row_notes(batch: RecordBatch, counter: BatchCounter) -> Counter[str]:
 
 
 def _conflicting_ids(df: DataFrame, names: Sequence[str]) -> str:
-    """Some ids whose rows differ, in words: the rows of a data frame have no numbers."""
-    kinds = df.groupBy(REPORT_ID).agg(F.count_distinct(F.struct(*names)).alias("kinds"))
-    rows = kinds.filter((F.col("kinds") > 1) & F.col(REPORT_ID).isNotNull()).limit(_FEW_IDS).collect()
-    ids = (bytes(row[0]).hex() if isinstance(row[0], bytes | bytearray) else str(row[0]) for row in rows)
-    return f"rows with the id {' or '.join(ids)}"
+    """Some random ids whose rows differ, in words: the rows of a data frame have no numbers.
+
+    An id that is another text may be private, such as an e-mail address, and is not shown.
+    """
+    ids = df.select(_id_column(df).alias(_ID), F.struct(*names).alias("entries"))
+    random = ids.filter(F.col(_ID).rlike(_HEX_ID)).groupBy(_ID)
+    kinds = random.agg(F.min("entries").alias("least"), F.max("entries").alias("greatest"))
+    rows = kinds.filter(~F.col("least").eqNullSafe(F.col("greatest"))).limit(_FEW_IDS).collect()
+    return f"rows with the id {' or '.join(row[0] for row in rows)}" if rows else "some rows"
 
 
 def refused(
