@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,41 @@ def test_the_reading_prior_is_part_of_the_file(tmp_path: Path) -> None:
     assert again == plan and again.reading_prior == plan.reading_prior
     reports = np.arange(plan.channel.matrix.shape[1])
     assert (again.scores(reports) == plan.scores(reports)).all()
+
+
+SETS = [
+    pv.PriorSet([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [0.3, 0.4, 0.3]]),
+    pv.PriorSet.interval([0.1, 0.2, 0.3], [0.4, 0.4, 0.6]),
+    pv.PriorSet.ball([0.2, 0.3, 0.5], 0.1),
+]
+
+
+@pytest.mark.parametrize("known", SETS, ids=lambda known: known.kind)
+def test_a_reading_prior_lies_in_the_set(known: pv.PriorSet) -> None:
+    plan = pv.design(known, 1.0, pv.Distribution())
+    assert plan.reading_prior is not None and pv.Plan.from_json(plan.to_json()) == plan
+    forged = replace(plan, reading_prior=pv.Prior([0.05, 0.9, 0.05]))
+    with raises(PlanError, field="reading_prior"):
+        pv.Plan.from_json(forged.to_json())
+
+
+def test_a_query_that_uses_the_prior_has_no_reading_prior() -> None:
+    plan = pv.design(SETS[0], 1.0, pv.Histogram())
+    assert plan.reading_prior is None
+    forged = replace(plan, reading_prior=SETS[0].members[0])
+    with raises(PlanError, field="reading_prior"):
+        pv.Plan.from_json(forged.to_json())
+
+
+@pytest.mark.parametrize("known", SETS, ids=lambda known: known.kind)
+def test_a_set_encloses_its_hull(known: pv.PriorSet) -> None:
+    corners = known.vertices()
+    inside = np.random.default_rng(0).dirichlet(np.ones(len(corners)), 20) @ corners
+    for p in [*corners, *inside]:
+        outside = p + 1.01 * (p - known.centre.probabilities)
+        assert known.encloses(pv.Prior(p / p.sum()))
+        if any((p == corner).all() for corner in corners) and outside.min() > 0:
+            assert not known.encloses(pv.Prior(outside / outside.sum()))
 
 
 def test_one_prior_has_no_reading_prior() -> None:

@@ -162,8 +162,7 @@ def _read_secret(document: Json) -> Secrets:
 def prove(plan: Plan, document: Mapping[str, Json]) -> None:
     """Raise a `PlanError` that names the field if the document states anything about the plan that is not true."""
     read_field("query", lambda: plan.query.require_fits(plan.reference))
-    if plan.reading_prior is not None and isinstance(plan.prior, Prior):
-        raise PlanError("reading_prior", "it belongs to a set of priors, and this plan has one prior")
+    _prove_reading_prior(plan)
     if plan.method not in DESIGN_METHODS:
         raise PlanError("method", f"it should be one of {', '.join(DESIGN_METHODS)}")
     if plan.mechanism.size != len(plan.labels):
@@ -179,6 +178,18 @@ def prove(plan: Plan, document: Mapping[str, Json]) -> None:
     if not content_id(document) == plan.id == document.get("id"):
         raise PlanError("id", "the id does not match the content: the file was changed")
     _prove_errors(plan)
+
+
+def _prove_reading_prior(plan: Plan) -> None:
+    """Refuse a reading prior that no design has: estimates would lean on a prior that nobody stated."""
+    if plan.reading_prior is None:
+        return
+    if isinstance(plan.prior, Prior):
+        raise PlanError("reading_prior", "it belongs to a set of priors, and this plan has one prior")
+    if not plan.query.unbiased:
+        raise PlanError("reading_prior", "it belongs to an unbiased query, and this query uses the prior")
+    if not plan.prior.encloses(plan.reading_prior):
+        raise PlanError("reading_prior", "it does not lie in the set of priors of the plan")
 
 
 def _prove_errors(plan: Plan) -> None:

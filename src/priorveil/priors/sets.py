@@ -30,7 +30,9 @@ from priorveil.priors.prior import (
     labelled_numbers,
 )
 from priorveil.priors.read_only import ReadOnly
+from priorveil.priors.secret import Secret
 
+_ROUNDING = 1e-6  # how far outside a set a prior may lie that was computed from its members
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
 
 Fractions = tuple[Fraction, ...]
@@ -137,6 +139,16 @@ class PriorSet(ReadOnly):
         """The member or corner with the largest `p @ direction`."""
         return np.array(self._minimiser((-direction).tolist()), dtype=np.float64)
 
+    def encloses(self, prior: Prior) -> bool:
+        """Whether a prior lies in the convex hull of the set, up to rounding.
+
+        >>> known = PriorSet([Prior([0.2, 0.8]), Prior([0.4, 0.6])])
+        >>> known.encloses(Prior([0.3, 0.7])), known.encloses(Prior([0.5, 0.5]))
+        (True, False)
+        """
+        nearest = Secret([p.probabilities for p in self.members]).nearest(prior)
+        return bool(np.abs(nearest.probabilities - prior.probabilities).max() <= _ROUNDING)
+
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
         members = [[str(w) for w in p.weights] for p in self.members]
@@ -201,6 +213,11 @@ class PriorInterval(PriorSet):
             raise InvalidInput("lower", lower, advice)
         self.domain = as_domain(labels, len(low))
 
+    def encloses(self, prior: Prior) -> bool:
+        """Whether a prior lies between the ends, up to rounding."""
+        ends = zip(self.lower, prior.fractions, self.upper, strict=True)
+        return all(least - _ROUNDING <= share <= most + _ROUNDING for least, share, most in ends)
+
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
         lower, upper = ([repr(float(v)) for v in ends] for ends in (self.lower, self.upper))
@@ -245,6 +262,11 @@ class PriorBall(PriorSet):
     def assumed(self) -> bool:
         """Whether the prior in the middle is only assumed."""
         return self.middle.assumed
+
+    def encloses(self, prior: Prior) -> bool:
+        """Whether a prior lies within the radius, up to rounding."""
+        distance = np.abs(self.middle.probabilities - prior.probabilities).sum() / 2
+        return bool(distance <= float(self.radius) + _ROUNDING)
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
