@@ -135,6 +135,35 @@ def test_numbers_of_several_grids_add_their_roundings() -> None:
     assert (100 * estimate.mean("a").std_error) ** 2 == pytest.approx(100, rel=0.05)
 
 
+@pytest.mark.parametrize(("most_steps", "error"), [(512, 25.0), (0, (25 * (2 * 1250**0.5 - 25)) ** 0.5)])
+def test_the_average_of_a_small_group_has_the_rounding_of_its_people(
+    most_steps: int, error: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a step, or by Cauchy's inequality `s (2 sd(m) - s)` with 1250 the variance of the points of the group.
+
+    With the posterior variance of all people multiplied by the group's share, it was a third of this.
+    """
+    monkeypatch.setattr("priorveil.reading.rounding._MOST_STEPS", most_steps)
+    shares = dict(zip(POINTS, MIDDLE.probabilities.tolist(), strict=True))
+    cells = {
+        (group, x): size * share
+        for group, size in (("few", 0.05), ("most", 0.95))
+        for x, share in shares.items()
+    }
+    plan = pv.design(pv.Prior.joint(cells, ("g", "n"), grids="n"), 8.0, pv.Histogram())
+    rng, inside, errors = np.random.default_rng(1), [], []
+    for _ in range(40):
+        numbers, few = rng.choice([25.0, 75.0], 2_000), rng.random(2_000) < 0.05
+        people = list(zip(np.where(few, "few", "most").tolist(), numbers.tolist(), strict=True))
+        averages = plan.estimate(plan.tally(plan.privatize(people, rng)), "mmse").mean("n", by="g")
+        average = averages.statistics[averages.labels.index("few")]
+        low, high = average.interval()
+        inside.append(low <= numbers[few].mean() <= high)
+        errors.append(average.std_error * few.sum() ** 0.5)
+    assert np.mean(inside) >= 0.85
+    assert np.mean(errors) == pytest.approx(error, rel=0.1)
+
+
 def test_a_set_of_priors_expects_the_rounding_at_worst() -> None:
     other = pv.Prior.grid(POINTS, [0.3, 0.4, 0.3])
     finite = pv.design(pv.PriorSet([MIDDLE, other]), 4.0, pv.Sum(POINTS), rounds=10)

@@ -28,10 +28,13 @@ _MOST_STEPS = (
 )
 
 
-def rounding_variances(reader: Reader[Any], method: str, prior: Prior, rows: Array) -> Array:
+def rounding_variances(
+    reader: Reader[Any], method: str, prior: Prior, rows: Array, share: float = 1.0
+) -> Array:
     """The most that rounding adds to the variance per person of the sum of each row, for the people themselves.
 
-    Several numbers of a person are rounded independently of each other, so what they add is summed.
+    Several numbers of a person are rounded independently of each other, so what they add is summed. `share` is the
+    share of the people whose numbers are not zero, as those of a group: only theirs are rounded.
 
     >>> from priorveil.mechanisms import Table
     >>> from priorveil.reading.families import reader_of
@@ -44,17 +47,17 @@ def rounding_variances(reader: Reader[Any], method: str, prior: Prior, rows: Arr
     if not domain.rounds:
         return np.zeros(len(rows))
     if method != "mmse":
-        return largest_variance(domain, rows)
+        return share * largest_variance(domain, rows)
     P = prior.probabilities
     centred = rows - (rows @ P)[:, None]
     counts = reader.expected_counts(P, 1)
     noise = reader.linear_moments("mmse", counts, P, centred, False).variance
     explained = np.maximum(centred**2 @ P - noise, 0.0)
     if len(P) > _MOST_STEPS or not reader.adds_up("mmse", P):
-        return most_by_correlation(domain, rows, explained)
+        return most_by_correlation(domain, rows, explained, share)
     both = np.concatenate([centred, np.eye(len(P))])
     covariance = reader.covariance("mmse", counts, P, both, False)[: len(rows), len(rows) :]
-    return most_by_steps(domain, rows, centred - covariance / P, explained)
+    return most_by_steps(domain, rows, centred - covariance / P, explained, share)
 
 
 def largest_variance(domain: Domain, rows: Array) -> Array:
@@ -66,26 +69,27 @@ def largest_variance(domain: Domain, rows: Array) -> Array:
     return largest
 
 
-def most_by_steps(domain: Domain, rows: Array, means: Array, explained: Array) -> Array:
+def most_by_steps(domain: Domain, rows: Array, means: Array, explained: Array, share: float = 1.0) -> Array:
     """The most that rounding adds to the errors of posterior means.
 
-    `means` are theirs for people with each value, and `explained` are their variances under the prior.
+    `means` are theirs for people with each value, and `explained` are their variances under the prior. These are of all
+    people, so they are not multiplied by the `share` of those who are rounded.
     """
     added = np.zeros(len(means))
     for low, high in domain.neighbours:
         step, move = rows[:, high] - rows[:, low], means[:, high] - means[:, low]
         added += (step * (2 * move - step)).max(axis=1, initial=0.0) / 4
-    return np.minimum(added, explained)
+    return np.minimum(share * added, explained)
 
 
-def most_by_correlation(domain: Domain, rows: Array, explained: Array) -> Array:
+def most_by_correlation(domain: Domain, rows: Array, explained: Array, share: float = 1.0) -> Array:
     """As `most_by_steps`, if posterior means may go with the rounding in any way.
 
     `2 Cov(m, e) - Var(e)` is at most `s (2 sd(m) - s)`, with `s` the smaller of `sd(m)` and of the largest standard
     deviation of `e`.
     """
     means = np.sqrt(explained)
-    smaller = np.minimum(np.sqrt(largest_variance(domain, rows)), means)
+    smaller = np.minimum(np.sqrt(share * largest_variance(domain, rows)), means)
     return np.asarray(smaller * (2 * means - smaller))
 
 

@@ -185,7 +185,7 @@ class Reading:
         if self.population or not self.tally.reports:
             return np.zeros(len(rows))
         people = self.tally.weighted.power if self.tally.weighted else self.tally.reports
-        return share * people * rounding_variances(self.reader, self.method, self.prior, rows)
+        return people * rounding_variances(self.reader, self.method, self.prior, rows, share)
 
     def mle_gain(self, variance: Array) -> float | None:
         """How many times smaller the squared error of mle is expected to be than that of unbiased.
