@@ -173,6 +173,21 @@ def test_intervals_hold_for_rare_values_and_few_reports() -> None:
     assert zero == 0
 
 
+def test_intervals_hold_for_values_that_no_drawn_report_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 32 drawn reports, as for 100,000 values: a value that none of them meets seemed to have no variance."""
+    monkeypatch.setattr(orders, "_MOST_DRAWN", 32)
+    m, P, N = orders_pool(150, 5.0), pv.Prior.zipf(150).probabilities, 3_000
+    rare, inside = np.eye(150)[-4:], []
+    for seed in range(10):
+        reader, tally = reader_of(m), draw_and_count(m, P, N, seed)[1]
+        answer = reader.answer("unbiased", tally, P, None, True)
+        inside.append(np.abs(answer.mean - N * P) <= 1.96 * np.sqrt(answer.variance))
+        known = N * information_of(m).quadratic_forms(rare) * 0.9
+        assert (reader.answer("unbiased", tally, P, rare, True).variance > known).all()
+        assert (np.diag(reader.covariance("unbiased", tally, P, rare, True)) > known).all()
+    assert np.mean(inside) > 0.93
+
+
 def test_no_count_is_certain_after_a_few_reports() -> None:
     """Intervals of ten people hold for most values, also where the prior is far off."""
     prior = pv.Prior.from_counts([round(1e6 / x) for x in range(1, 151)])

@@ -8,7 +8,8 @@ unbiased answer needs. The curator walks around the circle of every order that c
 (`order_information`), so it is unbiased for every pool.
 
 **Standard errors** are those of people who follow the estimated shares, not the prior: reports of such people are drawn
-and scored (`OrdersSamplingForm`).
+and scored (`OrdersSamplingForm`). Where few of them tell about a statistic, its variance is never below the one at the
+prior.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from priorveil.reading.shares_search import Minimum, nearest_shares
 _MOST_DRAWN = 1 << 14
 _LEAST_DRAWN = 1 << 5
 _DRAWN_LIFTS = 1 << 22
+_FEW_MEETINGS = 50  # drawn reports that meet a value, below which they do not lower its variance
+_CARRIED = 0.1  # the part of a variance that such values may carry before theirs is not lowered either
 _KEPT = 4  # histograms that are kept: those of counts, of weights and of their squares, which statistics read again
 _ARCS = 1 << 18  # arcs that are laid on a line at a time: they stay in the processor's cache
 _NEAREST = (
@@ -190,7 +193,9 @@ class OrdersReader(Reader[Orders]):
             count = max(_LEAST_DRAWN, min(_MOST_DRAWN, _DRAWN_LIFTS // self.mechanism.size))
             laws = (self.shares, shares)
             parts = [self._draw_excess(law, count // 2, seed) for seed, law in enumerate(laws)]
-            return DrawnReports.of(np.vstack(parts), shares, self.shares, self.information.lift_variances)
+            excess, least = np.vstack(parts), -self.mechanism.line.keep_chance
+            few = np.count_nonzero(excess > least * (1 - 1e-9), axis=0) < _FEW_MEETINGS
+            return DrawnReports.of(excess, few, shares, self.shares, self.information.lift_variances)
 
         return draw
 
@@ -280,15 +285,19 @@ class DrawnReports(NamedTuple):
     """Reports that are drawn to measure variances, half of them at the prior and half at the estimated shares.
 
     `excess` has a row `r - 1` for each report, `r` its lifts. Averages over all of them with `weights` stand for
-    expectations at the estimated shares, with `prior_weights` for those at the prior.
+    expectations at the estimated shares, with `prior_weights` for those at the prior. `few` says for each value whether
+    few of the reports meet it.
     """
 
     excess: Array
+    few: Array
     weights: Array
     prior_weights: Array
 
     @classmethod
-    def of(cls, excess: Array, estimate: Array, prior: Array, lift_variances: Array) -> DrawnReports:
+    def of(
+        cls, excess: Array, few: Array, estimate: Array, prior: Array, lift_variances: Array
+    ) -> DrawnReports:
         """Weigh the reports by their density at the estimated shares, `r . estimate`; at the prior it is one.
 
         Few of the reports may meet a rare value. So every column is multiplied until its variance at the prior is the
@@ -299,7 +308,7 @@ class DrawnReports(NamedTuple):
             weights / weights.sum() for weights in (1 / (1 + density), density / (1 + density))
         )
         scaled = excess * np.sqrt(lift_variances / (at_prior @ excess**2))
-        return cls(scaled - (scaled @ prior)[:, None], at_estimate, at_prior)
+        return cls(scaled - (scaled @ prior)[:, None], few, at_estimate, at_prior)
 
 
 class OrdersPriorForm(NamedTuple):
@@ -323,6 +332,10 @@ class OrdersSamplingForm(NamedTuple):
 
     It is measured on drawn reports. Where many values make `J**-1` approximate, every row is multiplied so that its
     variance at the prior, measured on the same reports, is the one that is known.
+
+    A value that no drawn report meets has the same lift in all of them, which would look like no variance. So what is
+    measured is raised to the variance at the prior, which is known, where few of the reports meet the values that carry
+    it. People who have a value raise its variance, and enough of them are among the drawn ones if they are many.
     """
 
     information: OrdersInformation
@@ -332,7 +345,13 @@ class OrdersSamplingForm(NamedTuple):
 
     def variances(self, rows: StatisticRows) -> Array:
         """The variance of every row."""
-        scores, root = self._scores(rows)
+        solutions = self._solve(rows)
+        measured = self._measured(rows, solutions)
+        return np.asarray(measured + self._lacking(rows, solutions, measured))
+
+    def _measured(self, rows: StatisticRows, solutions: tuple[Array | None, Array]) -> Array:
+        """The variance of every row on the drawn reports."""
+        scores, root = self._scores(rows, solutions)
         if self.population:
             noise = (scores - self.drawn.weights @ scores) ** 2
         elif rows is None:
@@ -344,25 +363,39 @@ class OrdersSamplingForm(NamedTuple):
     def covariance(self, rows: StatisticRows) -> Array:
         """The covariances of all pairs of rows."""
         W = np.eye(len(self.shares)) if rows is None else rows
-        scores, root = self._scores(W)
+        solutions = self._solve(W)
+        scores, root = self._scores(W, solutions)
         weights = self.drawn.weights[:, None]
         if self.population:
             centred = scores - self.drawn.weights @ scores
-            return np.asarray(root[:, None] * (centred.T @ (weights * centred)) * root)
-        posteriors = weights * self._posteriors
-        with_values = scores.T @ posteriors @ W.T
-        values = W * posteriors.sum(axis=0) @ W.T
-        covariance = scores.T @ (weights * scores) + values - with_values - with_values.T
-        return np.asarray(root[:, None] * covariance * root)
-
-    def _scores(self, rows: StatisticRows) -> tuple[Array, Array]:
-        """What each drawn report adds to the answer for every row, and by what the rows are multiplied."""
-        information, excess = self.information, self.drawn.excess
-        if rows is None:
-            centred, squares = information.inverse_times(excess), information.inverse_diagonal
+            covariance = centred.T @ (weights * centred)
         else:
-            solutions, squares = information.solve_roughly(rows)
-            centred = excess @ solutions.T
+            posteriors = weights * self._posteriors
+            with_values = scores.T @ posteriors @ W.T
+            values = W * posteriors.sum(axis=0) @ W.T
+            covariance = scores.T @ (weights * scores) + values - with_values - with_values.T
+        covariance = root[:, None] * covariance * root
+        return np.asarray(covariance + np.diag(self._lacking(W, solutions, np.diag(covariance))))
+
+    def _lacking(self, rows: StatisticRows, solutions: tuple[Array | None, Array], measured: Array) -> Array:
+        """What measured variances lack to those at the prior, where few of the drawn reports tell about a row."""
+        few, (solved, squares) = self.drawn.few, solutions
+        known = squares + centring_form(self.shares, self.population).variances(rows)
+        if solved is not None:
+            carried = solved**2 * self.information.lift_variances
+            few = carried @ few > _CARRIED * carried.sum(axis=1)
+        return np.where(few, np.maximum(known - measured, 0.0), 0.0)
+
+    def _solve(self, rows: StatisticRows) -> tuple[Array | None, Array]:
+        """`J**-1 a` for every row `a`, not written out for the histogram, and `a' J**-1 a`."""
+        if rows is None:
+            return None, self.information.inverse_diagonal
+        return self.information.solve_roughly(rows)
+
+    def _scores(self, rows: StatisticRows, solutions: tuple[Array | None, Array]) -> tuple[Array, Array]:
+        """What each drawn report adds to the answer for every row, and by what the rows are multiplied."""
+        information, excess, (solved, squares) = self.information, self.drawn.excess, solutions
+        centred = information.inverse_times(excess) if solved is None else excess @ solved.T
         means = apply_rows(rows, information.mechanism.shares)
         root = np.ones_like(means)
         if information.inverse is None:
