@@ -84,6 +84,13 @@ def test_labels_of_several_types_become_texts() -> None:
     assert columns_of(pv.Prior({"a": 0.5, 7: 0.5}).to_frame("pyarrow"))["value"] == ["a", "7"]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_whole_and_decimal_numbers_are_one_column_of_numbers(library: Any) -> None:
+    pytest.importorskip(library)
+    prior = pv.Prior({1: 0.5, 2.5: 0.3, 3: 0.2})
+    assert columns_of(prior.to_frame(library))["value"] == [1.0, 2.5, 3.0]
+
+
 def test_frames_of_plans_can_be_put_below_each_other() -> None:
     pandas = pytest.importorskip("pandas")
     plans = [pv.design(PRIOR, epsilon, pv.Histogram()) for epsilon in (0.5, 1.0)]

@@ -281,10 +281,13 @@ def beside_labels(labels: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict
 
 
 def _plain_entries(column: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
-    """The entries as Python objects of one type: labels of several types become texts."""
+    """The entries as Python objects of one type: whole numbers among decimals become floats, other mixtures texts."""
     entries = column.tolist() if isinstance(column, np.ndarray) else list(column)
     types = {type(entry) for entry in entries if entry is not None}
-    return entries if len(types) < 2 or types == {int, float} else list(map(str, entries))
+    if len(types) < 2:
+        return entries
+    common: Callable[[Any], Any] = float if types == {int, float} else str
+    return [None if entry is None else common(entry) for entry in entries]
 
 
 def _has(thing: Any, name: str) -> bool:
