@@ -28,11 +28,13 @@ HOURS = pv.Prior.joint(
 )
 
 
-def answer(prior: pv.Prior, query: pv.Linear, people: int = 2_000, **options: Any) -> Any:
+def answer(
+    prior: pv.Prior, query: pv.Linear, people: int = 2_000, weights: float | None = None, **options: Any
+) -> Any:
     plan = pv.design(prior, 1.0, query)
     rng = np.random.default_rng(0)
     codes = rng.choice(len(prior), people, p=prior.probabilities)
-    return plan.estimate(plan.tally(plan.privatize(codes, rng, codes=True)), **options)
+    return plan.estimate(plan.tally(plan.privatize(codes, rng, codes=True), weights), **options)
 
 
 def texts(axes: Any) -> list[str]:
@@ -137,6 +139,18 @@ def test_sums_and_means_are_points_with_intervals() -> None:
     grid = pv.Prior.grid([0, 50, 100], [0.2, 0.5, 0.3])
     (mean,) = answer(grid, pv.Sum([0, 50, 100], unbiased=True)).plot().axes
     assert mean.get_xlabel() == "mean per person"
+
+
+@pytest.mark.parametrize("weight", [0.0001, 3.0])
+def test_shares_and_means_of_weighted_people_are_those_of_the_estimate(weight: float) -> None:
+    table = answer(JOINT, pv.Distribution(), weights=weight)
+    (cells,) = table.plot().axes
+    assert np.asarray(cells.images[0].get_array()).ravel() == pytest.approx(100 * table.proportions)
+    grid = pv.Prior.grid([0, 50, 100], [0.2, 0.5, 0.3])
+    total = answer(grid, pv.Sum([0, 50, 100], unbiased=True), weights=weight)
+    (axes,) = total.plot().axes
+    drawn = axes.containers[0].lines[0].get_xdata()
+    assert drawn == pytest.approx([total.mean().value])
 
 
 @pytest.mark.parametrize("query", [pv.Distribution(), pv.Linear.averages(HOURS, "overtime", by="age")])

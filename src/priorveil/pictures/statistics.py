@@ -60,19 +60,20 @@ class Layout:
 class Panel:
     """Statistics under a title, in a `unit`: rows of values, both ends of intervals, and what the prior expects.
 
+    `people` is how many people they are about, or the sum of their weights.
     Quantiles are points on a cumulative curve: their share in percent, the number, and the ends of its interval.
     """
 
     title: str
     names: Sequence[Name]
     numbers: Array
-    people: int
+    people: float
     unit: str = "people"
     quantiles: tuple[tuple[float, ...], ...] = ()
 
     def per_person(self, unit: str) -> Panel:
         """The same for one person, or in percent."""
-        scale = (100 if unit == "percent" else 1) / max(self.people, 1)
+        scale = (100 if unit == "percent" else 1) / (self.people if self.people > 0 else 1)
         return replace(self, numbers=scale * self.numbers, unit=unit)
 
 
@@ -91,7 +92,7 @@ def statistics_figure(panels: Sequence[Panel], layout: Layout, words: str) -> Fi
         spare.remove()
     for place, panel in zip(axes.flat, panels, strict=False):
         draw(place, panel, layout, words)
-        place.set_title(f"{panel.title}: {plural(panel.people, 'report')}" if count > 1 else "")
+        place.set_title(f"{panel.title}: {plural(int(panel.people), 'report')}" if count > 1 else "")
         place.tick_params(labelbottom=True)
     for place in axes[:, 1:].flat:
         place.set_ylabel("")

@@ -50,7 +50,7 @@ def estimate_panel(title: str, estimate: Estimate, confidence: float) -> Panel:
     expected = np.full(len(values), np.nan) if statistics.expected is None else statistics.expected
     numbers = np.array([values, low, high, expected])
     names = label_names(statistics.labels)
-    panel = Panel(title, names, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
+    panel = Panel(title, names, np.where(np.isfinite(numbers), numbers, np.nan), estimate.people)
     if estimate.reports and estimate.readings and estimate.readings[0].prior.edges is not None:
         with suppress(NotIdentifiable):  # some statistics of cells do not determine quantiles
             quartiles = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}
