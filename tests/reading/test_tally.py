@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import traceback
 
 import numpy as np
 import pandas as pd
@@ -174,6 +175,13 @@ def test_bad_input_names_the_argument(argument: str, call) -> None:
     with pytest.raises(InvalidInput) as caught:
         call()
     assert caught.value.argument.startswith(argument)
+
+
+def test_a_refused_weight_is_not_shown() -> None:
+    with raises(InvalidInput, argument="weights") as refused:
+        PLANS["sum"].tally([0], weights=["heavy"])
+    error = refused.value.with_traceback(None)  # which shows the line above
+    assert "heavy" not in "".join(traceback.format_exception(error))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": "x", "counts": ["one"]}', '{"counts": 3}'])

@@ -191,8 +191,8 @@ def numbers_per_report(argument: str, numbers: npt.ArrayLike, selected: Mask) ->
     advice = f"give one number, or one for each of the {len(selected)} reports, none missing or beyond 1e100"
     try:
         array = np.asarray(read_stream(numbers), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(argument, NOT_SHOWN, f"type {type(numbers).__name__}; {advice}") from error
+    except (TypeError, ValueError):  # its message shows a number
+        raise InvalidInput(argument, NOT_SHOWN, f"type {type(numbers).__name__}; {advice}") from None
     if array.shape not in ((), selected.shape):
         raise InvalidInput(argument, NOT_SHOWN, f"shape {array.shape}; {advice}")
     if not (np.abs(array) <= _LARGEST).all() or np.ma.is_masked(numbers):
