@@ -134,6 +134,11 @@ def test_long_priors_and_wide_channels_are_cut_and_say_so(size: int) -> None:
     assert len(pv.Channel.identity(size)._repr_html_()) < 40_000
 
 
+def test_a_prior_says_whether_it_is_assumed() -> None:
+    texts = [Page(pv.Prior.uniform(3, assumed=assumed)._repr_html_()).texts for assumed in (True, False)]
+    assert "Prior of 3 values, assumed" in texts[0] and "Prior of 3 values" in texts[1]
+
+
 def test_bars_are_shares_of_the_longest() -> None:
     widths = re.findall(r"width:([\d.]+)%", PRIOR._repr_html_())
     assert list(map(float, widths)) == pytest.approx([100, 60, 40])

@@ -625,7 +625,7 @@ for counts, use Prior.from_counts
         heads = (*(self.names or ("value",)), "probability")
         hidden = len(self) - len(shown)
         return notebook_html.sheet(
-            f"Prior of {self.domain.size_text()}",
+            f"Prior of {self.domain.size_text()}{', assumed' if self.assumed else ''}",
             notebook_html.table(heads, rows, [len(heads) - 1], shown),
             notebook_html.notes([f"and {hidden:,} more"] if hidden else []),
         )
