@@ -13,6 +13,7 @@ from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms import Table
 from priorveil.reading.statistics import ratio_of
+from priorveil.reading.wording import people_text
 from refusals import raises
 
 PRIOR = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05})
@@ -85,6 +86,20 @@ def test_a_ratio_that_is_not_bounded_says_how_many_people_would_bound_it(plan: p
     assert "do not bound" in ratio._repr_html_() and "inf" not in ratio._repr_html_()
     bounded = estimate_of(plan, 4_000).ratio(["a"], ["a", "b"])
     assert bounded.people_to_bound < 4_000 and "bound" not in str(bounded)
+
+
+@pytest.mark.parametrize(
+    ("needed", "text"), [(1.2, "2"), (3.4, "4"), (19.2, "20"), (104.2, "110"), (12345.6, "13,000")]
+)
+def test_numbers_of_people_are_rounded_up_to_whole_ones(needed: float, text: str) -> None:
+    assert people_text(needed) == f"{text} people"
+
+
+@pytest.mark.parametrize("nobody", [[], {"a": 0}])
+def test_a_ratio_may_have_nobody_on_top(plan: pv.Plan, nobody) -> None:
+    ratio = estimate_of(plan, 4_000).ratio(nobody, ["b"])
+    assert ratio.value == 0 and ratio.interval() == pytest.approx((0, 0))
+    assert ratio.name == "ratio of no value to b"
 
 
 def test_people_to_bound_is_where_the_interval_gets_ends() -> None:

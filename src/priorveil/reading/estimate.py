@@ -263,7 +263,8 @@ class Estimate:
         """The values with weight one, if others have none."""
         if not np.isin(row, (0, 1)).all():
             return "a weighted sum"
-        return first_labels([label for label, weight in zip(self._domain, row, strict=True) if weight])
+        labels = [label for label, weight in zip(self._domain, row, strict=True) if weight]
+        return first_labels(labels) if labels else "no value"
 
     def _is_moved_by_rounding(self, rows: Array) -> bool:
         """Whether rounding to a grid changes the weight that somebody has in one of the rows, one for each value."""

@@ -282,10 +282,10 @@ def unbounded_note(averages: Averages) -> str | None:
 def people_text(people: float) -> str:
     """A number of people, with two digits and rounded up.
 
-    >>> people_text(12345.6)
-    '13,000 people'
+    >>> people_text(12345.6), people_text(3.4)
+    ('13,000 people', '4 people')
     """
-    return f"{float(round_up(people).replace(',', '')):,.0f} people"
+    return f"{round_up(math.ceil(people))} people"
 
 
 def _is_unbounded(row: StatisticRow) -> bool:
