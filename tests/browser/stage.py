@@ -293,4 +293,5 @@ def opened(binary: str, chromedriver: str, profile: Path, settings: dict[str, An
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     options.add_experimental_option("prefs", {"download.default_directory": str(profile), **(settings or {})})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    driver.set_script_timeout(PATIENCE)  # selenium gives a script 30 seconds, too little on a busy machine
     return Browser(driver, profile)
