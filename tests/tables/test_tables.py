@@ -498,6 +498,25 @@ def test_a_missing_column_is_named() -> None:
         privatize_table(3, COLUMNS, "x")
 
 
+@pytest.mark.parametrize(
+    "text", ["41,flu\n35,cold\n", "flu\ncold\nflu\n", '{"x": "flu"}\n{"x": "cold"}\n', "ann,flu\nbob,flu\n"]
+)
+def test_a_first_line_of_values_is_not_shown_as_names_of_columns(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    with raises(InvalidInput, argument="data") as raised:
+        privatize_table(path, COLUMNS, "x")
+    assert "flu" not in str(raised.value)
+
+
+def test_names_of_columns_are_shown_where_one_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(",age,illness\n0,41,flu\n1,35,cold\n")  # as pandas writes it, with an index
+    with raises(InvalidInput, argument="column", value="x") as raised:
+        privatize_table(path, COLUMNS, "x")
+    assert "age, illness" in str(raised.value)
+
+
 def test_what_is_no_table_of_plain_columns(tmp_path: Path) -> None:
     import pandas as pd
     import polars as pl

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from priorveil.csv_reader import Cells, delimiter_advice, read_rows
+from priorveil.csv_reader import Cells, delimiter_advice, is_number, read_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.frames import plain_type, pyarrow
 from priorveil.tables.batches import Batch
@@ -35,6 +35,7 @@ _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _SMALL_BATCH = 1 << 16  # rows, of a CSV or of a lazy table
 _BUFFER = 1 << 20  # bytes of a Parquet column read at a time
 _LARGEST_GROUP = 128 << 20  # bytes of a row group, all columns, that is decoded in one step
+_SAMPLE = 100  # rows of a CSV without the wanted columns that are compared with its first line
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _MOST_THREADS = 4  # one thread decodes, and cannot feed more than these
 
@@ -237,6 +238,9 @@ def _open_csv(file: Any, path: str | None, wanted: Wanted, most: int) -> OpenTab
     header = [(name or "").strip() for name in next(rows, [])]
     if not any(header):
         raise InvalidInput("data", NOT_SHOWN, "the file is empty: it has no line of column names")
+    if not {*wanted.columns} <= {*header} and _looks_like_data(header, islice(rows, _SAMPLE)):
+        advice = "its first line looks like a row of values, so it is not shown: write the names of the columns there"
+        raise InvalidInput("data", NOT_SHOWN, advice)
     names = wanted.select(header)
 
     def share() -> float | None:
@@ -244,6 +248,19 @@ def _open_csv(file: Any, path: str | None, wanted: Wanted, most: int) -> OpenTab
 
     batches = _csv_batches(rows, len(header), {name: header.index(name) for name in names}, most)
     return OpenTable(dict.fromkeys(names), batches, share=share)
+
+
+def _looks_like_data(header: Sequence[str], rows: Iterable[Cells]) -> bool:
+    """Whether the first line of a CSV seems to be somebody's values: it has a number, JSON, or an entry of a row below.
+
+    >>> _looks_like_data(["id", "pet"], [["1", "cat"]]), _looks_like_data(["1", "cat"], [])
+    (False, True)
+    >>> _looks_like_data(["cat"], [["dog"], ["cat"]])
+    True
+    """
+    if any(is_number(name) or name.startswith(("{", "[")) for name in header):
+        return True
+    return any(name and name == (cell or "").strip() for cells in rows for name, cell in zip(header, cells))
 
 
 def _csv_batches(rows: Iterator[Cells], width: int, indices: Mapping[str, int], most: int) -> Iterator[Batch]:
