@@ -260,7 +260,11 @@ def _looks_like_data(header: Sequence[str], rows: Iterable[Cells]) -> bool:
     """
     if any(is_number(name) or name.startswith(("{", "[")) for name in header):
         return True
-    return any(name and name == (cell or "").strip() for cells in rows for name, cell in zip(header, cells))
+    return any(
+        name and name == (cell or "").strip()
+        for cells in rows
+        for name, cell in zip(header, cells, strict=False)
+    )
 
 
 def _csv_batches(rows: Iterator[Cells], width: int, indices: Mapping[str, int], most: int) -> Iterator[Batch]:
