@@ -96,9 +96,10 @@ def test_queries_over_budgets() -> None:
 
 
 def test_nothing_to_compare_is_refused() -> None:
-    with raises(InvalidInput, argument="epsilons"):
-        pv.compare(PRIOR, pv.Histogram(), [])
-    for queries in ([], {}, ["histogram"]):
+    for epsilons in ([], 1.0):
+        with raises(InvalidInput, argument="epsilons"):
+            pv.compare(PRIOR, pv.Histogram(), epsilons)  # type: ignore[arg-type]
+    for queries in ([], {}, ["histogram"], {"counts": "histogram"}, None):
         with raises(InvalidInput, argument="queries"):
             pv.compare(PRIOR, queries, [1.0])  # type: ignore[arg-type]
 

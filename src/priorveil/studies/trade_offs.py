@@ -306,9 +306,9 @@ def compare(
     [0.557, 0.413, 0.156]
     """
     named = _named_queries(queries)
-    budgets = [Budget.of(epsilon) for epsilon in epsilons]
+    budgets = [Budget.of(epsilon) for epsilon in epsilons] if np.iterable(epsilons) else []
     if not budgets:
-        raise InvalidInput("epsilons", [], "give at least one budget")
+        raise InvalidInput("epsilons", epsilons, "give a list of at least one budget")
     rows, plans = [], []
     pairs = [(name, query, budget) for name, query in named.items() for budget in budgets]
     for done, (name, query, budget) in enumerate(pairs):
@@ -335,17 +335,14 @@ def compare(
 
 def _named_queries(queries: Query | Sequence[Query] | Mapping[str, Query]) -> dict[str, Query]:
     """The queries by their names; equal names get a number."""
-    if isinstance(queries, Query):
-        queries = [queries]
     if not isinstance(queries, Mapping):
-        listed = list(queries)
-        if not all(isinstance(query, Query) for query in listed):
-            raise InvalidInput("queries", queries, "give a query, a list of queries, or a mapping from names")
+        listed = list(queries) if isinstance(queries, Iterable) else [queries]
         kinds = [type(query).__name__ for query in listed]
         names = [kind if kinds.count(kind) == 1 else f"{kind} {i + 1}" for i, kind in enumerate(kinds)]
         queries = dict(zip(names, listed, strict=True))
-    if not queries:
-        raise InvalidInput("queries", queries, "give at least one query")
+    if not queries or not all(isinstance(query, Query) for query in queries.values()):
+        advice = "give a query, a list of queries, or a mapping from names to queries"
+        raise InvalidInput("queries", queries, advice)
     return dict(queries)
 
 
