@@ -332,11 +332,11 @@ class SumLDP(Cone):
 class AsGiven(Cone):
     """The rows of the argument are compared, whatever the table is."""
 
-    def __init__(self, rows):
-        self.rows = np.array(rows, dtype=object)
+    def __init__(self, rows, **terms):
+        self.rows, self.terms = np.array(rows, dtype=object), terms
 
     def compared_rows(self, columns, labels, prior, secret):
-        return [ComparedRows(self.rows, range(len(self.rows)))]
+        return [ComparedRows(self.rows, range(len(self.rows)), **self.terms)]
 
 
 def test_sums_of_rows_of_a_users_notion_do_not_overflow():
@@ -363,3 +363,19 @@ def test_a_users_notion_may_use_exact_means_given_a_secret():
 def test_compared_rows_that_prove_nothing_are_refused(rows):
     with raises(CertificateError):
         lifts(CLEAR, EVEN, notion=AsGiven(rows))
+
+
+@pytest.mark.parametrize("distance", [0.0, -1.0, math.nan])
+def test_distances_that_bound_nothing_are_refused(distance):
+    with raises(CertificateError):
+        lifts(CLEAR, EVEN, notion=AsGiven([[3, 1], [1, 3]], distance=distance))
+
+
+def test_one_way_the_first_row_is_compared_with_all_others():
+    notion = AsGiven([[4, 1], [2, 3], [1, 9]], one_way=True)
+    assert lifts(CLEAR, EVEN, notion=notion).ratio == 4
+    notion.rows = notion.rows.astype(float)
+    (worst,) = notion.worst(Channel(CLEAR / CLEAR.sum(axis=1, keepdims=True)))
+    assert (worst.level, worst.secret, worst.against, worst.report) == (pytest.approx(math.log(4)), 0, 2, 0)
+    rows = notion.inequalities(Budget(1.0), EVEN)
+    assert len(rows) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,9 +98,12 @@ def test_a_tiny_distance_has_an_infinite_level(distance: float) -> None:
         [[0, -1], [1, 0]],
         [[0, math.nan], [1, 0]],
         [[0, math.inf], [math.inf, 0]],
+        [["near", "far"], ["far", "near"]],
+        3,
+        None,
     ],
 )
-def test_distances_that_are_none_are_refused(distances: list[list[float]]) -> None:
+def test_distances_that_are_none_are_refused(distances: Any) -> None:
     with raises(InvalidInput):
         pv.PairwiseLDP(distances)
 

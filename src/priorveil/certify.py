@@ -271,7 +271,9 @@ def _ratio_per_distance(group: ComparedRows) -> Fraction | None:
     Both steps of the level are rounded up, so it is proven. A level above any budget counts as infinite: its power has
     too many digits.
     """
-    ratio = _ratio(group.rows[:1], group.rows[1:]) if group.one_way else _ratio(group.rows, group.rows)
+    if not group.distance > 0:
+        raise CertificateError(f"compared_rows should give positive distances, not {group.distance:g}")
+    ratio = _ratio(*group.tops_and_bottoms())
     if ratio is None or group.distance == 1 or ratio <= 1:
         return ratio
     level = math.nextafter(log_above(ratio) / group.distance, math.inf)

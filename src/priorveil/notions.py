@@ -61,7 +61,7 @@ class ComparedRows(NamedTuple):
     """Rows (n, K) that are compared with each other, and their labels.
 
     Within a column no row is more than `e**(eps * distance)` times another one. If it is `one_way`, only the first row
-    is compared with the second.
+    is compared with the others. The distance is positive.
     """
 
     rows: ExactOrFloat
@@ -71,7 +71,12 @@ class ComparedRows(NamedTuple):
 
     def ordered_pairs(self) -> list[tuple[int, int]]:
         """The positions of rows, of which the first is at most the factor times the second."""
-        return [(0, 1)] if self.one_way else list(permutations(range(len(self.rows)), 2))
+        pairs = permutations(range(len(self.rows)), 2)
+        return [pair for pair in pairs if pair[0] == 0 or not self.one_way]
+
+    def tops_and_bottoms(self) -> tuple[ExactOrFloat, ExactOrFloat]:
+        """The first and the second rows of these pairs."""
+        return (self.rows[:1], self.rows[1:]) if self.one_way else (self.rows, self.rows)
 
 
 class Notion:
@@ -292,11 +297,13 @@ class PairwiseLDP(Cone):
     distances: tuple[tuple[float, ...], ...]
 
     def __init__(self, distances: Any) -> None:
-        rows = tuple(tuple(float(entry) for entry in row) for row in distances)
+        try:
+            rows = tuple(tuple(float(entry) for entry in row) for row in distances)
+        except (TypeError, ValueError):
+            rows = ()
         if not rows or any(len(row) != len(rows) for row in rows):
-            raise InvalidInput(
-                "distances", [len(row) for row in rows], "give a square matrix, a row for each value"
-            )
+            advice = "give a square matrix of numbers, a row for each value"
+            raise InvalidInput("distances", distances, advice)
         apart = [(x, z) for x in range(len(rows)) for z in range(len(rows)) if x != z]
         for x, z in apart:
             if not rows[x][z] > 0:
@@ -612,12 +619,12 @@ def _largest_level(side: str, levels: Array, secrets: Sequence[Label], outputs: 
 
 def _worst_pair(group: ComparedRows, outputs: Sequence[Label]) -> Breach:
     """The largest ratio within a column, per unit of distance; columns that are all zero do not count."""
-    rows = group.rows
-    largest, smallest = (rows[0], rows[1]) if group.one_way else (rows.max(axis=0), rows.min(axis=0))
+    tops, bottoms = group.tops_and_bottoms()
+    largest, smallest = tops.max(axis=0), bottoms.min(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         levels = np.where(largest > 0, np.log(largest / smallest), 0.0) / group.distance
     y = int(levels.argmax())
-    top, bottom = (0, 1) if group.one_way else (int(rows[:, y].argmax()), int(rows[:, y].argmin()))
+    top, bottom = int(tops[:, y].argmax()), int(bottoms[:, y].argmin()) + group.one_way
     level = max(0.0, float(levels[y]))
     return Breach(None, group.labels[top], outputs[y], level, group.labels[bottom])
 
