@@ -175,7 +175,7 @@ def keeps_budget(lifts: Lifts, budget: Budget, notion: Cone | None = None) -> bo
     if notion is None or notion.bounds_lifts:
         keeps_lower = math.isinf(budget.lower) or lifts.lowest >= exp_above(-budget.lower)
         return keeps_lower and (math.isinf(budget.upper) or lifts.highest <= exp_below(budget.upper))
-    bound = min(budget.lower, budget.upper)
+    bound = budget.smaller
     return math.isinf(bound) or (lifts.ratio is not None and lifts.ratio <= exp_below(bound))
 
 
@@ -232,7 +232,7 @@ def certify_table(
     if keeps_budget(extremes, budget, notion):
         return levels
     if notion is not None and not notion.bounds_lifts:
-        bound = min(budget.lower, budget.upper)
+        bound = budget.smaller
         raise CertificateError(f"{levels.notion} level {levels.level:.6g} is above {bound:.6g}")
     # Floats only locate the breach; the decision was exact.
     down, up = LIP().worst(Channel.from_weights(table), as_prior_or_set(prior), secret)

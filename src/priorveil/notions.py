@@ -99,7 +99,7 @@ class Notion:
     ) -> bool:
         """Whether the channel satisfies the notion at this level: LIP on both sides, others at the smaller one."""
         budget = Budget.of(epsilon)
-        limits = {"lower": budget.lower, "upper": budget.upper, None: min(budget.lower, budget.upper)}
+        limits = {"lower": budget.lower, "upper": budget.upper, None: budget.smaller}
         return all(breach.level <= limits[breach.side] for breach in self.worst(channel, prior, secret))
 
     def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
@@ -156,7 +156,7 @@ class Cone(Notion):
 
         They are `e**(eps * distance) row' - row` for all ordered pairs of compared rows, up to a factor.
         """
-        level = min(budget.lower, budget.upper)
+        level = budget.smaller
         groups = self.compared_rows(np.eye(len(prior)), prior.labels, prior, secret)
         rows = [
             _inequality(group.rows[first], group.rows[second], level * group.distance)
@@ -167,7 +167,7 @@ class Cone(Notion):
 
     def require_feasible(self, budget: Budget, prior: PriorOrSet) -> None:
         """Raise an error if no channel can have this budget."""
-        if math.isinf(min(budget.lower, budget.upper)):
+        if math.isinf(budget.smaller):
             raise InvalidInput("epsilon", budget, f"{self.name} has one level: give one finite number")
 
     def document(self) -> dict[str, Any]:
@@ -390,7 +390,7 @@ class DI(Cone):
         """Raise an error if the prior alone breaks the level: posteriors are compared."""
         super().require_feasible(budget, prior)
         level = self.epsilon(Channel(np.ones((len(prior), 1))), prior)
-        if level > min(budget.lower, budget.upper):
+        if level > budget.smaller:
             message = f"the prior alone has a DI level of {level:.4g}"
             raise Infeasible(f"{message}: use a larger epsilon, or design for LIP")
 

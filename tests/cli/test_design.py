@@ -31,7 +31,7 @@ from priorveil.cli.design import design
 from priorveil.designs import METHODS
 from priorveil.information import gain_share
 from priorveil.plans.document import DESIGN_METHODS
-from priorveil.studies.compare import best_ldp
+from priorveil.studies.trade_offs import ldp_plan
 from refusals import raises
 from terminal import refused, run
 
@@ -528,15 +528,15 @@ def test_ldp_beside_a_plan_of_many_values() -> None:
     prior = pv.Prior.zipf(60)
     for query in (pv.Histogram(), pv.Guess(), pv.Sum(np.arange(60.0))):
         plan = pv.design(prior, 1.0, query, method="columns" if query.kind == "guess" else "arc")
-        rival = best_ldp(plan)
+        rival = ldp_plan(plan, 1.0)
         assert rival is not None and rival.efficiency < 0.999
         assert plan.lower_bound <= rival.expected_mse <= plan.no_report
     k_rr = pv.published.k_rr(prior, 1.0)
     learnt = pv.design(prior, 1.0, pv.Distribution(), rounds=2)
-    rival = best_ldp(learnt)
+    rival = ldp_plan(learnt, 1.0)
     assert rival is not None and rival.expected_mse <= pv.Distribution().error(k_rr.channel, prior)
     prior, total = pv.Prior.zipf(101), pv.Sum(np.arange(101.0), unbiased=True)
-    rival = best_ldp(pv.design(prior, 1.0, total, method="unary"))
+    rival = ldp_plan(pv.design(prior, 1.0, total, method="unary"), 1.0)
     unary = pv.design(prior, 1.0, total, notion=pv.LDP(), method="unary")
     assert rival is not None and rival.expected_mse < 0.5 * unary.expected_mse
 

@@ -38,13 +38,12 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
     Shows its expected error, compared with no report at all, with the best of local differential privacy and with the
     proven bound; its level under every notion; and whether reports alone determine the distribution.
     """
-    from priorveil.studies.compare import best_ldp
-    from priorveil.studies.trade_offs import compare_with_ldp, flat_prior_remark
+    from priorveil.studies.trade_offs import compare_with_ldp, flat_prior_remark, ldp_plan
 
     inputs.require_distinct({"PLAN": plan}, {"--plot": plot})
     proven = inputs.read_plan(plan)
     with screen.waiting("looking for the best LDP mechanism"):
-        rival = best_ldp(proven)
+        rival = ldp_plan(proven, proven.budget.smaller)
         small = rival is not None and len(proven.labels) <= _MOST_COMPARED
         comparison = compare_with_ldp(proven) if small else None
         remark = flat_prior_remark(proven)

@@ -93,7 +93,7 @@ class Problem:
     @property
     def level(self) -> float:
         """The smaller side of the budget, which pairwise notions use."""
-        return min(self.budget.lower, self.budget.upper)
+        return self.budget.smaller
 
     @cached_property
     def objective(self) -> Objective:

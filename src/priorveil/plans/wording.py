@@ -162,10 +162,10 @@ def is_best(plan: Plan) -> bool:
 def ldp_fact(plan: Plan, rival: Plan) -> tuple[str, str]:
     """How good an LDP mechanism would be in the place of a plan, as a pair of name and text."""
     name = "the best LDP" if is_best(rival) else "LDP"
-    smaller = min(plan.budget.lower, plan.budget.upper)
     share = max(0.0, gain_share(rival.expected_mse, plan.lower_bound, plan.no_report))
     gain = f"{share_at_least(share)} of the possible gain ({rival.method})"
-    return f"{name} at epsilon {smaller:.4g}", f"expected error {readable_number(rival.expected_mse)}, {gain}"
+    error = f"expected error {readable_number(rival.expected_mse)}"
+    return f"{name} at epsilon {plan.budget.smaller:.4g}", f"{error}, {gain}"
 
 
 def plan_remarks(plan: Plan) -> tuple[str, ...]:

@@ -71,6 +71,11 @@ class Budget:
         return math.exp(self.upper) if self.upper < _LARGEST else math.inf
 
     @property
+    def smaller(self) -> float:
+        """The smaller side, which notions with one level use."""
+        return min(self.lower, self.upper)
+
+    @property
     def tau(self) -> float:
         """The mass of a report's soft subset, `(1 - lo) / (hi - lo)`."""
         return float(window_mass(self.lo, self.hi))

@@ -1,8 +1,8 @@
 """Methods of asking people, side by side: a mechanism with an estimator, its expected error and its leakage.
 
 `COMPARED_METHODS` lists them by name. Published forms appear as printed, with the leakage that they really have;
-certified ones keep the budget. `best_ldp` and `error_curve` compare one plan with the best of local
-differential privacy and with other budgets.
+certified ones keep the budget. `error_curve` compares one plan with other budgets, and with the best of local
+differential privacy.
 """
 
 from __future__ import annotations
@@ -285,14 +285,6 @@ COMPARED_METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
 # -- one plan compared with others -------------------------------------------------------------------------
 
 
-def best_ldp(plan: Plan, seconds: float = 10.0) -> Plan | None:
-    """The best LDP plan that `design` finds for the query of a plan, at the smaller side of its budget; or None.
-
-    `compare_with_ldp` has the two other plans that a plan is fairly compared with.
-    """
-    return ldp_plan(plan, min(plan.budget.lower, plan.budget.upper), seconds)
-
-
 def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
     """The query of a plan at budgets from a quarter to twice its own.
 
@@ -306,7 +298,7 @@ def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
         budget = Budget(plan.budget.lower * step, plan.budget.upper * step)
         arguments = plan.prior, budget, plan.query, plan.secret, plan.notion, method
         best = plan if step == 1 else design(*arguments, gap=1e-3, time_limit=seconds)
-        rival = best_ldp(replace(plan, budget=budget), seconds) if quick else None
-        row = {"epsilon": min(budget.lower, budget.upper), "mse": best.expected_mse}
+        rival = ldp_plan(plan, budget.smaller, seconds) if quick else None
+        row = {"epsilon": budget.smaller, "mse": best.expected_mse}
         rows.append({**row, "bound": best.lower_bound, "ldp": rival.expected_mse if rival else math.nan})
     return rows

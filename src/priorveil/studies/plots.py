@@ -93,7 +93,7 @@ def _error_panel(axes: Axes, curve: curves.Records, plan: Plan) -> None:
         curves.line(axes, ("baseline", "grey", "no report"), epsilons, np.full(len(curve), none))
         low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
         axes.set_ylim(low, none + 0.05 * (none - low))
-    axes.axvline(min(plan.budget.lower, plan.budget.upper), color="black", linewidth=0.8, alpha=0.5)
+    axes.axvline(plan.budget.smaller, color="black", linewidth=0.8, alpha=0.5)
     axes.set(
         xlabel="epsilon (the line: this plan)", ylabel=textwrap.fill(plan.query.error_unit, _LONGEST_LINE)
     )

@@ -182,7 +182,7 @@ def compare_with_ldp(plan: Plan, seconds: float = 10.0) -> LdpComparison:
     the same LDP level       1.72          2   1.87          0.587
     """
     rivals = {
-        "the same epsilon": ldp_plan(plan, min(plan.budget.lower, plan.budget.upper), seconds),
+        "the same epsilon": ldp_plan(plan, plan.budget.smaller, seconds),
         "the same LIP level": same_lip_plan(plan, seconds),
         "the same LDP level": same_ldp_plan(plan, seconds),
     }
@@ -315,12 +315,12 @@ def compare(
         if progress is not None:
             progress(done / len(pairs), f"{name} at {budget}")
         plan = design(prior, budget, query, **{"time_limit": seconds, **options})
-        rival = ldp_plan(plan, min(budget.lower, budget.upper), seconds) if ldp else None
+        rival = ldp_plan(plan, budget.smaller, seconds) if ldp else None
         plans.append(plan)
         rows.append(
             TradeOff(
                 query=name,
-                epsilon=min(budget.lower, budget.upper),
+                epsilon=budget.smaller,
                 error=plan.expected_mse,
                 lower_bound=plan.lower_bound,
                 no_report=plan.no_report,
