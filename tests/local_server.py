@@ -22,7 +22,7 @@ from priorveil.curator import create_app
 from priorveil.curator.app import Curator, RequestLimits
 from priorveil.curator.server import ConnectionLimits, find_address, serving
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.store import Store, token_digest
+from priorveil.curator.store import Store, open_store, token_digest
 
 TOKEN = "a curator's token"
 
@@ -74,6 +74,16 @@ async def read_response(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 def statuses(received: bytes) -> list[int]:
     """The status of each response in what came back."""
     return [int(part[:3]) for part in received.split(b"HTTP/1.1 ")[1:]]
+
+
+def in_store(url: str, work: Callable[[Store], Awaitable[object]]) -> None:
+    """Do something while a store is open."""
+
+    async def run() -> None:
+        async with open_store(url) as store:
+            await work(store)
+
+    asyncio.run(run())
 
 
 @asynccontextmanager

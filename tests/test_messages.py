@@ -7,11 +7,9 @@ difference. An expression may use all names of this file, and the files that `la
 # ruff: noqa: F401 (the expressions use the imports)
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable
 from contextlib import chdir, closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,6 +22,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
+from local_server import in_store
 from priorveil import PriorveilError
 from priorveil.atomic_files import atomic_write
 from priorveil.collect.campaign import Campaign, ask
@@ -73,20 +72,6 @@ def answer_at(url: str, page: httpx.Response, receipt: httpx.Response | None = N
     """Answer the campaign that this address is said to show, in one attempt."""
     network = httpx.MockTransport(lambda request: receipt if request.method == "POST" else page)  # type: ignore[arg-type]
     Client(url, network, AnswerStore(), retry=RetryPolicy(attempts=1)).answer("a")
-
-
-def in_store(path: str, work: Callable[[Store], Awaitable[object]]) -> None:
-    """Do something while a store is open."""
-
-    async def run() -> None:
-        store = open_store(path)
-        await store.open()
-        try:
-            await work(store)
-        finally:
-            await store.close()
-
-    asyncio.run(run())
 
 
 def write(path: str) -> None:

@@ -24,21 +24,18 @@ from patience import PATIENCE
 from postgres_server import PostgresServer, free_port
 from priorveil.cli import commands, run
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import Store, open_store
+from priorveil.curator.store import open_store
 from priorveil.errors import install_command
 
 
 def filled(url: str, campaign: Campaign, spoil: bool) -> None:
     async def run() -> None:
-        store: Store = open_store(url)
-        await store.open()
-        await store.add_campaign(campaign)
-        await store.commit([group(campaign, 10)])
-        if spoil:
-            await store.replace_tallies(
-                campaign, {p: t + t for p, t in (await store.tallies(campaign)).items()}
-            )
-        await store.close()
+        async with open_store(url) as store:
+            await store.add_campaign(campaign)
+            await store.commit([group(campaign, 10)])
+            if spoil:
+                doubled = {p: t + t for p, t in (await store.tallies(campaign)).items()}
+                await store.replace_tallies(campaign, doubled)
 
     asyncio.run(run())
 

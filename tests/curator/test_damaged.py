@@ -21,11 +21,9 @@ from priorveil.curator.store import Damaged, open_store
 
 def stored(url: str, *campaigns: Campaign) -> None:
     async def run() -> None:
-        store = open_store(url)
-        await store.open()
-        for campaign in campaigns:
-            await store.add_campaign(campaign)
-        await store.close()
+        async with open_store(url) as store:
+            for campaign in campaigns:
+                await store.add_campaign(campaign)
 
     asyncio.run(run())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
+from local_server import in_store
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import words_per_report
 from priorveil.curator.sqlite import SqliteStore
@@ -45,20 +45,6 @@ def _source():
     return as_source(RNG)
 
 
-def on(url: str, work: Callable[[Store], Awaitable[None]]) -> None:
-    """Open a store, do something, close it."""
-
-    async def run() -> None:
-        store = open_store(url)
-        await store.open()
-        try:
-            await work(store)
-        finally:
-            await store.close()
-
-    asyncio.run(run())
-
-
 def test_every_mechanism_is_counted_and_recounted(store_url: str, cohorts: Campaign) -> None:
     groups = [group(cohorts, 50 + 10 * i, name) for i, name in enumerate(cohorts.cohorts)]
 
@@ -75,7 +61,7 @@ def test_every_mechanism_is_counted_and_recounted(store_url: str, cohorts: Campa
             assert tallies[g.plan] == expected
         assert await store.recount(cohorts) == tallies
 
-    on(store_url, work)
+    in_store(store_url, work)
 
 
 def test_sums_of_many_orders_are_counted_and_recounted(store_url: str) -> None:
@@ -93,7 +79,7 @@ def test_sums_of_many_orders_are_counted_and_recounted(store_url: str) -> None:
         assert tallies == {plan.id: plan.tally(reports)}
         assert await store.recount(campaign) == tallies
 
-    on(store_url, work)
+    in_store(store_url, work)
 
 
 def test_an_id_counts_once_for_ever(store_url: str, campaign: Campaign, cohorts: Campaign) -> None:
@@ -120,8 +106,8 @@ def test_an_id_counts_once_for_ever(store_url: str, campaign: Campaign, cohorts:
         assert await store.recount(campaign) == await store.tallies(campaign)
         assert await store.recount(cohorts) == await store.tallies(cohorts)
 
-    on(store_url, fill)
-    on(store_url, after)
+    in_store(store_url, fill)
+    in_store(store_url, after)
 
 
 def test_tallies_can_be_made_again(store_url: str, campaign: Campaign) -> None:
@@ -137,7 +123,7 @@ def test_tallies_can_be_made_again(store_url: str, campaign: Campaign) -> None:
         await store.commit([group(campaign, 5)])
         assert await store.recount(campaign) == await store.tallies(campaign)
 
-    on(store_url, work)
+    in_store(store_url, work)
 
 
 def test_closing_refusals_and_tokens_stay(store_url: str, campaign: Campaign) -> None:
@@ -159,8 +145,8 @@ def test_closing_refusals_and_tokens_stay(store_url: str, campaign: Campaign) ->
         assert await store.token_digests() == [b"x" * 32]
         await store.ready()
 
-    on(store_url, fill)
-    on(store_url, after)
+    in_store(store_url, fill)
+    in_store(store_url, after)
 
 
 def test_two_writers_share_a_postgres_database(postgres, campaign: Campaign) -> None:
@@ -206,7 +192,7 @@ def test_ids_that_come_again_now_and_then(store_url: str, campaign: Campaign) ->
         assert len(stored_reports) == len(kept)
         assert await store.recount(campaign) == await store.tallies(campaign)
 
-    on(store_url, work)
+    in_store(store_url, work)
 
 
 def test_ids_chosen_badly_on_purpose(store_url: str, campaign: Campaign) -> None:
@@ -225,7 +211,7 @@ def test_ids_chosen_badly_on_purpose(store_url: str, campaign: Campaign) -> None
         assert await store.commit([everything]) == 0
         assert await store.recount(campaign) == await store.tallies(campaign)
 
-    on(store_url, work)
+    in_store(store_url, work)
 
 
 def test_the_same_id_twice_in_one_commit(store_url: str, campaign: Campaign, cohorts: Campaign) -> None:
@@ -244,7 +230,7 @@ def test_the_same_id_twice_in_one_commit(store_url: str, campaign: Campaign, coh
             assert [after[g.plan].reports - before[g.plan].reports for g in groups] == [2, 0]
             assert await store.recount(cohorts) == after
 
-        on(store_url, work)
+        in_store(store_url, work)
         ids = os.urandom(32)
 
 
@@ -267,7 +253,7 @@ def test_reports_are_read_in_the_order_of_their_ids(
         assert {len(page) for page in pages[:-1]} == {7}
         assert await store.recount(cohorts) == await store.tallies(cohorts)
 
-    on(store_url, work)
+    in_store(store_url, work)
 
 
 # -- SQLite's own --------------------------------------------------------------------------------------------
@@ -278,7 +264,7 @@ def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) -> None:
         with pytest.raises(Unavailable):
             await open_store(str(tmp_path / "a.db")).open()
 
-    on(str(tmp_path / "a.db"), work)
+    in_store(str(tmp_path / "a.db"), work)
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
@@ -371,5 +357,5 @@ def test_a_folder_in_which_nothing_can_be_created_is_refused() -> None:
         pass
 
     with raises(InvalidInput, argument="store") as refused:
-        on("sqlite:////proc/x.db", nothing)
+        in_store("sqlite:////proc/x.db", nothing)
     assert ".lock" not in str(refused.value)
