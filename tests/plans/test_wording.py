@@ -65,6 +65,13 @@ def test_facts(query: pv.Query, without_reports: str, identifies: str) -> None:
     assert facts["efficiency"].endswith(" % of the possible gain")
 
 
+def test_identification_that_is_not_checked_is_called_assumed() -> None:
+    for values, assumed in ((128, False), (129, True)):
+        plan = pv.design(pv.Prior.zipf(values), 1.0, pv.Distribution(), method="arc")
+        text = dict(plan.summary())["identifies the distribution"]
+        assert plan.identifiable and text.startswith("yes") and ("assumed" in text) == assumed
+
+
 def test_an_ldp_mechanism_is_compared_by_its_share_of_the_gain() -> None:
     plan = pv.design(PRIOR, 1.0, pv.Histogram())
     rival = pv.design(PRIOR, 1.0, pv.Histogram(), notion=pv.LDP())

@@ -30,7 +30,8 @@ PLANS = {name: named_plan(name) for name in NAMES}
 
 def channel_check(counts: np.ndarray, channel: np.ndarray, prior: np.ndarray) -> PriorCheck | None:
     """The check of counts of reports, whose channel from values to reports is written out."""
-    return cells_check(counts, split_prior(prior, len(counts)) @ channel)
+    parts = split_prior(prior, len(counts))
+    return cells_check(counts, parts @ channel, parts)
 
 
 def answer(values: list[float], labels: tuple[str, ...] | None = None) -> Estimate:

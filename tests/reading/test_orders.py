@@ -409,7 +409,11 @@ def test_the_prior_is_checked_as_if_the_information_were_written_out() -> None:
         P * (tally[1:] * reader_of(m)._lift_per_place - tally[0]) * m.line.keep_chance,
         np.full(30, 1.0),
     )
-    quick, dense = reader_of(m).prior_check(tally, P), score_check(total, covariance, P, enough, 5000.0)
+    quick, dense = (
+        reader_of(m).prior_check(tally, P),
+        score_check(total, covariance, np.diag(P), enough, 5000.0),
+    )
     assert quick is not None and dense is not None
-    assert quick.noticeable_change == pytest.approx(dense.noticeable_change, rel=0.02)
+    # The least favourable pair of values differs a little from pool to pool, and the approximation has no pool.
+    assert quick.noticeable_change == pytest.approx(dense.noticeable_change, rel=0.05)
     assert abs(quick.p_value - dense.p_value) < 0.1

@@ -121,21 +121,29 @@ def test_an_estimate_is_printed_as_its_description() -> None:
     ("changes", "sentence"),
     [
         ({}, "Method unbiased assumes nothing."),
-        ({}, "Prior check: none. There are too few reports, or they say too little."),
         (
-            {"prior_check": 0.25},
-            "Prior check: p = 0.25. There may be too few reports to notice even a large change.",
+            {},
+            "Prior check: none. There are too few reports, or they say too little, or this plan can check its own "
+            "prior only.",
         ),
+        ({"prior_check": 0.25}, "Prior check: p = 0.25. This does not show that the prior is right."),
         (
             {"prior_check": 0.25, "noticeable_change": 0.031},
-            "Prior check: p = 0.25. The check detects a change in nine of ten surveys, if 3.1 % of the people have "
-            "moved from one value to another; smaller changes can pass.",
+            "Prior check: p = 0.25. This does not show that the prior is right. In at least about nine of ten surveys "
+            "the check would detect that 3.1 % of the people have moved from one common value to another; smaller "
+            "changes can pass.",
+        ),
+        (
+            {"prior_check": 0.25, "noticeable_change": 0.031, "unseen_changes": "Some changes pass."},
+            "Some changes pass. Prior check: p = 0.25. This does not show that the prior is right. In at least about "
+            "nine of ten surveys the check would detect that 3.1 % of the people have moved from one common value to "
+            "another that reports tell apart; smaller changes can pass.",
         ),
         (
             {"prior_check": 1e-9, "noticeable_change": 0.031, "unseen_changes": "Some changes pass."},
-            "Some changes pass. Prior check: p < 0.0001. The prior is wrong or somebody manipulates the reports. This "
-            "method does not rest on the prior. The check detects other changes in nine of ten surveys, if 3.1 % of "
-            "the people have moved from one value to another.",
+            "Some changes pass. Prior check: p < 0.0001. The prior is wrong, or somebody manipulates the reports, or "
+            "it is chance: for a right prior p is below 0.01 in about one of a hundred surveys. This method does not "
+            "rest on the prior.",
         ),
         (
             {"unbiased_difference": 2.34},

@@ -224,7 +224,10 @@ class Total(Body, kw_only=True):
     ]
     noticeable_change: Annotated[
         float | None,
-        _about("the share of people who must change for the check to notice; null if more than all"),
+        _about(
+            "the share of people who must move between two common values for the check to notice; null if more than "
+            "all, or not known"
+        ),
     ]
     unseen_changes: Annotated[
         str | None, _about("which changes the check does not notice, however large; null if there are none")

@@ -242,7 +242,6 @@ class Cohorts:
             reports=len(column),
             labels=self.query.statistic_labels(self.labels),
             prior_check=check and check.p_value,
-            noticeable_change=check and check.noticeable_change,
             unseen_changes=CHANGES_BY_ROW if check and len(self.labels) > 2 else None,
             total=None if weights is None else float(c.sum()),
             histogram=a is None,
@@ -280,7 +279,7 @@ class Cohorts:
             rise, fall = np.maximum(rise, up.max(axis=0)), np.maximum(fall, down.max(axis=0))
             masses += n @ P
         beyond = np.sign(posterior_excess) * np.maximum(np.abs(posterior_excess) - ROUNDING * masses, 0.0)
-        return mean_check(beyond, variance, rise, fall, masses / max(len(row_of_report), 1))
+        return mean_check(beyond, variance, rise, fall)
 
     def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:
         row_of_report = np.arange(len(self)) if rows is None else integer_column("rows", rows)

@@ -195,4 +195,6 @@ def _no_report_text(plan: Plan) -> str:
 def _identifies(plan: Plan) -> str:
     if not plan.precision.determined:
         return "no: estimates lean on the prior"
-    return _IDENTIFIES[plan.identifiable, plan.query.unbiased]
+    text = _IDENTIFIES[plan.identifiable, plan.query.unbiased]
+    assumed = " (assumed: so many values are not checked)"
+    return f"{text}{assumed if plan.reader.identifies_by_assumption else ''}"

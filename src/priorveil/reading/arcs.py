@@ -194,7 +194,7 @@ class ArcReader(Reader[Arc]):
     def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior."""
         parts = split_prior(prior, len(self.cells.base))
-        return cells_check(counts[0].astype(np.float64), self.cells.law(parts))
+        return cells_check(counts[0].astype(np.float64), self.cells.law(parts), parts)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person at the prior of the layout: the posterior variance of expected reports.

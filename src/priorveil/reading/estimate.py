@@ -82,8 +82,8 @@ class Estimate:
     - `centre`, `limits`: for mle, the unbiased answer, which `std_error` and intervals belong to, and the limits that
       hold for every distribution.
     - `prior_check`: the p-value of the reports under the prior.
-    - `noticeable_change`: if this share of the people moved from one value to another, the p-value would be below 0.01
-      in 90 % of surveys.
+    - `noticeable_change`: if this share of the people moved from one common value to another, the p-value would be
+      below 0.01 in about 90 % of surveys or more. See `PriorCheck`; None if it is not known, or more than everybody.
     - `unseen_changes`: a sentence on the changes that the check does not notice, however large; None if there are none.
     - `unbiased_difference`: how far an mmse answer is from the unbiased one: the largest difference over the
       statistics, in standard errors of the unbiased one. It is None for other methods, where reports alone do not

@@ -86,7 +86,8 @@ class NumberedReader(Reader[N]):
 
     def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior."""
-        return cells_check(counts.astype(np.float64), self.mechanism.law(split_prior(prior, len(counts))))
+        parts = split_prior(prior, len(counts))
+        return cells_check(counts.astype(np.float64), self.mechanism.law(parts), parts)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of the channel, unless the channel is large."""
@@ -160,8 +161,12 @@ class GroupedReader(NumberedReader[Grouped]):
         return self.mechanism.size == self.mechanism.table.size and self._groups.identifies()
 
     def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior, in the directions that groups can tell apart."""
-        return self._groups.prior_check(counts, self._group_masses(prior))
+        """The check of the counts against the prior, in the directions that groups can tell apart.
+
+        The change that it would notice is one of groups, not of values, and is left out.
+        """
+        check = self._groups.prior_check(counts, self._group_masses(prior))
+        return check and check._replace(noticeable_change=None)
 
 
 class GroupForm(NamedTuple):

@@ -72,6 +72,11 @@ class OrdersInformation:
 
     mechanism: Orders
 
+    @property
+    def is_small(self) -> bool:
+        """Whether there are so few values that the information is inverted."""
+        return self.mechanism.size <= _WRITTEN_OUT
+
     @cached_property
     def lift_variances(self) -> Array:
         """The variance of the lift of every value, `J_xx - 1`: the same in every order."""
@@ -140,7 +145,7 @@ class OrdersInformation:
     @cached_property
     def inverse(self) -> Array | None:
         """The inverse of the information, if there are few values; refused where reports do not identify them."""
-        if self.mechanism.size > _WRITTEN_OUT:
+        if not self.is_small:
             return None
         root = np.sqrt(self.mechanism.shares)
         scaled = root[:, None] * self.matrix * root
@@ -236,7 +241,7 @@ class OrdersInformation:
 
     def times_rows(self, rows: Array) -> Array:
         """`J v` for every row `v`."""
-        if self.mechanism.size > _WRITTEN_OUT and len(rows) > _FEW:
+        if not self.is_small and len(rows) > _FEW:
             return self.approximation.times(rows)
         return np.array([self.times(v) for v in rows])
 

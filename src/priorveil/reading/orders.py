@@ -234,6 +234,11 @@ class OrdersReader(Reader[Orders]):
         """Whether reports alone determine the distribution; assumed, not checked, for more than 128 values."""
         return self.information.is_invertible
 
+    @property
+    def identifies_by_assumption(self) -> bool:
+        """Yes, for more than 128 values."""
+        return not self.information.is_small
+
     def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior of the layout."""
         mechanism = self.mechanism
@@ -248,7 +253,7 @@ class OrdersReader(Reader[Orders]):
         largest = line.keep_chance * np.maximum(line.places / widths - 1, 1.0)
         informative = (parts > 0) @ (self.information.lift_variances / largest**2)
         total = parts @ self._lift_excess(counts)
-        return score_check(total, free @ covariance @ free.T, masses, informative, float(counts[0]))
+        return score_check(total, free @ covariance @ free.T, parts, informative, float(counts[0]))
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person at the prior of the layout, for learning a distribution on few values."""

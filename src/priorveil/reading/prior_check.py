@@ -10,8 +10,8 @@ a block. With `q` the posterior of a report over the blocks and `m` their prior 
 `u' S**-1 u / N` is chi-square with `rank(S)` degrees of freedom if the prior is right (Rao 1948). A tally of bits does
 not hold the counts of whole reports; there `u` is the best linear substitute (`bits_check`).
 
-A small p-value says that the prior is wrong or that somebody manipulates the reports; the test cannot tell which. A
-large one says that the prior is not wrong by more than the test would notice: `noticeable_change` is that size.
+A small p-value is rare if the prior is right and nobody manipulates the reports; the test cannot tell which fails. A
+large one does not say that the prior is right: a change that is smaller than `noticeable_change` can pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +28,7 @@ from priorveil.arrays import Array, Ints
 
 DOUBTFUL = 0.01  # a p-value below this makes the prior doubtful
 _POWER = 0.9  # the share of surveys in which a noticeable change is noticed
+_COMMON = 0.9  # common values are the fewest that together hold this share of the prior
 _LEAST_EXPECTED = 5.0  # reports that carry the score of a block, as `score_check` counts them
 _MOST_BLOCKS = 128
 _MOST_LAW_ENTRIES = 1 << 21  # of the joint law of blocks and cells
@@ -40,9 +40,11 @@ _SILENT = 1e-14  # reports that vary less than this in all directions carry no i
 class PriorCheck(NamedTuple):
     """The p-value of the reports under the prior, and the change that the test would notice.
 
-    `noticeable_change` is a share of people: if this share of them moved from one value to another one, both drawn from
-    the prior, the p-value would be below `DOUBTFUL` in 90 % of surveys. Pairs of values differ: this is for their
-    mean effect. None stands for more than everybody.
+    `noticeable_change` is a share of people: if this share of them moved from one common value to another, the p-value
+    would be below `DOUBTFUL` in about 90 % of surveys or more. Common values are the fewest that together hold 90 % of
+    the prior, at least two. The share is for the two of them whose exchange is hardest to notice, among those that
+    reports tell apart. None stands for more than everybody, or for a share that is not known, because common values are
+    merged with others.
 
     `directions` is how many independent changes of the distribution the test looks at. If it is below the number of
     values less one, there are changes that it cannot notice, however large.
@@ -83,13 +85,16 @@ def _block_starts(weights: Array, least: float) -> Ints:
         starts.append(start)
 
 
-def cells_check(counts: Array, joint: Array) -> PriorCheck | None:
-    """The check of counts of cells, where `joint` is the joint law of blocks and cells under the prior."""
-    law, masses = joint.sum(axis=0), joint.sum(axis=1)
+def cells_check(counts: Array, joint: Array, parts: Array) -> PriorCheck | None:
+    """The check of counts of cells, where `joint` is the joint law of blocks and cells under the prior.
+
+    `parts` are the blocks, as `split_prior` gives them.
+    """
+    law, masses = joint.sum(axis=0), parts.sum(axis=1)
     scores = np.divide(joint, law, out=np.zeros_like(joint), where=law > 0) - masses[:, None]
     covariance, largest = (scores * law) @ scores.T, (scores**2).max(axis=1)
     informative = np.divide(np.diag(covariance), largest, out=np.zeros_like(masses), where=largest > 0)
-    return score_check(scores @ counts, covariance, masses, informative, float(counts.sum()), scores)
+    return score_check(scores @ counts, covariance, parts, informative, float(counts.sum()), scores)
 
 
 def bits_check(
@@ -107,32 +112,31 @@ def bits_check(
     scaled_directions, scaled_factor = directions / variance[:, None], factor / variance[:, None]
     inner = np.eye(factor.shape[1]) - factor.T @ scaled_factor
     solution = scaled_directions + scaled_factor @ np.linalg.solve(inner, scaled_factor.T @ directions)
-    return score_check(solution.T @ excess, directions.T @ solution, masses, informative, reports)
+    return score_check(solution.T @ excess, directions.T @ solution, parts, informative, reports)
 
 
 def score_check(
     total: Array,
     covariance: Array,
-    masses: Array,
+    parts: Array,
     informative: Array,
     reports: float,
     scores: Array | None = None,
 ) -> PriorCheck | None:
     """Rao's test of the sum of the scores of all reports, given the covariance of one; an entry for each block.
 
-    `informative` is the share of reports that carry the score of a block: its variance over its largest square. With
-    many reports a block counts alone, with few it is merged with its neighbours until `N * informative` is five in all
-    (as counts in a chi-square test need an expectation of five). With the `scores` of all cells, (blocks, cells),
-    directions that hang on fewer reports are left out in the same way. None where fewer than two blocks are left, or
-    reports carry no information.
+    `parts` are the blocks, as `split_prior` gives them. `informative` is the share of reports that carry the score of a
+    block: its variance over its largest square. With many reports a block counts alone, with few it is merged with its
+    neighbours until `N * informative` is five in all (as counts in a chi-square test need an expectation of five). With
+    the `scores` of all cells, (blocks, cells), directions that hang on fewer reports are left out in the same way. None
+    where fewer than two blocks are left, or reports carry no information.
     """
     starts = _block_starts(reports * informative, _LEAST_EXPECTED)
     if len(starts) < 2 or reports < _LEAST_EXPECTED:
         return None
-    different = 1 - float(masses @ masses)  # how often two values that are drawn from the prior differ
-    total, masses = np.add.reduceat(total, starts), np.add.reduceat(masses, starts)
+    total, parts = np.add.reduceat(total, starts), np.add.reduceat(parts, starts)
     covariance = np.add.reduceat(np.add.reduceat(covariance, starts), starts, axis=1)
-    root = np.sqrt(masses)
+    root = np.sqrt(parts.sum(axis=1))
     size, vectors = np.linalg.eigh(covariance / np.outer(root, root))
     kept = size > _LEAST_VARIATION * size[-1]
     if scores is not None:
@@ -142,27 +146,48 @@ def score_check(
     if degrees == 0 or size[-1] < _SILENT:
         return None
     statistic = float(((vectors[:, kept].T @ (total / root)) ** 2 / size[kept]).sum()) / reports
-    # If the share t moves between two values drawn from the prior, the mean noncentrality is 2 N t**2 sum(size), and
-    # pairs of a value with itself, which change nothing, are left out of the mean.
-    change = math.sqrt(noticed_noncentrality(degrees) * different / (2 * reports * float(size[kept].sum())))
+    # If the share t of the people moves from a block to another, the noncentrality is N t**2 times the squared distance
+    # of their places.
+    places = vectors[:, kept] * np.sqrt(size[kept]) / root[:, None]
+    distance = _least_distance(places, parts)
+    change = math.sqrt(noticed_noncentrality(degrees) / reports) / distance if distance else math.inf
     return PriorCheck(chi_square_tail(statistic, degrees), change if change < 1 else None, degrees)
 
 
-def mean_check(total: Array, variance: Array, rise: Array, fall: Array, masses: Array) -> PriorCheck | None:
+def _least_distance(places: Array, parts: Array) -> float | None:
+    """The least distance between the places of two common values, among those that have not the same place.
+
+    Blocks have a row of `places` and of `parts` each. None if a common value shares its block with others.
+
+    >>> _least_distance(np.array([[0.0], [3.0], [5.0]]), np.diag([0.6, 0.3, 0.1]))
+    3.0
+    """
+    prior, block_of_value = parts.sum(axis=0), parts.argmax(axis=0)
+    descending = np.argsort(-prior, kind="stable")
+    count = int(np.searchsorted(np.cumsum(prior[descending]), _COMMON * (1 - 1e-9))) + 1
+    blocks = block_of_value[descending[: max(count, 2)]]
+    if (np.count_nonzero(parts, axis=1)[blocks] > 1).any():
+        return None
+    distances = np.linalg.norm(places[blocks, None] - places[blocks], axis=2)
+    different = distances[distances > math.sqrt(_LEAST_VARIATION) * distances.max()]
+    return float(different.min()) if different.size else None
+
+
+def mean_check(total: Array, variance: Array, rise: Array, fall: Array) -> PriorCheck | None:
     """The check of posteriors that should, on average, be the priors: for people with a prior each.
 
     `total` is the sum over reports of posterior less prior, `variance` what its variance is if the priors are right,
-    `rise` and `fall` how far one report can move it up and down, `masses` the mean prior; all for every value.
+    `rise` and `fall` how far one report can move it up and down; all for every value.
 
     A sum of independent terms of mean zero, none above `m`, exceeds `t` with probability at most `exp(-E)`,
     `E = (V / m**2) h(t m / V)`, `h(u) = (1 + u) log(1 + u) - u` (Bennett's inequality), however rare the large terms
     are; the normal tail at `sqrt(2 E)` is what that comes to where they are common. The least over the values is
-    multiplied by their number. None where reports carry no information.
+    multiplied by their number. Which change it would notice is not known: people with other priors notice
+    other changes. None where reports carry no information.
 
-    >>> even = np.full(2, 0.5)
-    >>> mean_check(np.array([0.0, 0.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2), even).p_value
+    >>> mean_check(np.array([0.0, 0.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2)).p_value
     1.0
-    >>> mean_check(np.array([15.0, -15.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2), even).p_value < 0.001
+    >>> mean_check(np.array([15.0, -15.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2)).p_value < 0.001
     True
     """
     informative = (variance > 0) & (rise > 0) & (fall > 0)
@@ -173,11 +198,8 @@ def mean_check(total: Array, variance: Array, rise: Array, fall: Array, masses: 
     u = np.abs(t) * m / V
     exponent = float((V / m**2 * ((1 + u) * np.log1p(u) - u)).max())
     values = 1 if len(total) == 2 else len(t)  # of two, one falls as the other rises
-    # Moving the share t to or from a value shifts its sum by t V / mass; the mean over values of its square counts.
-    needed = NormalDist().inv_cdf(1 - DOUBTFUL / (2 * values)) + NormalDist().inv_cdf(_POWER)
-    change = needed / math.sqrt(float((V / masses[informative]).sum()))
     p_value = min(1.0, values * math.erfc(math.sqrt(max(exponent, 0.0))))
-    return PriorCheck(p_value, change if change < 1 else None, len(t) - 1)
+    return PriorCheck(p_value, None, len(t) - 1)
 
 
 def chi_square_tail(statistic: float, degrees: int) -> float:

@@ -177,6 +177,11 @@ class Reader(ABC, Generic[M]):
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution."""
 
+    @property
+    def identifies_by_assumption(self) -> bool:
+        """Whether `identifies` is assumed rather than checked."""
+        return False
+
     @abstractmethod
     def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior; None if reports are too few, or carry no information."""

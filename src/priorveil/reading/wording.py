@@ -58,6 +58,7 @@ METHOD_TITLES: dict[EstimateMethod, str] = {
     "mle": "most likely distribution",
 }
 LEANING = "These estimates lean on the prior: more reports do not correct a wrong one."
+NO_CHECK = "Prior check: none. There are too few reports, or they say too little, or this plan can check its own prior only."
 RARE_CHANGES = (
     "The prior check does not look at all values one by one: a change among rare or neighbouring ones can pass, "
     "however large."
@@ -606,20 +607,27 @@ def estimate_notes(estimate: Estimate) -> tuple[str, ...]:
 
 def _check_note(estimate: Estimate) -> str:
     if estimate.prior_check is None:
-        return "Prior check: none. There are too few reports, or they say too little."
+        return NO_CHECK
     doubtful, unseen = estimate.prior_check < DOUBTFUL, estimate.unseen_changes
     note = f"{unseen + ' ' if unseen else ''}Prior check: {p_value_text(estimate.prior_check)}."
     if doubtful:
-        note += " The prior is wrong or somebody manipulates the reports."
+        note += (
+            " The prior is wrong, or somebody manipulates the reports, or it is chance: for a right prior p is below "
+            f"{DOUBTFUL} in about one of a hundred surveys."
+        )
     if doubtful and not estimate.leans_on_prior:
         note += " This method does not rest on the prior."
-    if estimate.noticeable_change is not None:
-        return (
-            f"{note} The check detects {'other changes' if unseen else 'a change'} in nine of ten surveys, if "
-            f"{100 * estimate.noticeable_change:.2g} % of the people have moved from one value to another"
-            f"{'' if doubtful else '; smaller changes can pass'}."
-        )
-    return note if doubtful else f"{note} There may be too few reports to notice even a large change."
+    if doubtful:
+        return note
+    note += " This does not show that the prior is right."
+    if estimate.noticeable_change is None:
+        return note
+    apart = " that reports tell apart" if unseen else ""
+    return (
+        f"{note} In at least about nine of ten surveys the check would detect that "
+        f"{100 * estimate.noticeable_change:.2g} % of the people have moved from one common value to another{apart}; "
+        "smaller changes can pass."
+    )
 
 
 def _grid_note(estimate: Estimate) -> str | None:
@@ -684,11 +692,15 @@ def _unbounded_note(estimate: Estimate) -> str | None:
 
 
 def changes_among(alike: tuple[Label, Label] | None) -> str:
-    """Which changes the prior check never notices, if reports do not tell some values apart, such as these two."""
-    example = "" if alike is None else f", for instance {label_text(alike[0])} and {label_text(alike[1])}"
+    """Which changes the prior check never notices, if reports do not identify the distribution.
+
+    Two values may have the same law, such as these. If none are known to, other changes leave the law as it is.
+    """
+    if alike is None:
+        return "The law of the reports need not show every change of the distribution: some can pass, however large."
     return (
-        f"The reports do not tell all values apart{example}: the prior check never notices a change among those, "
-        "however large."
+        f"The reports do not tell all values apart, for instance {label_text(alike[0])} and {label_text(alike[1])}: "
+        "the prior check never notices a change among those, however large."
     )
 
 
