@@ -123,8 +123,7 @@ def test_an_estimate_is_printed_as_its_description() -> None:
         ({}, "Method unbiased assumes nothing."),
         (
             {},
-            "Prior check: none. There are too few reports, or they say too little, or this plan can check its own "
-            "prior only.",
+            "Prior check: none. Reports are too few, or say too little, or the plan can check its own prior only.",
         ),
         ({"prior_check": 0.25}, "Prior check: p = 0.25. This does not show that the prior is right."),
         (

@@ -58,7 +58,9 @@ METHOD_TITLES: dict[EstimateMethod, str] = {
     "mle": "most likely distribution",
 }
 LEANING = "These estimates lean on the prior: more reports do not correct a wrong one."
-NO_CHECK = "Prior check: none. There are too few reports, or they say too little, or this plan can check its own prior only."
+NO_CHECK = (
+    "Prior check: none. Reports are too few, or say too little, or the plan can check its own prior only."
+)
 RARE_CHANGES = (
     "The prior check does not look at all values one by one: a change among rare or neighbouring ones can pass, "
     "however large."
