@@ -288,6 +288,27 @@ def test_the_mean_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -
     )
 
 
+def test_a_refused_number_of_an_attribute_is_named_by_its_row(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("hours.csv").write_text("age,overtime\nyoung,5\n,5\nold,5\nold,99.5\n")  # row 2 is left out
+    columns = ("--column", "age", "--column", "overtime", "--grid", "overtime=0:40:3", "--values", "public")
+    assert run("design", "hours.csv", *columns, "--query", "averages", "--epsilon", "1") != 0
+    err = capsys.readouterr().err
+    assert "row 4: overtime" in err and "99.5" not in err
+
+
+def test_an_attribute_of_numbers_without_a_grid_is_advised(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("hours.csv").write_text(
+        "age,overtime\n" + "".join(f"young,{n / 10}\nold,{n / 9}\n" for n in range(90))
+    )
+    columns = ("--column", "age", "--column", "overtime", "--values", "public")
+    assert run("design", "hours.csv", *columns, "--query", "averages", "--epsilon", "1") != 0
+    assert "--grid overtime=LOW:HIGH:POINTS" in " ".join(capsys.readouterr().err.split())
+
+
 def test_averages_by_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(4)
     ages = rng.choice(["young", "old"], 2_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,8 +51,16 @@ def read_people(path: Path, *columns: str) -> PeopleRows:
 
 def read_numbers(path: Path, column: str, low: float, high: float, advice: str) -> list[float]:
     """Read a column of numbers; the first row that has no number from `low` to `high` is an error with the advice."""
+    rows = [(row, word) for row, (word,) in read_people(path, column)]
+    return numbers_in_range(rows, low, high, path, column, advice)
+
+
+def numbers_in_range(
+    rows: Iterable[tuple[int, str]], low: float, high: float, path: Path, column: str, advice: str
+) -> list[float]:
+    """Return the numbers in the cells of numbered rows; the first one outside of the range is an error."""
     numbers = []
-    for row, (word,) in read_people(path, column):
+    for row, word in rows:
         number = read_number(word)
         if number is None or not low <= number <= high:
             raise click.ClickException(f"{path}: row {row}: {column} is not a number in the range: {advice}")

@@ -103,10 +103,15 @@ class PriorSource:
             options_text = "--merge-rare, --prior-epsilon, --secret-column and --values (except public)"
             raise click.UsageError(f"{options_text} are not for --grid: leave them out")
         rows = inputs.read_people(path, *names)
-        columns = zip(names, zip(*(cells for _, cells in rows), strict=True), strict=True)
-        table = {
-            name: list(cells) if name in self.grids else labels_from_text(cells) for name, cells in columns
-        }
+        table: dict[str, Any] = {}
+        for place, name in enumerate(names):
+            cells = [(row, entries[place]) for row, entries in rows]
+            if name in self.grids:
+                low, high = self._accepted_range(self.grids[name][0], self.grids[name][-1])
+                advice = "correct it, change --grid, or add --outside ends"
+                table[name] = inputs.numbers_in_range(cells, low, high, path, name, advice)
+            else:
+                table[name] = labels_from_text([word for _, word in cells])
         rules: dict[str, Any] = {"public": public, "allow_rare": self.allow_rare, "outside": self.outside}
         rules |= {"smoothing": self.form.smoothing, "impossible": self.form.impossible}
         with inputs.reading(path):
@@ -150,10 +155,12 @@ class PriorSource:
         if self.path is None or len(self.columns) > 1 or self.values != "public":
             reason = "--numbers with --column needs one column of a public sample, because a plan publishes its shares"
             raise click.UsageError(f"{reason}: add --values public if these numbers are public already")
-        if self.outside == "ends":
-            low, high = -math.inf, math.inf
         advice = "correct it, change --numbers, or add --outside ends"
-        return inputs.read_numbers(self.path, self.columns[0], low, high, advice)
+        return inputs.read_numbers(self.path, self.columns[0], *self._accepted_range(low, high), advice)
+
+    def _accepted_range(self, low: float, high: float) -> tuple[float, float]:
+        """Return the range of the numbers that are not refused."""
+        return (-math.inf, math.inf) if self.outside == "ends" else (low, high)
 
     def _count_people(self, path: Path) -> tuple[pv.Prior, pv.Secret | None]:
         """Return the prior of columns with a row for each person, and the secret of another column, if any."""
@@ -177,8 +184,15 @@ class PriorSource:
         rules |= {"names": columns if len(columns) > 1 else None, "impossible": self.form.impossible}
         advice = screen.NOTICES["many attributes"] if len(columns) > 2 else ""
         advice = advice.format([columns[:2], columns[1:3]])
-        if len(columns) == 1 and all(is_number(word) for _, (word, *_) in rows):
+        numbers = [
+            name for place, name in enumerate(columns) if all(is_number(cells[place]) for _, cells in rows)
+        ]
+        if numbers and len(columns) == 1:
             advice = "If these are numbers, give their public range: --numbers LOW:HIGH"
+        elif numbers and len(columns) == 2:
+            advice = (
+                f"If {numbers[0]} is a number, give its public range: --grid {numbers[0]}=LOW:HIGH:POINTS"
+            )
         with inputs.reading(path, advice):
             prior = pv.Prior.from_values(people, domain, self.form.smoothing, public=public, **rules)
             if self.secret_column is None:
