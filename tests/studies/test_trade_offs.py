@@ -48,6 +48,12 @@ def test_guesses_have_no_number_of_people_and_secrets_their_own_level() -> None:
         assert same_ldp_plan(plan) is None
 
 
+def test_a_plan_for_ldp_is_not_compared_with_its_own_promise() -> None:
+    comparison = pv.compare_with_ldp(pv.design(PRIOR, 1.0, pv.Distribution(), notion=pv.LDP()))
+    assert {f"{row.people:.3g}" for row in comparison.rows} == {"1"}
+    assert len(comparison.sentences) == 1 and "times as many" not in comparison.sentences[0]
+
+
 def test_a_query_about_each_person_has_no_number_of_people() -> None:
     """More people do not make what is learnt about each of them more precise."""
     squares = pv.Convex(lambda p: (p**2).sum(axis=1))

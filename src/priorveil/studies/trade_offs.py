@@ -110,6 +110,11 @@ class ComparedPlan:
     error: float
     people: float
 
+    def promises_as(self, other: ComparedPlan) -> bool:
+        """Whether both levels are the same, as nearly as a search finds them."""
+        levels = ((self.lip, other.lip), (self.ldp, other.ldp))
+        return all(math.isclose(*pair, rel_tol=1 - _SAME_LEVEL) for pair in levels)
+
 
 @dataclass(frozen=True)
 class LdpComparison:
@@ -119,9 +124,11 @@ class LdpComparison:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What one buys with each of the three LDP plans, in two sentences."""
+        """What one buys with each of the LDP plans that make another promise, in one or two sentences."""
         plan, *others = self.rows
-        row = {other.equal: other for other in others}
+        row = {other.equal: other for other in others if not other.promises_as(plan)}
+        if others and not row:
+            return ("This plan has the levels of LDP itself: there is no other promise to compare it with.",)
         told = []
         if same := row.get("the same epsilon"):
             told.append(
