@@ -77,7 +77,7 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 class Answer(msgspec.Struct):
-    id: str
+    report_id: str
     plan: str
     report: int
 class Answers(msgspec.Struct):
@@ -180,7 +180,7 @@ class Load:
             return packed_body(self.plan.id, os.urandom(16 * self.size), values.astype("<i8").tobytes())
         ids, plan = os.urandom(16 * self.size).hex(), self.plan.id
         each = [
-            f'{{"id":"{ids[32 * i : 32 * i + 32]}","plan":"{plan}","report":{v}}}'
+            f'{{"report_id":"{ids[32 * i : 32 * i + 32]}","plan":"{plan}","report":{v}}}'
             for i, v in enumerate(values.tolist())
         ]
         return (each[0] if self.size == 1 else f'{{"reports":[{",".join(each)}]}}').encode()

@@ -160,7 +160,7 @@ async def _post(trace: Trace, folder: Path) -> None:
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://curator") as http,
     ):
         for on in (False, True):
-            report = {"id": fresh_id(), "plan": plan.id, "report": int(plan.privatize(1, codes=True))}
+            report = {"report_id": fresh_id(), "plan": plan.id, "report": int(plan.privatize(1, codes=True))}
             trace.on = on
             (await http.post(f"{where}/reports", json=report)).raise_for_status()
             headers = {"authorization": f"Bearer {TOKEN}"}

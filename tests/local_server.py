@@ -134,7 +134,7 @@ def with_app(
 def report(campaign: Campaign, value: object = 0, report_id: str | None = None) -> bytes:
     plan = campaign.plan_for(None).id
     shown = value if isinstance(value, int) else f'"{value}"'
-    return f'{{"id":"{report_id or os.urandom(16).hex()}","plan":"{plan}","report":{shown}}}'.encode()
+    return f'{{"report_id":"{report_id or os.urandom(16).hex()}","plan":"{plan}","report":{shown}}}'.encode()
 
 
 @asynccontextmanager

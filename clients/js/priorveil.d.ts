@@ -137,7 +137,7 @@ export function readCampaign(given: string | Document, expected?: { id?: string 
 
 /** Exactly what leaves the device. */
 export interface Leaving {
-  readonly id: string;
+  readonly report_id: string;
   readonly plan: string;
   readonly report: Report;
 }

@@ -1549,11 +1549,12 @@ export class Client {
       // the error is raised below
     }
     const plan = Object.values(this.#campaign.plans).find((p) => p.id === record?.plan);
-    need(plan?.accepts(record.report), "storage", "what was remembered cannot be read; clear it to answer again");
+    const sound = plan?.accepts(record.report) && typeof record.report_id === "string";
+    need(sound, "storage", "what was remembered cannot be read; clear it to answer again");
     return Object.freeze(record);
   }
 
-  /** What sending this answer would send: `{ id, plan, report }`. Nothing leaves and nothing is stored yet. */
+  /** What sending this answer would send: `{ report_id, plan, report }`. Nothing leaves and nothing is stored yet. */
   async prepare(value, cohort) {
     const plan = (await this.campaign()).planFor(cohort);
     plan.code(value); // also a replay refuses what is not an answer
@@ -1571,7 +1572,7 @@ export class Client {
       const kept = before ?? (await this.#storeFirst(drawn));
       this.#words.clear();
       await this.#deliverOnce(kept);
-      return { report: wireReport(kept), replayed: before !== null || kept.id !== drawn.id };
+      return { report: wireReport(kept), replayed: before !== null || kept.report_id !== drawn.report_id };
     });
   }
 
@@ -1587,9 +1588,9 @@ export class Client {
 
   /** The report that this client's words make of an answer. */
   #drawReport(plan, value) {
-    if (!this.#words.has(plan.id)) this.#words.set(plan.id, { id: freshId(), words: systemWords(plan.draws) });
-    const { id, words } = this.#words.get(plan.id);
-    return { id, plan: plan.id, report: plan.privatize(value, keptWords(words)) };
+    if (!this.#words.has(plan.id)) this.#words.set(plan.id, { report_id: freshId(), words: systemWords(plan.draws) });
+    const { report_id, words } = this.#words.get(plan.id);
+    return { report_id, plan: plan.id, report: plan.privatize(value, keptWords(words)) };
   }
 
   /** Remember a first report. What the storage then holds is the answer: that of another tab, if it came first. */
@@ -1707,7 +1708,7 @@ function parseJson(text) {
 }
 
 /** The report exactly as it is sent. */
-const wireReport = ({ id, plan, report }) => Object.freeze({ id, plan, report });
+const wireReport = ({ report_id, plan, report }) => Object.freeze({ report_id, plan, report });
 const sleep = (seconds) =>
   new Promise((done) => {
     setTimeout(done, 1000 * seconds);

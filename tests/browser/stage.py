@@ -53,7 +53,7 @@ class Curator:
         plan, rng = next(iter(campaign.cohorts.values())), np.random.default_rng(seed)
         reports = plan.privatize(np.array(values), rng, codes=True)
         sent = [
-            {"id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, report)}
+            {"report_id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, report)}
             for report in reports
         ]
         response = httpx.post(

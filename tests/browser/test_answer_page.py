@@ -60,8 +60,8 @@ def test_only_the_perturbed_report_leaves_and_it_is_counted(browser: Any, curato
     sent = browser.requests()
     assert all(r["url"].startswith(curator.url) for r in sent)
     assert [json.loads(r["postData"]) for r in sent if r["method"] == "POST"] == [report]
-    assert set(report) == {"id", "plan", "report"}
-    assert type(report["report"]) is int and len(report["id"]) == 32
+    assert set(report) == {"report_id", "plan", "report"}
+    assert type(report["report"]) is int and len(report["report_id"]) == 32
     assert curator.counters("work")["reports"]["everyone"] == before + 1
 
 
@@ -493,7 +493,7 @@ def test_a_report_that_came_first_stands(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("few"))
     choose(browser, "yes")
     report = shown(browser)
-    earlier = {**report, "id": "0123456789abcdef" * 2}
+    earlier = {**report, "report_id": "0123456789abcdef" * 2}
     browser.run(
         """
           const [key, text] = arguments;

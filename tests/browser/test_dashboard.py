@@ -229,7 +229,7 @@ def test_precision_is_said_with_its_unit(browser: Any, curator: Any) -> None:
 def test_refusals_are_counted(browser: Any, curator: Any) -> None:
     campaign = curator.campaigns["work"]
     browser.open(f"{curator.url}/")
-    wrong = {"id": "ab" * 16, "plan": "00" * 32, "report": 1}
+    wrong = {"report_id": "ab" * 16, "plan": "00" * 32, "report": 1}
     browser.run(
         "const headers = {'content-type': 'application/json'};"
         "return fetch(arguments[0], {method: 'POST', headers, body: arguments[1]}).then(r => r.status)",

@@ -46,7 +46,7 @@ def remembered(campaign: Campaign, folder: Path) -> Path:
         {"url": "file:///etc/passwd"},
         {"url": f"http://x/{'0' * 64}"},
         {"report": "x"},
-        {"report": {"id": {}, "campaign": "c", "plan": "p", "report": 1}},
+        {"report": {"report_id": {}, "campaign": "c", "plan": "p", "report": 1}},
         {"sent": "no"},
         {"refused": 5},
         {"more": 1},

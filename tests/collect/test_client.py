@@ -108,7 +108,7 @@ def test_answers_once_whatever_the_network_does(server: Server, tmp_path: Path) 
     assert counted(url) == {"everyone": 1}
     [kept] = (tmp_path / "state").glob("*.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert set(json.loads(network.bodies[0])) == {"id", "plan", "report"}, "only the report leaves"
+    assert set(json.loads(network.bodies[0])) == {"report_id", "plan", "report"}, "only the report leaves"
 
 
 def test_unsent_reports_are_kept_and_sent_later(server: Server, tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ class Early(Lossy):
         if request.method != "POST" or self.early == 0:
             return super().handle_request(request)
         self.early -= 1
-        refusal = {"index": 0, "id": json.loads(request.read())["id"], "reason": "not yet open"}
+        refusal = {"index": 0, "report_id": json.loads(request.read())["report_id"], "reason": "not yet open"}
         return httpx.Response(200, json={"accepted": 0, "refused": [refusal]})
 
 

@@ -42,7 +42,9 @@ RNG = np.random.default_rng(3)
 def reports(campaign: Campaign, count: int, cohort: str | None = None) -> list[dict[str, Any]]:
     plan = campaign.plan_for(cohort)
     drawn = plan.privatize(RNG.integers(0, 4, count), RNG, codes=True)
-    return [{"id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, r)} for r in drawn]
+    return [
+        {"report_id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, r)} for r in drawn
+    ]
 
 
 def path(campaign: Campaign, rest: str = "") -> str:
@@ -99,15 +101,15 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
             assert shown["notes"] == list(expected.notes) and shown["warning"] == expected.warning
         table = pq.read_table(io.BytesIO((await http.get(path(campaign, "/reports"))).content))
         stored = {row["report_id"].hex(): row["report"] for row in table.to_pylist()}
-        assert stored == {r["id"]: r["report"] for r in sent}
+        assert stored == {r["report_id"]: r["report"] for r in sent}
         assert estimate_table(table, plan).everybody.reports == 300
         with pytest.raises(ForeignReport):
             estimate_table(table, ask("Another?", PRIOR, 2.0).plan_for(None))
         assert (await http.post(path(campaign, "/close"))).json()["state"] == "closed"
         late = reports(campaign, 2)
         answer = await public.post(path(campaign, "/reports"), json={"reports": late})
-        assert [(r["id"], r["reason"]) for r in answer.json()["refused"]] == [
-            (r["id"], "closed") for r in late
+        assert [(r["report_id"], r["reason"]) for r in answer.json()["refused"]] == [
+            (r["report_id"], "closed") for r in late
         ]
         counters = (await http.get(path(campaign, "/counters"))).json()
         assert counters["reports"] == {"everyone": 300} and counters["refused"] == {"closed": 2}
@@ -192,18 +194,18 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
 def test_only_the_bad_reports_of_a_batch_are_refused(store_url: str, campaign: Campaign) -> None:
     good = reports(campaign, 1)[0]
     bad = [
-        ({**good, "id": fresh_id(), "report": 10**6}, "out of range"),
-        ({**good, "id": fresh_id(), "report": -1}, "out of range"),
-        ({**good, "id": fresh_id(), "report": 2**60}, "out of range"),
-        ({**good, "id": fresh_id(), "report": 2**70}, "out of range"),
-        ({**good, "id": fresh_id(), "plan": "0" * 64}, "unknown plan"),
-        ({**good, "id": "xyz"}, "malformed"),
-        ({**good, "id": "zz" * 16}, "malformed"),
-        ({**good, "id": fresh_id(), "report": "00"}, "malformed"),
-        ({**good, "id": fresh_id(), "report": 0.5}, "malformed"),
-        ({**good, "id": fresh_id(), "report": None}, "malformed"),
-        ({**good, "id": fresh_id(), "more": 1}, "malformed"),
-        ({"id": fresh_id()}, "malformed"),
+        ({**good, "report_id": fresh_id(), "report": 10**6}, "out of range"),
+        ({**good, "report_id": fresh_id(), "report": -1}, "out of range"),
+        ({**good, "report_id": fresh_id(), "report": 2**60}, "out of range"),
+        ({**good, "report_id": fresh_id(), "report": 2**70}, "out of range"),
+        ({**good, "report_id": fresh_id(), "plan": "0" * 64}, "unknown plan"),
+        ({**good, "report_id": "xyz"}, "malformed"),
+        ({**good, "report_id": "zz" * 16}, "malformed"),
+        ({**good, "report_id": fresh_id(), "report": "00"}, "malformed"),
+        ({**good, "report_id": fresh_id(), "report": 0.5}, "malformed"),
+        ({**good, "report_id": fresh_id(), "report": None}, "malformed"),
+        ({**good, "report_id": fresh_id(), "more": 1}, "malformed"),
+        ({"report_id": fresh_id()}, "malformed"),
         ([], "malformed"),
         (3, "malformed"),
     ]
@@ -482,7 +484,7 @@ def test_each_report_lands_in_a_cell_of_its_own(store_url: str) -> None:
     outputs = 4096
     campaign = own_cells(outputs)
     plan = campaign.plan_for(None)
-    sent = [{"id": fresh_id(), "plan": plan.id, "report": i} for i in range(outputs)]
+    sent = [{"report_id": fresh_id(), "plan": plan.id, "report": i} for i in range(outputs)]
 
     async def work(http: httpx.AsyncClient) -> None:
         pieces = [sent[i : i + 97] for i in range(0, outputs, 97)] + [
@@ -520,7 +522,7 @@ def test_groups_carry_no_more_than_reports() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"reports": [{"id": "00"},]}', "trailing comma"),
+        ('{"reports": [{"report_id": "00"},]}', "trailing comma"),
         ('{"reports": [', "truncated"),
         ('{"reports": 5}', "Expected `array`"),
     ],

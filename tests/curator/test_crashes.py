@@ -65,7 +65,9 @@ class Senders:
         with httpx.Client(timeout=PATIENCE, verify=False) as http:
             while not self._stop.is_set() and self._next < OUTPUTS - 100:
                 values = self._taken(chance.choice([1, 1, 5, 40]))
-                batch = {"reports": [{"id": fresh_id(), "plan": self.plan, "report": v} for v in values]}
+                batch = {
+                    "reports": [{"report_id": fresh_id(), "plan": self.plan, "report": v} for v in values]
+                }
                 while not self._stop.is_set() and not self._acknowledged(http, chance, batch):
                     time.sleep(0.02)
 

@@ -45,7 +45,9 @@ def almost(plans: list[str]) -> st.SearchStrategy[Any]:
         anything, ids, st.sampled_from(plans), st.integers(-5, 20), st.sampled_from([2**53, 2**63, 2**64])
     )
     return (
-        st.fixed_dictionaries({"id": ids | field, "plan": st.sampled_from(plans) | field, "report": field})
+        st.fixed_dictionaries(
+            {"report_id": ids | field, "plan": st.sampled_from(plans) | field, "report": field}
+        )
         | anything
     )
 
@@ -194,7 +196,7 @@ def test_reports_survive_the_wire(cohorts: Campaign, data: st.DataObject) -> Non
     told = data.draw(st.lists(ids, min_size=3, max_size=3, unique=True))
     wire = [report_to_json(plan.mechanism, r) for r in sent]
     body = json.dumps(
-        {"reports": [{"id": i, "plan": plan.id, "report": w} for i, w in zip(told, wire, strict=True)]}
+        {"reports": [{"report_id": i, "plan": plan.id, "report": w} for i, w in zip(told, wire, strict=True)]}
     )
     [one] = read_json(body.encode(), cohorts.id, cohorts.plans).groups
     words = b"".join(pack_report(plan.mechanism, w) or b"" for w in wire)

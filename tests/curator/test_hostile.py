@@ -49,7 +49,7 @@ def upload(campaign: Campaign, *headers: bytes, body: bytes = b"") -> bytes:
 
 
 def one(campaign: Campaign, value: object = 0) -> bytes:
-    return json.dumps({"id": fresh_id(), "plan": campaign.plan_for(None).id, "report": value}).encode()
+    return json.dumps({"report_id": fresh_id(), "plan": campaign.plan_for(None).id, "report": value}).encode()
 
 
 def counted(server: Server, campaign: Campaign) -> int:
@@ -231,8 +231,8 @@ def test_trailers_do_no_harm(curator: Server, campaign: Campaign) -> None:
 BODIES = [
     b"[" * 1_000_000,
     b'{"reports":' + b'{"a":' * 100_000,
-    b'{"id":"\\ud800","plan":"\\udfff","report":"\\u0000"}',
-    b'{"id":1e999,"plan":null,"report":' + b"9" * 100_000 + b"}",
+    b'{"report_id":"\\ud800","plan":"\\udfff","report":"\\u0000"}',
+    b'{"report_id":1e999,"plan":null,"report":' + b"9" * 100_000 + b"}",
     b'{"reports":[' + b"9" * 5000 + b",1e400,-0,NaN]}",
     b'\xef\xbb\xbf{"reports":[]}',
     '{"reports":[]}'.encode("utf-16"),

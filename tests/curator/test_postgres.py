@@ -456,7 +456,7 @@ def test_the_table_is_sorted_and_partitioned_as_documented(
     script = page.partition("```sql\n")[2].partition("```")[0]
     if not partitions:
         lines = [line for line in script.splitlines() if " PARTITION OF " not in line]
-        script = "\n".join(lines).replace(" PARTITION BY HASH (id)", "")
+        script = "\n".join(lines).replace(" PARTITION BY HASH (report_id)", "")
     before = [[some(cohorts, 30, name) for name in ("columns", "arc")] for _ in range(4)]
 
     async def run() -> None:
@@ -467,7 +467,7 @@ def test_the_table_is_sorted_and_partitioned_as_documented(
         assert await db.fetchval("SELECT count(DISTINCT xmin::text) FROM submissions") == 4
         await db.execute(script)
         assert await db.fetchval("SELECT count(DISTINCT xmin::text) FROM submissions") == 1
-        found = await db.fetch("SELECT tableoid, id FROM submissions ORDER BY tableoid, ctid")
+        found = await db.fetch("SELECT tableoid, report_id FROM submissions ORDER BY tableoid, ctid")
         assert found == sorted(found) and len({row[0] for row in found}) == max(partitions, 1)
         await db.close()
         async with stores(url, cohorts, 2) as (store, other):

@@ -102,7 +102,7 @@ def test_the_document_is_openapi() -> None:
 def test_the_document_states_the_limits_of_the_code() -> None:
     schemas = openapi()["components"]["schemas"]
     fields = schemas["ReportBody"]["properties"]
-    assert fields["id"]["pattern"] == f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$"
+    assert fields["report_id"]["pattern"] == f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$"
     assert fields["report"]["anyOf"][0]["maximum"] == LARGEST_REPORT - 1
     assert schemas["BatchBody"]["properties"]["reports"]["maxItems"] == LARGEST_BATCH
     assert schemas["Campaign"]["properties"]["format"] == {"const": FORMAT}

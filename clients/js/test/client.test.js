@@ -87,8 +87,8 @@ test("one report leaves, with its id, its plan and nothing else", async () => {
   assert.equal(c.sent.length, 1);
   assert.equal(c.sent[0].url, `${c.url}/reports`);
   assert.deepEqual(JSON.parse(c.sent[0].body), report);
-  assert.deepEqual(Object.keys(report).sort(), ["id", "plan", "report"]);
-  assert.match(report.id, /^[0-9a-f]{32}$/);
+  assert.deepEqual(Object.keys(report).sort(), ["plan", "report", "report_id"]);
+  assert.match(report.report_id, /^[0-9a-f]{32}$/);
   assert.equal(c.sent[0].credentials, "omit");
 });
 
@@ -109,12 +109,13 @@ test("asked again, it replays; the value is nowhere in the storage", async () =>
   assert.deepEqual(again, { report, replayed: true });
   assert.equal(c.sent.length, 1);
   const [text] = [...store.held.values()];
-  assert.deepEqual(Object.keys(JSON.parse(text)).sort(), ["delivered", "id", "plan", "report"]);
+  assert.deepEqual(Object.keys(JSON.parse(text)).sort(), ["delivered", "plan", "report", "report_id"]);
 });
 
 test("a memory that cannot be read is not answered over", async () => {
   const [c, store] = [await curator(), storage()];
-  for (const text of ["{", "null", '{"plan":"x","report":0}']) {
+  const [{ id }] = Object.values(c.served.cohorts);
+  for (const text of ["{", "null", '{"plan":"x","report":0}', JSON.stringify({ plan: id, report: 0 })]) {
     store.setItem(`priorveil:${c.served.id}`, text);
     await assert.rejects(client(c, store).answer("Private"), (e) => e.field === "storage");
   }
@@ -134,7 +135,7 @@ async function withDatabase(found, run) {
 const denied = () => {
   throw new DOMException("denied", "SecurityError");
 };
-const unsaid = (text) => !text.includes("Private") && !text.includes('{"id"'); // neither the value nor the report
+const unsaid = (text) => !text.includes("Private") && !text.includes('{"report_id"'); // neither the value nor the report
 const forgetful = (error) =>
   error instanceof PriorveilError &&
   error.field === "storage" &&
@@ -254,7 +255,7 @@ test("a busy curator is tried again, a refusal is told", async () => {
   const busy = await curator({ answers: [503, 429] });
   await client(busy).answer("Private");
   assert.equal(busy.sent.length, 3);
-  const closed = await curator({ answers: [{ accepted: 0, refused: [{ index: 0, id: null, reason: "closed" }] }] });
+  const closed = await curator({ answers: [{ accepted: 0, refused: [{ index: 0, report_id: null, reason: "closed" }] }] });
   await assert.rejects(client(closed).answer("Private"), (e) => e instanceof ReportRefused && e.reason === "closed");
   const wrong = await curator({ answers: [400] });
   await assert.rejects(client(wrong).answer("Private"), ReportRefused);

@@ -137,7 +137,7 @@ def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
         and content_id(answer.plan) == answer.plan["id"] == report.plan
         and isinstance(labels, list | dict)
         and read_domain(labels)
-        and isinstance(report.id, str)
+        and isinstance(report.report_id, str)
         and isinstance(report.report, str | int)
         and isinstance(answer.sent, bool)
         and isinstance(answer.refused, str | None)

@@ -1,6 +1,6 @@
 """Wire formats: how reports travel from a client to the curator.
 
-A body in JSON is one report, `{"id": 32 hexadecimal digits, "plan": plan id, "report": number or hexadecimal}`,
+A body in JSON is one report, `{"report_id": 32 hexadecimal digits, "plan": plan id, "report": number or hexadecimal}`,
 or `{"reports": [...]}`. A packed body holds reports of one plan: `PVR1`, the plan id (32 bytes), the number of
 reports (4 bytes), all ids (16 bytes each), all reports (64-bit words). Whole numbers are little-endian.
 """
@@ -34,17 +34,17 @@ class Report:
     The plan is named so that an answer to another version of a campaign cannot be counted by mistake.
 
     >>> Report("00" * 16, "campaign", "plan", 3).document()
-    {'id': '00000000000000000000000000000000', 'plan': 'plan', 'report': 3}
+    {'report_id': '00000000000000000000000000000000', 'plan': 'plan', 'report': 3}
     """
 
-    id: str
+    report_id: str
     campaign: str
     plan: str
     report: int | str
 
     def document(self) -> dict[str, int | str]:
         """The report as JSON; its campaign is in the address that it is sent to."""
-        return {"id": self.id, "plan": self.plan, "report": self.report}
+        return {"report_id": self.report_id, "plan": self.plan, "report": self.report}
 
 
 def fresh_id() -> str:

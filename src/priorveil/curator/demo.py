@@ -66,7 +66,7 @@ def send_answers(curator: RunningCurator, codes: Sequence[int]) -> Iterator[int]
 
     def answer(code: int) -> None:
         report = report_to_json(plan.mechanism, plan.privatize(code, codes=True))
-        body = {"id": fresh_id(), "plan": plan.id, "report": report}
+        body = {"report_id": fresh_id(), "plan": plan.id, "report": report}
         curator.http.post("reports", json=body).raise_for_status()
 
     with (

@@ -47,7 +47,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 class ReportBody(Body, gc=False):
     """One report with its id and the id of its plan."""
 
-    id: ReportId
+    report_id: ReportId
     plan: ContentId
     report: ReportNumber | ReportBits
 
@@ -62,7 +62,7 @@ class Refusal(Body):
     """A report that was not accepted: its index in the request, its id (null if the report is malformed), and why."""
 
     index: int
-    id: str | None
+    report_id: str | None
     reason: str
 
 

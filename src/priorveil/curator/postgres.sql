@@ -3,6 +3,6 @@ ALTER TABLE tallies SET (fillfactor = 50);
 CREATE TABLE schema_version (version integer NOT NULL);
 
 -- Store reports that are new, and return them.
-INSERT INTO submissions (campaign, id, words, plan)
+INSERT INTO submissions (campaign, report_id, words, plan)
 SELECT * FROM unnest($1::integer[], $2::bytea[], $3::bytea[], $4::integer[])
 ON CONFLICT DO NOTHING RETURNING plan, words

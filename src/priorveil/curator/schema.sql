@@ -12,8 +12,8 @@ CREATE TABLE plans (
 -- One row for each submission. There is no serial number and no time, so the order in which people answered is not
 -- stored. words holds the report, packed as 64-bit words.
 CREATE TABLE submissions (
-    campaign integer NOT NULL, id {bytes} NOT NULL, plan integer NOT NULL, words {bytes} NOT NULL,
-    PRIMARY KEY (campaign, id)
+    campaign integer NOT NULL, report_id {bytes} NOT NULL, plan integer NOT NULL, words {bytes} NOT NULL,
+    PRIMARY KEY (campaign, report_id)
 ) {options};
 
 -- One row for each cell of a tally. Cell 0 is the number of reports, the others are what the mechanism counts.

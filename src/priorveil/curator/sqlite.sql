@@ -10,10 +10,10 @@ PRAGMA cache_size = -65536;
 -- lock is released once, not once for each report.
 WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < :reports)
 SELECT json_group_array(place) FROM places WHERE EXISTS (
-    SELECT 1 FROM submissions WHERE campaign = :campaign AND id = substr(:ids, 16 * place + 1, 16)
+    SELECT 1 FROM submissions WHERE campaign = :campaign AND report_id = substr(:ids, 16 * place + 1, 16)
 )
 
 -- Store a group of reports.
 WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < :reports)
-INSERT INTO submissions (campaign, id, plan, words)
+INSERT INTO submissions (campaign, report_id, plan, words)
 SELECT :campaign, substr(:ids, 16 * place + 1, 16), :plan, substr(:words, :size * place + 1, :size) FROM places

@@ -3,8 +3,8 @@
 Everything is in six tables (`schema.sql`):
 
 * `campaigns` and `plans` give each campaign and each of its plans a short number;
-* `submissions` has one row for each submission, with the unique key (campaign, id). It has no serial number and no
-  time, so the order in which people answered is not stored. `words` holds the report, packed as 64-bit words;
+* `submissions` has one row for each submission, with the unique key (campaign, report_id). It has no serial number and
+  no time, so the order in which people answered is not stored. `words` holds the report, packed as 64-bit words;
 * `tallies` has one row for each cell of a plan's tally. Cell 0 is the number of reports, the others are what the
   plan's mechanism counts. Cells change in the transaction that stores the reports;
 * `refusals` counts refused reports by campaign and reason, `tokens` holds the SHA-256 of every curator token.
@@ -35,7 +35,7 @@ from priorveil.mechanisms import Mechanism
 from priorveil.reading.families import reader_of
 from priorveil.reading.tally import Tally
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 _STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
 _ADD_CELLS, _REPORTS, _REFUSE = _STATEMENTS.split("\n\n")

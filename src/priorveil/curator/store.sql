@@ -4,9 +4,9 @@ SELECT CAST($1 AS integer), CAST(key AS integer), CAST(value AS bigint) FROM {js
 ON CONFLICT (plan, cell) DO UPDATE SET count = tallies.count + excluded.count
 
 -- The reports of a campaign after an id, in the order of their ids.
-SELECT submissions.id, plans.id, words FROM submissions JOIN plans ON plans.number = plan
-WHERE submissions.campaign = (SELECT number FROM campaigns WHERE id = $1) AND submissions.id > $2
-ORDER BY submissions.id LIMIT $3
+SELECT report_id, plans.id, words FROM submissions JOIN plans ON plans.number = plan
+WHERE submissions.campaign = (SELECT number FROM campaigns WHERE id = $1) AND report_id > $2
+ORDER BY report_id LIMIT $3
 
 -- Add to the number of refused reports.
 INSERT INTO refusals (campaign, reason, count) VALUES ($1, $2, $3)

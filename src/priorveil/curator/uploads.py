@@ -58,15 +58,15 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: str
     upload = Upload([], [])
     rows: dict[str, list[tuple[bytes, bytes, int]]] = {}
     for i, report in enumerate(_decode(body)):
-        if report is None or (id := wire.hex_bytes(report.id, wire.ID_BYTES)) is None:
+        if report is None or (report_id := wire.hex_bytes(report.report_id, wire.ID_BYTES)) is None:
             upload.refused.append(Refusal(i, None, MALFORMED))
         elif (plan := plans.get(report.plan)) is None:
-            upload.refused.append(Refusal(i, report.id, reason))
+            upload.refused.append(Refusal(i, report.report_id, reason))
         elif (words := wire.pack_report(plan.mechanism, report.report)) is None:
             number = type(report.report) is int and plan.mechanism.width == 0
-            upload.refused.append(Refusal(i, report.id, OUT_OF_RANGE if number else MALFORMED))
+            upload.refused.append(Refusal(i, report.report_id, OUT_OF_RANGE if number else MALFORMED))
         else:
-            rows.setdefault(plan.id, []).append((id, words, i))
+            rows.setdefault(plan.id, []).append((report_id, words, i))
     for plan_id, columns in rows.items():
         ids, packed, indices = zip(*columns, strict=True)
         mechanism = plans[plan_id].mechanism

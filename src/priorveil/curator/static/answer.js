@@ -489,7 +489,7 @@ function showThanks(campaign, report, before) {
       el(
         "pre",
         { tabindex: "0", "aria-label": "The exact text that was sent" },
-        JSON.stringify({ id: report.id, plan: report.plan, report: report.report }),
+        JSON.stringify({ report_id: report.report_id, plan: report.plan, report: report.report }),
       ),
     ),
   );
