@@ -12,7 +12,7 @@ import pytest
 import priorveil as pv
 from priorveil import notebook_html
 from priorveil.formatting import level_text
-from priorveil.reading.wording import describe
+from priorveil.reading.wording import describe, table_cells
 from sample_exhibits import EXHIBITS, HOSTILE, PRIOR
 
 
@@ -71,10 +71,11 @@ def test_the_plan_shows_the_facts_that_it_prints() -> None:
 
 def test_the_estimate_shows_the_numbers_and_notes_that_it_prints() -> None:
     estimate, texts = EXHIBITS["Estimate"], shown("Estimate")
-    (table,) = describe(estimate).tables
-    for row in table.rows:
-        at = texts.index(row.label[0])
-        assert texts[at : at + 4] == [*row.label, row.value_text, row.low_text, row.high_text]
+    description = describe(estimate)
+    heads, rows = table_cells(description.tables[0], description)
+    for row in (heads, *rows):
+        at = texts.index(row[0])
+        assert texts[at : at + len(row)] == list(row)
     assert texts[-len(estimate.notes) :] == list(estimate.notes)
 
 

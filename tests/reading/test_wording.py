@@ -16,6 +16,7 @@ from priorveil.reading.wording import (
     number_tables,
     per_person_table,
     reached_precision,
+    table_cells,
     value_rows,
 )
 
@@ -112,6 +113,25 @@ def test_an_estimate_is_printed_as_its_description() -> None:
     assert all(
         text in printed for text in (row.value_text, row.low_text, row.high_text, "95 % low", *told.notes)
     )
+
+
+def test_an_estimate_is_printed_alike_everywhere() -> None:
+    """Shares first and counts beside them, in text, notebooks and the shell; of weights, shares of their sum."""
+    found = estimate_of(JOINT, pv.Distribution(), [*JOINT.labels] * 100)
+    told = describe(found)
+    heads, rows = table_cells(told.tables[0], told)
+    assert heads == ("age", "smokes", "share", "95 % low", "high", "people")
+    assert rows[0][2] == f"{100 * found.proportions[0]:.1f} %" and rows[0][-1] == f"{found.values[0]:,.1f}"
+    printed, html = str(found), found._repr_html_()
+    assert printed.splitlines()[0].split() == " ".join(heads).split()
+    assert all(cell in printed and f">{cell}</td>" in html for row in rows for cell in row)
+    plan = pv.design(JOINT, 1.0, pv.Distribution())
+    weighted = plan.estimate(
+        plan.tally(plan.privatize([*JOINT.labels] * 100, np.random.default_rng(1)), [2.0] * 400)
+    )
+    told = describe(weighted)
+    shares = [float(row[2].removesuffix(" %")) for row in table_cells(told.tables[0], told)[1]]
+    assert sum(shares) == pytest.approx(100, abs=0.3)
 
 
 # -- sentences -------------------------------------------------------------------------------------------

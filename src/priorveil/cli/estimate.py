@@ -34,7 +34,7 @@ import click
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import InvalidInput, plural
 from priorveil.priors.label_texts import label_text
-from priorveil.reading.wording import answer, describe, group_title, number_tables, share_cells, value_rows
+from priorveil.reading.wording import answer, describe, group_title, number_tables, table_cells, value_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -187,7 +187,7 @@ def _print_estimate(console: Console, estimate: Estimate, level: float, title: s
     _print_warning(console, description.warning, title)
     console.print(f"{title}reports: {estimate.reports:,}", style="italic")
     for table in description.tables:
-        heads, rows = share_cells(table, description)
+        heads, rows = table_cells(table, description)
         numbers = len(heads) - len(table.heads)
         screen.print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
         if table.left_out is not None:

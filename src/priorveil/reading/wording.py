@@ -126,14 +126,14 @@ class StatisticTable:
     """Statistics whose labels have the same columns, `heads`; `quantity` says what their numbers are.
 
     `left_out` says how many statistics there are beyond the rows of this table and of those before it. `people` is the
-    number of people whose counts these are; None if they are not counts of people.
+    number of people whose counts these are, or the sum of their weights; None if they are not counts of people.
     """
 
     heads: tuple[str, ...]
     rows: tuple[StatisticRow, ...]
     quantity: str = "estimate"
     left_out: str | None = None
-    people: int | None = None
+    people: float | None = None
 
     def name_of(self, row: StatisticRow) -> str:
         """A row in one text: with the quantity and the names of the columns, if it is an average of a group."""
@@ -363,7 +363,7 @@ def _selection_text(estimate: Estimate, rows: int) -> str | None:
     return f"The {selected}."
 
 
-def _scaled(row: StatisticRow, people: int, label: str, texts: Texts) -> StatisticRow:
+def _scaled(row: StatisticRow, people: float, label: str, texts: Texts) -> StatisticRow:
     """The row with its numbers divided by so many people, under a label."""
     value, error, low, high = (number / people for number in row.numbers)
     expected = None if row.expected is None else row.expected / people
@@ -419,7 +419,7 @@ def _tables_by_heads(
     for i, row in zip(indices, rows, strict=True):
         margins.setdefault(tuple(_label_cells(estimate, estimate.labels[i])), []).append(row)
     for heads, margin_rows in margins.items():
-        people = estimate.reports if estimate.counts_people and estimate.averages is None else None
+        people = estimate.people if estimate.counts_people and estimate.averages is None else None
         yield StatisticTable(heads, tuple(margin_rows), _quantity(estimate), people=people)
 
 
@@ -454,25 +454,24 @@ def estimate_text(estimate: Estimate) -> str:
 def _plain_text(description: Description) -> str:
     lines = [] if description.warning is None else [f"Warning: {description.warning}"]
     for table in description.tables:
-        lines += _aligned(*_cells(table, description), len(table.heads))
+        lines += _aligned(*table_cells(table, description), len(table.heads))
         lines += [] if table.left_out is None else [table.left_out]
     return "\n".join([*lines, *description.notes])
 
 
-def _cells(table: StatisticTable, description: Description) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The titles of the columns of a table, and the texts of its rows."""
-    heads = (*table.heads, table.quantity, *description.interval_heads)
-    return heads, [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
-
-
-def share_cells(
+def table_cells(
     table: StatisticTable, description: Description
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """As `_cells`; counts of people are shares of them with intervals, and the counts are beside them."""
-    if not table.people:
-        return _cells(table, description)
+    """The titles of the columns of a table, and the texts of its rows.
+
+    Counts of people are shares of them with intervals, and the counts are beside them.
+    """
+    people = table.people or 0
+    if people <= 0:  # not counts, or weights that add up to nothing
+        heads = (*table.heads, table.quantity, *description.interval_heads)
+        return heads, [(*row.label, row.value_text, row.low_text, row.high_text) for row in table.rows]
     heads = (*table.heads, "share", *description.interval_heads, "people")
-    shares = [_scaled(row, table.people, "", _precise_share_texts) for row in table.rows]
+    shares = [_scaled(row, people, "", _precise_share_texts) for row in table.rows]
     return heads, [
         (*row.label, share.value_text, share.low_text, share.high_text, row.value_text)
         for row, share in zip(table.rows, shares, strict=True)
@@ -526,7 +525,7 @@ def statistic_html(statistic: Statistic) -> str:
 def _html(title: str, description: Description) -> str:
     parts = []
     for table in description.tables:
-        heads, rows = _cells(table, description)
+        heads, rows = table_cells(table, description)
         parts.append(notebook_html.table(heads, rows, range(len(table.heads), len(heads))))
         parts.append(notebook_html.notes([] if table.left_out is None else [table.left_out]))
     notes = notebook_html.notes(description.notes)
