@@ -54,6 +54,18 @@ def test_levels_shade_what_breaks_the_budget() -> None:
     assert min(np.asarray(published.get_ydata()) - np.array([0.5, 1.0])) > 0.5
 
 
+def test_a_method_with_another_budget_does_not_break_this_one() -> None:
+    study = simulate([0.1, 0.9], [0.5, 1.0], None, ["best", "ldp-same-ldp"], runs=0)
+    assert all(row.lip > row.epsilon for row in study.of("ldp-same-ldp"))
+    errors, levels = plots.study_plot(study).axes
+    name = "best LDP, same LDP level"
+    assert name in errors.get_legend_handles_labels()[1]
+    assert name not in levels.get_legend_handles_labels()[1] and name in levels.get_title()
+    bars = plots.study_plot(simulate([0.1, 0.9], [0.5], None, ["best", "ldp-same-ldp"], runs=0)).axes[1]
+    best, other = (bar.get_width() for bar in bars.patches)
+    assert best == pytest.approx(0.5, abs=1e-6) and np.isnan(other) and name in bars.get_title()
+
+
 def test_guesses_have_their_own_unit() -> None:
     study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], pv.Guess(), ["best"], runs=0)
     axes = plots.study_plot(study).axes[0]

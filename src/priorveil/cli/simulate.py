@@ -155,6 +155,8 @@ def simulate(
 
 def _print(study: Study) -> None:
     """Print a table for each epsilon, and what its columns mean."""
+    from priorveil.studies.compare import SAME_LDP
+
     console = screen.open_console()
     table = study.readable_table()
     least = min((row["expected"] for row in table if 0 < row["expected"] < math.inf), default=1.0)
@@ -181,7 +183,7 @@ def _print(study: Study) -> None:
     for method, note in dict.fromkeys((row.method, row.note) for row in study.rows if row.note):
         console.print(f"{method} does not apply: {note}", style="yellow")
     for method in study.methods():
-        if method == "ldp-same-ldp":  # its budget is the LDP level of best
+        if method == SAME_LDP:
             continue
         above = [f"{row.epsilon:g}" for row in study.of(method) if row.lip > row.epsilon * (1 + 1e-6)]
         if above:

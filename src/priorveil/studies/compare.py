@@ -280,6 +280,7 @@ COMPARED_METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
     "context-free": _context_free_method,
     "none": _no_report_method,
 }
+SAME_LDP = "ldp-same-ldp"  # its budget is the LDP level of best, so its LIP level may be above epsilon
 
 
 # -- one plan compared with others -------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from priorveil.priors.label_texts import label_text
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.pictures import estimate_panel
 from priorveil.reading.wording import group_title, groups_warning
+from priorveil.studies.compare import SAME_LDP
 
 if TYPE_CHECKING:
     from priorveil.pictures.curves import Axes, Figure
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_PANELS = 24
 _LONGEST_LINE = 30  # letters of the name of an axis
+_OTHER_BUDGET = f"without {curves.METHOD_STYLES[SAME_LDP][2]}, which has another budget"
 
 # Without dates, the same plot is the same file.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -117,6 +119,8 @@ def study_plot(study: Study) -> Figure:
     if study.query.unbiased:
         curves.log_scale(axes[0, 0])
     styles.pop("none", None)
+    if styles.pop(SAME_LDP, None):
+        axes[1, 0].set_title(_OTHER_BUDGET)
     curves.level_lines(axes[1, 0], study.table(), styles)
     curves.legend(figure, axes[0, 0], columns=3)
     return figure
@@ -127,8 +131,10 @@ def _study_bars(study: Study, rows: curves.Records) -> Figure:
     styles = [curves.METHOD_STYLES[row["method"]] for row in rows]
     names, colours = [name for _, _, name in styles], [COLOURS[colour] for _, colour, _ in styles]
     figure, axes = curves.canvas(1, 2, width=3.6, height=1.0 + 0.25 * len(rows), sharey=True)
-    for panel, key in zip(axes[0], ("expected", "lip"), strict=True):
-        panel.barh(names, curves.column(rows, key), color=colours, alpha=0.5, height=0.6)
+    own_budget = [row["method"] == SAME_LDP for row in rows]
+    lengths = (curves.column(rows, "expected"), np.where(own_budget, np.nan, curves.column(rows, "lip")))
+    for panel, length in zip(axes[0], lengths, strict=True):
+        panel.barh(names, length, color=colours, alpha=0.5, height=0.6)
         panel.grid(axis="y", visible=False)
     errors, levels = axes[0]
     dots, low, high = (curves.column(rows, key) for key in ("measured", "low", "high"))
@@ -137,7 +143,10 @@ def _study_bars(study: Study, rows: curves.Records) -> Figure:
     if study.query.unbiased:
         curves.log_scale(errors, "x")
     levels.axvline(study.rows[0].epsilon, color=COLOURS["red"], linewidth=1)
-    levels.set(title="real level, and the budget (the line)", xlabel=curves.LEVEL)
+    budget_title = "real level, and the budget (the line)"
+    levels.set(
+        title=f"{budget_title},\n{_OTHER_BUDGET}" if any(own_budget) else budget_title, xlabel=curves.LEVEL
+    )
     return figure
 
 
