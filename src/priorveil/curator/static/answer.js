@@ -3,7 +3,7 @@
 import { Client, NotSent, PriorveilError, ReportRefused, readNumber } from "/static/priorveil.js";
 import { el, factor, labelText, moment, number, percent } from "/static/dom.js";
 
-const AMBIGUOUS = "ambiguous. Write 1234 or 1234.5, without separators of thousands.";
+const HOW_TO_WRITE = "Write 1234, 1234.5 or 1234,5, without separators of thousands.";
 const MANY = 20; // answers beyond which a list to pick from is easier than buttons
 const LONGEST_CODE = 32; // characters; the fold-out has all of them
 const NAMED = 3; // other answers that are named below the picture
@@ -154,7 +154,7 @@ function problemWith(typed) {
     if (typed.trim() !== "") readNumber(typed);
     return "";
   } catch (error) {
-    return `This is ${error.message.includes("ambiguous") ? AMBIGUOUS : "not a number. Write 1234 or 1234.5."}`;
+    return `This is ${error.message.includes("ambiguous") ? "ambiguous" : "not a number"}. ${HOW_TO_WRITE}`;
   }
 }
 
