@@ -59,6 +59,22 @@ def test_the_doctor_names_what_is_missing_and_how_to_get_it(monkeypatch: pytest.
     assert status == 0 and f"to get plot: {install_command('plot')}" in out and "reports a second" in out
 
 
+def test_the_doctor_looks_at_the_folder_of_remembered_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PRIORVEIL_STATE", str(tmp_path / "made later" / "answers"))
+    status, out, _ = run("doctor", "--json")
+    folder = json.loads(out)["folders"]["remembered answers"]
+    assert status == 0 and folder["path"].endswith("answers") and folder["writable"]
+    assert folder["free_bytes"] > 0 and not (tmp_path / "made later").exists()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PRIORVEIL_STATE", str(tmp_path / "file" / "answers"))
+    status, out, _ = run("doctor")
+    assert status == 1 and "answers cannot be written to: name another one in PRIORVEIL_STATE" in " ".join(
+        out.split()
+    )
+
+
 def test_the_doctor_knows_every_extra_that_users_install() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert set(doctor.EXTRAS) == set(project["optional-dependencies"]) - {

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import tempfile
 import time
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -21,6 +23,7 @@ import numpy as np
 
 import priorveil as pv
 from priorveil.cli import options, screen
+from priorveil.collect.answer_store import default_folder
 from priorveil.errors import install_command
 
 # The packages that an extra brings, and what it is for.
@@ -34,6 +37,40 @@ EXTRAS = {
     "postgres": (("asyncpg",), "the curator's store in PostgreSQL"),
 }
 _REPORTS = 200_000  # that are made and counted to measure the speed
+_ADVICE = {
+    "this folder": "work in another one",
+    "temporary files": "name another one in TMPDIR",
+    "remembered answers": "name another one in PRIORVEIL_STATE",
+}
+_LEAST_FREE = 10 << 20  # bytes; an answer is stored with its plan, which may have some megabytes
+
+
+@dataclass(frozen=True)
+class FolderState:
+    """Whether a folder, which may be made later, can be written to, and how many bytes are free there."""
+
+    path: Path
+    writable: bool
+    free: int
+
+    @classmethod
+    def of(cls, path: Path) -> FolderState:
+        """Look at a folder; of one that is not there yet, at the nearest one above it."""
+        nearest = next(place for place in (path, *path.parents) if place.exists())
+        writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+        return cls(path, writable, shutil.disk_usage(nearest).free)
+
+    @property
+    def ok(self) -> bool:
+        """Whether files can be stored there."""
+        return self.writable and self.free >= _LEAST_FREE
+
+    def text(self, advice: str) -> str:
+        """The state in words, with the advice if it is bad."""
+        free = f"{self.free / 1e9:,.1f} GB free"
+        if not self.writable:
+            return f"cannot be written to: {advice}"
+        return f"can be written to, {free}" if self.ok else f"is nearly full, {free}: make room, or {advice}"
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -41,11 +78,12 @@ _REPORTS = 200_000  # that are made and counted to measure the speed
 def doctor(as_json: bool) -> int:
     """Say what is installed, what is missing, and how fast this machine is.
 
-    Exit status 1 if a folder that is needed cannot be written to. A missing extra is no fault.
+    Exit status 1 if a folder cannot be written to or is full: this one, that of temporary files, or that in which
+    clients remember answers (PRIORVEIL_STATE). A missing extra is no fault.
     """
     extras = {name: _missing(packages) for name, (packages, _) in EXTRAS.items()}
-    folders = {"this folder": Path.cwd(), "temporary files": Path(tempfile.gettempdir())}
-    writable = {name: os.access(folder, os.W_OK) for name, folder in folders.items()}
+    paths = (Path.cwd(), Path(tempfile.gettempdir()), default_folder().expanduser().absolute())
+    folders = {name: FolderState.of(path) for name, path in zip(_ADVICE, paths, strict=True)}
     speed = _reports_per_second()
     if as_json:
         record = {
@@ -57,18 +95,19 @@ def doctor(as_json: bool) -> int:
                 name: {"installed": not missing, "missing": missing, "install": install_command(name)}
                 for name, missing in extras.items()
             },
-            "writable": {name: {"path": str(folders[name]), "ok": ok} for name, ok in writable.items()},
+            "folders": {
+                name: {"path": str(folder.path), "writable": folder.writable, "free_bytes": folder.free}
+                for name, folder in folders.items()
+            },
             "reports_per_second": speed,
         }
         screen.print_json(record)
     else:
-        _print(extras, folders, writable, speed)
-    return 0 if all(writable.values()) else 1
+        _print(extras, folders, speed)
+    return 0 if all(folder.ok for folder in folders.values()) else 1
 
 
-def _print(
-    extras: dict[str, list[str]], folders: dict[str, Path], writable: dict[str, bool], speed: float
-) -> None:
+def _print(extras: dict[str, list[str]], folders: dict[str, FolderState], speed: float) -> None:
     console = screen.open_console()
     console.print(f"priorveil {pv.__version__}, Python {platform.python_version()}, {platform.platform()}")
     console.print(f"{os.cpu_count()} processors; {speed:,.0f} reports a second are made and counted by one")
@@ -79,10 +118,9 @@ def _print(
     screen.print_table(console, ("extra", "for", "state"), rows)
     for name, missing in extras.items():
         if missing:
-            console.print(f"to get {name}: {install_command(name)}")
-    for name, ok in writable.items():
-        state = "can be written to" if ok else "cannot be written to: choose another one"
-        console.print(f"{name}: {folders[name]} {state}")
+            console.print(f"to get {name}: {install_command(name)}", soft_wrap=True)
+    for name, folder in folders.items():
+        console.print(f"{name}: {folder.path} {folder.text(_ADVICE[name])}", soft_wrap=True)
 
 
 def _missing(packages: tuple[str, ...]) -> list[str]:
