@@ -23,6 +23,7 @@ from priorveil.cli.screen import FUNCTION_OPTIONS, option_advice
 from priorveil.errors import Hint, install_command
 from terminal import refused, run
 
+MANY_OPTIONS = 8
 HERE = click.Context(commands, info_name="priorveil")
 
 
@@ -34,15 +35,34 @@ def test_without_a_command_it_shows_where_to_begin() -> None:
     assert named <= set(COMMANDS) and len(named) > 5
 
 
-def test_the_options_of_design_are_in_sections_and_the_usual_ones_come_first() -> None:
-    status, out, _ = run("design", "--help")
-    assert status == 0
-    command = commands.get_command(HERE, "design")
-    assert isinstance(command, options.SectionedCommand)
-    names = {name for param in command.params for name in param.opts}
-    assert {name for section in command.sections.values() for name in section} <= names
-    assert all(param.opts[-1] in out for param in command.params[1:])
-    assert out.index("--epsilon, --eps") < out.index("--output") < out.index("What PRIOR holds")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_many_options_are_in_sections_and_the_usual_ones_come_first(name: str) -> None:
+    command = commands.get_command(HERE, name)
+    assert command is not None
+    flags = [param for param in command.params if isinstance(param, click.Option)]
+    if not isinstance(command, options.SectionedCommand):
+        assert len(flags) <= MANY_OPTIONS
+        return
+    status, out, _ = run(name, "--help")
+    names = {name for param in flags for name in param.opts}
+    assert status == 0 and {name for section in command.sections.values() for name in section} <= names
+    places = [out.index(f"\n{title}:") for title in command.sections]
+    assert places == sorted(places) and places[0] < out.index("\nOther options:")
+    assert all(param.opts[-1] in out for param in flags)
+    required = {param.opts[-1] for param in flags if param.required}
+    assert required <= set(next(iter(command.sections.values()))), "what is required comes first"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the examples are for a shell with printf")
+@pytest.mark.parametrize("name", ["design", "audit", "privatize", "estimate", "campaign", "simulate"])
+def test_an_example_of_the_help_can_be_pasted(name: str, tmp_path: Path) -> None:
+    command = commands.get_command(HERE, name)
+    assert command is not None and command.epilog is not None
+    lines = command.epilog.partition("To try it in an empty folder\n")[2].partition("\n\n")[0]
+    assert lines.splitlines()[-1].startswith(f"  priorveil {name} ")
+    script = f'set -e; priorveil() {{ "{sys.executable}" -m priorveil "$@"; }}\n{lines}'
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout, done.stderr
 
 
 def test_the_doctor_names_what_is_missing_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,6 +144,11 @@ def test_an_unknown_command_is_one_line() -> None:
 )
 def test_a_mistyped_name_is_answered_with_the_nearest(typed: list[str], meant: str) -> None:
     assert meant in refused(*typed)
+
+
+@pytest.mark.parametrize("typed", [["estimate"], ["design"], ["simulate"], ["simulate", "--qqq"]])
+def test_what_is_missing_or_unknown_is_answered_with_the_help(typed: list[str]) -> None:
+    assert f": priorveil {typed[0]} --help has examples" in refused(*typed)
 
 
 @pytest.mark.parametrize("name", commands.list_commands(HERE))

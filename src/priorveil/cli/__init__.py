@@ -136,8 +136,15 @@ def _discard_output() -> None:
 
 def _message(error: Exception) -> str | None:
     """Return the message of an error that the user can fix; None for a bug."""
+    if isinstance(error, click.MissingParameter) or (
+        isinstance(error, click.NoSuchOption) and not error.possibilities
+    ):
+        path = error.ctx.command_path if error.ctx else "priorveil"
+        return f"{error.format_message().rstrip('.')}: {path} --help has examples"
     if isinstance(error, click.ClickException):
         return error.format_message()
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"{error.filename}: there is no such file or folder: check the path"
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
     if isinstance(error, UnicodeEncodeError):

@@ -1,4 +1,9 @@
-"""`priorveil audit`: what a channel leaks under a prior.
+r"""`priorveil audit`: what a channel leaks under a prior.
+
+To try it in an empty folder
+  printf 'yes,0.3\nno,0.7\n' > prior.csv
+  printf '0.75,0.25\n0.25,0.75\n' > channel.csv
+  priorveil audit channel.csv prior.csv
 
 Files
   CHANNEL  Pr(report | value). CSV: a line for each value, numbers alone or
@@ -54,7 +59,15 @@ _ROUNDING = 1e-9  # a level that is above its limit by less than this holds
 _OF_SECRETS = ("lip", "pufferfish")  # the notions that a secret changes
 
 
-@click.command(epilog=options.epilog(__doc__))
+_SECTIONS = {
+    "Options that most audits need": ("--epsilon", "--secret", "--json"),
+    "What is checked": ("--notion", "--lower", "--upper", "--mix"),
+    "What PRIOR holds": options.PRIOR_FORMAT,
+    "Levels from samples": ("--observed", "--samples", "--confidence"),
+}
+
+
+@click.command(cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__))
 @click.argument("channel_file", metavar="CHANNEL", type=options.INPUT_FILE)
 @click.argument("prior_file", metavar="PRIOR", type=options.INPUT_FILE)
 @options.SECRET

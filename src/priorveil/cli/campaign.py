@@ -1,9 +1,13 @@
-"""`priorveil campaign`: make the file of a campaign, a question that people answer, from a plan.
+r"""`priorveil campaign`: make the file of a campaign, a question that people answer, from a plan.
+
+To try it in an empty folder
+  printf 'yes,0.3\nno,0.7\n' > prior.csv
+  priorveil design prior.csv --epsilon 1 -o plan.json
+  priorveil campaign plan.json --question "Do you smoke?" -o campaign.json
 
 Examples
-  priorveil campaign plan.json --question "For whom do you work?" --asked-by "The town of Example"
-  --purpose "To plan buses" -o campaign.json
-      then give campaign.json to the dashboard of `priorveil serve`
+  priorveil campaign plan.json --question "Do you cycle?" --asked-by "The town" --purpose "To plan roads" -o c.json
+      then give c.json to the dashboard of `priorveil serve`
   priorveil campaign plans/ --question "For whom do you work?" -o campaign.json
       a plan for each group of people, named by its file; people choose their
       group, which is sent as it is
@@ -24,7 +28,14 @@ if TYPE_CHECKING:
     from priorveil.collect.campaign import Campaign
 
 
-@click.command(epilog=options.epilog(__doc__))
+_SECTIONS = {
+    "Options that most campaigns need": ("--question", "--asked-by", "--purpose", "--output"),
+    "What else people read": ("--contact",),
+    "When it is open, and what it shows": ("--opens", "--closes", "--smallest-count"),
+}
+
+
+@click.command(cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__))
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.option("--question", required=True, help="What people are asked.")
 @click.option("--asked-by", default="", help="Who asks; people read it before they answer.")

@@ -1,4 +1,8 @@
-"""`priorveil design`: the best mechanism that a budget allows.
+r"""`priorveil design`: the best mechanism that a budget allows.
+
+To try it in an empty folder
+  printf 'yes,0.3\nno,0.7\n' > prior.csv
+  priorveil design prior.csv --epsilon 1 -o plan.json
 
 Files
   PRIOR    What is known about one person's value. CSV: lines of
@@ -102,11 +106,11 @@ _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 _SECTIONS = {
     "Options that most designs need": ("--epsilon", "--query", "--numbers", "--output"),
     "What PRIOR holds": (
-        *("--counts", "--smoothing", "--normalise", "--leave-out"),
+        *options.PRIOR_FORMAT,
         *("--column", "--values", "--merge-rare", "--allow-rare", "--prior-epsilon"),
     ),
     "Numbers": ("--grid", "--outside", "--equally-common"),
-    "What is asked": ("--unbiased", "--amounts", "--margin", "--by", "--matrix"),
+    "What is asked": options.QUERY_DETAILS,
     "What is guaranteed": (
         *("--notion", "--lower", "--upper", "--radius", "--secret", "--secret-column", "--mix"),
     ),
@@ -192,6 +196,8 @@ def design(
     curators with -o. It never returns a plan that breaks its budget.
     """
     if budget is None:
+        if prior_file is None and data["numbers"] is None:  # what is missing first
+            raise click.UsageError(options.NO_PRIOR.format("design"))
         raise click.UsageError("say how much may leak: --epsilon, or --lower and --upper")
     budget.require_positive()
     piped = output is not None and str(output) == "-"

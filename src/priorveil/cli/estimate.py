@@ -1,4 +1,11 @@
-"""`priorveil estimate`: a table of reports in; tables, CSV, JSON and pictures out.
+r"""`priorveil estimate`: a table of reports in; tables, CSV, JSON and pictures out.
+
+To try it in an empty folder
+  printf 'yes,0.3\nno,0.7\n' > prior.csv
+  priorveil design prior.csv --epsilon 1 -o plan.json
+  printf 'answer\nyes\nno\nno\n' > people.csv
+  priorveil privatize plan.json people.csv --column answer -o reports.csv
+  priorveil estimate plan.json reports.csv
 
 Examples
   priorveil estimate plan.json reports.parquet
@@ -45,7 +52,16 @@ if TYPE_CHECKING:
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 
 
-@click.command(epilog=options.epilog(__doc__, options.TABLES_HELP))
+_SECTIONS = {
+    "Options that most estimates need": ("--by", "--method", "--level"),
+    "What REPORTS hold": ("--column", "--cohort", "--assume-plan"),
+    "The output": ("--json", "--csv", "--plot", "--refused"),
+}
+
+
+@click.command(
+    cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__, options.TABLES_HELP)
+)
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.argument("reports")
 @click.option("--column", default="report", help="The column of the reports.")

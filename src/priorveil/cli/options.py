@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 
+NO_PRIOR = (
+    "give PRIOR, what is known about the values; or --numbers LOW:HIGH: priorveil {} --help has examples"
+)
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -142,6 +145,8 @@ TABLES_HELP = """Tables
 
 
 _OTHER_OPTIONS = "Other options"
+PRIOR_FORMAT = ("--counts", "--smoothing", "--normalise", "--leave-out")  # of a section of the help
+QUERY_DETAILS = ("--unbiased", "--amounts", "--margin", "--by", "--matrix")
 
 
 class SectionedCommand(click.Command):
@@ -152,13 +157,12 @@ class SectionedCommand(click.Command):
         self.sections = sections
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section; those in none come last."""
+        """Write the options in the order of the sections; those in none come last."""
         shown = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        section_of = {name: title for title, names in self.sections.items() for name in names}
-        for title in (*self.sections, _OTHER_OPTIONS):
-            params = [
-                p for p in shown if title == next(filter(None, map(section_of.get, p.opts)), _OTHER_OPTIONS)
-            ]
+        by_name = {name: param for param in shown for name in param.opts}
+        sections = {title: [by_name[name] for name in names] for title, names in self.sections.items()}
+        others = [param for param in shown if not any(param in params for params in sections.values())]
+        for title, params in {**sections, _OTHER_OPTIONS: others}.items():
             records = [record for param in params if (record := param.get_help_record(ctx)) is not None]
             with formatter.section(title):
                 formatter.write_dl(records)

@@ -61,7 +61,7 @@ class PriorSource:
         if (self.outside != "refuse" and not self.grids) or query.named.needs_numbers:
             raise click.UsageError(screen.NOTICES["about numbers"])
         if self.path is None:
-            raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
+            raise click.UsageError(options.NO_PRIOR.format("design"))
         if self.columns:
             if self.form.counts or self.form.normalise:
                 raise click.UsageError("--column counts people itself: leave --counts and --normalise out")

@@ -1,4 +1,10 @@
-"""`priorveil privatize`: a private column of a table in, reports out.
+r"""`priorveil privatize`: a private column of a table in, reports out.
+
+To try it in an empty folder
+  printf 'yes,0.3\nno,0.7\n' > prior.csv
+  priorveil design prior.csv --epsilon 1 -o plan.json
+  printf 'answer\nyes\nno\nno\n' > people.csv
+  priorveil privatize plan.json people.csv --column answer -o reports.csv
 
 Examples
   priorveil privatize plan.json people.csv --column answer -o reports.parquet
@@ -34,8 +40,17 @@ import priorveil as pv
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import plural
 
+_SECTIONS = {
+    "Options that are always needed": ("--column", "--output"),
+    "What goes with the reports": ("--keep", "--cohort", "--no-ids"),
+    "Refused rows": ("--refused", "--strict"),
+    "The output": ("--format", "--force", "--json"),
+}
 
-@click.command(epilog=options.epilog(__doc__, options.TABLES_HELP))
+
+@click.command(
+    cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__, options.TABLES_HELP)
+)
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.argument("data")
 @click.option(

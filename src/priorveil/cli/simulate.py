@@ -1,4 +1,8 @@
-"""`priorveil simulate`: the experiments of the paper, on your own prior and people.
+r"""`priorveil simulate`: the experiments of the paper, on your own prior and people.
+
+To try it in an empty folder
+  printf 'yes,0.3\nno,0.7\n' > prior.csv
+  priorveil simulate prior.csv --epsilon 1
 
 Files
   PRIOR    What is known about one person's value. CSV: lines of
@@ -58,7 +62,17 @@ _FAIRNESS = (
 )
 
 
-@click.command(epilog=options.epilog(__doc__))
+_SECTIONS = {
+    "Options that most studies need": ("--epsilon", "--query", "--method", "--numbers", "--plot"),
+    "Who is asked": ("--data", "--column", "--people"),
+    "What is asked": options.QUERY_DETAILS,
+    "What PRIOR holds": options.PRIOR_FORMAT,
+    "What is protected": ("--secret", "--mix"),
+    "The simulation": ("--runs", "--seed"),
+}
+
+
+@click.command(cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__))
 @click.argument("prior_file", metavar="[PRIOR]", type=options.INPUT_FILE, required=False)
 @click.option(
     "--epsilon",
@@ -123,7 +137,7 @@ def simulate(
     elif prior_file is not None:
         prior = prior_format.read(prior_file)
     else:
-        raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
+        raise click.UsageError(options.NO_PRIOR.format("simulate"))
     question = query.of(prior)
     secret, prior = inputs.read_secret(secret_file, prior, prior_format.normalise, mix)
     people: Sequence[Label] | None = None
