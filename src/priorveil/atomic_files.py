@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import Hint, InvalidInput
 
 _LOCKS = find_spec("fcntl") is not None  # Windows has none
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)  # the last in folders such as /proc
@@ -68,13 +68,13 @@ def write_problem(path: Path) -> str | None:
     """Why a file cannot be written, as far as that can be known before; None if it can.
 
     >>> write_problem(Path("no such folder/file"))
-    'there is no folder no such folder'
+    'there is no folder no such folder: make it first'
     """
     target = Path(os.path.realpath(path))  # a link to itself stays as it is
     if os.path.lexists(target) and not target.is_file():
         return f"{path} is not a regular file; refusing to overwrite it"
     if not target.parent.is_dir():
-        return f"there is no folder {target.parent if path.is_symlink() else path.parent}"
+        return f"there is no folder {target.parent if path.is_symlink() else path.parent}: make it first"
     for place in (target, target.parent):  # a draft in the folder is renamed to the file
         if place.exists() and not os.access(place, os.W_OK):
             return f"{place} cannot be written to"
@@ -122,7 +122,8 @@ def _rename(draft: Path, path: Path, replace: bool, argument: str) -> None:
 
 
 def _already_exists(path: Path, argument: str) -> InvalidInput:
-    return InvalidInput(argument, str(path), "it exists: choose another name, or ask to replace it")
+    hint = Hint("replace=True", purpose="to overwrite it")
+    return InvalidInput(argument, str(path), "it exists: choose another name", hint)
 
 
 def _sync_folder(folder: Path) -> None:

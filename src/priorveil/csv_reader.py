@@ -50,7 +50,9 @@ def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
     except UnicodeDecodeError:
         raise InvalidInput("data", NOT_SHOWN, not_text) from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InvalidInput("data", NOT_SHOWN, "the file is damaged: it cannot be read to the end") from None
+        raise InvalidInput(
+            "data", NOT_SHOWN, "the file is damaged: it cannot be read to the end; copy or write it again"
+        ) from None
     except csv.Error:
         advice = "it has a cell or line that is too long, or a quotation mark that is not closed"
         raise InvalidInput("data", NOT_SHOWN, advice) from None

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil.errors import ForeignReport, InvalidInput
+from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.reading.tally import Tally
 from refusals import raises
@@ -99,10 +99,20 @@ def test_foreign_reports_raise_or_are_counted(plan: pv.Plan) -> None:
     assert "1 refused" in repr(counted)
 
 
-def test_the_error_shows_a_foreign_report_as_it_was_given() -> None:
-    plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
-    with raises(ForeignReport, argument="reports[1]"):
-        plan.tally(np.array([0, 2**64 - 1], dtype=np.uint64))
+def test_values_of_people_in_the_place_of_reports_are_not_shown() -> None:
+    prior = pv.Prior({18: 0.5, 98765: 0.5})
+    plan, cohorts = pv.design(prior, 1.0, pv.Histogram()), pv.Cohorts([[0.5, 0.5]], 1.0)
+    calls = (
+        lambda: plan.tally([0, 98765]),
+        lambda: plan.tally(["98765"]),
+        lambda: plan.tally(np.array([0, 2**64 - 98765], dtype=np.uint64)),
+        lambda: cohorts.estimate([98765]),
+    )
+    for call in calls:
+        with pytest.raises(InvalidInput) as caught:
+            call()
+        assert "98765" not in str(caught.value) and "plan.privatize" in str(caught.value)
+        assert caught.value.value in (NOT_SHOWN, "<U5 array of shape (1,)")
 
 
 @each_plan

@@ -27,7 +27,7 @@ from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, Invalid
 from priorveil.information import histogram_bound
 from priorveil.mechanisms.arc.batch import posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
-from priorveil.mechanisms.interface import integer_column
+from priorveil.mechanisms.interface import FROM_PRIVATIZE, integer_column, report_column
 from priorveil.mechanisms.randomness import Source, as_source, word_blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
@@ -204,15 +204,14 @@ class Cohorts:
         longer, and is meant for up to some thousand rows. The answer keeps its covariance, so contrasts, ratios and
         the like can be read from it.
         """
-        column = integer_column("reports", reports)
+        column = report_column(reports)
         row_of_report = self._row_of(rows, len(column))
         foreign = np.flatnonzero((column < 0) | (column >= self.lines.outputs[row_of_report]))
         if foreign.size:
             at = int(foreign[0])
             most = int(self.lines.outputs[row_of_report[at]]) - 1
-            raise ForeignReport(
-                f"reports[{at}]", int(column[at]), f"row {row_of_report[at]} reports 0 to {most}"
-            )
+            advice = f"row {row_of_report[at]} reports 0 to {most}; {FROM_PRIVATIZE}"
+            raise ForeignReport(f"reports[{at}]", NOT_SHOWN, advice)
         if offsets is not None and not self.query.takes_offsets:
             raise InvalidInput("offsets", self.query.kind, "offsets belong to a Sum")
         everyone = np.ones(len(column), dtype=bool)

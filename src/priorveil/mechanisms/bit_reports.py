@@ -23,7 +23,7 @@ from priorveil.arrays import Array, Ints, own_integers
 from priorveil.certify import TOTAL, Certificate, Lifts
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge, plural
 from priorveil.mechanisms.bit_law import BitLaw
-from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
+from priorveil.mechanisms.interface import FROM_PRIVATIZE, MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets
 
@@ -138,7 +138,7 @@ class BitReports(Mechanism):
         array = np.asarray(reports)
         if array.ndim != 2 or array.shape[1] != self.width or array.dtype.kind != "u" or array.itemsize != 8:
             shape = f"{array.dtype} array of shape {array.shape}"
-            advice = f"give rows of {plural(self.width, '64-bit word')}, of type uint64"
+            advice = f"give rows of {plural(self.width, '64-bit word')}, of type uint64; {FROM_PRIVATIZE}"
             if array.dtype.kind == "U":  # as in JSON
                 words = f"np.frombuffer(bytes.fromhex(''.join(reports)), '<u8').reshape(-1, {self.width})"
                 advice += f"; hexadecimal reports become such rows by {words}"

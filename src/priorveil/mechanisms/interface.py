@@ -12,13 +12,14 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.certify import Certificate, Lifts
 from priorveil.channels import Channel
-from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
 from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets, leakage, leakage_bounds
 from priorveil.priors import Prior
 
 MOST_MATRIX_ENTRIES = 1 << 24  # of a matrix that is written out, such as an implicit channel: 128 MB
 MOST_MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
+FROM_PRIVATIZE = "reports are what plan.privatize returns, never the values of people"
 MEASURE_WITHOUT = Hint("plan.levels", purpose="to measure it")
 
 
@@ -87,7 +88,7 @@ class Mechanism(ABC):
 
     def report_array(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         """The reports as an array of the right shape and type."""
-        return integer_column("reports", reports)
+        return report_column(reports)
 
     def check_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         """The reports as an array; a `ForeignReport` if there is one that this mechanism cannot have made."""
@@ -95,14 +96,15 @@ class Mechanism(ABC):
         accepted = self.accepts(array)
         if not accepted.all():
             row = int(np.argmin(accepted))
-            raise ForeignReport(f"reports[{row}]", np.asarray(reports)[row].tolist(), self.allowed_reports)
+            # It is not shown: it may be a person's value that was given by mistake.
+            raise ForeignReport(f"reports[{row}]", NOT_SHOWN, f"{self.allowed_reports}; {FROM_PRIVATIZE}")
         return array
 
     @property
     def allowed_reports(self) -> str:
         """Which reports this mechanism makes, in words."""
         if self.outputs is None:
-            return "this mechanism never makes it"
+            return "this mechanism never makes such a report"
         return f"this mechanism reports 0 to {self.outputs - 1}"
 
     def new_reports(self, count: int = 0) -> npt.NDArray[Any]:
@@ -203,15 +205,20 @@ def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
     [True, False, False]
     """
     # As unsigned integers, negative numbers are the largest: one comparison checks both ends.
-    return np.asarray(integer_column("reports", reports).view(np.uint64) < outputs)
+    return np.asarray(report_column(reports).view(np.uint64) < outputs)
 
 
-def integer_column(argument: str, values: npt.ArrayLike) -> Ints:
+def report_column(reports: npt.ArrayLike) -> Ints:
+    """Reports that are whole numbers, as an array."""
+    return integer_column("reports", reports, f"; {FROM_PRIVATIZE}")
+
+
+def integer_column(argument: str, values: npt.ArrayLike, more_advice: str = "") -> Ints:
     """A column of whole numbers as a contiguous array of 64-bit integers."""
     array = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         shape = f"{array.dtype} array of shape {array.shape}"
-        raise InvalidInput(argument, shape, "give a column of integers")
+        raise InvalidInput(argument, shape, f"give a column of integers{more_advice}")
     return np.ascontiguousarray(array, dtype=np.int64)

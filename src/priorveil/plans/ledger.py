@@ -92,7 +92,9 @@ class Ledger:
         _require_plan(plan)
         if replay:
             if all(entry.plan != plan.id for entry in self.spent):
-                raise InvalidInput("replay", plan.id, "no report of this plan was made yet")
+                raise InvalidInput(
+                    "replay", plan.id, "no report of this plan was made yet: spend it first, without replay"
+                )
             return self.level
         joint, level = self._after(plan)
         if self.limit is not None and not level.within(self.limit):
@@ -118,7 +120,11 @@ class Ledger:
         """The joint channel, if it can be written out, and the level after a report by this plan."""
         _require_plan(plan)
         if set(plan.labels) != set(self.prior.labels):
-            raise InvalidInput("plan", plan.labels, "it is about other values than this ledger's prior")
+            raise InvalidInput(
+                "plan",
+                plan.labels,
+                "it is about other values than this ledger's prior: use a ledger of its own for them",
+            )
         joint = self._joint_with(plan)
         if not self.spent and self._certified_for(plan):
             c = plan.certificate

@@ -233,7 +233,7 @@ class Plan:
     def _align(self, prior: Prior) -> Prior:
         """Another prior, with the plan's labels in their order."""
         if len(prior) != len(self.labels):
-            advice = f"it has {len(prior)} values, the plan has {len(self.labels)}"
+            advice = f"{len(prior)} values; give {len(self.labels)}, one for each value of the plan"
             raise InvalidInput("prior", NOT_SHOWN, advice)
         aligned = prior.align_to(self.labels)
         if aligned.domain == self.domain:
@@ -248,7 +248,11 @@ class Plan:
             advice = f"type {type(tally).__name__}; add the reports up first: plan.tally(reports)"
             raise InvalidInput("tally", NOT_SHOWN, advice)
         if tally.plan != self.id:
-            raise InvalidInput("tally", tally.plan, f"it belongs to another plan than {self.id}")
+            raise InvalidInput(
+                "tally",
+                tally.plan,
+                f"it counts reports of another plan than {self.id}: estimate with the plan that made them",
+            )
         fits = tally.counts.shape == self.reader.counts_shape
         if not fits or int(self.reader.people(tally.counts)) != tally.reports:
             raise InvalidInput("tally", tally, "its counts are not those of this plan's reports")

@@ -77,7 +77,11 @@ class Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         if self.plan != other.plan:
-            raise InvalidInput("tally", other.plan, f"it belongs to another plan than {self.plan}")
+            raise InvalidInput(
+                "tally",
+                other.plan,
+                f"it counts reports of another plan than {self.plan}: add tallies of one plan only",
+            )
         if (self.weighted is None) != (other.weighted is None) and self.reports and other.reports:
             raise InvalidInput("tally", other.plan, "only one of the two has weights: give both or neither")
         weighted = self.weighted or other.weighted

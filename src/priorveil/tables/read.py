@@ -86,7 +86,9 @@ class Wanted:
                     "column", name, f"the table has {', '.join(names)}{delimiter_advice(names)}"
                 )
             if list(names).count(name) > 1:
-                raise InvalidInput("column", name, "the table has several columns of this name")
+                raise InvalidInput(
+                    "column", name, "the table has several columns of this name: rename all but one"
+                )
         return selected
 
     def without(self, names: Collection[str]) -> Wanted:
@@ -229,7 +231,9 @@ def _name_in_errors(name: str) -> Iterator[None]:
         raise InvalidInput(error.argument, error.value, f"{name}: {error.advice}") from None
     except Exception as error:
         if type(error).__module__.startswith("pyarrow"):
-            raise InvalidInput("data", name, "the file is damaged: it cannot be read to the end") from None
+            raise InvalidInput(
+                "data", name, "the file is damaged: it cannot be read to the end; copy or write it again"
+            ) from None
         raise
 
 

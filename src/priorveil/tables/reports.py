@@ -11,6 +11,7 @@ import numpy.typing as npt
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.frames import Column, Indices, distinct, present_rows, pyarrow
 from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.interface import FROM_PRIVATIZE
 from priorveil.mechanisms.randomness import WORD
 from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY
 
@@ -87,7 +88,7 @@ def _parse_reports(column: Column, width: int) -> Parsed:
     kinds = {str, bytes} if width else {str, int, float}
     if wrong := {type(word) for word in words} - kinds:
         expected = "bytes" if width else "whole numbers"
-        advice = f"a column of {wrong.pop().__name__}; this plan reports {expected}"
+        advice = f"a column of {wrong.pop().__name__}; this plan reports {expected}; {FROM_PRIVATIZE}"
         raise InvalidInput("reports", NOT_SHOWN, advice)
     parsed = [_parse_bits(word, width) if width else _parse_number(word) for word in words]
     entries: list[Any] = [report for report in parsed if report is not None]
