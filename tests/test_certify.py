@@ -367,7 +367,7 @@ def test_compared_rows_that_prove_nothing_are_refused(rows):
 
 @pytest.mark.parametrize("distance", [0.0, -1.0, math.nan])
 def test_distances_that_bound_nothing_are_refused(distance):
-    with raises(CertificateError):
+    with raises(InvalidInput, argument="distance"):
         lifts(CLEAR, EVEN, notion=AsGiven([[3, 1], [1, 3]], distance=distance))
 
 

@@ -119,3 +119,43 @@ def test_a_file_with_an_unknown_notion_or_query_says_so(field: str) -> None:
     document = {**json.loads(plan.to_json()), field: {"name": "Unheard"}}
     with raises(PlanError, field=field, cause=InvalidInput):
         pv.Plan.from_json(json.dumps(document))
+
+
+def utility_optimised_response(sensitive: int, size: int, epsilon: float) -> np.ndarray:
+    """Utility-optimised randomised response of Murakami and Kawamoto (2019): sensitive values come first."""
+    share = 1 / (sensitive + math.exp(epsilon) - 1)
+    own = [(math.exp(epsilon) - 1) * share] * sensitive + [1 - sensitive * share] * (size - sensitive)
+    return np.diag(own) + np.where(np.arange(size) < sensitive, share, 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize(
+    "query", [pv.Histogram(), pv.Distribution(), pv.Guess()], ids=lambda query: query.kind
+)
+@pytest.mark.parametrize(("sensitive", "shares"), [(1, [0.1, 0.3, 0.6]), (2, [0.03, 0.07, 0.2, 0.3, 0.4])])
+def test_the_best_plan_for_sensitive_values_is_no_worse_than_the_published_one(
+    sensitive: int, shares: list[float], query: pv.Query, epsilon: float
+) -> None:
+    """Both keep the same budgets. With one sensitive value the published channel is the best one."""
+    distances = np.ones((len(shares), len(shares)))
+    distances[sensitive:] = math.inf
+    notion = pv.PairwiseLDP(distances)
+    published = pv.Plan.of(
+        utility_optimised_response(sensitive, len(shares), epsilon), shares, query, notion=notion
+    )
+    best = pv.design(shares, epsilon, query, notion=notion, rounds=40)
+    assert published.certificate.level == pytest.approx(epsilon, rel=1e-12)
+    assert best.lower_bound <= published.expected_mse * (1 + 1e-9)
+    assert best.expected_mse <= published.expected_mse * (1 + 1e-6)
+    if sensitive == 1:
+        assert best.lower_bound == pytest.approx(published.expected_mse, rel=1e-5)
+
+
+def test_every_report_of_the_best_plan_is_protected_or_tells_one_value() -> None:
+    """So it also has utility-optimised LDP, which asks for that; up to what certifying mixes in."""
+    distances = np.ones((5, 5))
+    distances[2:] = math.inf
+    plan = pv.design([0.03, 0.07, 0.2, 0.3, 0.4], 1.0, pv.Histogram(), notion=pv.PairwiseLDP(distances))
+    for column in plan.channel.matrix.T:
+        told = np.count_nonzero(column > 1e-9 * column.max()) == 1 and column.argmax() >= 2
+        assert told or column.max() <= math.e * column.min() * (1 + 1e-9)

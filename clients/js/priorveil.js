@@ -1329,12 +1329,37 @@ function readPriors(prior, size) {
   return null;
 }
 
-/** The prior that reports are read with, in plans for sets of priors; a device does not use it. */
-function checkReadingPrior({ prior, reading_prior: reading }, size) {
+const NEAR_SET = 1e-6; // how far outside a set a prior may lie that was computed from its members
+
+/**
+ * The prior that reports are read with, in plans for sets of priors; a device does not use it.
+ *
+ * Of a list of priors each probability has to lie between theirs; that the prior is a mixture of them is checked by those who
+ * read reports.
+ */
+function checkReadingPrior({ prior, query, reading_prior: reading }, size) {
   if (reading === undefined) return;
   need(prior?.kind !== "fixed", "reading_prior", "belongs to a set of priors");
   need(reading?.kind === "fixed", "reading_prior", "should be one prior");
   readPriors(reading, size);
+  readPriors(prior, size);
+  need(query.name !== "Linear" || query.unbiased === true, "reading_prior", "belongs to an unbiased query");
+  const p = probabilities(reading);
+  const between = (low, high) => p.every((share, x) => share >= low[x] - NEAR_SET && share <= high[x] + NEAR_SET);
+  const inside = {
+    finite({ members }) {
+      const shares = members.map((weights) => probabilities({ kind: "fixed", weights }));
+      const ends = (end) => p.map((_, x) => end(...shares.map((each) => each[x])));
+      return between(ends(Math.min), ends(Math.max));
+    },
+    interval: ({ lower, upper }) => between(lower.map(Number), upper.map(Number)),
+    ball({ weights, radius }) {
+      const middle = probabilities({ kind: "fixed", weights });
+      const distance = p.reduce((total, share, x) => total + Math.abs(share - middle[x]) / 2, 0);
+      return distance <= Number(radius) + NEAR_SET;
+    },
+  };
+  need(inside[prior.kind](prior), "reading_prior", "does not lie in the set of priors");
 }
 
 /** A prior as positive whole numbers without a common divisor. */

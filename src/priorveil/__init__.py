@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from priorveil.designs import design
     from priorveil.designs.cohorts import Cohorts
     from priorveil.errors import PriorveilError
+    from priorveil.mechanisms import Mechanism
     from priorveil.notions import (
         DI,
         LDP,
@@ -58,6 +59,7 @@ __all__ = [
     "Leakage",
     "Ledger",
     "Linear",
+    "Mechanism",
     "Notion",
     "PairwiseLDP",
     "Plan",
@@ -85,6 +87,7 @@ _PLACES = {
     "designs": ("design",),
     "designs.cohorts": ("Cohorts",),
     "errors": ("PriorveilError",),
+    "mechanisms": ("Mechanism",),
     "notions": (
         "DI",
         "LDP",

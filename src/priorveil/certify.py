@@ -66,6 +66,12 @@ class Lifts:
     ldp: Fraction | None
     ratio: Fraction | None = None
 
+    def __post_init__(self) -> None:
+        for name, number in vars(self).items():
+            if not isinstance(number, (int, Fraction)) and not (number is None and name in ("ldp", "ratio")):
+                problem = f"{name} of Lifts should be an integer or a fraction, not {type(number).__name__}"
+                raise CertificateError(f"rounded numbers prove nothing: {problem}")
+
 
 @dataclass(frozen=True)
 class Certificate(LipSides):
@@ -203,7 +209,7 @@ def lifts(
         # Python's integers do not overflow in sums of rows. The notions of this package add no int64.
         packaged = type(notion).compared_rows.__module__ == Cone.__module__
         columns: ExactOrFloat = W if packaged else W.astype(object)
-        groups = notion.compared_rows(columns, prior.labels, prior, secret)
+        groups = notion.checked_rows(columns, prior.labels, prior, secret)
         ratio = _largest([_ratio_per_distance(group) for group in groups])
     return Lifts(lowest, highest, _ratio(W, W), ratio)
 
@@ -271,8 +277,6 @@ def _ratio_per_distance(group: ComparedRows) -> Fraction | None:
     Both steps of the level are rounded up, so it is proven. A level above any budget counts as infinite: its power has
     too many digits.
     """
-    if not group.distance > 0:
-        raise CertificateError(f"compared_rows should give positive distances, not {group.distance:g}")
     ratio = _ratio(*group.tops_and_bottoms())
     if ratio is None or group.distance == 1 or ratio <= 1:
         return ratio

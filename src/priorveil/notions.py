@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.formatting import level_text
 from priorveil.frames import Library, to_frame
+from priorveil.named_classes import class_named, enter_class
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.priors.budget import window_mass
 
@@ -57,7 +58,8 @@ ExactOrFloat = npt.NDArray[
 LabelledMeans = list[tuple[ExactOrFloat, Sequence[Label]]]  # arrays, each with the labels of its rows
 
 
-class ComparedRows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ComparedRows:
     """Rows (n, K) that are compared with each other, and their labels.
 
     Within a column no row is more than `e**(eps * distance)` times another one. If it is `one_way`, only the first row
@@ -68,6 +70,10 @@ class ComparedRows(NamedTuple):
     labels: Sequence[Label]
     distance: float = 1.0
     one_way: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.distance > 0:  # also what is not a number
+            raise InvalidInput("distance", self.distance, "give a number above zero")
 
     def ordered_pairs(self) -> list[tuple[int, int]]:
         """The positions of rows, of which the first is at most the factor times the second."""
@@ -123,12 +129,7 @@ class Cone(Notion):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        namesake = Cone.by_name.get(cls.__name__, cls)
-        if namesake.__module__ != cls.__module__:
-            raise InvalidInput(
-                "class", cls.__name__, f"{namesake.__module__} defines a notion of this name: choose another"
-            )
-        Cone.by_name[cls.__name__] = cls  # a notebook may define its class again
+        enter_class(Cone.by_name, cls.__name__, cls, "notion")
         for flag in ("bounds_lifts", "implies_lip"):
             owner = next(base for base in cls.__mro__ if flag in vars(base))
             if any(getattr(cls, method) is not getattr(owner, method, None) for method in _CONDITIONS):
@@ -144,10 +145,19 @@ class Cone(Notion):
         """
         return [ComparedRows(columns, labels)]
 
+    def checked_rows(
+        self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
+    ) -> list[ComparedRows]:
+        """`compared_rows`, or an error if a subclass gives anything else than a list of `ComparedRows`."""
+        groups = self.compared_rows(columns, labels, prior, secret)
+        if not isinstance(groups, list) or not all(isinstance(group, ComparedRows) for group in groups):
+            raise InvalidInput("compared_rows", type(groups).__name__, "return a list of ComparedRows")
+        return groups
+
     def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The two secrets and the report with the largest ratio."""
         channel = Channel.of(channel).drop_unused()
-        groups = self.compared_rows(channel.matrix, channel.inputs, prior, secret)
+        groups = self.checked_rows(channel.matrix, channel.inputs, prior, secret)
         pairs = [_worst_pair(group, channel.outputs) for group in groups]
         return (max(pairs, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
 
@@ -157,7 +167,7 @@ class Cone(Notion):
         They are `e**(eps * distance) row' - row` for all ordered pairs of compared rows, up to a factor.
         """
         level = budget.smaller
-        groups = self.compared_rows(np.eye(len(prior)), prior.labels, prior, secret)
+        groups = self.checked_rows(np.eye(len(prior)), prior.labels, prior, secret)
         rows = [
             _inequality(group.rows[first], group.rows[second], level * group.distance)
             for group in groups
@@ -544,17 +554,23 @@ def read_notion(document: Mapping[str, Any]) -> Cone:
     >>> read_notion(Pufferfish([(0, 1)]).document()).pairs
     ((0, 1),)
     """
-    name = document["name"]
-    if name not in Cone.by_name:
-        advice = f"this notion is not known here: import the module that defines it (known: {', '.join(Cone.by_name)})"
-        raise InvalidInput("notion", name, advice)
-    cone: Callable[..., Cone] = Cone.by_name[name]
+    cone: Callable[..., Cone] = class_named(Cone.by_name, document["name"], "notion")
     return cone(**{key: part for key, part in document.items() if key != "name"})
 
 
 # Plans can be designed for cones; the other notions can only be measured.
 CONES: dict[str, Cone] = {cone.name: cone for cone in (LIP(), LDP(), Pufferfish(), DI())}
 NOTIONS: dict[str, Notion] = {**CONES, **{notion.name: notion for notion in (MIL(), MIP())}}
+
+
+def as_cone(notion: Any) -> Cone:
+    """A notion that can be designed for and certified; LIP for None."""
+    if notion is None:
+        return LIP()
+    if not isinstance(notion, Cone):
+        advice = f"design for one of {', '.join(CONES)}, such as LIP(), or an object of your own Cone"
+        raise InvalidInput("notion", notion, advice)
+    return notion
 
 
 def as_prior_or_set(prior: PriorOrSet | Sequence[float]) -> PriorOrSet:

@@ -128,7 +128,9 @@ def test_a_new_query_is_read_from_files_without_a_change_of_the_schema() -> None
 
 def test_the_schema_knows_every_mechanism() -> None:
     kinds = [choice["$ref"].rsplit("/", 1)[1] for choice in schema()["properties"]["mechanism"]["oneOf"]]
-    assert sorted(kinds) == sorted(MECHANISMS)
+    assert sorted(kinds) == sorted([*MECHANISMS, "other_mechanism"])
+    other = schema()["$defs"]["other_mechanism"]["properties"]["kind"]["not"]["enum"]
+    assert sorted(other) == sorted(MECHANISMS)
 
 
 @pytest.mark.parametrize("field", [*pv.design([0.5, 0.5], 1.0, pv.Histogram()).document(), "id"])

@@ -11,7 +11,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 import priorveil as pv
 from priorveil.reading.blas_threads import single_thread
-from priorveil.reading.numbered import TableReader
+from priorveil.reading.numbered import NumberedReader
 
 
 def thread_counts() -> set[int]:
@@ -21,7 +21,7 @@ def thread_counts() -> set[int]:
 def test_designs_and_estimates_use_one_thread_and_leave_the_rest_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen, answer = [], TableReader.answer
+    seen, answer = [], NumberedReader.answer
 
     def progress(*_: float) -> None:
         seen.append(thread_counts())
@@ -30,7 +30,7 @@ def test_designs_and_estimates_use_one_thread_and_leave_the_rest_alone(
         seen.append(thread_counts())
         return answer(*arguments)
 
-    monkeypatch.setattr(TableReader, "answer", answer_and_count)
+    monkeypatch.setattr(NumberedReader, "answer", answer_and_count)
     with ThreadpoolController().limit(limits=2):
         prior = pv.Prior.zipf(30)
         plan = pv.design(prior, 1.0, pv.Distribution(), method="columns", progress=progress, rounds=10)

@@ -473,3 +473,23 @@ test("a typed number has one decimal mark, and is refused where it is ambiguous"
     assert.throws(() => readNumber(typed), /ambiguous number: write 1234.5 or 1234,5/);
   for (const typed of ["", "ten", "5 h", "Infinity", "0x8", "12,"]) assert.throws(() => readNumber(typed), /should be a number/);
 });
+
+test("a reading prior lies in the set of priors, and belongs to an unbiased query", async () => {
+  const reading = (weights) => ({ kind: "fixed", weights });
+  const sets = [
+    { kind: "finite", members: [["2", "3", "5"], ["4", "3", "3"]] },
+    { kind: "interval", lower: ["0.2", "0.2", "0.2"], upper: ["0.4", "0.4", "0.6"] },
+    { kind: "ball", weights: ["3", "3", "4"], radius: "0.1" },
+  ];
+  const change = (set, weights, unbiased) => (plan) => {
+    plan.reading_prior = reading(weights);
+    plan.query.unbiased = unbiased;
+    if (set.kind !== "finite") plan.prior = set;
+  };
+  for (const set of sets) {
+    const plan = (weights, unbiased = true) => forged("table-reading-prior", change(set, weights, unbiased));
+    await assert.doesNotReject(readPlan(await plan(["3", "3", "4"])), set.kind);
+    await assert.rejects(readPlan(await plan(["1", "18", "1"])), refused("reading_prior"), set.kind);
+    await assert.rejects(readPlan(await plan(["3", "3", "4"], false)), refused("reading_prior"), set.kind);
+  }
+});

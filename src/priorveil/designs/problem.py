@@ -13,10 +13,10 @@ import numpy as np
 
 from priorveil import certify
 from priorveil.arrays import Array
-from priorveil.errors import Hint, Infeasible, InvalidInput
-from priorveil.notions import CONES, LIP, Cone, PriorOrSet, Secrets, as_prior_or_set, scenarios
+from priorveil.errors import Hint, Infeasible
+from priorveil.notions import Cone, PriorOrSet, Secrets, as_cone, as_prior_or_set, scenarios
 from priorveil.priors import Budget, Prior, PriorSet
-from priorveil.queries import QUERIES, Criterion, Query
+from priorveil.queries import Criterion, Query, require_query
 
 
 class Objective(Enum):
@@ -55,17 +55,8 @@ class Problem:
         notion: Cone | None = None,
     ) -> Problem:
         """Create the problem; raises `InvalidInput` if the arguments do not fit together."""
-        prior, budget, notion = (
-            as_prior_or_set(prior),
-            Budget.of(epsilon),
-            LIP() if notion is None else notion,
-        )
-        if not isinstance(notion, Cone):
-            raise InvalidInput("notion", notion, f"design for one of {', '.join(CONES)}, such as LIP()")
-        if not isinstance(query, Query):
-            raise InvalidInput(
-                "query", query, f"give one of {', '.join(QUERIES)} or Convex, such as Histogram()"
-            )
+        prior, budget, notion = as_prior_or_set(prior), Budget.of(epsilon), as_cone(notion)
+        require_query(query)
         budget.require_positive()
         problem = cls(prior, budget, query, secret, notion)
         query.require_fits(problem.reference)

@@ -14,6 +14,7 @@ from priorveil.certify import Certificate, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
+from priorveil.named_classes import class_named, enter_class
 from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets, leakage, leakage_bounds
 from priorveil.priors import Prior
 
@@ -26,11 +27,19 @@ MEASURE_WITHOUT = Hint("plan.levels", purpose="to measure it")
 class Mechanism(ABC):
     """A sampler in integers, and its exact certificate. `reading` has what a curator does with its reports.
 
-    `kind` is its name in a plan's file.
+    `kind` is its name in a plan's file, that of the class if none is stated. A subclass is known to plan files by it as
+    soon as it is defined; its `parameters` have what `read` makes it from. Mechanisms are compared by identity.
     """
 
+    by_kind: ClassVar[dict[str, type[Mechanism]]] = {}
     kind: ClassVar[str]
     averages: ClassVar[bool] = False  # whether a column of `matrix` averages over reports that differ
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" not in vars(cls):
+            cls.kind = cls.__name__
+        enter_class(Mechanism.by_kind, cls.kind, cls, "mechanism")
 
     @property
     @abstractmethod
@@ -83,7 +92,7 @@ class Mechanism(ABC):
         """Fill a block of reports for valid codes, with a row of random words each; all blocks have `total` reports."""
 
     def accepts(self, reports: npt.NDArray[Any]) -> Mask:
-        """Which reports this mechanism can have made: the numbers below `outputs`, if not stated otherwise."""
+        """Which reports this mechanism can have made: by default the numbers below `outputs`."""
         return in_range(reports, self.outputs or 0)
 
     def report_array(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -113,7 +122,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
-        """The exact extremes of the sampled law."""
+        """The exact extremes of the sampled law, as integers or fractions."""
 
     def levels(self, prior: PriorOrSet, secret: Secrets, proven: Certificate) -> Leakage:
         """The levels under every notion: measured on the channel, or where that is too large, from what is proven."""
@@ -131,6 +140,12 @@ class Mechanism(ABC):
     @abstractmethod
     def read(cls, parameters: Mapping[str, Any]) -> Mechanism:
         """Read a mechanism from the parameters in its JSON document."""
+
+
+def read_mechanism(document: Mapping[str, Any]) -> Mechanism:
+    """Read a mechanism from its JSON document."""
+    mechanism: type[Mechanism] = class_named(Mechanism.by_kind, document["kind"], "mechanism")
+    return mechanism.read(document)
 
 
 class NumberedReports(Mechanism):

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -38,23 +38,15 @@ _GUIDE_PER_OUTPUT = 2
 _GUIDE_LIMIT = 1 << 24
 
 
-@dataclass(frozen=True, eq=False)
-class Table(NumberedReports):
-    """Report `y` for value `x` with probability `weights[x, y] / 2**62`, exactly.
+class TabledReports(NumberedReports):
+    """A mechanism whose law is a table of integers: `weights`, a row for each value.
 
-    >>> coin = Table(np.array([[TOTAL // 4, 3 * TOTAL // 4], [TOTAL // 2, TOTAL // 2]]))
-    >>> words, reports = np.array([[0x3F << 56], [0x40 << 56]], dtype=np.uint64), coin.new_reports(2)
-    >>> coin.draw(np.zeros(2, dtype=np.int64), words, reports, total=2)
-    >>> reports.tolist()
-    [0, 1]
+    Report `y` of value `x` has the probability `weights[x, y] / 2**62`, exactly: rows are non-negative integers that
+    add up to `2**62`. The sampler and the certificate follow from them. A subclass has `weights` as an attribute, and
+    `parameters` and `read` for files.
     """
 
     weights: Ints
-
-    kind: ClassVar[str] = "table"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", _check_weights(self.weights))
 
     @property
     def size(self) -> int:
@@ -101,14 +93,33 @@ class Table(NumberedReports):
 
     def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes, under any prior, set of priors, secret and notion."""
-        return lifts(self.weights, prior, secret, notion)
+        return lifts(_check_weights(self.weights), prior, secret, notion)
+
+
+@dataclass(frozen=True, eq=False)
+class Table(TabledReports):
+    """Report `y` for value `x` with probability `weights[x, y] / 2**62`, exactly.
+
+    >>> coin = Table(np.array([[TOTAL // 4, 3 * TOTAL // 4], [TOTAL // 2, TOTAL // 2]]))
+    >>> words, reports = np.array([[0x3F << 56], [0x40 << 56]], dtype=np.uint64), coin.new_reports(2)
+    >>> coin.draw(np.zeros(2, dtype=np.int64), words, reports, total=2)
+    >>> reports.tolist()
+    [0, 1]
+    """
+
+    weights: Ints
+
+    kind: ClassVar[str] = "table"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", _check_weights(self.weights))
 
     def parameters(self) -> dict[str, Any]:
         """The weights as strings: JavaScript numbers could not hold them."""
         return {"bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}
 
     @classmethod
-    def read(cls, parameters: Mapping[str, Any]) -> Table:
+    def read(cls, parameters: Mapping[str, Any]) -> Self:
         """Read a table from the parameters in its JSON document."""
         if parameters["bits"] != TOTAL_BITS:
             raise InvalidChannel(

@@ -21,12 +21,13 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from priorveil.certify import Certificate, certificate, keeps_budget
-from priorveil.errors import PlanError, PriorveilError, UnknownVersion, short_repr
-from priorveil.mechanisms import MECHANISMS
-from priorveil.notions import Secrets, read_notion, scenarios
+from priorveil.errors import InvalidInput, PlanError, PriorveilError, UnknownVersion, short_repr
+from priorveil.mechanisms import Mechanism, read_mechanism
+from priorveil.named_classes import require_own_document
+from priorveil.notions import Cone, Secrets, read_notion, scenarios
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.priors.joint import read_domain
-from priorveil.queries import read_query
+from priorveil.queries import Query, read_query
 from priorveil.reading.rounding import expected_rounding
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ FORMAT = "priorveil-plan"
 
 DesignMethod = Literal["closed", "arc", "columns", "unary", "subset", "hashing"]
 DESIGN_METHODS: tuple[str, ...] = get_args(DesignMethod)
+GIVEN = "given"  # the method of a plan whose channel was given and not designed
 
 Json = Any  # a value of the json module
 
@@ -89,6 +91,19 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
+def require_readable(plan: Plan) -> None:
+    """Refuse to write a plan that would be read with another notion, query or mechanism than it has."""
+    if not plan.query.savable:
+        raise InvalidInput(
+            "query", plan.query, "a plan for a user-given gain cannot be saved: the gain is code"
+        )
+    notion, query = plan.notion.document()["name"], plan.query.document()["name"]
+    require_own_document(type(plan.notion), Cone.by_name[notion], "document", "notion")
+    require_own_document(type(plan.query), Query.by_name[query], "document", "query")
+    kind = plan.mechanism.kind
+    require_own_document(type(plan.mechanism), Mechanism.by_kind[kind], "parameters", "mechanism")
+
+
 def parse(
     text: str | bytes, format: str = FORMAT, supported: int = VERSION, source: str = "`priorveil design -o`"
 ) -> dict[str, Any]:
@@ -121,7 +136,7 @@ def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
         "budget": Budget.read,
         "notion": read_notion,
         "query": read_query,
-        "mechanism": lambda mechanism: MECHANISMS[mechanism["kind"]].read(mechanism),
+        "mechanism": read_mechanism,
         "certificate": Certificate.read,
         "expected_mse": float,
         "lower_bound": float,
@@ -163,8 +178,8 @@ def prove(plan: Plan, document: Mapping[str, Json]) -> None:
     """Raise a `PlanError` that names the field if the document states anything about the plan that is not true."""
     read_field("query", lambda: plan.query.require_fits(plan.reference))
     _prove_reading_prior(plan)
-    if plan.method not in DESIGN_METHODS:
-        raise PlanError("method", f"it should be one of {', '.join(DESIGN_METHODS)}")
+    if plan.method not in (*DESIGN_METHODS, GIVEN):
+        raise PlanError("method", f"it should be one of {', '.join((*DESIGN_METHODS, GIVEN))}")
     if plan.mechanism.size != len(plan.labels):
         sizes = f"it is for {plan.mechanism.size} values, the plan has {len(plan.labels)}"
         raise PlanError("mechanism", sizes)

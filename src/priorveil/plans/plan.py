@@ -7,6 +7,7 @@ certificate again (`plans.document`).
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,26 +21,43 @@ import numpy.typing as npt
 from priorveil import notebook_html
 from priorveil.arrays import Array, centre_rows
 from priorveil.atomic_files import atomic_write
-from priorveil.certify import Certificate
+from priorveil.certify import Certificate, certificate, keeps_budget, round_rows
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge
+from priorveil.errors import (
+    NOT_SHOWN,
+    CertificateError,
+    Hint,
+    InvalidInput,
+    NotIdentifiable,
+    PlanError,
+    TooLarge,
+)
 from priorveil.frames import Library, to_frame
 from priorveil.information import gain_share
-from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms import Mechanism, Table
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets
+from priorveil.notions import LIP, Cone, Leakage, PriorOrSet, Secrets, as_cone
 from priorveil.plans import wording
-from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
+from priorveil.plans.document import (
+    GIVEN,
+    content_id,
+    parse,
+    plan_document,
+    prove,
+    read_fields,
+    require_readable,
+)
 from priorveil.plans.pictures import plan_figure
-from priorveil.priors import Budget, Domain, Label, Prior
+from priorveil.priors import Budget, Domain, Label, Prior, PriorSet
 from priorveil.priors.domain import LabelDomain, Missing, require_integers
-from priorveil.queries import Query
+from priorveil.queries import Query, require_query
 from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.estimate import ESTIMATE_METHODS, Estimate, EstimateMethod, read_estimate
 from priorveil.reading.families import reader_of
 from priorveil.reading.moments import naming_statistics, normal_width
 from priorveil.reading.precision import Precision
 from priorveil.reading.reader import Reader
+from priorveil.reading.rounding import expected_rounding
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.reading.wording import RARE_CHANGES, changes_among
@@ -75,6 +93,64 @@ class Plan:
     method: str
     why: str
     reading_prior: Prior | None = None
+
+    @classmethod
+    def of(
+        cls,
+        channel: Channel | Mechanism | npt.ArrayLike,
+        prior: Prior | Sequence[float],
+        query: Query,
+        epsilon: float | Budget | None = None,
+        secret: Secrets = None,
+        notion: Cone | None = None,
+    ) -> Plan:
+        """The plan of a channel, or of a mechanism, that is known already, under one prior.
+
+        `channel` has a row for each value; its entries are rounded to multiples of `2**-62`. The plan is certified for
+        LIP, or for the `notion`, at the level that it really has; with `epsilon` it is refused if that is more.
+
+        >>> import priorveil as pv
+        >>> plan = pv.Plan.of([[0.75, 0.25], [0.25, 0.75]], pv.Prior({"yes": 0.5, "no": 0.5}), pv.Distribution())
+        >>> round(plan.certificate.lip, 6), plan.privatize(["yes"] * 3, np.random.default_rng(2)).tolist()
+        (0.693147, [0, 0, 1])
+        """
+        if isinstance(prior, PriorSet):
+            raise InvalidInput("prior", prior, "give one prior; `design` makes plans for sets of priors")
+        one_prior, notion = Prior.of(prior), as_cone(notion)
+        require_query(query)
+        if not isinstance(channel, Mechanism):
+            matrix = Channel.of(channel)
+            one_prior = matrix.align(one_prior)
+            channel = Table(round_rows(matrix.matrix))
+        if channel.size != len(one_prior):
+            advice = f"it is for {channel.size} values, and the prior has {len(one_prior)}"
+            raise InvalidInput("channel", channel.kind, advice)
+        query.require_fits(one_prior)
+        proof, budget = _certify(channel, one_prior, epsilon, secret, notion)
+        reader = reader_of(channel)
+        error, without_report = reader.error(query, one_prior), query.no_report(one_prior)
+        if error is None:
+            raise TooLarge(f"the expected error of this {channel.kind} would take long to compute")
+        if error == math.inf:
+            hint = Hint("unbiased", False, purpose="to lean on the prior")
+            raise NotIdentifiable("reports of this channel do not determine the statistics", hint)
+        error += expected_rounding(reader, query, one_prior)
+        bounded = secret is None and notion.implies_lip
+        bound = query.closed_form_bound(one_prior, budget) if bounded else 0.0
+        return cls(
+            prior=one_prior,
+            budget=budget,
+            query=query,
+            mechanism=channel,
+            certificate=proof,
+            notion=notion,
+            secret=secret,
+            expected_mse=error,
+            lower_bound=min(bound, error),
+            no_report=without_report,
+            method=GIVEN,
+            why="not designed",
+        )
 
     @property
     def domain(self) -> Domain:
@@ -389,9 +465,7 @@ class Plan:
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON, without its id."""
-        if not self.query.savable:
-            advice = "a plan for a user-given gain cannot be saved: the gain is code"
-            raise InvalidInput("query", self.query, advice)
+        require_readable(self)
         return plan_document(self)
 
     def to_json(self) -> str:
@@ -448,3 +522,23 @@ class Plan:
     def summary(self) -> list[tuple[str, str]]:
         """The most important facts about the plan, as pairs of name and text."""
         return wording.plan_facts(self)
+
+
+def _certify(
+    mechanism: Mechanism, prior: Prior, epsilon: float | Budget | None, secret: Secrets, notion: Cone
+) -> tuple[Certificate, Budget]:
+    """The certificate of a mechanism, and its budget: the given one, or else the level that it really has."""
+    extremes = mechanism.lifts(prior, secret, notion)
+    proof = certificate(extremes, notion)
+    if epsilon is not None:
+        budget = Budget.of(epsilon)
+        if not keeps_budget(extremes, budget, notion):
+            raise CertificateError(f"{notion.name} level {proof.level:.6g} is above the budget, {budget}")
+        return proof, budget
+    sides = (proof.lip_lower, proof.lip_upper) if notion.bounds_lifts else (proof.level, proof.level)
+    if min(sides) == math.inf:
+        advice = f"it has no finite {notion.name} level: certify it for another notion"
+        raise InvalidInput("channel", mechanism.kind, advice, Hint("notion", LIP()))
+    if max(sides) == 0:
+        raise InvalidInput("channel", mechanism.kind, "its reports do not depend on the value")
+    return proof, Budget(*sides)

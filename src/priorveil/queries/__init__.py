@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from priorveil.errors import InvalidInput
+from priorveil.named_classes import class_named
 from priorveil.queries.gains import Convex, Guess
 from priorveil.queries.labelled_rows import LabelledRows, require_same_statistics
 from priorveil.queries.linear import Distribution, Histogram, Linear, Sum, group_rows
@@ -51,11 +52,21 @@ __all__ = [
     "Sum",
     "group_rows",
     "read_query",
+    "require_query",
     "require_same_statistics",
 ]
 
 # The queries that come with the package, by name.
 QUERIES: dict[str, type[Any]] = {q.__name__: q for q in (Histogram, Sum, Guess, Distribution, Linear)}
+
+
+def require_query(query: Any) -> None:
+    """Raise `InvalidInput` if this is not a query, but its class, say."""
+    if not isinstance(query, Query):
+        advice = (
+            f"give one of {', '.join(QUERIES)} or Convex, such as Histogram(), or an object of your own class"
+        )
+        raise InvalidInput("query", query, advice)
 
 
 def read_query(document: Mapping[str, Any]) -> Query:
@@ -64,8 +75,5 @@ def read_query(document: Mapping[str, Any]) -> Query:
     >>> read_query(Linear([[0, 1], [2, 3]], names=("a", "b")).document()).statistic_labels((0, 1))
     ('a', 'b')
     """
-    name = document["name"]
-    if name not in Query.by_name:
-        advice = f"this query is not known here: import the module that defines it (known: {', '.join(Query.by_name)})"
-        raise InvalidInput("query", name, advice)
-    return Query.by_name[name].read(document)
+    query: type[Query] = class_named(Query.by_name, document["name"], "query")
+    return query.read(document)

@@ -14,9 +14,6 @@ from priorveil.information import hi_minus_one
 from priorveil.priors import Budget, Prior
 from priorveil.queries.query import Criterion, Query, complement, corner_utility
 
-_SAMPLED_CHORDS = 200  # on which a gain is checked: more find smaller dents, and take longer
-_ROUNDING = 1e-9  # how far a gain may be off, relatively, and still be convex
-
 
 @dataclass(frozen=True)
 class Guess(Query):
@@ -28,6 +25,9 @@ class Guess(Query):
 
     criterion = Criterion.WRONG_GUESSES
     error_unit = "probability of a wrong guess"
+
+    def require_fits(self, prior: Prior) -> None:
+        """A guess fits every prior: the largest of linear functions is convex."""
 
     def utility(self, columns: Array, prior: Prior) -> Array:
         """`max_x P[x] r[x]`."""
@@ -72,6 +72,7 @@ class Convex(Query):
     criterion = Criterion.LOST_GAIN
     error_unit = "loss of gain per person"
     savable = False
+    utility_argument = "gain"
 
     def ceiling(self, prior: Prior) -> float:
         """The gain when the value itself is known."""
@@ -80,17 +81,6 @@ class Convex(Query):
     def utility(self, columns: Array, prior: Prior) -> Array:
         """`gain(P * r)`."""
         return self._gains(columns * prior.probabilities)
-
-    def require_fits(self, prior: Prior) -> None:
-        """Raise `InvalidInput` if the gain lies above a chord somewhere on a fixed sample of posteriors."""
-        rng, size = np.random.default_rng(0), len(prior)
-        p = rng.dirichlet(np.ones(size), _SAMPLED_CHORDS)  # anywhere
-        q = rng.dirichlet(np.full(size, 0.3), _SAMPLED_CHORDS)  # nearer to the corners
-        middle, chord = self._gains((p + q) / 2), (self._gains(p) + self._gains(q)) / 2
-        excess = middle - chord - _ROUNDING * (1 + np.abs(chord))
-        if (excess > 0).any():
-            at = ((p + q)[int(excess.argmax())] / 2).round(4).tolist()
-            raise InvalidInput("gain", at, "it is not convex: at this posterior it lies above a chord")
 
     def _gains(self, posteriors: Array) -> Array:
         gains = np.asarray(self.gain(posteriors), dtype=np.float64)

@@ -16,11 +16,14 @@ import numpy as np
 from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput
+from priorveil.named_classes import enter_class
 from priorveil.priors import Budget, Label, Prior
 from priorveil.queries.labelled_rows import LabelledRows
 from priorveil.queries.matrices import NumberByGroup, StatisticName, require_writable
 
 _MOST_AT_ONCE = 1 << 21  # entries of columns whose utility is computed at once: 16 MiB of floats
+_SAMPLED_CHORDS = 200  # on which a utility is checked: more find smaller dents, and take longer
+_DENT = 1e-9  # how far a utility may be off, relatively, and still be convex
 _ROUNDING = 1e-12  # how far a sum of utilities may be off, relatively: a bound is lowered by this
 
 
@@ -56,12 +59,7 @@ class Query(ABC):
         super().__init_subclass__(**options)
         if not cls.savable:
             return
-        namesake = Query.by_name.get(cls.__name__, cls)
-        if namesake.__module__ != cls.__module__:
-            raise InvalidInput(
-                "class", cls.__name__, f"{namesake.__module__} defines a query of this name: choose another"
-            )
-        Query.by_name[cls.__name__] = cls  # a notebook may define its class again
+        enter_class(Query.by_name, cls.__name__, cls, "query")
 
     linear: bool = False
     unbiased: bool = False
@@ -74,6 +72,7 @@ class Query(ABC):
     is_sum: bool = False
     statistic_name: StatisticName = "share"
     number_by_group: NumberByGroup | None = None
+    utility_argument: str = "utility"  # what errors call it
 
     @property
     def sums_numbers(self) -> bool:
@@ -120,8 +119,28 @@ class Query(ABC):
         return len(prior) == 1
 
     def require_fits(self, prior: Prior) -> None:
-        """Raise `InvalidInput` if the query is not about the values of this prior."""
-        return None
+        """Raise `InvalidInput` if the query is not about the values of this prior, or its utility is not convex.
+
+        A utility is refused if it lies above a chord somewhere on a fixed sample of posteriors. No bound would hold.
+        """
+        rng, size = np.random.default_rng(0), len(prior)
+        p = rng.dirichlet(np.ones(size), _SAMPLED_CHORDS)  # anywhere
+        q = rng.dirichlet(np.full(size, 0.3), _SAMPLED_CHORDS)  # nearer to the corners
+        at_p, at_q, middle = (self._utilities(posteriors, prior) for posteriors in (p, q, (p + q) / 2))
+        chord = (at_p + at_q) / 2
+        excess = middle - chord - _DENT * (1 + np.abs(chord))
+        if (excess > 0).any():
+            at = ((p + q)[int(excess.argmax())] / 2).round(4).tolist()
+            advice = "it is not convex: at this posterior it lies above a chord"
+            raise InvalidInput(self.utility_argument, at, advice)
+
+    def _utilities(self, posteriors: Array, prior: Prior) -> Array:
+        """The utility of each row of posteriors; refused if it is not one finite number for each."""
+        utilities = np.asarray(self.utility(posteriors / prior.probabilities, prior), dtype=np.float64)
+        if utilities.shape != (len(posteriors),) or not np.isfinite(utilities).all():
+            advice = "it must give one finite number for each row"
+            raise InvalidInput(self.utility_argument, utilities.shape, advice)
+        return utilities
 
     def document(self) -> dict[str, Any]:
         """The query as JSON."""

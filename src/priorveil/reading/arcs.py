@@ -58,6 +58,8 @@ class ArcReader(Reader[Arc]):
     [376.0, 88.0, 87.0, 49.0]
     """
 
+    reads = Arc
+
     @property
     def cells(self) -> ArcCells:
         """The columns of the tally."""

@@ -278,6 +278,8 @@ class BitReader(Reader[B]):
 class UnaryReader(BitReader[Unary]):
     """Reads unary encoding."""
 
+    reads = Unary
+
     def adds_up(self, method: str, prior: Array) -> bool:
         """Not for method unbiased: the numbers of set bits differ."""
         return method != "unbiased" and super().adds_up(method, prior)
@@ -304,6 +306,8 @@ class UnaryReader(BitReader[Unary]):
 
 class SubsetReader(BitReader[Subset]):
     """Reads subsets: by their lifts, if there are few enough values that these say more than the ones."""
+
+    reads = Subset
 
     @cached_property
     def uses_lifts(self) -> bool:

@@ -1,30 +1,36 @@
-"""The table of readers: which one reads the reports of which mechanism."""
+"""The readers, and which one reads the reports of which mechanism."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
 
-from priorveil.mechanisms import Arc, Grouped, Mechanism, Orders, PooledHash, Subset, Table, Unary
+from priorveil.errors import InvalidInput
+from priorveil.mechanisms import Mechanism
 from priorveil.reading.arcs import ArcReader
 from priorveil.reading.bits import SubsetReader, UnaryReader
-from priorveil.reading.numbered import GroupedReader, HashingReader, TableReader
+from priorveil.reading.numbered import GroupedReader, HashingReader, NumberedReader
 from priorveil.reading.orders import OrdersReader
 from priorveil.reading.reader import Reader
 
-READERS: dict[type[Mechanism], type[Reader[Any]]] = {
-    Table: TableReader,
-    Grouped: GroupedReader,
-    PooledHash: HashingReader,
-    Unary: UnaryReader,
-    Subset: SubsetReader,
-    Arc: ArcReader,
-    Orders: OrdersReader,
-}
+# The readers that come with the package.
+READERS: tuple[type[Reader[Any]], ...] = (
+    NumberedReader,
+    GroupedReader,
+    HashingReader,
+    UnaryReader,
+    SubsetReader,
+    ArcReader,
+    OrdersReader,
+)
 
 
 # A reader keeps what it computes, and a curator counts the reports of several plans in turn.
 @lru_cache(maxsize=64)
 def reader_of(mechanism: Mechanism) -> Reader[Any]:
-    """The reader of a mechanism's reports."""
-    return READERS[type(mechanism)](mechanism)
+    """The reader of a mechanism's reports: that of its class, or of its nearest base that has one."""
+    for base in type(mechanism).__mro__:
+        if base in Reader.by_mechanism:
+            return Reader.by_mechanism[base](mechanism)
+    advice = "no reader knows its reports: subclass NumberedReports, or define a Reader whose `reads` is this class"
+    raise InvalidInput("mechanism", mechanism.kind, advice)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,8 @@ import numpy.typing as npt
 from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.information import identifiable
-from priorveil.mechanisms import Grouped, PooledHash, Table
-from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES, NumberedReports
+from priorveil.mechanisms import Grouped, NumberedReports, PooledHash, Table
+from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES
 from priorveil.priors import Prior
 from priorveil.queries import Query
 from priorveil.reading.linear_answers import (
@@ -35,6 +35,8 @@ _QUICK_PRODUCTS = 1 << 28  # multiplications for the error of an unbiased query 
 
 class NumberedReader(Reader[N]):
     """Reads the counts of numbered reports through the channel."""
+
+    reads: ClassVar[type] = NumberedReports
 
     def count_valid(self, reports: npt.NDArray[Any], weights: Array | None = None) -> Counts:
         """How often each report came, or the sums of the weights."""
@@ -97,10 +99,6 @@ class NumberedReader(Reader[N]):
         return query.error(Channel(self.mechanism.matrix, prior.labels), prior)
 
 
-class TableReader(NumberedReader[Table]):
-    """Reads the reports of a table."""
-
-
 class GroupedReader(NumberedReader[Grouped]):
     """Reads the reports of values in groups.
 
@@ -108,9 +106,11 @@ class GroupedReader(NumberedReader[Grouped]):
     groups, and split the count of a group among its values as the prior does.
     """
 
+    reads = Grouped
+
     @property
-    def _groups(self) -> TableReader:
-        return TableReader(self.mechanism.table)
+    def _groups(self) -> NumberedReader[Table]:
+        return NumberedReader(self.mechanism.table)
 
     def _group_masses(self, prior: Array) -> Array:
         return np.bincount(self.mechanism.rows, prior).astype(np.float64)
@@ -186,6 +186,8 @@ class GroupForm(NamedTuple):
 
 class HashingReader(NumberedReader[PooledHash]):
     """Reads the reports of a pool of hash functions: a few seeds at a time for posteriors."""
+
+    reads = PooledHash
 
     @property
     def _is_large(self) -> bool:

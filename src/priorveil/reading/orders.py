@@ -53,6 +53,8 @@ _NEAREST = (
 class OrdersReader(Reader[Orders]):
     """Reads arcs in many orders."""
 
+    reads = Orders
+
     mle_assumes: ClassVar[str | None] = _NEAREST
 
     @property

@@ -1,6 +1,6 @@
 """The reader: what a curator does with the reports of a mechanism, whatever the mechanism is.
 
-There is one reader for each family of mechanisms, in a module of its own; `families.READERS` is the table.
+There is one reader for each family of mechanisms, in a module of its own; `families.reader_of` finds it.
 
 * **mmse** adds up posteriors. It is best when the prior is right, and leans towards it when not.
 * **unbiased** inverts the channel: it is right on average, whatever the truth is.
@@ -37,11 +37,22 @@ _BLOCK_ENTRIES = 1 << 20  # numbers in a block of rows, one for each report: 8 M
 
 @dataclass(frozen=True, eq=False)
 class Reader(ABC, Generic[M]):
-    """Counts the reports of a mechanism, and reads the counts."""
+    """Counts the reports of a mechanism, and reads the counts.
+
+    A subclass with `reads`, a class of mechanisms, is its reader as soon as it is defined.
+    """
 
     mechanism: M
 
+    by_mechanism: ClassVar[dict[type, type[Reader[Any]]]] = {}
+    reads: ClassVar[type]
+
     mle_assumes: ClassVar[str | None] = None  # what mle rests on, where that differs from `wording.ASSUMES`
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "reads" in vars(cls):
+            Reader.by_mechanism[cls.reads] = cls
 
     # -- counting ------------------------------------------------------------------------------------------
 
