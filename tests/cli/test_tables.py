@@ -169,6 +169,21 @@ def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert run("estimate", "plan.json", "r.csv", "--csv", "--json") == 2
 
 
+def test_csv_of_a_table_has_a_column_for_each_attribute_and_shares(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = {("Bonn, city", "yes"): 0.2, ("Bonn, city", "no"): 0.3, ("Ulm", "yes"): 0.1, ("Ulm", "no"): 0.4}
+    plan = pv.design(pv.Prior.joint(cells, ("town", "pet")), 2.0, pv.Distribution())
+    plan.save("table.json")
+    write_reports("r.csv", plan, plan.privatize([*cells] * 50).tolist())
+    assert run("estimate", "table.json", "r.csv", "--csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["town"], row["pet"]) for row in rows] == [*cells]
+    assert [float(row["share"]) for row in rows] == pytest.approx(
+        [float(row["estimate"]) / 200 for row in rows]
+    )
+
+
 def test_methods_levels_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     run("privatize", "unary.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.parquet")

@@ -18,6 +18,9 @@ Examples
   priorveil estimate plan.json reports.parquet --plot estimate.svg
       and a picture of it
 
+--csv has a line for each value. A table of several attributes has a column for each of them too, and numbers of people
+have their share of everybody who reported, or of their group.
+
 The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
 column and you know that PLAN made all of them, use --assume-plan.
 
@@ -40,15 +43,17 @@ import click
 
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import InvalidInput, plural
-from priorveil.priors.label_texts import label_text
+from priorveil.priors.label_texts import label_parts, label_text
 from priorveil.reading.wording import answer, describe, group_title, number_tables, table_cells, value_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from priorveil.reading.estimate import Estimate
+    from priorveil.reading.wording import StatisticRow
     from priorveil.tables import TableEstimate
 
+_NUMBERS = ("estimate", "std_error", "low", "high")  # of a line of CSV
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 
 
@@ -168,20 +173,37 @@ def _parts(estimates: TableEstimate, by: str | None) -> list[tuple[str, Estimate
 
 
 def _print_csv(estimates: TableEstimate, by: str | None, level: float) -> None:
-    """Print a line for each value, of each group if there are groups; warnings and notes go to standard error."""
+    """Print a line for each value, of each group if there are groups; warnings and notes go to standard error.
+
+    A table of several attributes has a column for each of them too, and numbers of people have their shares.
+    """
     console = screen.open_console(stderr=True)
     for title, estimate in _parts(estimates, by):
         _print_warning(console, estimate.warning, title)
-    lines = csv.writer(sys.stdout, lineterminator="\n")
-    lines.writerow([*([] if by is None else [by]), "value", "estimate", "std_error", "low", "high"])
-    for group, estimate in [(None, estimates.everybody)] if by is None else estimates.groups.items():
-        first = [] if by is None else [group]
-        rows = zip(answer(estimate).labels, value_rows(estimate, level), strict=True)
-        lines.writerows([*first, label_text(label), *row.numbers] for label, row in rows)
+    everybody = estimates.everybody
+    before = ["value"] if by is None else [by, "value"]
+    attributes = everybody.attributes if everybody.histogram else ()
+    if {*attributes} & {*before, *_NUMBERS, "share"}:  # `value` has their levels too
+        attributes = ()
+    shares = ["share"] if everybody.counts_people else []
+    lines = csv.DictWriter(sys.stdout, [*before, *attributes, *_NUMBERS, *shares], lineterminator="\n")
+    lines.writeheader()
+    for group, estimate in [(None, everybody)] if by is None else estimates.groups.items():
+        first = {} if by is None else {by: group}
+        for label, row in zip(answer(estimate).labels, value_rows(estimate, level), strict=True):
+            cells = dict(zip(attributes, label_parts(label), strict=bool(attributes)))
+            if shares and estimate.people > 0:
+                cells["share"] = row.numbers[0] / estimate.people
+            lines.writerow(first | _csv_cells(label_text(label), row) | cells)
         for table in number_tables(estimate, level):
-            lines.writerows([*first, table.name_of(row), *row.numbers] for row in table.rows)
-    for note in estimates.everybody.notes:
+            lines.writerows(first | _csv_cells(table.name_of(row), row) for row in table.rows)
+    for note in everybody.notes:
         console.print(note)
+
+
+def _csv_cells(name: str, row: StatisticRow) -> dict[str, Any]:
+    """The cells of a statistic: its name and its numbers."""
+    return {"value": name, **dict(zip(_NUMBERS, row.numbers, strict=True))}
 
 
 def _print_tables(estimates: TableEstimate, by: str | None, level: float) -> None:
