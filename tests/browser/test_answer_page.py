@@ -111,6 +111,27 @@ def test_a_number_is_read_as_people_write_it(browser: Any, curator: Any, typed: 
     assert f"You chose\n{value}\n" in browser.text("main")
 
 
+@pytest.mark.parametrize(("language", "mark"), [("de-DE", ","), ("en-US", ".")])
+def test_a_number_is_read_alike_in_every_language(
+    browser: Any, curator: Any, language: str, mark: str
+) -> None:
+    """With a decimal comma or a decimal point in the browser: 12,5 is never 125, and 1,234 is not guessed."""
+    browser.open(curator.answer_page("hours"))
+    browser.driver.execute_cdp_cmd("Emulation.setLocaleOverride", {"locale": language})
+    try:
+        assert browser.run("return (1.5).toLocaleString()") == f"1{mark}5"
+        field = browser.see("input[inputmode=decimal]")
+        field.send_keys("1,234")
+        assert "ambiguous" in field.get_attribute("validationMessage")
+        field.clear()
+        field.send_keys("12,5")
+        browser.click("button", "Continue")
+        browser.see(STEPS, "Your answer is scrambled")
+        assert "You chose\n12.5\n" in browser.text("main")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setLocaleOverride", {})
+
+
 @pytest.mark.parametrize(
     ("typed", "problem"),
     [(typed, "ambiguous") for typed in ("1,234", "1.234", "1.234,5", "1 234")] + [("ten", "not a number")],
