@@ -417,6 +417,7 @@ class DI(Cone):
         return [ComparedRows(np.array(prior.weights, dtype=object)[:, None] * columns, labels)]
 
 
+ONLY_IF_RIGHT = "only if the assumed prior is right"
 LDP_MEANING = "for the value itself, whatever is known"
 LEVEL_HEADS = ("notion", "level", "meaning")
 
@@ -432,10 +433,11 @@ class LipSides:
         """The larger of the two sides."""
         return max(self.lip_lower, self.lip_upper)
 
-    def lip_rows(self) -> list[tuple[str, float, str]]:
-        """Name, level and meaning of LIP and of its two sides, for tables."""
+    def lip_rows(self, assumed_prior: bool = False) -> list[tuple[str, float, str]]:
+        """Name, level and meaning of LIP and of its two sides, for tables, under a prior that may be assumed."""
+        condition = f", {ONLY_IF_RIGHT}" if assumed_prior else ""
         return [
-            ("LIP", self.lip, "belief in a secret moves by at most e^level"),
+            ("LIP", self.lip, f"belief in a secret moves by at most e^level{condition}"),
             ("  downwards", self.lip_lower, "a secret becomes less likely by at most this"),
             ("  upwards", self.lip_upper, "a secret becomes more likely by at most this"),
         ]
@@ -447,7 +449,8 @@ class Leakage(LipSides):
 
     Under a set of priors that is not a finite list `mip` is None, and so is `di` if it has too many corners. `bounds`
     names the levels that are upper bounds: those of a channel too large to write out, or of one that leaks a little
-    more than the reports.
+    more than the reports. `assumed_prior` says that the prior is assumed, not known; the table then says which levels
+    rest on it.
     """
 
     lip_lower: float
@@ -458,16 +461,18 @@ class Leakage(LipSides):
     di: float | None
     pufferfish: float
     bounds: tuple[str, ...] = ()
+    assumed_prior: bool = False
 
     def rows(self) -> list[tuple[str, float | None, str]]:
         """Name, level and meaning of each notion, for tables."""
+        condition = f", {ONLY_IF_RIGHT}" if self.assumed_prior else ""
         rows: list[tuple[str, float | None, str]] = [
-            *self.lip_rows(),
+            *self.lip_rows(self.assumed_prior),
             ("LDP", self.ldp, LDP_MEANING),
             ("Pufferfish", self.pufferfish, "any two secrets, likelihood ratio"),
-            ("DI", self.di, "any two values, posterior ratio"),
+            ("DI", self.di, f"any two values, posterior ratio{condition}"),
             ("MIL", self.mil, "best guess, averaged over reports, any prior"),
-            ("MIP", self.mip, "mutual information, in nats"),
+            ("MIP", self.mip, f"mutual information, in nats{condition}"),
         ]
         notes = dict.fromkeys(self.bounds, " (an upper bound)")
         return [(name, level, text + notes.get(name, "")) for name, level, text in rows]
@@ -517,6 +522,7 @@ def leakage(
         mip=MIP().epsilon(channel, prior) if prior.members else None,
         di=di,
         pufferfish=Pufferfish().epsilon(channel, prior, secret),
+        assumed_prior=prior.assumed,
     )
 
 
@@ -545,6 +551,7 @@ def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: PriorO
         di=di,
         pufferfish=ldp,
         bounds=("MIL", "MIP", "DI"),
+        assumed_prior=prior.assumed,
     )
 
 

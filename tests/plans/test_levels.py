@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 import priorveil as pv
 from priorveil.errors import TooLarge
 from priorveil.mechanisms import bit_reports, hashing
-from priorveil.notions import leakage_bounds
+from priorveil.notions import ONLY_IF_RIGHT, leakage_bounds
 from refusals import raises
 from sample_plans import NAMES, named_plan
 
@@ -24,7 +23,8 @@ LEVELS = ("lip_lower", "lip_upper", "ldp", "pufferfish", "di", "mil", "mip")
 def test_levels_are_those_of_the_channel(name: str) -> None:
     plan = named_plan(name)
     found, measured = plan.levels, pv.leakage(plan.leakage_channel, plan.prior)
-    assert astuple(found)[:-1] == pytest.approx(astuple(measured)[:-1], rel=1e-6, abs=1e-9)
+    levels = [[getattr(each, level) for level in LEVELS] for each in (found, measured)]
+    assert levels[0] == pytest.approx(levels[1], rel=1e-6, abs=1e-9)
     assert found.bounds == (("MIL", "MIP") if name in ("arc", "arc_pool") else ())
 
 
@@ -77,6 +77,20 @@ def test_the_channel_of_a_large_plan_is_refused_with_advice(method: str, query: 
     for channel in ("channel", "leakage_channel"):
         with raises(TooLarge, hint="plan.levels"):
             getattr(plan, channel)
+
+
+@pytest.mark.parametrize("method", ["columns", "unary"])
+def test_tables_of_levels_say_which_rest_on_an_assumed_prior(method: str) -> None:
+    """So does the ledger; LDP, MIL and Pufferfish of the value itself need no prior."""
+    for prior in (pv.Prior.uniform(40), pv.Prior.uniform(40, assumed=False)):
+        plan = pv.design(prior, 1.0, pv.Histogram(), method=method, rounds=5)
+        ledger = pv.Ledger(prior)
+        ledger.spend(plan)
+        for levels in (plan.levels, pv.leakage(np.eye(40), prior)):
+            conditional = {name for name, _, meaning in levels.rows() if ONLY_IF_RIGHT in meaning}
+            assert conditional == ({"LIP", "DI", "MIP"} if prior.assumed else set())
+            assert (ONLY_IF_RIGHT in str(levels)) == (ONLY_IF_RIGHT in levels._repr_html_()) == prior.assumed
+        assert (ONLY_IF_RIGHT in ledger._repr_html_()) == prior.assumed
 
 
 INSPECT = """

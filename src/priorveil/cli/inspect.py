@@ -20,7 +20,8 @@ import click
 
 import priorveil as pv
 from priorveil.cli import inputs, options, outputs, screen
-from priorveil.plans.wording import ONLY_IF_RIGHT, is_best, ldp_fact
+from priorveil.notions import ONLY_IF_RIGHT
+from priorveil.plans.wording import is_best, ldp_fact
 
 if TYPE_CHECKING:
     from priorveil.studies.trade_offs import LdpComparison
@@ -74,7 +75,7 @@ def _print(plan: pv.Plan, rival: pv.Plan | None, comparison: LdpComparison | Non
     console.print("This plan was proven again.", style="bold")
     screen.print_table(console, ("", ""), facts)
     console.print()
-    screen.print_levels(console, plan.levels, plan.prior.assumed)
+    screen.print_levels(console, plan.levels)
     if plan.prior.assumed:
         console.print(f"LDP holds for everybody, LIP {ONLY_IF_RIGHT}.", style="yellow")
     if plan.secret is not None:

@@ -122,10 +122,10 @@ def _finite(value: Any) -> Any:
 # -- levels and plans --------------------------------------------------------------------------------------
 
 
-def print_levels(console: Console, levels: pv.Leakage, assumed: bool = False) -> None:
+def print_levels(console: Console, levels: pv.Leakage) -> None:
     """Print the level of a channel under every notion, with its meaning; LDP first if the prior is only assumed."""
     rows = [(name, level_text(level), meaning) for name, level, meaning in levels.rows()]
-    if assumed:
+    if levels.assumed_prior:
         rows.sort(key=lambda row: row[0] != "LDP")
     print_table(console, ("notion", "level", "meaning"), rows, "lr")
 

@@ -10,6 +10,7 @@ from priorveil.collect.campaign import Campaign
 from priorveil.curator import messages
 from priorveil.errors import plural
 from priorveil.formatting import interval_title, level_at_most
+from priorveil.notions import ONLY_IF_RIGHT
 from priorveil.plans import wording as plan_wording
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.wording import (
@@ -73,7 +74,7 @@ def assumed_prior(campaign: Campaign) -> str | None:
     if not cohorts:
         return None
     of_cohorts = f" of {', '.join(cohorts)}" if len(campaign.cohorts) > 1 else ""
-    return f"LDP holds for everybody. LIP{of_cohorts} holds {plan_wording.ONLY_IF_RIGHT}."
+    return f"LDP holds for everybody. LIP{of_cohorts} holds {ONLY_IF_RIGHT}."
 
 
 def privacy_texts(certificate: Certificate) -> messages.PrivacyTexts:

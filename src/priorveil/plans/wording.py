@@ -11,7 +11,7 @@ import numpy as np
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, readable_number, share_at_least
 from priorveil.information import gain_share
-from priorveil.notions import LDP_MEANING, PairwiseLDP
+from priorveil.notions import LDP_MEANING, ONLY_IF_RIGHT, PairwiseLDP
 from priorveil.priors import Prior
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from priorveil.reading.estimate import Estimate
 
 _BEST = 0.999  # the efficiency from which a mechanism is called the best one
-ONLY_IF_RIGHT = "only if the assumed prior is right"
 _IDENTIFIES = {  # by whether reports alone determine the distribution, and whether the query is unbiased
     (True, True): "yes: reports alone determine it, even if the prior is wrong",
     (True, False): "yes, by method unbiased; the usual estimate leans on the prior",
@@ -89,7 +88,7 @@ def ledger_levels(ledger: Ledger) -> list[tuple[str, str, str]]:
     """What all reports of a ledger leak together: name, level and meaning, for tables."""
     level = ledger.level
     bound = "" if level.exact else " (an upper bound)"
-    rows = [*level.lip_rows(), ("LDP", level.ldp, LDP_MEANING)]
+    rows = [*level.lip_rows(ledger.prior.assumed), ("LDP", level.ldp, LDP_MEANING)]
     return [(name, level_at_most(number), meaning + bound) for name, number, meaning in rows]
 
 
