@@ -285,6 +285,15 @@ def test_columns_of_attributes_go_by_name_or_by_order() -> None:
         privatize_table(table, plans, ["a", "b"], cohort="b")
 
 
+def test_a_column_with_the_name_of_another_attribute_is_refused() -> None:
+    cells = {(a, b): 0.25 for a in ("yes", "no") for b in ("yes", "no")}
+    plan = pv.design(pv.Prior.joint(cells, ("smokes", "drinks")), 1.0, pv.Histogram())
+    table = {"smokes": ["yes"], "drinks now": ["no"]}
+    with raises(InvalidInput, argument="column"):
+        privatize_table(table, plan, ["drinks now", "smokes"])
+    assert privatize_table(table, plan, ["smokes", "drinks now"]).reports == 1
+
+
 def test_an_empty_line_of_one_column_is_a_missing_value() -> None:
     made = privatize_table(io.BytesIO(b"x\na\n\nb\n\n"), COLUMNS, "x")
     assert made.refused.rows == ((1, "missing"), (3, "missing"))

@@ -137,7 +137,13 @@ def private_columns(column: str | Sequence[str], plans: Mapping[Any, Plan]) -> l
     if len(columns) != (1 if names is None else len(names)):
         purpose = "one attribute" if names is None else ", ".join(names)
         raise InvalidInput("column", columns, f"the plan is for {purpose}: give a column for each")
-    return list(names) if names is not None and set(names) == set(columns) else columns
+    if names is None or set(names) == set(columns):
+        return columns if names is None else list(names)
+    for name, given in zip(names, columns, strict=True):
+        if given != name and given in names:
+            advice = f"{given!r} is in the place of {name}: give the columns in the order {', '.join(names)}"
+            raise InvalidInput("column", columns, advice)
+    return columns
 
 
 def kept_columns(keep: Sequence[str], private: Sequence[str], cohort: str | None) -> list[str]:
