@@ -161,6 +161,34 @@ def test_rounded_lifts_certify_nothing() -> None:
     assert Lifts(Fraction(1, 2), Fraction(2), None).ratio is None
 
 
+def test_what_is_drawn_from_is_what_was_certified() -> None:
+    """Even if somebody changes the array of weights afterwards."""
+    plan = pv.Plan.of(RolledRows(steps(0.4, 0.3, 0.3)), PRIOR, pv.Histogram())
+    plan.mechanism.weights[:] = np.eye(3, dtype=np.int64) * TOTAL  # type: ignore[attr-defined]
+    reports = plan.privatize(["a"] * 300, np.random.default_rng(1))
+    assert len(set(reports.tolist())) == 3 and plan.channel.matrix.max() < 0.5
+    assert plan.mechanism.lifts(PRIOR, None, pv.LIP()).highest < 2
+
+
+def test_a_mechanism_may_be_a_dataclass_of_arrays() -> None:
+    """Its equality and hash, which are those of arrays, are not used."""
+
+    @dataclass(frozen=True)
+    class Rows(TabledReports):
+        weights: np.ndarray
+
+        def parameters(self) -> dict[str, Any]:
+            return {"weights": [[str(weight) for weight in row] for row in self.weights.tolist()]}
+
+        @classmethod
+        def read(cls, parameters: Mapping[str, Any]) -> Rows:
+            return cls(np.array([[int(weight) for weight in row] for row in parameters["weights"]]))
+
+    plan = pv.Plan.of(Rows(CIRCLE.weights), PRIOR, pv.Distribution())
+    again = pv.Plan.from_json(plan.to_json())
+    assert again == plan and len(again.estimate(again.tally([0, 1, 2])).values) == 3
+
+
 def test_weights_of_an_own_table_add_up() -> None:
     """The sampler draws 62 bits: rows with another sum would make reports that no row has."""
     for bad in ([1, 2, 3], [TOTAL, 1, -1]):

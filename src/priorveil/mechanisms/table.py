@@ -48,28 +48,33 @@ class TabledReports(NumberedReports):
 
     weights: Ints
 
+    @cached_property
+    def checked_weights(self) -> Ints:
+        """The weights, checked once, as a read-only copy: reports are drawn from what is certified."""
+        return _check_weights(self.weights)
+
     @property
     def size(self) -> int:
         """How many values there are."""
-        return int(self.weights.shape[0])
+        return int(self.checked_weights.shape[0])
 
     @property
     def outputs(self) -> int:
         """How many different reports there are."""
-        return int(self.weights.shape[1])
+        return int(self.checked_weights.shape[1])
 
     @property
     def matrix(self) -> Array:
         """The channel `Q[x, y] = Pr(y | x)` in floats."""
-        return self.weights / float(TOTAL)
+        return self.checked_weights / float(TOTAL)
 
     def columns(self, reports: Ints) -> Array:
         """The columns of the channel for some of the reports, a row for each."""
-        return self.weights.T[reports] / float(TOTAL)
+        return self.checked_weights.T[reports] / float(TOTAL)
 
     @cached_property
     def _thresholds(self) -> Words:
-        return np.cumsum(self.weights, axis=1).astype(np.uint64)
+        return np.cumsum(self.checked_weights, axis=1).astype(np.uint64)
 
     @cached_property
     def _guide(self) -> Guide:
@@ -77,7 +82,7 @@ class TabledReports(NumberedReports):
 
     @cached_property
     def _common_row(self) -> tuple[np.uint64, Guide] | None:
-        return _shared_rows(self.weights)
+        return _shared_rows(self.checked_weights)
 
     def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
         """Fill `reports` for valid codes. A single report compares its draw with the whole row, whatever the value."""
@@ -93,7 +98,7 @@ class TabledReports(NumberedReports):
 
     def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes, under any prior, set of priors, secret and notion."""
-        return lifts(_check_weights(self.weights), prior, secret, notion)
+        return lifts(self.checked_weights, prior, secret, notion)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +118,11 @@ class Table(TabledReports):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", _check_weights(self.weights))
+
+    @property
+    def checked_weights(self) -> Ints:
+        """The weights, which are checked already."""
+        return self.weights
 
     def parameters(self) -> dict[str, Any]:
         """The weights as strings: JavaScript numbers could not hold them."""

@@ -540,5 +540,6 @@ def _certify(
         advice = f"it has no finite {notion.name} level: certify it for another notion"
         raise InvalidInput("channel", mechanism.kind, advice, Hint("notion", LIP()))
     if max(sides) == 0:
-        raise InvalidInput("channel", mechanism.kind, "its reports do not depend on the value")
+        advice = "its level is zero: reports tell nothing about what is protected"
+        raise InvalidInput("channel", mechanism.kind, advice)
     return proof, Budget(*sides)
