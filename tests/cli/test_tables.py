@@ -690,6 +690,8 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
     assert "people.csv: this is not a plan" in told("estimate", "people.csv", "people.csv")
     assert "there is no folder nope" in told(*task, "answer", "-o", "nope/r.csv")
     assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--refused", "nope/t")
+    missing = "nope.csv: there is no such file or folder: check the path"
+    assert missing in told("estimate", "plan.json", "nope.csv")
     if os.access("/proc", os.W_OK):  # for root, though nobody can create a file in it
         error = told(*task, "answer", "-o", "/proc/r.csv")
         assert "'/proc/r.csv': the folder /proc cannot be written to" in error and ".part" not in error
