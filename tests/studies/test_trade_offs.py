@@ -9,7 +9,8 @@ import pytest
 import priorveil as pv
 from priorveil.designs import design_mean
 from priorveil.errors import InvalidInput
-from priorveil.studies.trade_offs import flat_prior_remark, same_ldp_plan, same_lip_plan
+from priorveil.studies import trade_offs
+from priorveil.studies.trade_offs import flat_prior_remark, ldp_plan, same_ldp_plan, same_lip_plan
 from refusals import raises
 
 PRIOR = pv.Prior([0.5, 0.3, 0.15, 0.05])
@@ -73,6 +74,22 @@ def test_the_same_lip_level_of_a_secret_is_reached_or_left_out() -> None:
         rows = {row.equal: row for row in found.rows}
         same = rows.get("the same LIP level", rows["this plan"])
         assert same.lip == pytest.approx(rows["this plan"].lip, rel=0.01)
+
+
+@pytest.mark.parametrize("query", [pv.Histogram(), pv.Distribution()], ids=lambda query: query.kind)
+def test_few_designs_reach_the_same_lip_level(query: pv.Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them may take seconds."""
+    epsilons: list[float] = []
+
+    def count(plan: pv.Plan, epsilon: float, seconds: float) -> pv.Plan | None:
+        epsilons.append(epsilon)
+        return ldp_plan(plan, epsilon, seconds)
+
+    monkeypatch.setattr(trade_offs, "ldp_plan", count)
+    plan = pv.design(pv.Prior.zipf(7), 1.0, query)
+    rival = same_lip_plan(plan)
+    assert rival is not None and 0.999 < rival.certificate.lip / plan.certificate.lip <= 1
+    assert len(epsilons) <= 9
 
 
 @pytest.mark.parametrize("budget", [pv.Budget(math.inf, 1.0), pv.Budget(1.0, math.inf)])
