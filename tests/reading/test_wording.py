@@ -11,6 +11,7 @@ import pytest
 import priorveil as pv
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.wording import (
+    FEW_PEOPLE,
     describe,
     number_records,
     number_tables,
@@ -212,3 +213,10 @@ def test_the_precision_that_was_reached() -> None:
         "With these 100 reports every share among these people is known to ±2.7 points or better (50 %), if the prior "
         "is right."
     )
+
+
+@pytest.mark.parametrize(("count", "is_few"), [(30.0, True), (49.0, False), (900.0, False)])
+def test_an_interval_of_few_people_is_called_less_sure(count: float, is_few: bool) -> None:
+    found = counts(values=np.array([count, 1000 - count]), std_error=np.array([3.0, 3.0]), reports=1000)
+    assert (FEW_PEOPLE in found.notes) == is_few
+    assert FEW_PEOPLE not in replace(found, total=1000.0).notes  # a sum of weights is no number of people

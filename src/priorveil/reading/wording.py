@@ -38,6 +38,11 @@ _MOST_SHOWN = 50  # statistics that are printed
 _MOST_AVERAGED = 2_000
 _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
+_FEW_PEOPLE = 50  # an interval that ends below rests on so few people that its level is not reached
+FEW_PEOPLE = (
+    f"An interval that ends below {_FEW_PEOPLE} people may rest on few reports, and then contains the truth less often "
+    "than its level says."
+)
 OUTSIDE_UNBIASED = (
     "Rare values come out too common if no share is negative, and over many values this adds up: the answer is outside "
     "the interval of method unbiased. For cumulative shares, quantiles and sums of many values use that method."
@@ -601,6 +606,7 @@ def estimate_notes(estimate: Estimate) -> tuple[str, ...]:
         _outside_note(estimate),
         _search_note(estimate),
         _negative_note(estimate),
+        _few_people_note(estimate),
         _unbounded_note(estimate),
     )
     return (*(note for note in notes if note is not None), *estimate.remarks)
@@ -686,6 +692,11 @@ def _negative_note(estimate: Estimate) -> str | None:
         f"An unbiased estimate of a small count can be below zero{whole}: its share is near zero. {methods} "
         "gives counts that are not."
     )
+
+
+def _few_people_note(estimate: Estimate) -> str | None:
+    counts_few = estimate.counts_people and estimate.total is None and estimate.reports > 0
+    return FEW_PEOPLE if counts_few and (estimate.interval()[1] < _FEW_PEOPLE).any() else None
 
 
 def _unbounded_note(estimate: Estimate) -> str | None:
