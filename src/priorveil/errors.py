@@ -7,7 +7,7 @@
     │   ├── InvalidChannel    not a row-stochastic matrix
     │   ├── OutsideDomain     a value outside the plan's domain, with its row
     │   ├── ForeignReport     a report that this plan cannot have made
-    │   └── InvalidFile       a file of a prior, a channel or a secret that cannot be read, with the line
+    │   └── InvalidFile       a file that cannot be read, with the line
     ├── Infeasible            no channel, or none of this method, meets the request
     ├── CertificateError      a channel breaks the budget it was checked against
     ├── NotIdentifiable       reports alone do not determine the distribution
