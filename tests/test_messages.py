@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import priorveil as pv

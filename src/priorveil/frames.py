@@ -77,6 +77,9 @@ def as_column(values: Any, argument: str = "values") -> Column:
     ([1, 2], [7, None])
     """
     values = read_stream(values)
+    if not isinstance(values, Mapping) and (names := table_names(values)) is not None:
+        columns = ", ".join(map(str, names))
+        raise InvalidInput(argument, NOT_SHOWN, f"a table with the columns {columns}; give one of them")
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
         raise InvalidInput(argument, NOT_SHOWN, f"type {type(values).__name__}; give a column of values")
     if is_arrow(values) and not is_series(values) and find_spec("pyarrow"):

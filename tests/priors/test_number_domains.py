@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from byte_source import BytesSource
+from priorveil.designs.means import design_mean
 from priorveil.errors import InvalidInput, InvalidPrior, OutsideDomain, PlanError
 from priorveil.mechanisms.randomness import GeneratorSource, SystemSource
 from priorveil.priors.domain import MISSING, OUTSIDE, Codes, Domain, Missing
@@ -158,6 +159,15 @@ def test_a_density_and_a_sample_give_the_shares_after_rounding() -> None:
     assert pv.Prior.cells(
         [0, 10, 20], sample=iter([0, 5, 10, 99]), outside="ends"
     ).probabilities.tolist() == [0.5, 0.5]
+
+
+def test_a_sample_is_a_list_of_people_not_of_distinct_numbers() -> None:
+    for counts in ({0.5: 30, 1.5: 70}, {0.5, 1.5}):
+        for make in (pv.Prior.grid, pv.Prior.cells):
+            with raises(InvalidInput, argument="sample"):
+                make([0, 1, 2], sample=counts)
+        with raises(InvalidInput, argument="sample"):
+            design_mean(0, 2, 1.0, sample=counts)
 
 
 def test_smoothing_adds_to_every_count_of_a_sample() -> None:

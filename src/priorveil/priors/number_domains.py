@@ -7,7 +7,7 @@ to one of the `Cells` without rounding.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, final
@@ -300,6 +300,11 @@ def _is_ambiguous(entry: Any) -> bool:
 def number_column(argument: str, numbers: Iterable[float]) -> Array:
     """A column of numbers as floats, NaN where one is missing; an error never shows them."""
     numbers = read_stream(numbers)
+    if isinstance(numbers, Mapping | Set):
+        advice = (
+            f"type {type(numbers).__name__}, which has each number once; give a list with one for each person"
+        )
+        raise InvalidInput(argument, NOT_SHOWN, advice)
     try:
         whole = isinstance(numbers, Sequence | np.ndarray) or is_series(numbers)
         column = np.asarray(numbers if whole else list(numbers), dtype=np.float64)
