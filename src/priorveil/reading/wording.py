@@ -459,7 +459,7 @@ def estimate_text(estimate: Estimate) -> str:
 def _plain_text(description: Description) -> str:
     lines = [] if description.warning is None else [f"Warning: {description.warning}"]
     for table in description.tables:
-        lines += _aligned(*table_cells(table, description), len(table.heads))
+        lines += text_lines(*table_cells(table, description), len(table.heads))
         lines += [] if table.left_out is None else [table.left_out]
     return "\n".join([*lines, *description.notes])
 
@@ -548,7 +548,7 @@ def _shorten_label(label: str) -> str:
     return label if len(label) <= _LONGEST_LABEL else f"{label[:start]}...{label[-end:]}"
 
 
-def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], labels: int) -> list[str]:
+def text_lines(heads: Sequence[str], rows: Sequence[Sequence[str]], labels: int = 1) -> list[str]:
     """The lines of a table: columns of labels on the left, where very long ones are cut, numbers on the right."""
     cells = [[*map(_shorten_label, row[:labels]), *row[labels:]] for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -27,6 +27,7 @@ from priorveil.pictures.curves import BUDGET, canvas, house_style, legend, line,
 from priorveil.plans import Plan
 from priorveil.priors import Budget
 from priorveil.queries import Query
+from priorveil.reading.wording import text_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -171,7 +172,7 @@ class LdpComparison:
 
     def __str__(self) -> str:
         heads, rows = self.table()
-        return "\n".join([_text_table(heads, rows), *self.sentences])
+        return "\n".join([*text_lines(heads, rows), *self.sentences])
 
     def _repr_html_(self) -> str:
         heads, rows = self.table()
@@ -293,7 +294,7 @@ class TradeOffs:
         rows = [
             (row.query, *(readable_number(getattr(row, name), 4) for name in numbers)) for row in self.rows
         ]
-        return _text_table(heads, rows)
+        return "\n".join(text_lines(heads, rows))
 
 
 def compare(
@@ -389,12 +390,3 @@ def trade_off_figure(trade_offs: TradeOffs) -> Figure:
 def _frame(rows: Sequence[Any], library: Library | None) -> Any:
     """Rows of one dataclass as a data frame."""
     return to_frame({f.name: [getattr(row, f.name) for row in rows] for f in fields(rows[0])}, library)
-
-
-def _text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as text: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = [[cell.rjust(w) for cell, w in zip(row, widths, strict=True)] for row in (heads, *rows)]
-    for line_cells, row in zip(lines, (heads, *rows), strict=True):
-        line_cells[0] = row[0].ljust(widths[0])
-    return "\n".join("  ".join(cells) for cells in lines)
