@@ -264,9 +264,12 @@ def _valid_table(table: IntegerTable, prior: PriorOrSet) -> IntegerTable:
 
 def _mean_extremes(W: IntegerTable, prior: PriorOrSet) -> tuple[list[Fraction], list[Fraction]]:
     """The smallest and largest mean of each column over the priors, exactly."""
-    if isinstance(prior, Prior):
-        means = [Fraction(v, prior.total) for v in exact_product([prior.weights], W)[0]]
-        return means, means
+    if (
+        isinstance(prior, Prior) or prior.members
+    ):  # products of integers are far quicker than sums of fractions
+        products = exact_product([p.weights for p in prior.members], W)
+        means = [[Fraction(v, p.total) for v in row] for p, row in zip(prior.members, products, strict=True)]
+        return list(map(min, zip(*means, strict=True))), list(map(max, zip(*means, strict=True)))
     pairs = [prior.exact_extremes(column) for column in W.T.tolist()]
     return [low for low, _ in pairs], [high for _, high in pairs]
 

@@ -745,16 +745,18 @@ class TestLimitsBeyondTheBox:
         assert one.lower_bound <= several.expected_mse <= 1.15 * one.expected_mse
         assert several.efficiency >= 0.85
 
-    @pytest.mark.parametrize("query", [pv.Sum(range(16), unbiased=True), pv.Distribution()])
-    def test_ldp_of_the_value_is_the_same_for_a_set(self, query: pv.Linear) -> None:
+    @pytest.mark.parametrize(
+        ("query", "more"), [(pv.Sum(range(16), unbiased=True), 7e-3), (pv.Distribution(), 1e-3)]
+    )
+    def test_ldp_of_the_value_is_nearly_the_same_for_a_set(self, query: pv.Linear, more: float) -> None:
         prior = pv.Prior.zipf(16)
         one, several = (
             pv.design(known, 1.0, query, notion=pv.LDP(), rounds=30)
             for known in (prior, pv.PriorSet.ball(prior, 0.01))
         )
-        # the error is that under the worst prior of the ball
-        assert several.expected_mse <= one.expected_mse * (1 + 2e-2)
-        assert several.efficiency >= 0.95
+        # the error is that under the worst prior of the ball: of the sum it is 0.56 % larger, with a proof
+        assert one.lower_bound <= several.expected_mse <= one.expected_mse * (1 + more)
+        assert several.efficiency >= 0.98
 
 
 @pytest.mark.parametrize("notion", [pv.LIP(), pv.LDP()])
@@ -900,7 +902,7 @@ class TestLinear:
             assert plan.efficiency >= 1 - 2e-6
             assert (plan.std_error(1) ** 2).sum() == pytest.approx(own_error, rel=1e-6)
             # That of a set is the error of its worst prior, which the reference is only close to.
-            assert plan.expected_mse == pytest.approx(own_error, rel=1e-5 if known is around else 1e-9)
+            assert plan.expected_mse == pytest.approx(own_error, rel=1e-7 if known is around else 1e-9)
 
     @pytest.mark.parametrize(("levels", "proven"), [((6, 5, 4), 0.8), ((11, 11, 10), 0.0)])
     def test_margins_of_many_cells_that_lean_on_the_prior(

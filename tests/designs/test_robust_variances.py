@@ -40,9 +40,9 @@ def priors_of(known: pv.PriorSet, rng: np.random.Generator) -> Array:
 @pytest.mark.parametrize(("members", "worst"), [(SPREAD_APART, 0.365335), (OPPOSITE, 0.434547)])
 def test_the_error_is_that_of_the_worst_member(members: list[list[float]], worst: float, method: str) -> None:
     plan = pv.design(pv.PriorSet(members), 3.0, pv.Distribution(), method=method)
-    assert plan.expected_mse == pytest.approx(worst, rel=1e-5)
+    assert plan.expected_mse == pytest.approx(worst, rel=2e-6)
     assert plan.expected_mse == pytest.approx(errors_at(plan, np.array(members)).max(), rel=1e-9)
-    assert worst * (1 - 1e-5) <= plan.lower_bound <= plan.expected_mse
+    assert plan.expected_mse * (1 - 1e-6) <= plan.lower_bound <= plan.expected_mse
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -57,7 +57,7 @@ def test_no_prior_of_the_set_has_a_larger_error_and_no_plan_is_below_the_bound(
     assert isinstance(known, pv.PriorSet)
     errors = errors_at(plan, priors_of(known, rng))
     assert errors.max() <= plan.expected_mse * (1 + 1e-9)
-    assert plan.lower_bound >= plan.expected_mse * (1 - 1e-5)
+    assert plan.lower_bound >= plan.expected_mse * (1 - 1e-6)
     # the plans that are the best ones at single priors of the set, read with scores made for those and for others
     W = instance.W / np.abs(instance.W).max()
     bound = plan.lower_bound / np.abs(instance.W).max() ** 2
@@ -84,7 +84,7 @@ def test_under_ldp_no_member_has_a_larger_error(seed: int) -> None:
         for one in alone
     ]
     assert plan.lower_bound <= min(worst) * (1 + 1e-9)
-    assert plan.expected_mse <= min(worst) * (1 + 1e-5)
+    assert plan.expected_mse <= min(worst) * (1 + 1e-6)
     assert plan.expected_mse >= max(one.lower_bound for one in alone[:-1]) * (1 - 1e-9)
 
 

@@ -15,10 +15,9 @@ So the channel with the least variance at `m`, read with the scores made for `m`
 what is proven of it bounds the worst error of every plan. If `m` is itself in the set (a polytope), `f(m)` is a bound
 on its own, and a larger one.
 
-The best weights are those for which this bound is largest. They are searched for with cutting planes: every design has
-errors `f(p_i)`, and the next weights are those of the game between priors and designs. Designs may be mixed: a report
-that says which design made it has the mean of their errors. At the best weights the bound and the error of such a
-mixture are equal.
+The best weights are those for which this bound is largest. They are found together with the best weights of columns
+(`weights.interior_point`). Where the extreme columns can be listed this is exact. Otherwise the columns are those of
+the designs so far, and the next design is the one at the mean with these weights.
 """
 
 from __future__ import annotations
@@ -26,23 +25,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from priorveil.arrays import Array
-from priorveil.designs import column_generation
 from priorveil.designs.column_generation import Solution
 from priorveil.designs.robust import WorstPrior, worst_of_polytope
-from priorveil.designs.stopping import MOST_ENTRIES, MOST_ROUNDS, Limits
+from priorveil.designs.stopping import Limits
 from priorveil.designs.tolerances import TOLERANCE
+from priorveil.designs.value_groups import distinct_rows
+from priorveil.designs.weights import (
+    PriorTerms,
+    Statistics,
+    drop_idle_columns,
+    interior_point,
+    variance_solution,
+)
 from priorveil.errors import Infeasible, NotIdentifiable
+from priorveil.information import lift_variance
 from priorveil.priors import PriorSet
 from priorveil.reading.linear_answers import channel_scores
 
-# Weights of the next design: this much of the best ones so far. More is steadier, and takes more rounds.
-_LEAN = 0.5
-_LEAST_SHARE = 1e-9  # of a design in a mixture
+_FIRST_DESIGN = 3 / 4  # of the time, for the design at the middle of the set: what it misses costs most
+_FEW_PRIORS = 10  # of a finite set that count from the start; the others do when they are the worst
+_IDLE = 1e-2  # the weight, relative to the mean one, below which a column is forgotten
 
 
 def second_moments(Q: Array, reading_prior: Array, rows: Array) -> Array:
@@ -69,14 +76,14 @@ def worst_variance(known: PriorSet, moments: Array, rows: Array) -> WorstPrior:
     start = known.centre.probabilities
     if not np.isfinite(moments).all():
         return WorstPrior(start, math.inf, math.inf)
-
-    def tangent(p: Array) -> Array:
-        """The linear function that touches `f` at a prior: `f` is concave, so it lies above."""
-        means = rows @ p
-        return np.asarray(moments - 2 * means @ rows + means @ means)
-
     tolerance = TOLERANCE * float(variances_at(start[None], moments, rows)[0])
-    return worst_of_polytope(tangent, known.best, start, tolerance)
+    return worst_of_polytope(lambda p: tangent(p, moments, rows), known.best, start, tolerance)
+
+
+def tangent(prior: Array, moments: Array, rows: Array) -> Array:
+    """The linear function that touches `f` at a prior: `f` is concave, so it lies above."""
+    means = rows @ prior
+    return np.asarray(moments - 2 * means @ rows + means @ means)
 
 
 def variance_between(priors: Array, weights: Array, rows: Array) -> float:
@@ -99,100 +106,115 @@ class RobustVariance:
     converged: bool
 
 
-DesignAt = Callable[[Array, Limits], Solution]
+DesignAt = Callable[[Array, Limits, Solution | None], Solution]
 
 
-def least_worst_variance(known: PriorSet, rows: Array, design_at: DesignAt, limits: Limits) -> RobustVariance:
+def least_worst_variance(
+    known: PriorSet, rows: Array, extreme: Array | None, design_at: DesignAt, limits: Limits
+) -> RobustVariance:
     """The channel and reading prior with the least variance under the worst prior of a set.
 
-    `design_at(prior, limits)` returns the channel with the least variance at a prior, within the budget of the whole
-    set, and a bound on it. The search stops at the `limits` or on ctrl-C, with the best so far. The first design, at
-    the middle of the set, may use all of the time: with the worst error stated it is already a plan.
+    `extreme` are all extreme columns (K, d) within the budget of the whole set. None stands for too many to list: then
+    `design_at(prior, limits, start)` improves on a channel, at a prior, and returns a bound on the least variance
+    there. The search stops at the `limits`, on ctrl-C or when a design changes little, with the best so far.
     """
-    search = _Search(known, rows)
-    search.add(design_at(known.centre.probabilities, limits))
+    search = _Search(known, rows, limits)
+    if extreme is not None:
+        search.weigh(extreme, all_listed=True)
+        return search.result()
+    search.add(design_at(search.mean, limits.share(_FIRST_DESIGN), None))
     with suppress(KeyboardInterrupt, Infeasible, NotIdentifiable):  # the best so far is a plan
-        for count in range(1, MOST_ROUNDS):
-            limits.report(count, search.best.worst, search.bound)
-            if search.gap <= limits.target or limits.over():
-                break
+        is_news = True
+        while is_news and search.gap > limits.target and not limits.over():
+            error, bound = search.best.worst, search.bound
             limits.count_round()
-            search.move()
-            search.add(design_at(search.weights @ search.priors, limits.share(1 / 2)))
-    best = search.best
-    converged = search.gap <= limits.target
-    bound = min(search.bound, best.worst)
-    return RobustVariance(best.channel, best.reading_prior, best.worst, bound, converged)
+            search.weigh(search.columns)
+            search.add(design_at(search.mean, limits.share(1 / 2), search.mixture()))
+            is_news = error - search.best.worst + search.bound - bound > limits.target * error
+    return search.result()
 
 
 class _Search:
-    """Cutting planes: the priors that count, the designs so far, and the game between them."""
+    """The priors that count and the columns in use, with their weights; the best plan and bound so far."""
 
-    def __init__(self, known: PriorSet, rows: Array) -> None:
-        self.known, self.rows = known, rows
+    def __init__(self, known: PriorSet, rows: Array, limits: Limits) -> None:
+        self.known, self.rows, self.limits = known, rows, limits
+        self.statistics = Statistics(rows.shape[1], rows)
         self.is_finite = bool(known.members)
+        self.priors = known.centre.probabilities[None]
         if self.is_finite:
-            self.priors = np.array([p.probabilities for p in known.members])
-        else:
-            self.priors = known.centre.probabilities[None]
-        self.weights = np.full(len(self.priors), 1 / len(self.priors))
-        self.best_weights, self.bound = self.weights, 0.0
-        self.channels: list[Array] = []
-        self.moments: list[Array] = []
+            self.priors = np.array([p.probabilities for p in known.members[:_FEW_PRIORS]])
+        self.prior_weights = np.full(len(self.priors), 1 / len(self.priors))
+        self.columns, self.weights = np.empty((0, len(known))), np.empty(0)
         self.best = RobustVariance(np.empty(0), np.empty(0), math.inf, 0.0, False)
+        self.bound, self.rounds = 0.0, 0
+
+    @property
+    def mean(self) -> Array:
+        """The prior that scores are made for."""
+        return np.asarray(self.prior_weights @ self.priors / self.prior_weights.sum())
 
     @property
     def gap(self) -> float:
         """The share of the worst variance that is not proven."""
         return max(0.0, 1 - self.bound / self.best.worst) if self.best.worst > 0 else 0.0
 
-    def add(self, solution: Solution) -> None:
-        """Take the design for the present weights: its bound, its errors, and those of the best mixture with it."""
-        mean = self.weights @ self.priors
-        between = variance_between(self.priors, self.weights, self.rows) if self.is_finite else 0.0
-        if solution.bound - between > self.bound:
-            self.bound, self.best_weights = solution.bound - between, self.weights
-        self.channels.append(solution.channel)
-        self.moments.append(second_moments(solution.channel, mean, self.rows))
-        self._keep_if_better(solution.channel, mean)
-        if len(self.channels) > 1:
-            shares = self._game().shares
-            parts = [
-                share * Q for share, Q in zip(shares, self.channels, strict=True) if share > _LEAST_SHARE
-            ]
-            if len(parts) > 1 and sum(part.size for part in parts) <= MOST_ENTRIES:
-                self._keep_if_better(merge_columns(np.hstack(parts)), mean)
+    def result(self) -> RobustVariance:
+        """The best plan, with the best bound."""
+        bound = min(self.bound, self.best.worst)
+        return replace(self.best, lower_bound=bound, converged=self.gap <= self.limits.target)
 
-    def move(self) -> None:
-        """Weights of the next design: between the best ones so far and those that the game asks for."""
-        weights = self._game().weights
-        best = np.append(self.best_weights, np.zeros(len(weights) - len(self.best_weights)))
-        self.weights = _LEAN * best + (1 - _LEAN) * weights / weights.sum()
+    def add(self, design: Solution) -> None:
+        """Take the design for the present weights: its bound, its plan and its columns."""
+        between = variance_between(self.priors, self.prior_weights, self.rows) if self.is_finite else 0.0
+        self.bound = max(self.bound, design.bound - between)
+        self._keep_if_better(design.channel)
+        in_use = self.weights * len(self.weights) > _IDLE
+        self.columns = np.vstack([self.columns[in_use], design.columns])
 
-    def _game(self) -> column_generation.Mixture:
-        """The weights of the priors and the shares of the designs at which neither side gains by a change."""
-        errors = np.column_stack([variances_at(self.priors, moments, self.rows) for moments in self.moments])
-        return column_generation.mix(np.ones((len(self.priors), 1)), errors)
+    def weigh(self, columns: Array, all_listed: bool = False) -> None:
+        """Find the best weights of columns (K, d) and of priors; the worst prior joins them until it is one of them."""
+        lifts = distinct_rows(columns / (columns @ self.known.centre.probabilities)[:, None])
+        directions, targets = self.statistics.directions(lifts), self.statistics.targets
+        fine, is_news = self.limits.target / 4, True
+        while is_news:
+            means = self.priors @ self.rows.T if self.is_finite else np.zeros((len(self.priors), 1))
+            terms = PriorTerms(lifts @ self.priors.T, means)
+            required = math.isinf(self.best.worst)
+            state = interior_point(directions, fine, self.limits.over, targets, required, terms)
+            self.prior_weights = state.prior_weights
+            self.bound = max(self.bound, state.bound) if all_listed else self.bound
+            worst = self._keep_if_better((lifts * state.weights[:, None]).T)
+            is_news = worst.bound > state.value * (1 + fine) and not self.limits.over()
+            if is_news := is_news and not (self.priors == worst.prior).all(axis=1).any():
+                self.priors = np.vstack([self.priors, worst.prior])
+        if all_listed and not self.limits.over():
+            few = drop_idle_columns(directions, state, fine, targets, terms)
+            self.prior_weights = few.prior_weights
+            self._keep_if_better((lifts[few.used] * few.weights[:, None]).T, self.limits.target)
+        self.columns, self.weights = lifts, state.weights
 
-    def _keep_if_better(self, channel: Array, reading_prior: Array) -> None:
-        """Compare the worst error of a plan with the best so far; of a polytope its worst prior counts from now on."""
-        worst = worst_variance(self.known, second_moments(channel, reading_prior, self.rows), self.rows)
-        if worst.bound < self.best.worst:
-            self.best = RobustVariance(channel, reading_prior, worst.bound, 0.0, False)
-        if not self.is_finite:
-            self.priors = np.vstack([self.priors, worst.prior])
-            self.weights = np.append(self.weights, 0.0)
+    def mixture(self) -> Solution:
+        """The columns in use and their weights, as a channel to start from at the mean."""
+        lengths = self.columns @ self.mean
+        lifts, weights = self.columns / lengths[:, None], self.weights * lengths
+        value = lift_variance(lifts, weights, self.rows)
+        return variance_solution(lifts, weights, value, 0.0, 0, self.limits.target)
 
+    def _keep_if_better(self, channel: Array, tolerance: float = 0.0) -> WorstPrior:
+        """Compare the plan of a channel, read at the mean, with the best so far; returns its worst prior.
 
-def merge_columns(Q: Array) -> Array:
-    """The channel with columns that are multiples of each other added up: they say the same.
-
-    >>> merge_columns(np.array([[0.2, 0.5, 0.3], [0.4, 0.0, 0.6]]))
-    array([[0.5, 0.5],
-           [1. , 0. ]])
-    """
-    directions = np.round(Q / Q.max(axis=0), 10)
-    _, first, groups = np.unique(directions, axis=1, return_index=True, return_inverse=True)
-    merged = np.zeros((len(Q), len(first)))
-    np.add.at(merged.T, groups.ravel(), Q.T)
-    return merged[:, np.argsort(first)]
+        Of a polytope that is a corner: the tangent to `f` at the mean lies above `f`, and is largest there.
+        """
+        mean, self.rounds = self.mean, self.rounds + 1
+        moments = second_moments(channel, mean, self.rows)
+        if self.is_finite:
+            worst = worst_variance(self.known, moments, self.rows)
+        else:
+            slopes = tangent(mean, moments, self.rows)
+            corner = self.known.best(slopes)
+            worst = WorstPrior(corner, float(slopes @ corner), float(slopes @ corner))
+        if worst.bound <= self.best.worst * (1 + tolerance):
+            self.best = RobustVariance(channel, mean, worst.bound, 0.0, False)
+        self.limits.report(self.rounds, self.best.worst, min(self.bound, self.best.worst))
+        return worst

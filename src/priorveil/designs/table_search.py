@@ -30,7 +30,7 @@ from priorveil.designs.cones import Program, extreme_rays, nearby_columns
 from priorveil.designs.gains import best_convex, best_guess, best_histogram, best_linear, best_sum, widen
 from priorveil.designs.plan_assembly import no_report, proven_plan, table_plan
 from priorveil.designs.problem import Objective, Problem
-from priorveil.designs.spaces import LISTED, Space, box_of, ldp_cone_of, space_of
+from priorveil.designs.spaces import Space, box_of, ldp_cone_of, space_of
 from priorveil.designs.stopping import (
     FIRST_STEP,
     MOST_DENSE,
@@ -256,49 +256,51 @@ def _robust_unbiased_plan(problem: Problem, limits: Limits, rows: Array | None, 
     assert isinstance(known, PriorSet)
     domain, extreme = problem.reference.domain, None
     with suppress(TooLarge):
-        if problem.size <= LISTED:
-            extreme = _extreme_columns(problem, limits.share(FIRST_STEP))
+        extreme = _extreme_columns(problem, limits.share(FIRST_STEP))
 
-    def design_at(prior: Array, limits: Limits) -> Solution:
-        if extreme is not None:
-            return best_weights(prior, extreme, replace(limits, progress=None), rows)
+    def design_at(prior: Array, limits: Limits, start: Solution | None) -> Solution:
         at = replace(problem, reading_prior=Prior(prior, domain))
-        return _least_variance(at, replace(limits, progress=None), rows)
+        return _least_variance(at, replace(limits, progress=None), rows, start)
 
     centred = problem.centred_rows / unit
-    best = robust_variances.least_worst_variance(known, centred, design_at, limits)
+    best = robust_variances.least_worst_variance(known, centred, extreme, design_at, limits)
     reading_prior = Prior(best.reading_prior / best.reading_prior.sum(), domain)
     why = f"robust over the set of priors, {'proven' if best.converged else 'stopped early'}"
     at = replace(problem, reading_prior=reading_prior)
     return table_plan(at, best.channel, unit**2 * best.lower_bound, "columns", why)
 
 
-def _least_variance(problem: Problem, limits: Limits, rows: Array | None) -> Solution:
-    """The channel with the least variance at the reference prior."""
+def _least_variance(
+    problem: Problem, limits: Limits, rows: Array | None, start: Solution | None = None
+) -> Solution:
+    """The channel with the least variance at the reference prior; `start` is one to improve on."""
     space = space_of(problem)
     try:
-        if space is None:
-            return _unbiased_in_cone(problem, limits, rows)
-        return best_unbiased(space, limits, rows)
+        if space is not None:
+            return best_unbiased(space, limits, rows, start)
+        if problem.has_one_prior:  # those of a set are listed once, for all of its priors
+            with suppress(TooLarge):
+                columns = _extreme_columns(problem, limits.share(FIRST_STEP))
+                return best_weights(problem.P, columns, limits, rows)
+        return _unbiased_in_cone(problem, limits, rows, start)
     except KeyboardInterrupt:
         nearby = nearby_columns(problem.cone, problem.P)
         solution = best_weights(problem.P, nearby, Limits().without_time(), rows)
         return replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
 
 
-def _unbiased_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> Solution:
-    """The best weights for all extreme columns of any cone, or for columns near the best ones of simpler cones.
+def _unbiased_in_cone(
+    problem: Problem, limits: Limits, rows: Array | None, start: Solution | None
+) -> Solution:
+    """The best weights for columns of any cone that are near the best ones of simpler cones.
 
     Those are LDP and, for LIP, the box of the reference prior. Without a secret the box holds the cone, so its bound is
     proven here too; reporting the true value gives a bound in any cone.
     """
     P, lip = problem.P, problem.notion.bounds_lifts
-    try:
-        columns = _extreme_columns(problem, limits.share(FIRST_STEP))
-        return best_weights(P, columns, limits, rows)
-    except TooLarge:
-        spaces: list[Space] = [*([box_of(problem)] if lip else []), ldp_cone_of(problem)]
-    solutions = [best_unbiased(space, limits.share(1 / 2), rows) for space in spaces]
+    solutions = [best_unbiased(box_of(problem), limits.share(2 / 3), rows, start)] if lip else []
+    if not (lip and start):  # later designs of a search have the columns of LDP already
+        solutions.append(best_unbiased(ldp_cone_of(problem), limits.share(1 / 2), rows))
     bound = solutions[0].bound if lip and problem.secret is None else variance(np.eye(len(P)), P, rows)
     others = np.vstack([solution.columns for solution in solutions])
     columns = nearby_columns(problem.cone, P, others)

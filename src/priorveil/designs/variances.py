@@ -55,7 +55,9 @@ _POOL, _MOST_POOL = 20, 2_500
 _SPEED = 1.5e8
 
 
-def best_unbiased(space: Space, limits: Limits = FINE, rows: Array | None = None) -> Solution:
+def best_unbiased(
+    space: Space, limits: Limits = FINE, rows: Array | None = None, start: Solution | None = None
+) -> Solution:
     """The channel of allowed columns from which `rows @ shares` are learnt best; by default the distribution.
 
     The first of these cases that applies:
@@ -71,7 +73,8 @@ def best_unbiased(space: Space, limits: Limits = FINE, rows: Array | None = None
     | several margins | column generation, first for columns that look at one margin each |
     | other statistics | column generation |
 
-    A search ends at the `limits` (a gap of 1e-6) or on ctrl-C, with the best solution so far.
+    A search ends at the `limits` (a gap of 1e-6) or on ctrl-C, with the best solution so far. Column generation can
+    `start` from a solution.
 
     >>> from priorveil.designs.spaces import LdpCone
     >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
@@ -91,14 +94,14 @@ def best_unbiased(space: Space, limits: Limits = FINE, rows: Array | None = None
         return _rotations(box, limits.target)
     values = [np.arange(len(prior))]
     if rows is None:
-        return _Generation(space, limits, Statistics(len(prior)), values).run()
+        return _Generation(space, limits, Statistics(len(prior)), values, start).run()
     if len(rows) == 1 and len(points := _grid(prior, rows[0])) < len(prior):
         return _rounded_sum(space, limits, rows[0], points)
     if (groups := equal_groups(rows)).max() + 1 < len(prior):
         first = np.unique(groups, return_index=True)[1]
         solution = best_unbiased(space.merge(groups), limits, rows[:, first])
         return replace(solution, columns=solution.columns[:, groups])
-    start, views = None, margin_groups(rows)
+    views = margin_groups(rows)
     if max(groups.max() for groups in views) >= MOST_DENSE:
         raise TooLarge(f"the statistics distinguish more than {MOST_DENSE:,} values: merge values into cells")
     if len(views) > 1:
@@ -230,7 +233,7 @@ class _Generation:
         # stopped, or weights lost to rounding: keep the best solution so far
         with suppress(KeyboardInterrupt, Infeasible):
             # For LDP the bound is computed later, in methods._with_ldp_bound.
-            if isinstance(self.space, Box) and self.row is None and self.start is None:
+            if isinstance(self.space, Box) and self.row is None and not self.bound:
                 limits = self.limits.share(FIRST_STEP)
                 self.bound = information_bound(self.space, limits, self.statistics.rows)
             simple, directions = self.best.columns, 0

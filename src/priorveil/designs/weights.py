@@ -18,6 +18,13 @@ convex in `lam`. Since `tr S^-1 >= 2 s tr N - s^2 tr N^2 S` for any symmetric `N
 which is the proven bound (equality at the optimum, where `N = S^-1`). The maximum runs over the given columns.
 For statistics `W @ shares` the variance is `tr(W V S^-1 V' W')` (L-optimal), which `Statistics` writes in other
 coordinates.
+
+Of several priors `p_i` the worst one counts. With weights `w` on them, their mean `m`, columns of any scale and
+`S = sum_y lam_y z_y z_y' / (m . r_y)`, the least variance under the worst prior is
+
+    max over w, min over lam,   tr S^-1 - sum_i w_i |W p_i - W m|^2
+
+(`robust_variances`). This is concave in `w` and convex in `lam`, so both are found together.
 """
 
 from __future__ import annotations
@@ -144,17 +151,62 @@ def best_weights(prior: Array, columns: Array, limits: Limits = FINE, rows: Arra
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """Where the interior point ended: weights of the `used` columns, the variance `value`, its `bound`."""
+    """Where the interior point ended: weights of the `used` columns, the variance `value`, its `bound`.
+
+    Of several priors it is the variance under the worst one, of scores made for their mean with the `prior_weights`.
+    """
 
     weights: Array
     used: Indices
     value: float
     bound: float
     iterations: int
+    prior_weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class PriorTerms:
+    """What the variance depends on where several priors count: the mass of each column under each prior (K, k).
+
+    The variance under a mean of priors is larger than the mean of the variances, since the `means` of the statistics
+    (k, m) differ. They are zero where means of priors count, too.
+    """
+
+    masses: Array
+    means: Array
+
+    def distances(self, weights: Array) -> Array:
+        """`|W p_i - W m|^2` of each prior."""
+        return np.asarray(((self.means - weights @ self.means) ** 2).sum(axis=1))
+
+    def errors(self, weights: Array, parts: Array) -> Array:
+        """The variance under each prior, of scores made for the mean; `parts` (K,) add up to the variance there."""
+        return np.asarray(parts @ (self.masses / (self.masses @ weights)[:, None]) - self.distances(weights))
+
+    def curvature(
+        self, weights: Array, lam: Array, Y: Array, slopes: Array, values: Array
+    ) -> tuple[Array, Array]:
+        """Second derivatives of the variance: by columns and priors (K, k), and by pairs of priors (k, k).
+
+        `Y` and `slopes`, which are `T S^-1`, are in the eigenbasis of `S`, and `values` its eigenvalues.
+        """
+        ratios, X = self.masses / (self.masses @ weights)[:, None], Y @ slopes.T
+        squares, centred = (X**2).sum(axis=1), self.means - weights @ self.means
+        changes = [slopes @ (Y.T @ (Y * (lam * ratio)[:, None])) for ratio in ratios.T]
+        mixed = squares[:, None] * ratios
+        mixed -= 2 * np.column_stack([(X * (Y @ (change / values).T)).sum(axis=1) for change in changes])
+        flat = np.array([(change / np.sqrt(values)).ravel() for change in changes])
+        own = flat @ flat.T - ratios.T @ (ratios * (lam * squares)[:, None]) + centred @ centred.T
+        return mixed, 2 * own
 
 
 def interior_point(
-    directions: Array, target: float, stop: Stop = never, targets: Array | None = None, required: bool = True
+    directions: Array,
+    target: float,
+    stop: Stop = never,
+    targets: Array | None = None,
+    required: bool = True,
+    priors: PriorTerms | None = None,
 ) -> Weighing:
     """Newton's method on the optimality conditions, primal and dual together.
 
@@ -163,6 +215,8 @@ def interior_point(
     `t` last.) Any round's bound is proven, but only its last weights make a channel: after a `stop` request it
     goes on until they do if they are `required`, and gives up otherwise. Directions that no target needs get a `ridge`
     as additional targets, which shrinks with the gap; it is not part of the value, and any `T S^-1` proves a bound.
+    The conditions of the weights of the `priors` are the same, turned round: no error is above a `level`, and priors
+    with a smaller one (`below`) have no weight.
     """
     best: Weighing | None = None
     Z, T = _span(directions, targets)
@@ -171,38 +225,59 @@ def interior_point(
     K, n = Z.shape
     wanted_rows, ridge = n if T is None else len(T), 1.0
     C, side = np.hstack([Z, np.ones((K, 1))]), np.eye(n + 1)[-1]
+    terms = PriorTerms(np.ones((K, 1)), np.zeros((1, 1))) if priors is None else priors
+    terms = replace(terms, means=scale * terms.means)
+    w = np.full(terms.masses.shape[1], 1 / terms.masses.shape[1])
     lam = 1 / np.maximum((Z**2).sum(1), 1e-6)  # long columns end up with little weight
     lam = lam / lam.sum()
-    nu, slack, step = np.zeros(n + 1), np.empty(0), 0.0
+    nu, slack, step, level, below = np.zeros(n + 1), np.empty(0), 0.0, 0.0, np.empty(0)
     for iteration in range(MOST_ROUNDS):
-        values, U = np.linalg.eigh(Z.T @ (Z * lam[:, None]))
+        mass = terms.masses @ w
+        Y = Z / np.sqrt(mass)[:, None]
+        values, U = np.linalg.eigh(Y.T @ (Y * lam[:, None]))
         if values[0] <= 0:
             break
-        Y, wanted = Z @ U, np.eye(n) if T is None else np.vstack([T @ U, ridge * np.eye(n)])
+        Y, wanted = Y @ U, np.eye(n) if T is None else np.vstack([T @ U, ridge * np.eye(n)])
         X = (Y / values) @ wanted.T
-        q, value = (X**2).sum(1), float((wanted[:wanted_rows] ** 2 / values).sum())
+        q, own = (X**2).sum(1), (X[:, :wanted_rows] ** 2).sum(1)
+        variance, errors = float((wanted[:wanted_rows] ** 2 / values).sum()), terms.errors(w, lam * q)
         if iteration == 0:
-            nu[-1] = 1.5 * q.max()
-            slack = C @ nu - q
-        bound = value**2 / float(((X[:, :wanted_rows] ** 2).sum(1) - Z @ nu[:-1]).max())
+            nu[-1], level = 1.5 * q.max(), float(errors.max()) + variance / 2
+            slack, below = C @ nu - q, level - errors
+        value = float(terms.errors(w, lam * own).max())
+        bound = variance**2 / float(nu[-1] + ((own - C @ nu) / mass).max()) - float(w @ terms.distances(w))
         missing = side - C.T @ lam
         if np.abs(missing).max() < 1e-10:
             if best is None or bound / value > best.bound / best.value:
-                best = Weighing(lam, np.arange(K), value / scale**2, bound / scale**2, iteration)
+                best = Weighing(lam, np.arange(K), value / scale**2, bound / scale**2, iteration, w)
             if value - bound <= target * value:
                 break
         if (best is not None or not required) and stop():
             break
-        mu = float(lam @ slack) / K * (0.1 if step > 0.5 else 0.5)
-        ridge = min(ridge, _RIDGE * math.sqrt(float(lam @ slack) / float((1 / values).sum())))
+        products = np.concatenate([lam * slack, w * below]) if len(w) > 1 else lam * slack
+        mu = float(products.mean()) * (0.1 if step > 0.5 else 0.5)
+        ridge = min(ridge, _RIDGE * math.sqrt(float(products.sum()) / float((1 / values).sum())))
         try:
             inverse = _newton_inverse(Y, X, values, lam / slack, T is None)
             d_lam, d_nu = _newton_direction(inverse, C, mu / lam - C @ nu + q, missing)
+            d_w, d_below, d_level = np.zeros_like(w), np.zeros_like(w), 0.0
+            if len(w) > 1:
+                mixed, curvature = terms.curvature(w, lam, Y, wanted / values, values)
+                lam_by_w, nu_by_w = _newton_direction(inverse, C, mixed, np.zeros((n + 1, len(w))))
+                right = mixed.T @ d_lam - level + errors + mu / w
+                pair = np.column_stack([right, np.ones_like(w)])
+                free, by_level = np.linalg.solve(mixed.T @ lam_by_w - curvature + np.diag(below / w), pair).T
+                d_level = float(free.sum() / by_level.sum())
+                d_w = free - d_level * by_level
+                d_below = mu / w - below - d_w * below / w
+                d_lam, d_nu = d_lam - lam_by_w @ d_w, d_nu - nu_by_w @ d_w
         except np.linalg.LinAlgError:
             break
         d_slack = mu / lam - slack - d_lam * slack / lam
-        step = min(1.0, 0.95 / max(float((-d_lam / lam).max()), float((-d_slack / slack).max()), 1e-300))
+        falls = (-d_lam / lam, -d_slack / slack, -d_w / w, -d_below / below)
+        step = min(1.0, 0.95 / max(1e-300, *(float(fall.max()) for fall in falls)))
         lam, slack, nu = lam + step * d_lam, slack + step * d_slack, nu + step * d_nu
+        w, below, level = w + step * d_w, below + step * d_below, level + step * d_level
     if best is None:
         raise Infeasible("no weights make these columns a channel, or the solver could not find them")
     return replace(best, weights=_feasible(C, best.weights, side))
@@ -212,7 +287,7 @@ def _newton_direction(
     inverse: Callable[[Array], Array], C: Array, residual: Array, missing: Array
 ) -> tuple[Array, Array]:
     """The steps of the weights and of `nu`: `(H + diag) d_lam + C d_nu = residual` and `C' d_lam = missing`."""
-    AC, Ag = inverse(C), inverse(residual[:, None])[:, 0]
+    AC, Ag = inverse(C), inverse(residual.reshape(len(C), -1)).reshape(residual.shape)
     d_nu: Array = np.linalg.lstsq(C.T @ AC, C.T @ Ag - missing, rcond=None)[0].astype(np.float64)
     return Ag - AC @ d_nu, d_nu
 
@@ -313,15 +388,20 @@ def _fewer_columns(directions: Array, weights: Array, indices: Indices) -> Indic
 
 
 def drop_idle_columns(
-    directions: Array, state: Weighing, target: float, targets: Array | None = None
+    directions: Array,
+    state: Weighing,
+    target: float,
+    targets: Array | None = None,
+    priors: PriorTerms | None = None,
 ) -> Weighing:
     """Solve again on the columns that matter; all of them where that would cost more than the target."""
     weights = state.weights
     for least, few in ((1e-3 / len(weights), True), (1e-7 / len(weights), True), (TOLERANCE, False)):
         keep = np.flatnonzero(weights > least)
-        keep = _fewer_columns(directions, weights, keep) if few else keep
+        keep = _fewer_columns(directions, weights, keep) if few and priors is None else keep
+        terms = None if priors is None else replace(priors, masses=priors.masses[keep])
         try:
-            again = interior_point(directions[keep], target, targets=targets)
+            again = interior_point(directions[keep], target, targets=targets, priors=terms)
         except (Infeasible, NotIdentifiable):
             continue
         if again.value <= state.value * (1 + 2 * target):
