@@ -1,7 +1,8 @@
 """HTML for notebooks: facts, tables and notes under a title. Every text is escaped.
 
 All colours are the page's own (`currentColor`), so that a table is readable on light and dark pages, whatever chooses
-between them. Nothing is said by colour alone: without the style sheet the same texts remain.
+between them. Nothing is said by colour alone: without the style sheet the same texts remain. The class is named twice
+where Jupyter has a rule of its own for tables, such as texts on the right: the more specific rule wins.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ _STYLE = """
 .priorveil { line-height: 1.4; overflow-x: auto; color: inherit; }
 .priorveil table { border-collapse: collapse; margin: .3em 0; font-size: inherit; color: inherit; }
 .priorveil caption { text-align: left; font-weight: bold; padding: .2em 0; color: inherit; }
-.priorveil tr, .priorveil tbody tr:nth-child(odd), .priorveil tbody tr:hover { background: none; }
-.priorveil th, .priorveil td { border: 0; padding: .15em .9em .15em 0; text-align: left; vertical-align: top;
-  max-width: 48em; white-space: pre-wrap; overflow-wrap: anywhere; color: inherit; }
-.priorveil thead th { border-bottom: 1px solid currentColor; }
-.priorveil tbody th { font-weight: normal; }
-.priorveil .facts th { white-space: nowrap; opacity: .8; }
-.priorveil .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-.priorveil .bar { min-width: 8em; vertical-align: middle; }
+.priorveil.priorveil tr, .priorveil.priorveil tbody tr:nth-child(n) { background: none; }
+.priorveil.priorveil th, .priorveil.priorveil td { border: 0; padding: .15em .9em .15em 0; text-align: left;
+  vertical-align: top; max-width: 48em; white-space: pre-wrap; overflow-wrap: anywhere; color: inherit; }
+.priorveil.priorveil thead th { border-bottom: 1px solid currentColor; }
+.priorveil.priorveil tbody th { font-weight: normal; }
+.priorveil.priorveil .facts th { white-space: nowrap; opacity: .8; }
+.priorveil.priorveil .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.priorveil.priorveil .bar { min-width: 8em; vertical-align: middle; }
 .priorveil .bar span { display: block; height: .7em; background: currentColor; opacity: .35; }
 .priorveil p { margin: .3em 0; max-width: 60em; }
 .priorveil .warning { border-left: .3em solid currentColor; padding-left: .6em; font-weight: bold; }

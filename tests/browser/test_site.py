@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import priorveil as pv
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 DESK, PHONE = (1280, 800), (390, 844)
 ENTRY = re.compile(r'id="(priorveil\.[\w.]+)"')
@@ -148,3 +150,16 @@ def test_pages_can_be_read_by_everybody(reader: Any, site: Path, scheme: str) ->
     for name in ("index", "tutorial", "commands", "values", "maths", "reference/notions"):
         reader.open(f"file://{site}/{name}.html")
         assert reader.faults() == [], name
+
+
+def test_jupyter_does_not_move_texts_to_the_right(reader: Any, tmp_path: Path) -> None:
+    jupyter = ".jp-RenderedHTMLCommon:not(.jp-RenderedMarkdown) :is(td, th, tr) { text-align: right }"
+    form = pv.Prior({"never": 0.75, "once": 0.25})._repr_html_()
+    page = tmp_path / "form.html"
+    page.write_text(f'{form}<style>{jupyter}</style><div class="jp-RenderedHTMLCommon">{form}</div>', "utf-8")
+    reader.open(f"file://{page}")
+    sides = reader.run(
+        "return [...document.querySelectorAll('.jp-RenderedHTMLCommon tbody td:not(.bar)')]"
+        ".map((cell) => getComputedStyle(cell).textAlign)"
+    )
+    assert sides == ["left", "right"] * 2
