@@ -264,9 +264,7 @@ def _valid_table(table: IntegerTable, prior: PriorOrSet) -> IntegerTable:
 
 def _mean_extremes(W: IntegerTable, prior: PriorOrSet) -> tuple[list[Fraction], list[Fraction]]:
     """The smallest and largest mean of each column over the priors, exactly."""
-    if (
-        isinstance(prior, Prior) or prior.members
-    ):  # products of integers are far quicker than sums of fractions
+    if prior.members:  # products of integers are far quicker than sums of fractions
         products = exact_product([p.weights for p in prior.members], W)
         means = [[Fraction(v, p.total) for v in row] for p, row in zip(prior.members, products, strict=True)]
         return list(map(min, zip(*means, strict=True))), list(map(max, zip(*means, strict=True)))
