@@ -38,7 +38,7 @@ from priorveil.notions import (
     as_prior_or_set,
     secret_means,
 )
-from priorveil.priors import Budget, Prior
+from priorveil.priors import Budget
 
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
 
