@@ -202,7 +202,7 @@ def test_a_subclass_with_another_condition_inherits_no_flags():
     class MixedLDP(FirstAgainstSum, LDP):
         pass
 
-    class OwnLIP(LIP):
+    class OwnLIP(FirstAgainstSum, LIP):
         def worst(self, channel, prior=None, secret=None):
             return super().worst(channel, prior, secret)
 
@@ -225,6 +225,16 @@ def test_a_subclass_with_another_condition_inherits_no_flags():
         )
 
 
+@pytest.mark.parametrize(
+    ("base", "method"),
+    [(Cone, "compare_rows"), (Cone, "inequalities"), (LIP, "inequalities"), (LIP, "worst")],
+)
+def test_a_cone_says_what_it_compares(base, method):
+    with raises(InvalidInput, argument="notion", value="Unsaid"):
+        type("Unsaid", (base,), {method: lambda self, *arguments: []})
+    assert "Unsaid" not in Cone.by_name
+
+
 def test_a_class_that_is_defined_again_replaces_the_first_one():
-    first, second = (type("DefinedAgain", (Cone,), {"__module__": __name__}) for _ in range(2))
+    first, second = (type("DefinedAgain", (LDP,), {"__module__": __name__}) for _ in range(2))
     assert Cone.by_name["DefinedAgain"] is second is not first

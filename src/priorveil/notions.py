@@ -122,28 +122,30 @@ class Cone(Notion):
     It bounds the ratios within the columns of `compared_rows`; LIP, which bounds lifts, has its own inequalities. A
     subclass is known to plan files by its name as soon as it is defined; its `document` has the arguments that make it.
     One that changes what is compared does not inherit `bounds_lifts` and `implies_lip`: they are false unless it states
-    them.
+    them. One that bounds ratios and does not say what it compares is refused when it is defined.
     """
 
     by_name: ClassVar[dict[str, type[Cone]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        enter_class(Cone.by_name, cls.__name__, cls, "notion")
         for flag in ("bounds_lifts", "implies_lip"):
             owner = next(base for base in cls.__mro__ if flag in vars(base))
             if any(getattr(cls, method) is not getattr(owner, method, None) for method in _CONDITIONS):
                 setattr(cls, flag, False)  # it was stated of another condition
+        if not cls.bounds_lifts and cls.compared_rows is Cone.compared_rows:
+            advice = "define the method compared_rows, which says what is compared"
+            raise InvalidInput("notion", cls.__name__, advice)
+        enter_class(Cone.by_name, cls.__name__, cls, "notion")
 
     def compared_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
     ) -> list[ComparedRows]:
         """Arrays whose rows are compared with each other, made from the columns of a channel, and their labels.
 
-        Columns of integers have to give integers or fractions, zero or more: they are certified. By default it is the
-        columns themselves.
+        Columns of integers have to give integers or fractions, zero or more: they are certified.
         """
-        return [ComparedRows(columns, labels)]
+        raise NotImplementedError(f"{self.name} bounds lifts and compares no rows")
 
     def checked_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
@@ -244,6 +246,12 @@ class LDP(Cone):
     """
 
     implies_lip = True
+
+    def compared_rows(
+        self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
+    ) -> list[ComparedRows]:
+        """The columns themselves: all values are compared."""
+        return [ComparedRows(columns, labels)]
 
 
 @dataclass(frozen=True)
@@ -575,7 +583,8 @@ def as_cone(notion: Any) -> Cone:
     if notion is None:
         return LIP()
     if not isinstance(notion, Cone):
-        advice = f"design for one of {', '.join(CONES)}, such as LIP(), or an object of your own Cone"
+        only = "it is not a cone, and can only be measured; " if isinstance(notion, Notion) else ""
+        advice = f"{only}design for one of {', '.join(CONES)}, such as LIP(), or an object of your own Cone"
         raise InvalidInput("notion", notion, advice)
     return notion
 
