@@ -96,7 +96,7 @@ class HttpClient:
         A document is posted; without one the address is fetched. Raises `NotSent` where nobody answers, or not in
         time, and `UnreadableResponse` where the answer is longer than `limit` bytes, or compressed.
         """
-        why = "no attempt was made"
+        why, advice = "no attempt was made", "try again later"
         for attempt in range(self._retry.attempts):
             retry_after = None
             try:
@@ -104,11 +104,12 @@ class HttpClient:
                 if answer.status not in _RETRY_STATUSES:
                     return answer
                 why, retry_after = f"it answered {answer.status}", answer.retry_after
+                advice = "try again later"
             except httpx.RequestError as error:
-                why = type(error).__name__
+                why, advice = type(error).__name__, "check the address, or try again later"
             if attempt + 1 < self._retry.attempts:
                 self._retry.wait(attempt, retry_after)
-        raise NotSent(f"the curator at {url} could not be reached ({why}): try again later")
+        raise NotSent(f"the curator at {url} could not be reached ({why}): {advice}")
 
     def _once(self, url: str, limit: int, document: object) -> HttpResponse:
         """One attempt, in a thread that nobody waits for once its time is over.
