@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import priorveil as pv
@@ -131,3 +132,18 @@ def test_a_reading_names_the_query_the_method_and_the_budgets() -> None:
     estimate = plans[0].estimate(plans[0].tally([0]))
     assert reading_title(plans[:1], estimate) == "Histogram, mmse reading of 1 report, LIP at epsilon 1"
     assert reading_title(plans, estimate).endswith("LIP at epsilon 1 to LIP at epsilon 2")
+
+
+def test_a_plan_that_nearly_reveals_the_value_says_so() -> None:
+    secret = pv.Secret.from_joint([[0.5, 0.0, 0.0], [0.0, 0.3, 0.2]])
+    for epsilon in (1.0, 3.0, pv.Budget(1.0, 100.0), pv.Budget(math.inf, 1.0)):
+        assert "weak protection" not in dict(pv.design(PRIOR, epsilon, pv.Histogram()).summary())
+    far = pv.PairwiseLDP(0.1 * np.ones((3, 3)))  # epsilon is the level of a pair at distance one
+    assert "weak protection" not in dict(pv.design(PRIOR, 5.0, pv.Histogram(), notion=far).summary())
+    names = [name for name, _ in pv.design(PRIOR, 100.0, pv.Histogram()).summary()]
+    assert names.index("weak protection") == names.index("LDP, whatever is known") + 1
+    for target, plan in {
+        "value": pv.design(PRIOR, 5.0, pv.Histogram(), notion=pv.LDP()),
+        "secret": pv.design(PRIOR, 3.5, pv.Histogram(), secret),
+    }.items():
+        assert f"a likely {target};" in dict(plan.summary())["weak protection"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from priorveil.plans.plan import Plan
     from priorveil.reading.estimate import Estimate
 
+_REVEALING = 3.0  # the level above which a belief of 50 % can become one of more than 97 %
 _BEST = 0.999  # the efficiency from which a mechanism is called the best one
 _IDENTIFIES = {  # by whether reports alone determine the distribution, and whether the query is unbiased
     (True, True): "yes: reports alone determine it, even if the prior is wrong",
@@ -54,6 +55,10 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
         levels = [ldp, (lip[0], f"{lip[1]}, {ONLY_IF_RIGHT}")]
     else:
         levels = [lip, ldp]
+    if min(certificate.lip, plan.budget.smaller) > _REVEALING:
+        target = "value" if plan.secret is None else "secret"
+        advice = f"at {plan.budget} a report nearly reveals a likely {target}; epsilon 1 is a good start"
+        levels.append(("weak protection", advice))
     lower_bound = readable_number(plan.lower_bound)
     return [
         *facts,
