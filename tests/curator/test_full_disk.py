@@ -8,14 +8,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import asyncpg
 import httpx
-import pytest
 from click.testing import CliRunner
 
 from local_server import Server, served
@@ -25,26 +21,10 @@ from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES, PACKED, WORD_BYTES, packed_body
 from priorveil.curator.store import open_store
+from small_disk import small_disk
 
 BATCH = 5000
 TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
-
-
-@contextmanager
-def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """A file system of this size at the folder."""
-    folder.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a small file system")
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)], capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip(f"mounting is not allowed here: {mounted.stderr.decode().strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def left(disk: Path) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,6 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import words_per_report
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import (
-    SCHEMA_VERSION,
     Group,
     Store,
     StoreFull,
@@ -265,13 +262,6 @@ def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) -> None:
             await open_store(str(tmp_path / "a.db")).open()
 
     in_store(str(tmp_path / "a.db"), work)
-
-
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    with raises(InvalidInput, argument="store"):
-        asyncio.run(open_store(str(tmp_path / "a.db")).open())
 
 
 def test_unknown_addresses_are_refused() -> None:

@@ -35,12 +35,17 @@ _TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough n
 @click.option("--port", default=8000, type=click.IntRange(0, 65535), help="The port to listen on.")
 @click.option("--new-token", is_flag=True, help="Make and print another curator token, then serve.")
 @click.option(
+    "--migrate",
+    is_flag=True,
+    help="Bring a PostgreSQL database of an older priorveil forward; take a backup first.",
+)
+@click.option(
     "--token-file",
     type=options.INPUT_FILE,
     envvar="PRIORVEIL_TOKEN_FILE",
     help="A file with the curator's token.",
 )
-def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | None) -> None:
+def serve(store: str, host: str, port: int, new_token: bool, migrate: bool, token_file: Path | None) -> None:
     """Collect reports and estimate while they come in.
 
     Put a reverse proxy with TLS in front of it. It stores only the report of each person and keeps no access log.
@@ -52,7 +57,7 @@ def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | 
 
     token = _read_token(token_file) if token_file else None
     address = find_address(host, port)  # before the store is made: the port may be taken
-    new = asyncio.run(ensure_token(store, token, new_token))
+    new = asyncio.run(ensure_token(store, token, new_token, migrate))
     if new is not None:
         click.echo(f"curator token (shown once): {new}")
     url = f"http://{f'[{host}]' if ':' in host else host}:{address[1]}"

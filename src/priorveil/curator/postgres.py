@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import NUMBERS, SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
+from priorveil.curator.store import NUMBERS, Group, Store, StoreFull, Unavailable, count_words
 from priorveil.errors import PriorveilError, needs_extra
 from priorveil.reading.tally import Tally
 
@@ -25,8 +25,7 @@ with needs_extra("postgres"):
 
 T = TypeVar("T")
 
-_STATEMENTS = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
-_POSTGRES_SCHEMA, _INSERT = _STATEMENTS.split("\n\n")
+_INSERT = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
 _SCHEMA_LOCK, _WRITER_LOCK = 0x70760001, 0x70760002  # advisory locks of ours
 
 _SETTINGS = {
@@ -52,11 +51,20 @@ _LOST = (
 
 
 class PostgresStore(Store):
-    """A store in a PostgreSQL database. Without `create` it must have the tables already."""
+    """A store in a PostgreSQL database.
 
-    def __init__(self, url: str, *, create: bool = True) -> None:
-        dialect = {"bytes": "bytea", "options": "", "json_each": "json_each_text"}
-        super().__init__(url, create, number="integer GENERATED ALWAYS AS IDENTITY", **dialect)
+    Without `create` it must have the tables already, and without `migrate` they must have the newest schema.
+    """
+
+    def __init__(self, url: str, *, create: bool = True, migrate: bool = False) -> None:
+        dialect = {
+            "bytes": "bytea",
+            "number": "integer GENERATED ALWAYS AS IDENTITY",
+            "json_each": "json_each_text",
+        }
+        # Cells change all the time, and a new version stays on its page.
+        super().__init__(url, create, options="", cell_options="WITH (fillfactor = 50)", **dialect)
+        self._migrate = migrate
         self._pool: Any = None
         self._writer: Any = None
         self._writing = asyncio.Lock()
@@ -64,7 +72,7 @@ class PostgresStore(Store):
     # -- opening and closing ---------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Connect, and make the tables if there are none."""
+        """Connect, and make the tables that are missing."""
         try:
             self._pool = await asyncpg.create_pool(self._address, min_size=0, max_size=4, **_OPTIONS)
             async with self._pool.acquire() as db, db.transaction():
@@ -84,13 +92,27 @@ class PostgresStore(Store):
         if self._create:
             await db.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
         has_tables = await db.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
-        version = await db.fetchval("SELECT max(version) FROM schema_version") if has_tables else 0
-        self._check_schema(version or 0)
+        version = (await db.fetchval("SELECT max(version) FROM schema_version") if has_tables else None) or 0
+        self._check_version(version)
         if self._create:
             await _check_writable(db)
-        if not version:
-            await db.execute(self._schema + _POSTGRES_SCHEMA)
-            await db.execute("INSERT INTO schema_version VALUES ($1)", SCHEMA_VERSION)
+        if 0 < version < self._newest_version:
+            await self._check_migration(db, version)
+        if not has_tables:
+            await db.execute("CREATE TABLE schema_version (version integer NOT NULL)")
+        for number in range(version, self._newest_version):
+            await db.execute(self._migrations[number])
+            await db.execute("INSERT INTO schema_version VALUES ($1)", number + 1)
+
+    async def _check_migration(self, db: Any, version: int) -> None:
+        """Refuse to bring the tables forward unasked, or while a curator writes to them."""
+        if not self._migrate:
+            problem = f"it has schema {version}, this priorveil uses {self._newest_version}"
+            raise self._invalid(
+                f"{problem}: stop all curators, take a backup, then `priorveil serve --migrate`"
+            )
+        if not await db.fetchval("SELECT pg_try_advisory_xact_lock($1)", _WRITER_LOCK):
+            raise Unavailable("a curator is writing to this database: stop it first")
 
     async def close(self) -> None:
         """Close all connections."""

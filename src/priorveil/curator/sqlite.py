@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
 from priorveil.atomic_files import lock_file
-from priorveil.curator.store import NUMBERS, SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
+from priorveil.curator.store import NUMBERS, Group, Store, StoreFull, Unavailable, count_words
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 _STATEMENTS = Path(__file__).with_name("sqlite.sql").read_text(encoding="utf-8")
 _SETTINGS, _KNOWN, _INSERT = _STATEMENTS.split("\n\n")
@@ -28,8 +33,9 @@ class SqliteStore(Store):
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         # WITHOUT ROWID: rows lie in the order of their key, so the file does not tell the order of arrival.
-        dialect = {"bytes": "blob", "options": "WITHOUT ROWID", "json_each": "json_each"}
-        super().__init__(str(Path(path)), create, number="integer", **dialect)
+        dialect = {"bytes": "blob", "number": "integer", "json_each": "json_each"}
+        options = dict.fromkeys(["options", "cell_options"], "WITHOUT ROWID")
+        super().__init__(str(Path(path)), create, **dialect, **options)
         self.path = Path(path).resolve()  # a file under two names has one lock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
         self._opened = ExitStack()  # the lock and the connection
@@ -39,7 +45,7 @@ class SqliteStore(Store):
     # -- opening and closing ---------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Lock the file for this process, and make its tables if there are none."""
+        """Lock the file for this process, and make the tables that are missing."""
         await self._in_thread(self._open)
 
     async def close(self) -> None:
@@ -49,19 +55,45 @@ class SqliteStore(Store):
 
     def _open(self) -> None:
         self._check_path()
-        try:
-            self._opened.enter_context(_open_lock(self._sibling(".lock")))
-        except OSError as error:
-            problem = f"no file can be created in {self.path.parent} ({error.strerror})"
-            raise self._invalid(f"{problem}: choose another folder") from error
-        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        self._connection = self._opened.enter_context(closing(db))
-        version = self._schema_version(db)
-        db.executescript(_SETTINGS)
-        if version == 0:
-            statements = f"{self._schema} PRAGMA user_version = {SCHEMA_VERSION};"
-            db.executescript(f"BEGIN IMMEDIATE; {statements} COMMIT;")
-        self._files = self._find_files()
+        with ExitStack() as opened:
+            try:
+                opened.enter_context(_open_lock(self._sibling(".lock")))
+            except OSError as error:
+                problem = f"no file can be created in {self.path.parent} ({error.strerror})"
+                raise self._invalid(f"{problem}: choose another folder") from error
+            db = opened.enter_context(
+                closing(sqlite3.connect(self.path, isolation_level=None, check_same_thread=False))
+            )
+            version = self._schema_version(db)
+            db.executescript(_SETTINGS)
+            if version < self._newest_version:
+                self._migrate(db, version)
+            self._files = self._find_files()
+            self._connection, self._opened = db, opened.pop_all()
+
+    def _migrate(self, db: sqlite3.Connection, version: int) -> None:
+        """Bring the tables to the newest version in one transaction, after a copy of the file if it has any."""
+        backup = self._back_up(db, version) if version else None
+        statements = " ".join(self._migrations[version:])
+        newest = self._newest_version
+        db.executescript(f"BEGIN IMMEDIATE; {statements} PRAGMA user_version = {newest}; COMMIT;")
+        if backup is not None:
+            _log.warning(
+                "%s now has schema %d; %s is a copy with schema %d", self.path, newest, backup, version
+            )
+
+    def _back_up(self, db: sqlite3.Connection, version: int) -> Path:
+        """A copy of the file beside it, durable."""
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        backup = self._sibling(f".schema-{version}.{now}")
+        with open(backup, "xb", opener=partial(os.open, mode=0o600)) as file:
+            try:
+                db.execute("VACUUM INTO ?", [str(backup)])  # takes an empty file
+                os.fsync(file.fileno())
+            except BaseException:
+                backup.unlink()
+                raise
+        return backup
 
     def _check_path(self) -> None:
         """Refuse what cannot be a store, before any file is made."""
@@ -78,7 +110,7 @@ class SqliteStore(Store):
     def _schema_version(self, db: sqlite3.Connection) -> int:
         """The schema that the file has, 0 for none; refuses one that we cannot use."""
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
-        self._check_schema(version)
+        self._check_version(version)
         return version
 
     def _sibling(self, ending: str) -> Path:

@@ -1,13 +1,17 @@
 """Stores of campaigns, reports and tallies: the interface, and the SQL that SQLite and PostgreSQL share.
 
-Everything is in six tables (`schema.sql`):
+`schema/001.sql`, `002.sql`, ... make the tables, each file from those of the one before. A store of an older version is
+brought forward in one transaction. The tables are:
 
 * `campaigns` and `plans` give each campaign and each of its plans a short number;
 * `submissions` has one row for each submission, with the unique key (campaign, report_id). It has no serial number and
   no time, so the order in which people answered is not stored. `words` holds the report, packed as 64-bit words;
 * `tallies` has one row for each cell of a plan's tally. Cell 0 is the number of reports, the others are what the
   plan's mechanism counts. Cells change in the transaction that stores the reports;
-* `refusals` counts refused reports by campaign and reason, `tokens` holds the SHA-256 of every curator token.
+* `refusals` counts refused reports by campaign and reason;
+* `tokens` holds the SHA-256 of every token, with its name and role;
+* `invitations` holds the SHA-256 of every free invitation;
+* `records` says what the holders of tokens did.
 """
 
 from __future__ import annotations
@@ -35,8 +39,8 @@ from priorveil.mechanisms import Mechanism
 from priorveil.reading.families import reader_of
 from priorveil.reading.tally import Tally
 
-SCHEMA_VERSION = 4
-_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+_SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))
+_MIGRATIONS = [file.read_text(encoding="utf-8") for file in _SCHEMA_FILES]
 _STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
 _ADD_CELLS, _REPORTS, _REFUSE = _STATEMENTS.split("\n\n")
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
@@ -120,24 +124,30 @@ class Store(ABC):
 
     def __init__(self, address: str, create: bool, **dialect: str) -> None:
         self._address, self._create = address, create
-        self._schema, self._add_cells = (text.format(**dialect) for text in (_SCHEMA, _ADD_CELLS))
+        self._migrations = [text.format(**dialect) for text in _MIGRATIONS]
+        self._add_cells = _ADD_CELLS.format(**dialect)
 
     def _invalid(self, advice: str) -> InvalidInput:
         """The error for an address that cannot be used."""
         return InvalidInput("store", hide_password(self._address), advice)
 
-    def _check_schema(self, version: int) -> None:
-        """Refuse another schema than ours, and without `create` also an empty store (version 0)."""
-        if version not in (0, SCHEMA_VERSION):
-            problem = f"it has schema {version}, this priorveil knows {SCHEMA_VERSION}"
-            raise self._invalid(f"{problem}: use the priorveil that made it, or another store")
+    @property
+    def _newest_version(self) -> int:
+        """The version of the schema that this priorveil makes and uses."""
+        return len(self._migrations)
+
+    def _check_version(self, version: int) -> None:
+        """Refuse a schema that is newer than ours, and without `create` also an empty store (version 0)."""
+        if version > self._newest_version:
+            problem = f"it has schema {version}, this priorveil knows {self._newest_version}"
+            raise self._invalid(f"{problem}: use a newer priorveil, or another store")
         if version == 0 and not self._create:
             advice = "give the one that `priorveil serve` uses"
             raise self._invalid(f"no curator has stored anything here: {advice}")
 
     @abstractmethod
     async def open(self) -> None:
-        """Connect, and make the tables if there are none."""
+        """Connect, and make the tables that are missing."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -249,22 +259,24 @@ class Store(ABC):
 
     async def add_token(self, digest: bytes) -> None:
         """Remember the SHA-256 of a curator token."""
-        await self._change(("INSERT INTO tokens (digest) VALUES ($1) ON CONFLICT DO NOTHING", digest))
+        add = "INSERT INTO tokens (digest, name, role) VALUES ($1, $2, 'admin') ON CONFLICT DO NOTHING"
+        await self._change((add, digest, digest.hex()[:8]))
 
     async def token_digests(self) -> list[bytes]:
         """The SHA-256 of every curator token."""
         return [digest for (digest,) in await self._fetch("SELECT digest FROM tokens")]
 
 
-def open_store(url: str, create: bool = True) -> Store:
+def open_store(url: str, create: bool = True, migrate: bool = False) -> Store:
     """The store at a URL: `postgresql://...`, or the path of an SQLite file (also as `sqlite:///path`).
 
-    Without `create`, opening a store that no curator has made is refused, and nothing is made.
+    Without `create`, opening a store that no curator has made is refused, and nothing is made. A file with an older
+    schema is copied and brought forward; PostgreSQL needs `migrate` for that, because it makes no copy.
     """
     if url.startswith(("postgresql://", "postgres://")):
         from priorveil.curator.postgres import PostgresStore
 
-        return PostgresStore(url, create=create)
+        return PostgresStore(url, create=create, migrate=migrate)
     path = url.removeprefix("sqlite:///")
     if "://" in path or not path:
         advice = "give the path of an SQLite file or postgresql://user@host/database"
@@ -311,12 +323,12 @@ def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:
 # -- work of the commands on a store that is given by its address -----------------------------------------
 
 
-async def ensure_token(url: str, token: str | None, another: bool) -> str | None:
+async def ensure_token(url: str, token: str | None, another: bool, migrate: bool = False) -> str | None:
     """Add the token to the store, or without one make sure that the store has one; return a token that is made here.
 
     With `another` a new one is made although there are some.
     """
-    async with open_store(url) as store:
+    async with open_store(url, migrate=migrate) as store:
         if token is None and await store.token_digests() and not another:
             return None
         if token is not None:

@@ -1,4 +1,4 @@
--- The tables of the curator. {number}, {bytes} and {options} differ between SQLite and PostgreSQL.
+-- The tables of the curator. {number}, {bytes}, {options} and {cell_options} differ between SQLite and PostgreSQL.
 
 -- Each campaign and each of its plans has a short number.
 CREATE TABLE campaigns (
@@ -19,7 +19,7 @@ CREATE TABLE submissions (
 -- One row for each cell of a tally. Cell 0 is the number of reports, the others are what the mechanism counts.
 CREATE TABLE tallies (
     plan integer NOT NULL, cell integer NOT NULL, count bigint NOT NULL, PRIMARY KEY (plan, cell)
-) {options};
+) {cell_options};
 
 -- Refused reports by campaign and reason, and the SHA-256 of every curator token.
 CREATE TABLE refusals (
