@@ -45,6 +45,12 @@ def is_series(values: Any) -> bool:
     return all(_has(values, name) for name in ("index", "items")) and table_names(values) is None
 
 
+def index_names(values: Any) -> list[str] | None:
+    """The names of several attributes in the index of a pandas Series; None if it has one or none, or no names."""
+    names = list(getattr(values.index, "names", ())) if is_series(values) else []
+    return names if len(names) > 1 and all(isinstance(name, str) for name in names) else None
+
+
 def is_arrow(values: Any) -> bool:
     """Whether this is a column or a table with Arrow's C interface, such as those of pyarrow and polars."""
     return any(_has(values, name) for name in ("__arrow_c_array__", "__arrow_c_stream__"))

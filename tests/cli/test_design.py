@@ -800,9 +800,7 @@ def test_cells_of_zero_in_a_file_need_a_decision(files: Path) -> None:
     (files / "cross.csv").write_text("age,smokes,people\nyoung,yes,20\nyoung,no,30\nold,no,50\n")
     task = ("design", "cross.csv", "--counts", "--epsilon", 1, "-o", "plan.json", "--force")
     status, _, err = run(*task)
-    assert (
-        status == 2 and "use --smoothing 1, which needs --counts or --column;" in err and "--leave-out" in err
-    )
+    assert status == 2 and "use --smoothing 1;" in err and "--leave-out" in err
     for choice, size in ((("--leave-out",), 3), (("--smoothing", 1), 4)):
         assert run(*task, *choice)[0] == 0
         assert len(pv.Plan.load("plan.json").labels) == size
@@ -823,14 +821,21 @@ def test_the_advice_for_cells_of_zero_works_at_once(files: Path) -> None:
         "age,smokes\n" + "young,yes\n" * 20 + "young,no\n" * 30 + "old,no\n" * 50
     )
     columns = ("--column", "age", "--column", "smokes", "--values", "public")
-    for task, extra in (
-        (("shares.csv",), ()),
-        (("counts.csv", "--counts"), ("--smoothing", 1)),
-        (("people.csv", *columns), ("--smoothing", 1)),
+    for task, smoothing in (
+        (("shares.csv",), "if these are counts, use --counts --smoothing 1"),
+        (("counts.csv", "--counts"), "to add one to every cell, use --smoothing 1"),
+        (("people.csv", *columns), "to add one to every cell, use --smoothing 1"),
     ):
         told = refused("design", *task, "--epsilon", 1)
-        assert "use --smoothing 1, which needs --counts or --column; to" in told and "use --leave-out" in told
-        assert run("design", *task, "--epsilon", 1, *(extra or ("--leave-out",)))[0] == 0
+        assert f"{smoothing}; to" in told and "use --leave-out" in told
+        choice = ("--leave-out",) if task == ("shares.csv",) else ("--smoothing", 1)
+        assert run("design", *task, "--epsilon", 1, *choice)[0] == 0
+
+
+def test_columns_that_are_read_as_attributes_are_called_so(files: Path) -> None:
+    (files / "pets.csv").write_text("pet,n,share\ncat,30,0.3\ndog,70,0.7\n")
+    told = refused("design", "pets.csv", "--epsilon", 1)
+    assert "All columns but the last are attributes: remove any that is not" in told
 
 
 @pytest.mark.parametrize(

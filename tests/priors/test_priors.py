@@ -694,3 +694,39 @@ def test_a_cross_table_is_not_a_mapping_of_cells() -> None:
         Prior.joint(table, ("age", "overtime"), grids="overtime")
     prior = Prior.joint(table.stack(), ("age", "overtime"), grids="overtime")
     assert prior.labels[0] == ("young", 0.0)
+    for make, argument in ((Prior, "probabilities"), (Prior.from_counts, "counts")):
+        with raises(InvalidPrior, argument=argument, hint="frame.stack()"):
+            make(table)
+
+
+def test_the_index_of_a_series_names_its_attributes() -> None:
+    pandas = pytest.importorskip("pandas")
+    people = pandas.DataFrame({"age": ["young"] * 40 + ["old"] * 60, "smokes": ["yes", "no"] * 50})
+    counts = pandas.crosstab(people.age, people.smokes).stack()
+    for prior in (Prior.from_counts(counts), Prior(counts / 100), Prior.from_counts(people.value_counts())):
+        assert prior.names == ("age", "smokes")
+        assert dict(zip(prior.labels, prior.probabilities, strict=True))[("old", "no")] == 0.3
+    assert Prior.from_counts(counts, names=("a", "b")).names == ("a", "b")
+    assert Prior.from_counts(counts.rename_axis([None, None])).names is None
+    for make in (Prior, Prior.from_counts):
+        with raises(InvalidPrior, argument="probabilities", hint="impossible='leave out'"):
+            make(counts.iloc[:3])
+    with raises(InvalidInput, argument="labels"):
+        Prior(counts / 100, labels=["a", "b", "c", "d"])
+
+
+def test_advice_on_empty_cells_is_advice_that_works() -> None:
+    cells = {("young", 0): 0.2, ("young", 40): 0.3, ("old", 40): 0.5}
+    names = ("age", "hours")
+    people = {"age": ["young"] * 20 + ["old"] * 10, "hours": [0, 40] * 10 + [40] * 10}
+    for refused in (
+        lambda: Prior.joint(cells, names, grids="hours"),
+        lambda: Prior.from_table(people, names, grids="hours", public=True),
+    ):
+        with pytest.raises(InvalidPrior) as error:
+            refused()
+        assert [hint.argument.partition("=")[0] for hint in error.value.hints] == ["smoothing"]
+    with raises(InvalidPrior, hint="impossible='leave out'"):
+        Prior.joint(cells, names, cells={"hours": [0, 20, 40]})
+    with raises(InvalidPrior, hint="smoothing"):
+        Prior.from_table(people, names, public=True)

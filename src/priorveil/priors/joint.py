@@ -46,8 +46,10 @@ Grids = str | Iterable[str] | Mapping[str, Numbers]  # a name or several, or the
 _MOST_CELLS = 1_000_000  # combinations of levels
 _NO_LEVEL = object()  # equals no level
 _LARGEST_KEY = 2**62  # of a combination of levels, as one integer
+CROSS_TABLE = Hint("frame.stack()", purpose="for a cross-table of pandas")
 LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
 SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every cell")
+SMOOTH_COUNTS = Hint("smoothing", 1, purpose="to add one to every cell")
 SMOOTH_RARE = Hint(
     "smoothing=1 and allow_rare=True", purpose="to add one to every cell, and publish rare ones"
 )
@@ -407,8 +409,7 @@ def joint_masses(
     """
     if not isinstance(masses, Mapping) and not is_series(masses):
         advice = f"type {type(masses).__name__}; for several attributes give a mapping from tuples of levels to numbers"
-        hint = Hint("frame.stack()", purpose="for a cross-table of pandas")
-        raise InvalidPrior("probabilities", NOT_SHOWN, advice, hint)
+        raise InvalidPrior("probabilities", NOT_SHOWN, advice, CROSS_TABLE)
     names, tuples = attribute_names(names), [label for label, _ in masses.items()]
     _require_tuples(list(map(as_label, tuples)), names)
     columns = {name: [levels[at] for levels in tuples] for at, name in enumerate(names)}
@@ -425,7 +426,7 @@ def joint_masses(
     if impossible != "leave out":
         every = [numbers[n].labels if n in numbers else list(dict.fromkeys(levels[n])) for n in names]
         mass_of = {cell: mass_of.get(cell, 0) for cell in all_cells(every)}
-    possible = possible_cells(mass_of, impossible, smoothing)
+    possible = possible_cells(mass_of, impossible, smoothing, numbers=numbers)
     return Joint(possible, names, numbers), list(possible.values())
 
 
@@ -455,10 +456,12 @@ def possible_cells(
     smoothing: float | None,
     smooth: Hint = SMOOTH,
     show: bool = True,
+    numbers: Mapping[str, NumberDomain] | None = None,
 ) -> dict[Any, Any]:
     """The cells without those of mass zero, if `impossible` leaves them out; an error otherwise, unless smoothed.
 
-    The error recommends to `smooth`, and shows the first cells of mass zero if these are public.
+    The error recommends to `smooth`, and shows the first cells of mass zero if these are public. It does not recommend
+    to leave cells out if one of the `numbers` is a grid: every group needs the ends of its range.
     """
     if impossible not in ("refuse", "leave out"):
         raise InvalidInput("impossible", impossible, "choose 'refuse' or 'leave out'")
@@ -473,5 +476,6 @@ def possible_cells(
         has = "has" if len(zeros) == 1 else "have"
         advice = f"{len(zeros):,} of {plural(len(cells), 'cell')} {has} probability zero, which cannot be protected"
         advice += f": {first_labels(zeros)}" if show else ""
-        raise InvalidPrior("probabilities", NOT_SHOWN, advice, smooth, LEAVE_OUT)
+        has_grid = any(number.rounds for number in (numbers or {}).values())
+        raise InvalidPrior("probabilities", NOT_SHOWN, advice, smooth, *(() if has_grid else (LEAVE_OUT,)))
     return cells

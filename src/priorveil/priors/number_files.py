@@ -19,13 +19,16 @@ from priorveil.csv_reader import is_number, small_csv_rows
 from priorveil.errors import Hint, InvalidFile, InvalidInput, not_text_advice, plural
 from priorveil.formatting import read_number
 from priorveil.priors.domain import label_positions
-from priorveil.priors.joint import LEAVE_OUT, SMOOTH
+from priorveil.priors.joint import LEAVE_OUT, SMOOTH_COUNTS
 from priorveil.priors.label_texts import Label, first_labels, label_text
 
 Line = tuple[int, list[str]]  # a row of a CSV file: its line number and its cells
 
 _WRITE_NUMBERS = "write numbers as 0.25 or 1200, without % or thousands separators"
 _PEOPLE = Hint("Prior.from_table", purpose="if each row is a person")
+_SMOOTH_COUNTS_OF_FILE = Hint(
+    "counts=True and smoothing=1", purpose="to add one to every cell if these are counts"
+)
 # What an error advises instead of the function that takes numbers: an argument of the reader of a file.
 _ARGUMENTS = {
     "Prior.from_values": _PEOPLE,
@@ -187,13 +190,14 @@ def _require_different(path: Path, values: Sequence[Any], lines: Sequence[int]) 
         first_line[value] = line
 
 
-def require_all_combinations(path: str | Path, cells: dict[Any, float]) -> None:
+def require_all_combinations(path: str | Path, cells: dict[Any, float], counts: bool) -> None:
     """Refuse cells of several attributes if a combination of levels is missing or zero. None of them is shown."""
     combinations = math.prod(len(set(column)) for column in zip(*cells, strict=True))
     absent = combinations - sum(number > 0 for number in cells.values())
     if absent:
         advice = f"{absent:,} of {plural(combinations, 'combination')} of levels are missing or zero"
-        raise InvalidFile(path, f"{advice}, and cannot be protected", SMOOTH, LEAVE_OUT)
+        advice += ", and cannot be protected. All columns but the last are attributes: remove any that is not"
+        raise InvalidFile(path, advice, SMOOTH_COUNTS if counts else _SMOOTH_COUNTS_OF_FILE, LEAVE_OUT)
 
 
 # -- matrices --------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from priorveil.frames import (
     Column,
     Library,
     beside_labels,
+    index_names,
     is_arrow,
     is_series,
     read_stream,
@@ -37,7 +38,8 @@ from priorveil.priors.domain import (
     label_positions,
 )
 from priorveil.priors.joint import (
-    SMOOTH,
+    CROSS_TABLE,
+    SMOOTH_COUNTS,
     SMOOTH_RARE,
     Grids,
     Impossible,
@@ -69,7 +71,7 @@ class Prior(ReadOnly):
     """What is publicly known about one person's value: `P[x] = Pr(X = x)`, every value possible.
 
     Arguments: `probabilities`, a mapping from labels to probabilities (or a pandas Series, whose index has the
-    labels), or a sequence of them, positive and adding up to one; `labels`, the names of the values (0, 1, 2, ... if
+    labels, and the names of several attributes), or a sequence of them, positive and adding up to one; `labels`, the names of the values (0, 1, 2, ... if
     not given): strings, numbers, or tuples of them. The attribute `probabilities` is a read-only array, `labels` a
     tuple, and `domain` says what a value may be.
 
@@ -88,13 +90,17 @@ for counts, use Prior.from_counts
     def __init__(
         self, probabilities: Probabilities, labels: LabelsOrDomain = None, *, assumed: bool = False
     ) -> None:
+        names = index_names(probabilities)
         own_labels, numbers = labelled_numbers("probabilities", probabilities)
         if own_labels is not None and labels is not None:
             raise InvalidInput(
                 "labels", labels, "the probabilities have labels of their own: leave these out"
             )
+        domain: LabelsOrDomain = labels if own_labels is None else own_labels
+        if names is not None:
+            domain, numbers = joint_masses(probabilities, names, "refuse", None, (), None, "refuse")
         self.probabilities = as_distribution("probabilities", numbers)
-        self.domain = as_domain(labels if own_labels is None else own_labels, len(self.probabilities))
+        self.domain = as_domain(domain, len(self.probabilities))
         self.assumed = assumed
 
     @property
@@ -224,12 +230,14 @@ for counts, use Prior.from_counts
 
         `smoothing` is added to every count first: 1 is Laplace's rule, 0.5 Jeffreys'. Without it (None)
         a count of zero is refused, since a value that cannot happen cannot be protected. `names`, `impossible`,
-        `grids`, `cells` and `outside` are those of `joint`, for counts of several attributes.
+        `grids`, `cells` and `outside` are those of `joint`, for counts of several attributes. The index of a pandas
+        Series may have the `names`, as in `table.stack()` of a cross-table.
 
         >>> Prior.from_counts({"a": 3, "b": 0}, smoothing=1)
         Prior({'a': 0.8, 'b': 0.2})
         """
         numbers: Sequence[Any]
+        names = index_names(counts) if names is None else names
         if names is not None:
             labels, numbers = joint_masses(counts, names, impossible, smoothing, grids, cells, outside)
         elif grids or cells:
@@ -279,7 +287,7 @@ for counts, use Prior.from_counts
         if impossible == "leave out":
             numbers = numbers.possible()
         elif numbers.names is not None and smoothing is None:
-            number_files.require_all_combinations(path, numbers.cells)
+            number_files.require_all_combinations(path, numbers.cells, counts)
         names = numbers.names
         with number_files.file_errors(path):
             cells = numbers.shares().cells if normalise else numbers.cells
@@ -331,7 +339,7 @@ for counts, use Prior.from_counts
             noisy = disclosure.noisy_counts(counts, prior_epsilon)
             counts = {label: max(n, least) for label, n in noisy.items()}
         if names is not None:
-            hint = SMOOTH if public or allow_rare else SMOOTH_RARE
+            hint = SMOOTH_COUNTS if public or allow_rare else SMOOTH_RARE
             counts = possible_cells(counts, impossible, smoothing, hint, show=False)
         if merge_rare is not None:
             counts = disclosure.merge_rare_values(counts, as_label(merge_rare))
@@ -412,8 +420,8 @@ for counts, use Prior.from_counts
             levels = {name: complete_domain(people, None) for name, people in others.items()}
             every = all_cells([numbers[n].labels if n in numbers else levels[n] for n in parts])
             masses = {cell: masses.get(cell, 0.0) for cell in every}
-        hint = SMOOTH if public or allow_rare else SMOOTH_RARE
-        masses = possible_cells(masses, impossible, smoothing, hint, show=False)
+        hint = SMOOTH_COUNTS if public or allow_rare else SMOOTH_RARE
+        masses = possible_cells(masses, impossible, smoothing, hint, show=False, numbers=numbers)
         if not public:
             disclosure.require_few_values(len(masses))
         if not public and not allow_rare:
@@ -675,6 +683,9 @@ def labelled_numbers(argument: str, numbers: Any) -> tuple[list[Any] | None, Any
     if isinstance(numbers, Mapping) or is_series(numbers):
         pairs = list(numbers.items())
         return [label for label, _ in pairs], [number for _, number in pairs]
+    if table_names(numbers) is not None:
+        advice = f"type {type(numbers).__name__}; give one column of numbers, or a pandas Series"
+        raise InvalidPrior(argument, NOT_SHOWN, advice, CROSS_TABLE)
     if np.ma.is_masked(numbers):
         raise InvalidPrior(argument, NOT_SHOWN, "some numbers are missing: fill them in")
     if isinstance(numbers, Sequence | np.ndarray):
