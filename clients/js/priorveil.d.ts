@@ -120,8 +120,14 @@ export interface Campaign {
   readonly askedBy: string;
   readonly purpose: string;
   readonly smallestCount: number;
+  /** Whether everybody may answer, or a report needs the single-use code of an invitation. */
+  readonly admission: "open" | "invitation";
+  /** No more reports than these are taken; null for no limit. */
+  readonly mostReports: number | null;
   readonly opens: Date | null;
   readonly closes: Date | null;
+  /** When the reports are deleted; null if that is not decided. */
+  readonly keepUntil: Date | null;
   readonly cohorts: readonly string[];
   readonly plans: { readonly [cohort: string]: Plan };
   /** By this clock. */

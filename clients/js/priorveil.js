@@ -1439,9 +1439,11 @@ class Campaign {
     ({ labels: this.labels, numbers: this.numbers, attributes: this.attributes } = Object.values(plans)[0]);
     this.askedBy = document.asked_by;
     this.smallestCount = document.smallest_count;
+    this.admission = document.admission;
+    this.mostReports = document.most_reports;
     this.cohorts = Object.keys(plans);
-    [this.opens, this.closes] = [document.opens, document.closes].map((text) =>
-      text === null ? null : new Date(text),
+    [this.opens, this.closes, this.keepUntil] = TIMES.map((name) =>
+      document[name] === null ? null : new Date(document[name]),
     );
     Object.freeze(this);
   }
@@ -1461,7 +1463,13 @@ class Campaign {
 }
 
 const TEXTS = ["contact", "asked_by", "purpose"]; // may be empty
-const CAMPAIGN = [..."id format version question labels cohorts opens closes smallest_count".split(" "), ...TEXTS];
+const TIMES = ["opens", "closes", "keep_until"]; // may be null
+const CAMPAIGN = [
+  ..."id format version question labels cohorts smallest_count admission most_reports".split(" "),
+  ...TIMES,
+  ...TEXTS,
+];
+const ADMISSIONS = ["open", "invitation"];
 const LONGEST_TEXT = 2000;
 
 /** Read a campaign from its document or text: check its id and every plan in it, or refuse it with the field. */
@@ -1486,16 +1494,19 @@ export async function readCampaign(given, { id } = {}) {
   return new Campaign(document, Object.freeze(Object.fromEntries(plans)));
 }
 
-function checkCampaign({ question, cohorts, opens, closes, smallest_count: count, ...texts }) {
+function checkCampaign(document) {
+  const { question, cohorts, opens, closes, keep_until: kept, smallest_count: count, most_reports: most } = document;
   checkText(question, "question");
-  for (const name of TEXTS) checkText(texts[name], name, true);
+  for (const name of TEXTS) checkText(document[name], name, true);
   need(Number.isSafeInteger(count) && count >= 0, "smallest_count", "should be a whole number");
+  need(most === null || (Number.isSafeInteger(most) && most > 0), "most_reports", "should be a whole number above zero");
+  need(ADMISSIONS.includes(document.admission), "admission", `should be one of ${ADMISSIONS.join(", ")}`);
   const some = cohorts !== null && typeof cohorts === "object" && !Array.isArray(cohorts) && Object.keys(cohorts);
   need(some && some.length > 0, "cohorts", "should have a plan");
   for (const name of some) checkText(name, "cohorts");
-  checkTime(opens, "opens");
-  checkTime(closes, "closes");
+  for (const name of TIMES) checkTime(document[name], name);
   need(opens === null || closes === null || opens < closes, "closes", "should be after it opens");
+  need(kept === null || (closes !== null && closes < kept), "keep_until", "should be after it closes");
 }
 
 function checkText(text, field, empty = false) {

@@ -8,7 +8,7 @@ import pytest
 
 from priorveil import Prior, design
 from priorveil.cli import run
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import Campaign, stamp
 from priorveil.queries import Distribution
 
 QUESTION = ("--question", "Do you smoke?")
@@ -40,6 +40,15 @@ def test_a_folder_has_a_plan_for_each_cohort(folder: Path, capsys: pytest.Captur
     assert "who asks and why: give --asked-by and --purpose" in capsys.readouterr().err
 
 
+def test_a_campaign_says_who_may_answer_and_how_long_reports_are_kept(folder: Path) -> None:
+    admission = ["--admission", "invitation", "--most-reports", "300"]
+    times = ["--closes", "2998-01-01T00:00:00Z", "--keep-until", "2999-01-01T00:00:00Z"]
+    assert run(["campaign", "plan.json", *QUESTION, *admission, *times, "-o", "c.json"]) == 0
+    made = Campaign.from_json((folder / "c.json").read_bytes())
+    assert (made.admission, made.most_reports) == ("invitation", 300)
+    assert stamp(made.keep_until) == "2999-01-01T00:00:00Z"
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -48,6 +57,9 @@ def test_a_folder_has_a_plan_for_each_cohort(folder: Path, capsys: pytest.Captur
         (["plan.json", "--question", " ", "-o", "c.json"], "question"),
         (["plan.json", *QUESTION, "--opens", "soon", "-o", "c.json"], "2026-01-31T12:00:00Z"),
         (["plan.json", *QUESTION, "--smallest-count", "-1", "-o", "c.json"], "smallest_count"),
+        (["plan.json", *QUESTION, "--most-reports", "0", "-o", "c.json"], "most_reports"),
+        (["plan.json", *QUESTION, "--admission", "friends", "-o", "c.json"], "--admission"),
+        (["plan.json", *QUESTION, "--keep-until", "2999-01-01T00:00:00Z", "-o", "c.json"], "keep_until"),
         (["plans/none.json", *QUESTION, "-o", "c.json"], "does not exist"),
     ],
 )

@@ -53,9 +53,12 @@ def test_any_change_makes_another_campaign(campaign: Campaign) -> None:
         {"purpose": "x"},
         {"smallest_count": 7},
         {"closes": "2099-01-01T00:00:00Z"},
+        {"closes": "2099-01-01T00:00:00Z", "keep_until": "2099-02-01T00:00:00Z"},
+        {"admission": "invitation"},
+        {"most_reports": 7},
     ):
         ids.add(Campaign.from_json(changed(campaign, **fields)).id)
-    assert len(ids) == 7
+    assert len(ids) == 10
 
 
 @pytest.mark.parametrize(
@@ -74,6 +77,17 @@ def test_any_change_makes_another_campaign(campaign: Campaign) -> None:
         ({"opens": "2026-01-01T00:00:00"}, "campaign"),
         ({"opens": "2026-01-01T00:00:00+01:00"}, "opens"),
         ({"opens": "2027-01-01T00:00:00Z", "closes": "2026-01-01T00:00:00Z"}, "campaign"),
+        ({"keep_until": "2027-01-01T00:00:00Z"}, "campaign"),
+        ({"closes": "2027-01-01T00:00:00Z", "keep_until": "2027-01-01T00:00:00Z"}, "campaign"),
+        ({"closes": "2027-01-01T00:00:00Z", "keep_until": 2028}, "campaign"),
+        ({"admission": "friends"}, "campaign"),
+        ({"admission": None}, "campaign"),
+        ({"admission": []}, "campaign"),
+        ({"most_reports": 0}, "campaign"),
+        ({"most_reports": 1.0}, "campaign"),
+        ({"most_reports": True}, "campaign"),
+        ({"most_reports": 2**53}, "campaign"),
+        ({"most_reports": ...}, "campaign"),
         ({"id": "0" * 64}, "id"),
         ({"extra": 1}, "extra"),
         ({"extra": None}, "extra"),
@@ -87,6 +101,20 @@ def test_a_wrong_field_is_named(campaign: Campaign, fields: dict[str, object], f
     with pytest.raises(PlanError) as caught:
         Campaign.from_json(changed(campaign, **fields))
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("argument", "details"),
+    [
+        ("admission", {"admission": "friends"}),
+        ("most_reports", {"most_reports": 0}),
+        ("keep_until", {"keep_until": datetime(2027, 1, 1, tzinfo=UTC)}),
+        ("keep_until", {"closes": "2027-01-01T00:00:00Z", "keep_until": "2026-01-01T00:00:00Z"}),
+    ],
+)
+def test_who_may_answer_and_how_long_reports_are_kept(argument: str, details: dict[str, object]) -> None:
+    with raises(InvalidInput, argument=argument):
+        ask("Work?", PRIOR, **details)
 
 
 def test_newer_versions_and_nonsense_are_refused(campaign: Campaign) -> None:

@@ -293,8 +293,11 @@ def documents() -> list[dict[str, Any]]:
     times = {
         "opens": read_time("opens", "2026-01-01T12:00:00Z"),
         "closes": read_time("", "2027-01-01T12:00:00Z"),
+        "keep_until": read_time("", "2028-01-01T12:00:00Z"),
     }
-    campaign = ask("Which?", {"north": two, "south": pv.Prior({"yes": 0.4, "no": 0.6})}, **times)
+    admission = {"admission": "invitation", "most_reports": 300}
+    priors = {"north": two, "south": pv.Prior({"yes": 0.4, "no": 0.6})}
+    campaign = ask("Which?", priors, **times, **admission)
     vectors = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(CLIENT.glob("vectors/*.json"))]
     texts = [campaign.to_json(), *(plan.to_json() for plan in plans)]
     return [vector["plan"] for vector in vectors] + [json.loads(text) for text in texts]

@@ -18,7 +18,10 @@ async function campaign(change = {}) {
     cohorts: { everyone },
     opens: null,
     closes: null,
+    keep_until: null,
     smallest_count: 10,
+    admission: "open",
+    most_reports: null,
     contact: "",
     asked_by: "",
     purpose: "",
@@ -446,6 +449,11 @@ test("a campaign has its fields and no others, and texts that can be shown", asy
     ["cohorts", await campaign({ cohorts: [plan("table-distribution")] })],
     ["cohorts", await campaign({ cohorts: { " ": plan("table-distribution") } })],
     ["smallest_count", await campaign({ smallest_count: -1 })],
+    ["admission", await campaign({ admission: "friends" })],
+    ["most_reports", await campaign({ most_reports: 0 })],
+    ["most_reports", await campaign({ most_reports: "7" })],
+    ["keep_until", await campaign({ keep_until: "2027-01-01T00:00:00Z" })],
+    ["keep_until", await campaign({ closes: "2027-01-01T00:00:00Z", keep_until: "2027-01-01T00:00:00Z" })],
   ])
     await assert.rejects(readCampaign(document), (e) => e instanceof PriorveilError && e.field === field, field);
   assert.ok(await readCampaign(await campaign({ question: "\u{1f300}".repeat(2000) })));

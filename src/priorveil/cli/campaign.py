@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _SECTIONS = {
     "Options that most campaigns need": ("--question", "--asked-by", "--purpose", "--output"),
     "What else people read": ("--contact",),
-    "When it is open, and what it shows": ("--opens", "--closes", "--smallest-count"),
+    "When it is open, and what it shows": ("--opens", "--closes", "--keep-until", "--smallest-count"),
+    "Who may answer": ("--admission", "--most-reports"),
 }
 
 
@@ -43,7 +44,15 @@ _SECTIONS = {
 @click.option("--contact", default="", help="Whom people can ask about the survey.")
 @click.option("--opens", metavar="TIME", help="When the question opens, as 2026-01-31T12:00:00Z.")
 @click.option("--closes", metavar="TIME", help="When it closes.")
+@click.option("--keep-until", metavar="TIME", help="When the reports are deleted, after it has closed.")
 @click.option("--smallest-count", default=100, help="Show no estimate from fewer reports.")
+@click.option(
+    "--admission",
+    default="open",
+    type=click.Choice(["open", "invitation"]),
+    help="Everybody (who can then answer many times), or one answer for each code of `priorveil invite`.",
+)
+@click.option("--most-reports", type=int, help="Take no more reports than these.")
 @click.option("-o", "--output", required=True, type=options.OutputFile(), help="Save the campaign here.")
 @click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 def campaign(plan: Path, output: Path, force: bool, **texts: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from priorveil.collect.wire import LARGEST_REPORT
 from priorveil.errors import Hint, InvalidInput, PlanError
@@ -28,6 +28,8 @@ LONGEST_TEXT = 2000
 _TEXTS = ("contact", "asked_by", "purpose")
 
 State = Literal["not yet open", "open", "closed"]
+Admission = Literal["open", "invitation"]
+_TIMES = ("opens", "closes", "keep_until")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,10 @@ class Campaign:
     `opens` and `closes` are aware times (None: always); `smallest_count` is the number of reports below which
     no estimate is shown. `asked_by` and `purpose` tell people who asks and why, before they answer; `contact` is whom
     they can ask. Make one with `ask`, or read one with `Campaign.from_json`.
+
+    Under open `admission` everybody who knows the address can send any number of reports; under `"invitation"` each
+    report needs a single-use code. No more than `most_reports` are taken (None: no limit). Reports are deleted at
+    `keep_until` (None: they are kept until somebody deletes them).
     """
 
     question: str
@@ -47,6 +53,9 @@ class Campaign:
     contact: str = ""
     asked_by: str = ""
     purpose: str = ""
+    admission: Admission = "open"
+    most_reports: int | None = None
+    keep_until: datetime | None = None
 
     def __post_init__(self) -> None:
         _check_text("question", self.question, least=1)
@@ -55,10 +64,18 @@ class Campaign:
         _check_cohorts(self.cohorts)
         if type(self.smallest_count) is not int or not 0 <= self.smallest_count < LARGEST_REPORT:
             raise InvalidInput("smallest_count", self.smallest_count, "give a whole number, zero or more")
-        for name in ("opens", "closes"):
+        if self.admission not in get_args(Admission):
+            raise InvalidInput("admission", self.admission, f"choose one of {', '.join(get_args(Admission))}")
+        most = self.most_reports
+        if most is not None and (type(most) is not int or not 0 < most < LARGEST_REPORT):
+            raise InvalidInput("most_reports", most, "give a whole number above zero, or None for no limit")
+        for name in _TIMES:
             object.__setattr__(self, name, read_time(name, getattr(self, name)))
         if self.opens and self.closes and self.opens >= self.closes:
             raise InvalidInput("closes", stamp(self.closes), f"it should be after {stamp(self.opens)}")
+        if self.keep_until and (self.closes is None or self.keep_until <= self.closes):
+            advice = f"it should be after the campaign closes ({stamp(self.closes) or 'give closes, too'})"
+            raise InvalidInput("keep_until", stamp(self.keep_until), advice)
 
     @property
     def domain(self) -> Domain:
@@ -125,9 +142,10 @@ class Campaign:
             "question": self.question,
             "labels": self.domain.document(),
             "cohorts": {name: {"id": p.id, **p.document()} for name, p in self.cohorts.items()},
-            "opens": stamp(self.opens),
-            "closes": stamp(self.closes),
+            **{name: stamp(getattr(self, name)) for name in _TIMES},
             "smallest_count": self.smallest_count,
+            "admission": self.admission,
+            "most_reports": self.most_reports,
             **{name: getattr(self, name) for name in _TEXTS},
         }
 
@@ -157,7 +175,7 @@ def ask(
     """A campaign with a plan designed for the prior, or for each cohort's prior.
 
     The default query is `Distribution`: reports alone decide the answer and can correct a wrong prior.
-    `details` are `opens`, `closes`, `smallest_count`, `contact`, `asked_by` and `purpose`.
+    `details` are the other fields of `Campaign`: `opens`, `closes`, `asked_by` and so on.
 
     >>> from priorveil import Prior
     >>> from priorveil.queries import Histogram

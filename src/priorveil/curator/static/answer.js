@@ -55,6 +55,10 @@ async function currentStatus(campaign) {
 function showAbout(campaign, status) {
   const lines = [
     campaign.closes && status.state !== "closed" && el("p", {}, `Answers are taken until ${moment(campaign.closes)}.`),
+    campaign.keepUntil && el("p", {}, `The scrambled answers are deleted ${moment(campaign.keepUntil)}.`),
+    campaign.mostReports &&
+      el("p", {}, `No more than ${campaign.mostReports.toLocaleString("en")} answers are taken.`),
+    campaign.admission === "invitation" && el("p", {}, "Only people with an invitation can answer, each once."),
     status.leans_on_prior &&
       el(
         "p",
