@@ -71,9 +71,9 @@ class Prior(ReadOnly):
     """What is publicly known about one person's value: `P[x] = Pr(X = x)`, every value possible.
 
     Arguments: `probabilities`, a mapping from labels to probabilities (or a pandas Series, whose index has the
-    labels, and the names of several attributes), or a sequence of them, positive and adding up to one; `labels`, the names of the values (0, 1, 2, ... if
-    not given): strings, numbers, or tuples of them. The attribute `probabilities` is a read-only array, `labels` a
-    tuple, and `domain` says what a value may be.
+    labels, and the names of several attributes), or a sequence of them, positive and adding up to one; `labels`, the
+    names of the values (0, 1, 2, ... if not given): strings, numbers, or tuples of them. The attribute `probabilities`
+    is a read-only array, `labels` a tuple, and `domain` says what a value may be.
 
     `assumed` says that nobody knows the probabilities: plans then name their LDP level first, and say that LIP holds
     only if the assumption is right. It is true where nothing was said about shares (`Prior.uniform`, and `Prior.grid`
