@@ -86,6 +86,7 @@ bench: $(READY) ## measure the claims of speed and accuracy (one of them: make b
 
 docs: $(READY) ## build the documentation in site/
 	$(BIN)/python scripts/commands.py
+	$(BIN)/python scripts/settings.py
 	$(BIN)/mkdocs build --strict --quiet
 
 constraints: $(READY) ## write the versions in .venv into constraints.txt, after the tests passed with them

@@ -19,8 +19,9 @@ from postgres_server import free_port
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON
 from priorveil.curator import create_app
-from priorveil.curator.app import Curator, RequestLimits
-from priorveil.curator.server import ConnectionLimits, find_address, serving
+from priorveil.curator.app import Curator
+from priorveil.curator.server import find_address, serving
+from priorveil.curator.settings import DEFAULTS, ConnectionLimits, RequestLimits, Settings
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Store, open_store, token_digest
 
@@ -90,11 +91,11 @@ def in_store(url: str, work: Callable[[Store], Awaitable[object]]) -> None:
 async def place(
     folder: Path,
     campaign: Campaign,
-    limits: RequestLimits | None = None,
-    connections: ConnectionLimits | None = None,
+    limits: RequestLimits = DEFAULTS.requests,
+    connections: ConnectionLimits = DEFAULTS.connections,
 ) -> AsyncIterator[Place]:
     store = SqliteStore(folder / "reports.db")
-    app = create_app(store, limits)
+    app = create_app(store, Settings(requests=limits))
     address = find_address("127.0.0.1", 0)
     async with app.lifespan():
         await store.add_campaign(campaign)
@@ -106,8 +107,8 @@ def at(
     folder: Path,
     campaign: Campaign,
     work: Callable[[Place], Awaitable[None]],
-    limits: RequestLimits | None = None,
-    connections: ConnectionLimits | None = None,
+    limits: RequestLimits = DEFAULTS.requests,
+    connections: ConnectionLimits = DEFAULTS.connections,
 ) -> None:
     """Work with a curator."""
 
@@ -119,7 +120,7 @@ def at(
 
 
 def with_app(
-    app: ASGIApp, work: Callable[[int], Awaitable[None]], limits: ConnectionLimits | None = None
+    app: ASGIApp, work: Callable[[int], Awaitable[None]], limits: ConnectionLimits = DEFAULTS.connections
 ) -> None:
     """Work with another app on the same server."""
 
@@ -139,10 +140,10 @@ def report(campaign: Campaign, value: object = 0, report_id: str | None = None) 
 
 @asynccontextmanager
 async def running(
-    store: Store, *campaigns: Campaign, limits: RequestLimits | None = None
+    store: Store, *campaigns: Campaign, limits: RequestLimits = DEFAULTS.requests
 ) -> AsyncIterator[httpx.AsyncClient]:
     """The app on a store with these campaigns, and a client that has the token."""
-    app = create_app(store, limits)
+    app = create_app(store, Settings(requests=limits))
     assert isinstance(app, Curator)
     async with app.lifespan():
         await store.add_token(token_digest(TOKEN))

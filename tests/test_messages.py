@@ -28,6 +28,7 @@ from priorveil import PriorveilError
 from priorveil.atomic_files import atomic_write
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.client import AnswerStore, Client, RetryPolicy
+from priorveil.curator.settings import read_settings
 from priorveil.curator.store import Store, open_store
 from priorveil.designs import design_margins, design_mean
 from priorveil.reading.combination import combine_estimates
@@ -79,6 +80,12 @@ def write(path: str) -> None:
     """Write an empty file."""
     with atomic_write(Path(path)):
         pass
+
+
+def settings_in(text: str) -> None:
+    """Read the settings in a file."""
+    Path("priorveil.toml").write_text(text)
+    read_settings(Path("priorveil.toml"), {})
 
 
 def lay_out(folder: Path) -> None:

@@ -26,9 +26,10 @@ from priorveil import Channel, Histogram, Prior, Sum, frames
 from priorveil.certify import certificate
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import PACKED, fresh_id, packed_body, report_to_json
-from priorveil.curator.app import Curator, RequestLimits
+from priorveil.curator.app import Curator
 from priorveil.curator.messages import LARGEST_BATCH
 from priorveil.curator.responses import PROBLEM, openapi
+from priorveil.curator.settings import RequestLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
 from priorveil.curator.uploads import read_json, read_packed

@@ -15,8 +15,7 @@ from local_server import Place, at, place, read_response, report, statuses, with
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED, packed_body
-from priorveil.curator.app import RequestLimits
-from priorveil.curator.server import ConnectionLimits
+from priorveil.curator.settings import ConnectionLimits, RequestLimits
 
 OK = (b"200", b'{"accepted":1,"refused":[]}')
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"

@@ -25,8 +25,7 @@ from local_server import Place, Server, at, place, served, statuses
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import fresh_id
-from priorveil.curator.app import RequestLimits
-from priorveil.curator.server import ConnectionLimits
+from priorveil.curator.settings import ConnectionLimits, RequestLimits
 
 TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
 LAST = b"connection: close\r\n\r\n"

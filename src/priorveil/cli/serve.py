@@ -5,6 +5,8 @@ Examples
       an SQLite file in this folder; prints the curator's token the first time
   priorveil serve --store postgresql://curator@localhost/surveys --port 8001
       PostgreSQL; start as many as there are cores, each on its own port
+  priorveil serve --config priorveil.toml --check
+      what is in force, and where each value comes from
   priorveil serve --new-token
       one more token, printed once; only its hash is stored
 """
@@ -12,12 +14,18 @@ Examples
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from priorveil.cli import options
+from priorveil.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from priorveil.curator.settings import Settings
 
 STORE = click.option(
     "--store",
@@ -30,44 +38,73 @@ _TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough n
 
 
 @click.command(epilog=options.epilog(__doc__))
-@STORE
-@click.option("--host", default="127.0.0.1", help="The address to listen on.")
-@click.option("--port", default=8000, type=click.IntRange(0, 65535), help="The port to listen on.")
+@click.option("--config", type=options.INPUT_FILE, help="A TOML file with settings.")
+@click.option("--check", is_flag=True, help="Print the settings in force and their sources, then stop.")
+@click.option(
+    "--store", show_default="priorveil.db", help="An SQLite file, or postgresql://user@host/database."
+)
+@click.option("--host", show_default="127.0.0.1", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), show_default="8000", help="The port to listen on.")
 @click.option("--new-token", is_flag=True, help="Make and print another curator token, then serve.")
 @click.option(
     "--migrate",
     is_flag=True,
     help="Bring a PostgreSQL database of an older priorveil forward; take a backup first.",
 )
-@click.option(
-    "--token-file",
-    type=options.INPUT_FILE,
-    envvar="PRIORVEIL_TOKEN_FILE",
-    help="A file with the curator's token.",
-)
-def serve(store: str, host: str, port: int, new_token: bool, migrate: bool, token_file: Path | None) -> None:
+@click.option("--token-file", type=options.INPUT_FILE, help="A file with the curator's token.")
+def serve(
+    config: Path | None,
+    check: bool,
+    store: str | None,
+    host: str | None,
+    port: int | None,
+    new_token: bool,
+    migrate: bool,
+    token_file: Path | None,
+) -> None:
     """Collect reports and estimate while they come in.
 
     Put a reverse proxy with TLS in front of it. It stores only the report of each person and keeps no access log.
-    Ctrl-C stops it, after all accepted reports are stored.
+    Ctrl-C stops it, after all accepted reports are stored. Options count before environment variables
+    (PRIORVEIL_STORE, PRIORVEIL_REQUESTS_BODY, ...), and these before the file.
     """
+    from priorveil.curator.settings import read_settings
+
+    given = {"store": store, "listen.host": host, "listen.port": port}
+    given["token_file"] = str(token_file) if token_file else None
+    configuration = read_settings(config, os.environ, given)
+    if check:
+        click.echo(str(configuration), nl=False)
+    else:
+        _serve(configuration.settings, new_token, migrate)
+
+
+def _serve(settings: Settings, new_token: bool, migrate: bool) -> None:
+    """Make sure that there is a token, then serve until a signal ends it."""
     from priorveil.curator import create_app, open_store
     from priorveil.curator.server import find_address, run
-    from priorveil.curator.store import ensure_token, hide_password
+    from priorveil.curator.settings import hide_password
+    from priorveil.curator.store import ensure_token
 
-    token = _read_token(token_file) if token_file else None
-    address = find_address(host, port)  # before the store is made: the port may be taken
+    store, host = settings.store, settings.listen.host
+    token = _read_token(Path(settings.token_file)) if settings.token_file else None
+    address = find_address(host, settings.listen.port)  # before the store is made: the port may be taken
     new = asyncio.run(ensure_token(store, token, new_token, migrate))
     if new is not None:
         click.echo(f"curator token (shown once): {new}")
     url = f"http://{f'[{host}]' if ':' in host else host}:{address[1]}"
     ready = f"listening on {url}/dashboard  (the dashboard; reports go to {hide_password(store)})"
-    run(create_app(open_store(store)), address, lambda: click.echo(ready, err=True))
+    run(create_app(open_store(store), settings), address, lambda: click.echo(ready, err=True))
 
 
 def _read_token(file: Path) -> str:
     """Read the token in a file; an empty or unfinished one would open the curator to everybody."""
-    token = file.read_bytes().strip()
+    try:
+        token = file.read_bytes().strip()
+    except OSError as error:
+        raise InvalidInput(
+            "token_file", str(file), f"it cannot be read ({error.strerror}): give another file"
+        ) from error
     if not _TOKEN.fullmatch(token):
         advice = "it must hold one token, 16 or more ASCII characters without spaces: openssl rand -base64 32"
         raise click.UsageError(f"--token-file {file}: {advice}")

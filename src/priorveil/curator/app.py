@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,9 +17,10 @@ from starlette.types import Message, Receive, Scope, Send
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator import messages, responses
-from priorveil.curator.group_commit import CAPACITY, Writer
+from priorveil.curator.group_commit import Writer
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import Service
+from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Reader, read_json, read_packed
 from priorveil.errors import PriorveilError
@@ -36,33 +36,17 @@ _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-@dataclass(frozen=True)
-class RequestLimits:
-    """Limits on requests.
-
-    `body` and `campaign` are bytes of an upload and of a campaign, `seconds` is the time for all of a body,
-    `send_seconds` the time in which a reader must take the next piece of a response, and `waiting` the bytes that
-    wait to be stored.
-    """
-
-    body: int = 4 << 20
-    campaign: int = 64 << 20
-    seconds: float = 10.0
-    send_seconds: float = 30.0
-    waiting: int = CAPACITY
-
-
-def create_app(store: Store, limits: RequestLimits | None = None) -> Curator:
+def create_app(store: Store, settings: Settings = DEFAULTS) -> Curator:
     """The curator as an ASGI app; it opens the store when it starts and closes it when it ends."""
-    return Curator(store, limits or RequestLimits())
+    return Curator(store, settings)
 
 
 class Curator:
     """The ASGI app: Starlette's routes, with a shortcut for uploads of reports, which are the most frequent."""
 
-    def __init__(self, store: Store, limits: RequestLimits) -> None:
-        self.service = Service(store, Writer(store, limits.waiting))
-        self.limits = limits
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.settings, self.limits = settings, settings.requests
+        self.service = Service(store, Writer(store, self.limits.waiting))
         self.routes = self._routes()
         handlers = dict.fromkeys((HTTPException, PriorveilError, Exception), _problem)
         self._others = Starlette(routes=self.routes, lifespan=self._lifespan, exception_handlers=handlers)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from priorveil.curator.store import Group, Store, Unavailable
 from priorveil.errors import PriorveilError
 
-CAPACITY = 16 << 20  # bytes in the queue
 TRANSACTION = 4 << 20  # bytes in one transaction
 _OVERHEAD = 512  # bytes that an upload takes in addition to its reports
 _TOTALS = "reports_stored reports_duplicate transactions transaction_failures transaction_seconds"
@@ -41,7 +40,7 @@ class Writer:
     """
 
     store: Store
-    capacity: int = CAPACITY
+    capacity: int  # bytes in the queue
     waiting: int = 0  # bytes in the queue and in the transaction under way
     totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_TOTALS.split(), 0))
     _queue: asyncio.Queue[PendingUpload] = field(default_factory=asyncio.Queue)

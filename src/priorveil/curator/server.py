@@ -14,12 +14,12 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import ASGIApp
 
 from priorveil.curator.app import Curator
+from priorveil.curator.settings import DEFAULTS, ConnectionLimits
 from priorveil.errors import InvalidInput, needs_extra
 
 with needs_extra("serve"):
@@ -30,22 +30,9 @@ with needs_extra("serve"):
 
 _SWITCH_SECONDS = 0.0005  # the longest wait of the store's thread for the interpreter
 
-_HEADER_BYTES = 64 << 10
 _ATTEMPTS = 1000  # to connect, one every hundredth of a second
 
 Address = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class ConnectionLimits:
-    """Limits on connections: time for headers, how many at once, and time to finish at the end.
-
-    A new or idle connection also has `header_seconds` to send the headers of its next request.
-    """
-
-    header_seconds: float = 10.0
-    connections: int = 4096
-    stop_seconds: float = 30.0
 
 
 def find_address(host: str, port: int) -> Address:
@@ -67,20 +54,19 @@ def find_address(host: str, port: int) -> Address:
 
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, address: Address, limits: ConnectionLimits | None = None
+    app: ASGIApp, address: Address, limits: ConnectionLimits = DEFAULTS.connections
 ) -> AsyncIterator[None]:
     """Answer requests until the block ends; then finish those that have begun."""
-    bounds = limits or ConnectionLimits()
-    header_time = int(1000 * bounds.header_seconds)
+    header_time = int(1000 * limits.header_seconds)
     server = Server(
         app,
         *address,
         interface=Interfaces.ASGINL,  # `run` starts and stops the app
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=header_time, max_buffer_size=_HEADER_BYTES),
+        http1_settings=HTTP1Settings(header_read_timeout=header_time, max_buffer_size=limits.header_bytes),
         websockets=False,
         backlog=2048,
-        backpressure=bounds.connections,
+        backpressure=limits.connections,
         log_enabled=False,
     )
     task = asyncio.create_task(server.serve())
@@ -90,7 +76,7 @@ async def serving(
     finally:
         server.stop()
         asyncio.get_running_loop().set_exception_handler(_ignore_late_callbacks)
-        await asyncio.wait([task], timeout=bounds.stop_seconds)
+        await asyncio.wait([task], timeout=limits.stop_seconds)
 
 
 async def _wait_until_listening(address: Address) -> None:
@@ -124,7 +110,7 @@ def run(app: Curator, address: Address, on_listening: Callable[[], None] = lambd
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, on_signal)
-        async with app.lifespan(), serving(app, address):
+        async with app.lifespan(), serving(app, address, app.settings.connections):
             on_listening()
             await stop.wait()
 

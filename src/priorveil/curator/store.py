@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -34,6 +33,7 @@ import numpy.typing as npt
 
 from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
+from priorveil.curator.settings import hide_password
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
 from priorveil.reading.families import reader_of
@@ -284,18 +284,6 @@ def open_store(url: str, create: bool = True, migrate: bool = False) -> Store:
     from priorveil.curator.sqlite import SqliteStore
 
     return SqliteStore(path, create=create)
-
-
-def hide_password(url: str) -> str:
-    """A store's address without its password, for messages and logs.
-
-    >>> hide_password("postgresql://me:secret@host/db")
-    'postgresql://me:***@host/db'
-    >>> hide_password("postgresql:///db?password=secret&sslpassword=secret")
-    'postgresql:///db?password=***&sslpassword=***'
-    """
-    before = re.sub(r"^(\w+://[^/:@]*):.*@", r"\1:***@", url)
-    return re.sub(r"(?<=[?&])((?:ssl)?password=)[^&]*", r"\1***", before)
 
 
 def token_digest(token: str) -> bytes:
