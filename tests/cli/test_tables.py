@@ -184,6 +184,34 @@ def test_csv_of_a_table_has_a_column_for_each_attribute_and_shares(
     )
 
 
+def test_attributes_of_the_plan_name_columns_and_margins(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = {(age, pet): 0.25 for age in ("old", "young") for pet in ("cat", "dog")}
+    plan = pv.design(pv.Prior.joint(cells, ("age", "pet")), 2.0, pv.Distribution())
+    plan.save("table.json")
+    rows = [f"{pet},{town},{age}" for age, pet in cells for town in "AB"] * 40
+    Path("pets.csv").write_text("\n".join(["pet,town,age", *rows]))
+    assert run("privatize", "table.json", "pets.csv", "--keep", "town", "-o", "r.csv") == 0
+    whole = estimate_table("r.csv", plan, by="town")
+    capsys.readouterr()
+    assert run("estimate", "table.json", "r.csv", "--margin", "age", "--by", "town", "--csv") == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(line["town"], line["age"]) for line in lines] == [(t, a) for t in "AB" for a in ("old", "young")]
+    expected = [float(n) for each in whole.groups.values() for n in each.margin("age").values]
+    assert [float(line["estimate"]) for line in lines] == pytest.approx(expected)
+    assert run("estimate", "table.json", "r.csv", "--margin", "pet, age", "--json") == 0
+    expected = whole.everybody.margin("pet", "age").record(0.95)["values"]
+    assert json.loads(capsys.readouterr().out)["values"] == expected
+    for refused, words in (
+        (("estimate", "table.json", "r.csv", "--margin", "town"), "choose among age, pet"),
+        (("estimate", "table.json", "r.csv", "--by", "age"), "use --margin NAME"),
+        (("privatize", "plan.json", "people.csv", "-o", "new.csv"), "use --column NAME"),
+    ):
+        assert run(*refused) == 2
+        assert words in capsys.readouterr().err
+
+
 def test_methods_levels_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     run("privatize", "unary.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.parquet")

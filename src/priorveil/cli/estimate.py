@@ -13,6 +13,8 @@ Examples
       numbers also the mean, averages by group or quantiles
   priorveil estimate plan.json reports/ --by town --csv > towns.csv
       an estimate for every town, each with its own interval
+  priorveil estimate plan.json reports.csv --margin age
+      of a plan on several attributes: the shares of one of them
   priorveil estimate plan.json reports.csv --method unbiased --json
       right on average whatever the prior; for a program to read
   priorveil estimate plan.json reports.parquet --plot estimate.svg
@@ -36,6 +38,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +61,7 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 
 
 _SECTIONS = {
-    "Options that most estimates need": ("--by", "--method", "--level"),
+    "Options that most estimates need": ("--by", "--margin", "--method", "--level"),
     "What REPORTS hold": ("--column", "--cohort", "--assume-plan"),
     "The output": ("--json", "--csv", "--plot", "--refused"),
 }
@@ -71,6 +74,11 @@ _SECTIONS = {
 @click.argument("reports")
 @click.option("--column", default="report", help="The column of the reports.")
 @click.option("--by", metavar="COLUMN", help="An estimate for each value of a public column.")
+@click.option(
+    "--margin",
+    metavar="NAMES",
+    help="Of a plan on several attributes: those to show, such as age,smokes, summed over the others.",
+)
 @options.COHORT
 @click.option(
     "--method",
@@ -93,6 +101,7 @@ def estimate(
     plan: Path,
     reports: str,
     by: str | None,
+    margin: str | None,
     cohort: str | None,
     level: float,
     as_json: bool,
@@ -111,6 +120,8 @@ def estimate(
     plans = inputs.read_plans(plan, cohort)
     estimates = outputs.run_on_table(estimate_table, reports, plans, words="counting", **settings)
     _check_reports(estimates, reports)
+    if margin is not None:
+        estimates = _margin(estimates, [name.strip() for name in margin.split(",")])
     if plot is not None:
         from priorveil.studies import plots
 
@@ -119,6 +130,12 @@ def estimate(
     show(estimates, by, level)
     _print_repeats(estimates)
     return outputs.refusal_status(estimates.refused, estimates.everybody.reports)
+
+
+def _margin(estimates: TableEstimate, attributes: list[str]) -> TableEstimate:
+    """The estimates of some attributes, of everybody and of each group."""
+    groups = {group: each.margin(attributes) for group, each in estimates.groups.items()}
+    return replace(estimates, everybody=estimates.everybody.margin(attributes), groups=groups)
 
 
 def _check_reports(estimates: TableEstimate, source: str) -> None:

@@ -10,7 +10,8 @@ Examples
   priorveil privatize plan.json people.csv --column answer -o reports.parquet
       a report for every row, with its own id; all other columns stay behind
   priorveil privatize plan.json people.csv --column age --column smokes -o reports.parquet
-      a plan on two attributes, one of which may be a number (design --grid)
+      a plan on two attributes, one of which may be a number (design --grid);
+      without --column the columns that have their names are taken
   priorveil privatize plan.json 'day-*.parquet' --column answer --keep town -o reports.parquet
       keep the public column town, to estimate by it later
   priorveil privatize plans/ people.csv --column answer --cohort country -o reports.parquet
@@ -41,7 +42,7 @@ from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import plural
 
 _SECTIONS = {
-    "Options that are always needed": ("--column", "--output"),
+    "Options that most runs need": ("--column", "--output"),
     "What goes with the reports": ("--keep", "--cohort", "--no-ids"),
     "Refused rows": ("--refused", "--strict"),
     "The output": ("--format", "--force", "--json"),
@@ -54,7 +55,9 @@ _SECTIONS = {
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.argument("data")
 @click.option(
-    "--column", required=True, multiple=True, help="The private column; repeat it for several attributes."
+    "--column",
+    multiple=True,
+    help="The private column; repeat it for several attributes.  [default: the names of the plan's attributes]",
 )
 @click.option(
     "-o", "--output", "out", required=True, type=options.OutputFile(stdout=True), help="A new file, or -."

@@ -177,6 +177,13 @@ def tally_table(
             raise no_plan_column(error.advice) from None
         if error.argument == "column" and error.value == column:
             raise _no_report_column(column, error.advice) from None
+        if (
+            error.argument == "column"
+            and error.value == by
+            and any(by in (plan.reference.names or ()) for plan in plans.values())
+        ):
+            advice = f"it is an attribute of the plan, not a column of the reports; {error.advice}"
+            raise InvalidInput("by", by, advice, Hint("estimate.margin", purpose="for its shares")) from None
         raise
     ids = IdSpool()
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput
 from priorveil.frames import Indices, pyarrow, take
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
@@ -45,7 +45,7 @@ class Privatized:
 def privatize_table(
     data: Any,
     plan: Plans,
-    column: str | Sequence[str],
+    column: str | Sequence[str] = (),
     out: str | Path | Any | None = None,
     *,
     keep: Sequence[str] = (),
@@ -62,11 +62,12 @@ def privatize_table(
 
     `data` is a path (a file, a folder, a pattern), an open file, a pyarrow, pandas or polars table, a DuckDB
     relation, or a mapping of columns. For a plan on several attributes `column` is a list with a column for each, in
-    their order or with their names. `out` is a path or an open file; without it the reports are returned as an Arrow
-    table. A file appears when all of it is written. Other columns are left out, except those in `keep` and the public
-    column `cohort`, whose values choose among several plans, `{value: plan}`. A row whose value is missing or
-    outside the domain is refused: it is counted and listed by number, and `on_refused(row, reason)` is called.
-    If every row is refused, or with `strict` any row, nothing is written: `NothingWritten`.
+    their order or with their names; without it, the columns that have their names are taken. `out` is a path or an open
+    file; without it the reports are returned as an Arrow table. A file appears when all of it is written. Other columns
+    are left out, except those in `keep` and the public column `cohort`, whose values choose among several plans,
+    `{value: plan}`. A row whose value is missing or outside the domain is refused: it is counted and listed by number,
+    and `on_refused(row, reason)` is called. If every row is refused, or with `strict` any row, nothing is written:
+    `NothingWritten`.
     `progress(rows, of, share)` is called after each batch.
 
     CSV files need no further library; everything else needs the extra `tables`.
@@ -127,13 +128,20 @@ def privatize_table(
 
 
 def private_columns(column: str | Sequence[str], plans: Mapping[Any, Plan]) -> list[str]:
-    """The private columns, one for each attribute of the plans: by name if they have its names, or in its order."""
+    """The private columns, one for each attribute of the plans: by name if they have its names, or in its order.
+
+    None at all stand for those that have its names.
+    """
     columns = [column] if isinstance(column, str) else list(column)
     attributes = {plan.reference.names for plan in plans.values()}
     names = attributes.pop()
     if attributes:
         advice = "the plans differ in their attributes or in the order of them: use the same for all"
         raise InvalidInput("plan", NOT_SHOWN, advice)
+    if not columns:
+        if names is None:
+            raise InvalidInput("column", NOT_SHOWN, "the plan is for one attribute", Hint("column", "NAME"))
+        return list(names)
     if len(columns) != (1 if names is None else len(names)):
         purpose = "one attribute" if names is None else ", ".join(names)
         raise InvalidInput("column", columns, f"the plan is for {purpose}: give a column for each")
