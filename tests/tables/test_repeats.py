@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import uuid
@@ -175,6 +176,30 @@ def test_refused_rows_are_listed_once_and_repeats_of_reports_only_are_repeats(tm
     assert heard == list(tallies.refused.rows)
     assert heard == [(1, "foreign"), (2, "wrong number of columns"), (5, "foreign")]
     assert tallies.reports + tallies.repeated + tallies.refused.total == len(lines) - 1
+
+
+def test_a_report_is_the_same_however_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("report_id,report\nx,0\nx,00\ny,1\ny, 01\nz,1\n")
+    tallies = tally_table(path, PLAN, assume_plan=True)
+    assert (tallies.reports, tallies.repeated) == (3, 2)
+    bits = "0a" + "0" * 14  # of the second and the fourth value
+    path.write_text(f"report_id,report\nx,{bits}\nx,{bits.upper()}\n")
+    tallies = tally_table(path, UNARY, assume_plan=True)
+    assert (tallies.reports, tallies.repeated) == (1, 1)
+    path.write_text("report_id,report,town\nx,0,a\nx,0,A\n")
+    with pytest.raises(ConflictingReports):
+        tally_table(path, PLAN, by="town", assume_plan=True)
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "arrow"])
+def test_a_file_that_the_caller_opened_stays_open(format: Any) -> None:
+    opened, people = io.BytesIO(), io.BytesIO(b"answer\n" + b"\n".join([b"a"] * 5))
+    privatize_table(people, PLAN, "answer", opened, format=format)
+    opened.seek(0)
+    assert tally_table(opened, PLAN).reports == 5
+    gc.collect()
+    assert not people.closed and not opened.closed
 
 
 def test_the_same_id_with_another_report_names_both_places(tmp_path: Path) -> None:

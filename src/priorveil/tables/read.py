@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -194,6 +194,15 @@ def _stream_of(data: Any, wanted: Wanted) -> Any:
         raise InvalidInput("data", NOT_SHOWN, f"type {type(data).__name__}; {advice}") from None
 
 
+class BorrowedReader(io.BufferedReader):
+    """A buffered reader of a file that its caller has opened: that file stays open when this reader is closed."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with suppress(ValueError):  # it was let go of already
+            self.detach()
+
+
 # -- one file ----------------------------------------------------------------------------------------------
 
 
@@ -202,7 +211,7 @@ def _open_file(source: Path | Any, wanted: Wanted, batch_rows: int) -> OpenTable
     path = str(source) if isinstance(source, Path) else None
     file: Any = open(path, "rb") if path else source  # noqa: SIM115  closed below
     if not hasattr(file, "peek"):
-        file = io.BufferedReader(file)
+        file = BorrowedReader(file)
     closing = file if path else nullcontext()
     with ExitStack() as failed, _name_in_errors(path or "the stream"):
         failed.enter_context(closing)

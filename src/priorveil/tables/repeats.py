@@ -93,8 +93,8 @@ def repeated_rows(
 ) -> npt.NDArray[np.bool_]:
     """For every row of a table whether it repeats an earlier one: the same id, and the same entries in `columns`.
 
-    `flags` come from `IdSpool.repeated_keys`. The same id with another entry is an error. The flags of the rows are in
-    a file that is mapped into memory.
+    The first of the columns has the reports. `flags` come from `IdSpool.repeated_keys`. The same id with another entry
+    is an error. The flags of the rows are in a file that is mapped into memory.
     """
     rows, spool = 0, _Spool(5)
     for batch in batches:
@@ -201,14 +201,29 @@ def _entry_text(entry: Any) -> str:
 
 def _entry_digests(batch: Batch, columns: Sequence[str]) -> Words:
     """A number for each row that two rows share if they have the same entries."""
-    digests = np.zeros(batch.rows, dtype=np.uint64)
-    for name in columns:
-        digests = digests * _FACTORS[0] + look_up(batch.columns[name], _entry_digest, 0, np.uint64)
+    report, *others = columns
+    digests = look_up(batch.columns[report], lambda entry: _digest(_report_text(entry)), 0, np.uint64)
+    for name in others:
+        entries = look_up(batch.columns[name], lambda entry: _digest(_entry_text(entry)), 0, np.uint64)
+        digests = digests * _FACTORS[0] + entries
     return digests
 
 
-def _entry_digest(entry: Any) -> int:
-    return int.from_bytes(blake2b(_entry_text(entry).encode(), digest_size=8).digest(), "little")
+def _report_text(entry: Any) -> str:
+    """The text of a report, the same however it is written.
+
+    Texts of 16 letters or more are the hexadecimal digits of bits, which keep their zeros.
+
+    >>> _report_text("007"), _report_text(7), _report_text("00000000000000AB")
+    ('7', '7', '00000000000000ab')
+    """
+    text = _entry_text(entry)
+    is_number = len(text) < 16 and text.isascii() and text.isdecimal()
+    return str(int(text)) if is_number else text.lower()
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def _keys(ids: Words) -> Words:

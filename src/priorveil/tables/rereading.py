@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from priorveil.frames import pyarrow
 from priorveil.tables.batches import Batch
-from priorveil.tables.read import OpenTable, open_table
+from priorveil.tables.read import BorrowedReader, OpenTable, open_table
 
 
 class Rereadable:
@@ -51,7 +51,7 @@ class Rereadable:
             table = open_table(stream, self._columns, self._batch_rows, self._optional)
             self._data = io.BufferedReader(stream.raw.copy)
             return table
-        self._data = stream if hasattr(stream, "peek") else io.BufferedReader(stream)
+        self._data = stream if hasattr(stream, "peek") else BorrowedReader(stream)
         self._start = self._data.tell()
         return self._opened()
 
