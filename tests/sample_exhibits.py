@@ -31,6 +31,7 @@ def exhibits() -> dict[str, Any]:
     objects = (
         PRIOR, plan.channel, plan.levels, plan, plan.certificate, tally, estimate,
         estimate.contrast({"b": 1.0}), averages, ledger,
+        pv.compare(PRIOR, [pv.Histogram()], [1.0]),
     )  # fmt: skip
     return {type(each).__name__: each for each in objects}
 

@@ -53,7 +53,14 @@ class Channel(ReadOnly):
     @classmethod
     def of(cls, channel: Channel | npt.ArrayLike) -> Channel:
         """The channel itself, or one made from a matrix."""
-        return channel if isinstance(channel, Channel) else cls(channel)
+        if isinstance(channel, Channel):
+            return channel
+        if isinstance(getattr(channel, "channel", None), Channel):
+            kind = type(channel).__name__
+            raise InvalidChannel(
+                "channel", NOT_SHOWN, f"type {kind}; give its channel, {kind.lower()}.channel"
+            )
+        return cls(channel)
 
     @classmethod
     def from_weights(

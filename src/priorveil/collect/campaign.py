@@ -156,7 +156,7 @@ class Campaign:
     @classmethod
     def from_json(cls, text: str | bytes) -> Campaign:
         """Read a campaign, proving every certificate again; refused with the field that is wrong."""
-        read = doc.parse(text, FORMAT, VERSION, "`campaign.to_json()`")
+        read = doc.parse(text, FORMAT, VERSION, "`priorveil campaign` or `campaign.to_json()`")
         campaign: Campaign = doc.read_field("campaign", lambda: _from_document(read))
         return campaign
 

@@ -288,13 +288,21 @@ class TradeOffs:
         """The trade-off curves, a panel for each query: error against epsilon, with the proven bound shaded."""
         return trade_off_figure(self)
 
-    def __str__(self) -> str:
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The heads and the rows of the table, as texts."""
         heads = ("query", "epsilon", "error", "lower bound", "LIP", "LDP", "LDP error at the same epsilon")
         numbers = ("epsilon", "error", "lower_bound", "lip", "ldp", "ldp_error")
         rows = [
             (row.query, *(readable_number(getattr(row, name), 4) for name in numbers)) for row in self.rows
         ]
-        return "\n".join(text_lines(heads, rows))
+        return heads, rows
+
+    def __str__(self) -> str:
+        return "\n".join(text_lines(*self.table()))
+
+    def _repr_html_(self) -> str:
+        heads, rows = self.table()
+        return notebook_html.sheet("Trade-offs", notebook_html.table(heads, rows, range(1, len(heads))))
 
 
 def compare(
