@@ -49,12 +49,12 @@ import asyncio, sys
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app, open_store
 from priorveil.curator.server import find_address, run
-from priorveil.curator.store import token_digest
+from priorveil.curator.tokens import Token
 url, port, campaign = sys.argv[1], int(sys.argv[2]), Campaign.from_json(open(sys.argv[3]).read())
 async def prepare():
     store = open_store(url)
     await store.open()
-    await store.add_token(token_digest("benchmark"))
+    await store.add_token(Token.of("benchmark", "benchmark", "admin"))
     await store.add_campaign(campaign)
     await store.close()
 class Nothing:

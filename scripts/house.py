@@ -27,7 +27,7 @@ from priorveil import cli
 from priorveil.collect.campaign import ask
 from priorveil.collect.wire import fresh_id
 from priorveil.curator import create_app, open_store
-from priorveil.curator.store import token_digest
+from priorveil.curator.tokens import Token
 from priorveil.tables import privatize_table
 
 SOURCE = Path(pv.__file__).resolve().parent
@@ -151,7 +151,7 @@ async def _post(trace: Trace, folder: Path) -> None:
     store = open_store(str(folder / "reports.db"))
     await store.open()
     await store.add_campaign(campaign)
-    await store.add_token(token_digest(TOKEN))
+    await store.add_token(Token.of(TOKEN, "house", "admin"))
     await store.close()
     app = create_app(open_store(str(folder / "reports.db")))
     where = f"/v1/campaigns/{campaign.id}"

@@ -23,7 +23,8 @@ from priorveil.curator.app import Curator
 from priorveil.curator.server import find_address, serving
 from priorveil.curator.settings import DEFAULTS, ConnectionLimits, RequestLimits, Settings
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.store import Store, open_store, token_digest
+from priorveil.curator.store import Store, open_store
+from priorveil.curator.tokens import Token
 
 TOKEN = "a curator's token"
 
@@ -146,7 +147,7 @@ async def running(
     app = create_app(store, Settings(requests=limits))
     assert isinstance(app, Curator)
     async with app.lifespan():
-        await store.add_token(token_digest(TOKEN))
+        await store.add_token(Token.of(TOKEN, "tests", "admin"))
         for campaign in campaigns:
             await store.add_campaign(campaign)
         await app.service.refresh()

@@ -29,7 +29,7 @@ from priorveil.curator.app import create_app
 from priorveil.curator.server import find_address
 from priorveil.curator.server import serving as answering
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.store import token_digest
+from priorveil.curator.tokens import Token
 
 WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
 # Chromium as root, and with nothing that calls home.
@@ -151,7 +151,7 @@ def serving(path: Path) -> Iterator[Curator]:
     async def prepared() -> None:
         store = SqliteStore(path)
         await store.open()
-        await store.add_token(token_digest(TOKEN))
+        await store.add_token(Token.of(TOKEN, "stage", "admin"))
         for campaign in campaigns.values():
             await store.add_campaign(campaign)
         await store.close()

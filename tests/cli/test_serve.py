@@ -68,7 +68,7 @@ def test_serve_shows_its_token_once_and_ends_politely(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=PATIENCE)
         shown.append(output)
-    assert [text.startswith("curator token (shown once): ") for text in shown] == [True, False, True]
+    assert [text.startswith("admin token (shown once): ") for text in shown] == [True, False, True]
     secret = shown[0].split()[-1].encode()
     assert all(secret not in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
 
@@ -139,7 +139,7 @@ def test_recount_changes_no_schema(postgres: PostgresServer) -> None:
     old = ("CREATE TABLE schema_version (version integer)", "INSERT INTO schema_version VALUES (1)")
     before = asked(url, *old, TABLES)
     for command in ("recount", "serve"):
-        assert "has schema 1, this priorveil knows 4" in told(command, "--store", url)
+        assert "has schema 1, this priorveil uses 2" in told(command, "--store", url)
     assert asked(url, TABLES) == before == ["schema_version"]
 
 

@@ -31,7 +31,8 @@ from priorveil.curator.messages import LARGEST_BATCH
 from priorveil.curator.responses import PROBLEM, openapi
 from priorveil.curator.settings import RequestLimits
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
+from priorveil.curator.store import Group, StoreFull, Unavailable, open_store
+from priorveil.curator.tokens import Token
 from priorveil.curator.uploads import read_json, read_packed
 from priorveil.errors import ForeignReport, install_command
 from priorveil.mechanisms import Table
@@ -291,7 +292,7 @@ def test_no_token_is_never_a_token(sqlite_url: str, campaign: Campaign) -> None:
 
     async def work(http: httpx.AsyncClient) -> None:
         service = http.app.service  # type: ignore[attr-defined]
-        await service.store.add_token(token_digest(""))
+        await service.store.add_token(Token.of("", "nobody", "admin"))
         await service.refresh()
         assert (await http.get("/v1/campaigns", headers={"authorization": "Bearer "})).status_code == 401
         assert (await http.get("/v1/campaigns")).status_code == 200
@@ -309,7 +310,7 @@ def test_the_curators_routes_need_the_token(sqlite_url: str, campaign: Campaign,
         operations = [(m, p, o) for p, methods in openapi()["paths"].items() for m, o in methods.items()]
         for method, path, operation in operations:
             if "security" in operation:
-                answer = await http.request(method, path.format(id=campaign.id), headers=headers)
+                answer = await http.request(method, path.format(id=campaign.id, name="anna"), headers=headers)
                 assert answer.status_code == 401 and answer.headers["www-authenticate"].startswith("Bearer")
 
     on(sqlite_url, work, campaign)

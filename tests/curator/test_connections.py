@@ -16,6 +16,7 @@ from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.settings import ConnectionLimits, RequestLimits
+from priorveil.curator.tokens import Token
 
 OK = (b"200", b'{"accepted":1,"refused":[]}')
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -369,7 +370,9 @@ class LongExport:
     def __init__(self, there: Place, monkeypatch: pytest.MonkeyPatch, size: int = 1 << 20) -> None:
         self.pieces, self.size, self.ended = 0, size, asyncio.Event()
         monkeypatch.setattr("priorveil.curator.app.parquet_pieces", lambda *_: self._pieces())
-        monkeypatch.setattr(there.app.service, "is_curator", lambda token: True)
+        monkeypatch.setattr(
+            there.app.service, "find_token", lambda secret: Token.of(secret, "reader", "admin")
+        )
         path = f"/v1/campaigns/{there.campaign.id}/reports"
         self.request = f"GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: bearer x\r\n\r\n".encode()
 

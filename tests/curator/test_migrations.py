@@ -75,8 +75,8 @@ def test_every_older_version_is_brought_forward(store_url: str, version: int, ca
             await check_content(store, campaign)
             tokens = await store._fetch("SELECT digest, name, role, expires FROM tokens ORDER BY name")
             assert [tuple(row[1:]) for row in tokens] == [
-                ("token 1", "admin", None),
-                ("token 2", "admin", None),
+                ("token-1", "admin", None),
+                ("token-2", "admin", None),
             ]
             assert {row[0] for row in tokens} == set(DIGESTS)
             assert await store._fetch("SELECT deleted FROM campaigns") == [(None,)]

@@ -21,9 +21,11 @@ from priorveil.curator.store import (
     Unavailable,
     open_store,
 )
+from priorveil.curator.tokens import Token
 from priorveil.errors import InvalidInput
 from refusals import raises
 
+TOKEN = Token.of("secret", "alice", "analyst", "2027-01-01T00:00:00Z")
 RNG = np.random.default_rng(7)
 
 
@@ -130,8 +132,9 @@ def test_closing_refusals_and_tokens_stay(store_url: str, campaign: Campaign) ->
         await store.close_campaign(campaign.id, "2027-01-01T00:00:00Z")
         await store.refuse({(campaign.id, "closed"): 2, (campaign.id, "malformed"): 1})
         await store.refuse({(campaign.id, "closed"): 3})
-        await store.add_token(b"x" * 32)
-        await store.add_token(b"x" * 32)
+        assert await store.add_token(TOKEN)
+        for same in (TOKEN._replace(name="bob"), TOKEN._replace(digest=bytes(32))):
+            assert not await store.add_token(same)
 
     async def after(store: Store) -> None:
         assert await store.campaign_ids() == [(campaign.id, "2026-01-01T00:00:00Z")]
@@ -139,7 +142,11 @@ def test_closing_refusals_and_tokens_stay(store_url: str, campaign: Campaign) ->
         assert stored is not None and stored.campaign.id == campaign.id
         assert await store.campaign("0" * 64) is None
         assert await store.refusals(campaign.id) == {"closed": 5, "malformed": 1}
-        assert await store.token_digests() == [b"x" * 32]
+        assert await store.tokens() == [TOKEN]
+        await store.replace_token(TOKEN._replace(digest=bytes(32)))
+        assert await store.tokens() == [TOKEN._replace(digest=bytes(32))]
+        assert [await store.remove_token(TOKEN.name) for _ in range(2)] == [True, False]
+        assert await store.tokens() == []
         await store.ready()
 
     in_store(store_url, fill)
@@ -329,12 +336,12 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
             path.with_name(
                 {"log removed": "a.db-wal", "lock removed": "a.db.lock"}.get(harm, "a.db")
             ).unlink()
-        for again in (store.ready, lambda: store.add_token(b"x" * 32)):
+        for again in (store.ready, lambda: store.add_token(TOKEN)):
             with pytest.raises(Unavailable):
                 await again()
         if harm == "removed":
             with pytest.raises(Unavailable):
-                await store.token_digests()
+                await store.tokens()
             assert not path.exists()
         await store.close()
 

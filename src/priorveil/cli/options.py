@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,7 +16,7 @@ import click
 import priorveil as pv
 from priorveil.atomic_files import write_problem
 from priorveil.csv_reader import is_number
-from priorveil.errors import MissingExtra, plural
+from priorveil.errors import InvalidInput, MissingExtra, plural
 from priorveil.formatting import decimal_point, read_number
 from priorveil.notions import CONES
 from priorveil.priors.label_texts import first_labels
@@ -29,6 +30,7 @@ Command = Callable[..., Any]
 NO_PRIOR = (
     "give PRIOR, what is known about the values; or --numbers LOW:HIGH: priorveil {} --help has examples"
 )
+_TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough not to be guessed
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -63,6 +65,20 @@ class PictureFile(OutputFile):
             self.fail(f"{path.name}: give a name that ends in .png, .svg or .pdf", param, ctx)
         require_plots()
         return path
+
+
+def read_token(file: Path) -> str:
+    """Read the token in a file; an empty or unfinished one is refused."""
+    try:
+        token = file.read_bytes().strip()
+    except OSError as error:
+        raise InvalidInput(
+            "token_file", str(file), f"it cannot be read ({error.strerror}): give another file"
+        ) from error
+    if not _TOKEN.fullmatch(token):
+        advice = "it must hold one token, 16 or more ASCII characters without spaces: openssl rand -base64 32"
+        raise click.UsageError(f"--token-file {file}: {advice}")
+    return token.decode("ascii")
 
 
 def require_plots() -> None:

@@ -2,27 +2,25 @@
 
 Examples
   priorveil serve
-      an SQLite file in this folder; prints the curator's token the first time
+      an SQLite file in this folder; prints an admin token the first time
   priorveil serve --store postgresql://curator@localhost/surveys --port 8001
       PostgreSQL; start as many as there are cores, each on its own port
   priorveil serve --config priorveil.toml --check
       what is in force, and where each value comes from
   priorveil serve --new-token
-      one more token, printed once; only its hash is stored
+      one more admin token, printed once; only its hash is stored
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from priorveil.cli import options
-from priorveil.errors import InvalidInput
 
 if TYPE_CHECKING:
     from priorveil.curator.settings import Settings
@@ -34,8 +32,6 @@ STORE = click.option(
     help="An SQLite file, or postgresql://user@host/database.",
 )
 
-_TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough not to be guessed
-
 
 @click.command(epilog=options.epilog(__doc__))
 @click.option("--config", type=options.INPUT_FILE, help="A TOML file with settings.")
@@ -45,13 +41,13 @@ _TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough n
 )
 @click.option("--host", show_default="127.0.0.1", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), show_default="8000", help="The port to listen on.")
-@click.option("--new-token", is_flag=True, help="Make and print another curator token, then serve.")
+@click.option("--new-token", is_flag=True, help="Make and print another admin token, then serve.")
 @click.option(
     "--migrate",
     is_flag=True,
     help="Bring a PostgreSQL database of an older priorveil forward; take a backup first.",
 )
-@click.option("--token-file", type=options.INPUT_FILE, help="A file with the curator's token.")
+@click.option("--token-file", type=options.INPUT_FILE, help="A file with an admin token.")
 def serve(
     config: Path | None,
     check: bool,
@@ -84,28 +80,14 @@ def _serve(settings: Settings, new_token: bool, migrate: bool) -> None:
     from priorveil.curator import create_app, open_store
     from priorveil.curator.server import find_address, run
     from priorveil.curator.settings import hide_password
-    from priorveil.curator.store import ensure_token
+    from priorveil.curator.store import ensure_admin
 
     store, host = settings.store, settings.listen.host
-    token = _read_token(Path(settings.token_file)) if settings.token_file else None
+    token = options.read_token(Path(settings.token_file)) if settings.token_file else None
     address = find_address(host, settings.listen.port)  # before the store is made: the port may be taken
-    new = asyncio.run(ensure_token(store, token, new_token, migrate))
+    new = asyncio.run(ensure_admin(store, token, new_token, migrate))
     if new is not None:
-        click.echo(f"curator token (shown once): {new}")
+        click.echo(f"admin token (shown once): {new}")
     url = f"http://{f'[{host}]' if ':' in host else host}:{address[1]}"
     ready = f"listening on {url}/dashboard  (the dashboard; reports go to {hide_password(store)})"
     run(create_app(open_store(store), settings), address, lambda: click.echo(ready, err=True))
-
-
-def _read_token(file: Path) -> str:
-    """Read the token in a file; an empty or unfinished one would open the curator to everybody."""
-    try:
-        token = file.read_bytes().strip()
-    except OSError as error:
-        raise InvalidInput(
-            "token_file", str(file), f"it cannot be read ({error.strerror}): give another file"
-        ) from error
-    if not _TOKEN.fullmatch(token):
-        advice = "it must hold one token, 16 or more ASCII characters without spaces: openssl rand -base64 32"
-        raise click.UsageError(f"--token-file {file}: {advice}")
-    return token.decode("ascii")

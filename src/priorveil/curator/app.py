@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -14,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import Campaign, read_time, stamp
 from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator import messages, responses
 from priorveil.curator.group_commit import Writer
@@ -22,8 +25,9 @@ from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parq
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import Damaged, Store, StoredCampaign
+from priorveil.curator.tokens import SECRET_BYTES, Role, Token
 from priorveil.curator.uploads import Reader, read_json, read_packed
-from priorveil.errors import PriorveilError
+from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.reading.estimate import ESTIMATE_METHODS
 
 _CLOSE = {"connection": "close"}
@@ -31,6 +35,7 @@ _CLOSE = {"connection": "close"}
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
 _READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
+_TOKEN_BODY = 4096  # bytes that describe a token
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -94,18 +99,21 @@ class Curator:
                 yield
 
     def _routes(self) -> list[BaseRoute]:
-        curator = self._curator_only
+        admin, analyst = partial(self._only, ["admin"]), partial(self._only, ["admin", "analyst"])
         return [
-            Route("/v1/campaigns", curator(self.create), methods=["POST"]),
-            Route("/v1/campaigns", curator(self.index), methods=["GET"]),
+            Route("/v1/campaigns", admin(self.create), methods=["POST"]),
+            Route("/v1/campaigns", analyst(self.index), methods=["GET"]),
             Route("/v1/campaigns/{id}", self.campaign, methods=["GET"]),
             Route("/v1/campaigns/{id}/status", self.status, methods=["GET"]),
             Route("/v1/campaigns/{id}/reports", self.upload, methods=["POST"]),
             Route("/v1/campaigns/{id}/reports", _preflight, methods=["OPTIONS"]),
-            Route("/v1/campaigns/{id}/reports", curator(self.export), methods=["GET"]),
-            Route("/v1/campaigns/{id}/close", curator(self.close), methods=["POST"]),
-            Route("/v1/campaigns/{id}/estimates", curator(self.estimates), methods=["GET"]),
-            Route("/v1/campaigns/{id}/counters", curator(self.counters), methods=["GET"]),
+            Route("/v1/campaigns/{id}/reports", admin(self.export), methods=["GET"]),
+            Route("/v1/campaigns/{id}/close", admin(self.close), methods=["POST"]),
+            Route("/v1/campaigns/{id}/estimates", analyst(self.estimates), methods=["GET"]),
+            Route("/v1/campaigns/{id}/counters", analyst(self.counters), methods=["GET"]),
+            Route("/v1/tokens", admin(self.tokens), methods=["GET"]),
+            Route("/v1/tokens", admin(self.create_token), methods=["POST"]),
+            Route("/v1/tokens/{name}", admin(self.revoke_token), methods=["DELETE"]),
             Route("/healthz", self.health, methods=["GET"]),
             Route("/readyz", self.ready, methods=["GET"]),
             Route("/metrics", self.metrics, methods=["GET"]),
@@ -173,15 +181,25 @@ class Curator:
 
     # -- the curator -----------------------------------------------------------------------------------------
 
-    def _curator_only(self, endpoint: Endpoint) -> Endpoint:
+    def _only(self, roles: Sequence[Role], endpoint: Endpoint) -> Endpoint:
+        """An endpoint for the holders of tokens with these roles."""
+
         async def with_token(request: Request) -> Response:
-            scheme, _, token = request.headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not self.service.is_curator(token.strip()):
-                challenge = {"www-authenticate": 'Bearer realm="curator"'}
-                raise HTTPException(401, "this needs the curator's token", challenge)
+            self._require_token(request, roles)
             return await endpoint(request)
 
         return with_token
+
+    def _require_token(self, request: Request, roles: Sequence[Role]) -> Token:
+        """The token of a request, which must have one of these roles."""
+        needed = f"this needs a token with the role {' or '.join(roles)}"
+        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+        token = self.service.find_token(secret.strip()) if scheme.lower() == "bearer" else None
+        if token is None:
+            raise HTTPException(401, needed, {"www-authenticate": 'Bearer realm="curator"'})
+        if token.role not in roles:
+            raise HTTPException(403, f"{needed}; yours has the role {token.role}")
+        return token
 
     async def create(self, request: Request) -> Response:
         """Store a campaign, after proving its certificates again."""
@@ -247,6 +265,36 @@ class Curator:
         pieces = (csv_pieces if kind == "csv" else parquet_pieces)(live.campaign, reports)
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{live.campaign.id[:12]}.{kind}"'}
         return responses.Export(pieces, 200, headers, responses.CSV if kind == "csv" else responses.PARQUET)
+
+    # -- tokens ----------------------------------------------------------------------------------------------
+
+    async def tokens(self, request: Request) -> Response:
+        """All tokens, without their secrets."""
+        entries = [messages.NewToken(*token[1:]) for token in await self.service.store.tokens()]
+        return json_response(messages.Tokens(entries))
+
+    async def create_token(self, request: Request) -> Response:
+        """Make a token. Its secret is in this response and nowhere else."""
+        body = await self._body(request, _TOKEN_BODY)
+        try:
+            asked = msgspec.json.decode(body, type=messages.NewToken)
+            expires = stamp(read_time("expires", asked.expires))
+        except (msgspec.DecodeError, InvalidInput, UnicodeError, RecursionError) as error:
+            raise HTTPException(400, f"not a token: {error}") from error
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        if not await self.service.store.add_token(Token.of(secret, asked.name, asked.role, expires)):
+            raise HTTPException(
+                409, f"there is a token with the name {asked.name}: revoke it, or choose another name"
+            )
+        await self.service.load_tokens()
+        return json_response(messages.CreatedToken(asked.name, asked.role, expires, secret=secret), 201)
+
+    async def revoke_token(self, request: Request) -> Response:
+        """Forget a token: it opens nothing any more."""
+        if not await self.service.store.remove_token(request.path_params["name"]):
+            raise HTTPException(404, "no token has this name")
+        await self.service.load_tokens()
+        return Response(None, 204, HEADERS)
 
     # -- operations ------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import fresh_id, report_to_json
 from priorveil.curator.app import create_app
 from priorveil.curator.server import Address, find_address, serving
-from priorveil.curator.store import ensure_token, open_store
+from priorveil.curator.store import ensure_admin, open_store
 
 _AT_ONCE = 16
 
@@ -53,7 +53,7 @@ def run_curator(campaign: Campaign) -> Iterator[RunningCurator]:
 
 @asynccontextmanager
 async def _serve(path: str, campaign: Campaign, token: str, address: Address) -> AsyncIterator[None]:
-    await ensure_token(path, token, another=False)
+    await ensure_admin(path, token, another=False)
     app = create_app(open_store(path))
     async with app.lifespan(), serving(app, address):
         await app.service.store.add_campaign(campaign)

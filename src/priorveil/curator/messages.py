@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from priorveil.collect.campaign import State
 from priorveil.collect.wire import ID_BYTES, LARGEST_REPORT
+from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.queries.matrices import StatisticName
 
 LARGEST_BATCH = 10_000
@@ -113,6 +114,32 @@ class Counters(Body):
     campaign: ContentId
     reports: dict[str, Natural]
     refused: dict[str, Natural]
+
+
+# -- tokens ------------------------------------------------------------------------------------------------
+
+TokenName = Annotated[str, Meta(pattern=NAME_PATTERN)]
+Expiry = Annotated[str | None, _about("the time at which the token ends, such as 2027-01-31T12:00:00Z")]
+
+
+class NewToken(Body):
+    """A token to be made: its name, what it opens, and when it ends."""
+
+    name: TokenName
+    role: Role
+    expires: Expiry = None
+
+
+class CreatedToken(NewToken, kw_only=True):
+    """A new token. Its secret is shown once."""
+
+    secret: str
+
+
+class Tokens(Body):
+    """All tokens, without their secrets."""
+
+    tokens: list[NewToken]
 
 
 # -- estimates ---------------------------------------------------------------------------------------------
@@ -328,6 +355,7 @@ class Problem(Body):
 
 _BODIES = (
     ReportBody, BatchBody, Receipt, Created, Status, Campaigns, Counters, Shown, Withheld, Estimates, Health, Problem,
+    CreatedToken, Tokens,
 )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from priorveil.collect.campaign import stamp
 from priorveil.curator.group_commit import Writer
 from priorveil.curator.messages import Receipt
-from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable, token_digest
+from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable
+from priorveil.curator.tokens import Token, token_digest
 from priorveil.curator.uploads import UNKNOWN_PLAN, Reader
 from priorveil.errors import PriorveilError
 
@@ -36,13 +37,13 @@ class Service:
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     _loading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _damaged: dict[str, Damaged] = field(default_factory=dict)
-    _digests: list[bytes] = field(default_factory=list)
+    _tokens: list[Token] = field(default_factory=list)
     _refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Open the store and begin to write."""
         await self.store.open()
-        self._digests = await self.store.token_digests()
+        await self.load_tokens()
         self.writer.start()
         self._refresher = asyncio.create_task(self._keep_fresh())
 
@@ -117,13 +118,18 @@ class Service:
 
     # -- tokens, and changes by other processes --------------------------------------------------------------
 
-    def is_curator(self, token: str) -> bool:
-        """Whether this is a curator's token; takes the same time for every token. The empty token is none."""
-        digest = token_digest(token)
-        return (
-            sum(hmac.compare_digest(digest, curator_digest) for curator_digest in self._digests) > 0
-            and token != ""
-        )
+    def find_token(self, secret: str) -> Token | None:
+        """The token with this secret, if it is valid now. The empty text is no secret.
+
+        Every token is compared, each in the same time, so the time that it takes says nothing about the secrets.
+        """
+        digest = token_digest(secret)
+        matches = [token for token in self._tokens if hmac.compare_digest(digest, token.digest)]
+        return matches[0] if matches and secret and matches[0].is_valid() else None
+
+    async def load_tokens(self) -> None:
+        """Take over the tokens of the store."""
+        self._tokens = await self.store.tokens()
 
     async def refresh(self) -> None:
         """Save refusal counts, load new tokens, and notice campaigns that were closed or lost.
@@ -131,7 +137,7 @@ class Service:
         Another process may have closed a campaign; a restored database may no longer have it.
         """
         await self._save_refusals()
-        self._digests = await self.store.token_digests()
+        await self.load_tokens()
         loaded = list(self.live)
         stored = dict(await self.store.campaign_ids())
         for campaign in loaded:

@@ -128,7 +128,7 @@ class Settings(Section):
     """All settings: some by themselves, the others in sections."""
 
     store: str = setting("priorveil.db", "An SQLite file, or postgresql://user@host/database.")
-    token_file: str | None = setting(None, "A file with the curator's token.", kind=str)
+    token_file: str | None = setting(None, "A file with an admin token.", kind=str)
     listen: Listen = field(default_factory=Listen)
     requests: RequestLimits = field(default_factory=RequestLimits)
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)

@@ -17,7 +17,7 @@ brought forward in one transaction. The tables are:
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import itertools
 import json
 import secrets
 from abc import ABC, abstractmethod
@@ -34,6 +34,7 @@ import numpy.typing as npt
 from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
 from priorveil.curator.settings import hide_password
+from priorveil.curator.tokens import SECRET_BYTES, Token
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
 from priorveil.reading.families import reader_of
@@ -47,6 +48,9 @@ _PAGE = 20_000  # rows that are read at once, and in a row group of an export
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 NUMBERS = f"SELECT id, campaign, number FROM plans WHERE campaign = {_OF_CAMPAIGN}"
 _ADD_PLAN = f"INSERT INTO plans (campaign, id) VALUES ({_OF_CAMPAIGN}, $2) ON CONFLICT DO NOTHING"
+_ADD_TOKEN = """INSERT INTO tokens (digest, name, role, expires) VALUES ($1, $2, $3, $4)
+ON CONFLICT DO NOTHING RETURNING name"""
+_TOKEN_OF_FILE = "token-file"
 _TALLIES = f"SELECT id, cell, count FROM tallies JOIN plans ON number = plan WHERE campaign = {_OF_CAMPAIGN}"
 
 
@@ -257,14 +261,23 @@ class Store(ABC):
         query = "SELECT reason, count FROM refusals WHERE campaign = $1 ORDER BY reason"
         return {reason: count for reason, count in await self._fetch(query, campaign)}
 
-    async def add_token(self, digest: bytes) -> None:
-        """Remember the SHA-256 of a curator token."""
-        add = "INSERT INTO tokens (digest, name, role) VALUES ($1, $2, 'admin') ON CONFLICT DO NOTHING"
-        await self._change((add, digest, digest.hex()[:8]))
+    async def add_token(self, token: Token) -> bool:
+        """Store a token; False if there already is one with its name or its secret."""
+        return bool((await self._change((_ADD_TOKEN, *token)))[0])
 
-    async def token_digests(self) -> list[bytes]:
-        """The SHA-256 of every curator token."""
-        return [digest for (digest,) in await self._fetch("SELECT digest FROM tokens")]
+    async def replace_token(self, token: Token) -> None:
+        """Store a token; another one with its name is no longer valid."""
+        remove = "DELETE FROM tokens WHERE name = $1 AND digest <> $2"
+        await self._change((remove, token.name, token.digest), (_ADD_TOKEN, *token))
+
+    async def tokens(self) -> list[Token]:
+        """All tokens, sorted by name."""
+        rows = await self._fetch("SELECT digest, name, role, expires FROM tokens ORDER BY name")
+        return [Token(*row) for row in rows]
+
+    async def remove_token(self, name: str) -> bool:
+        """Forget a token; False if there is none with this name."""
+        return bool((await self._change(("DELETE FROM tokens WHERE name = $1 RETURNING name", name)))[0])
 
 
 def open_store(url: str, create: bool = True, migrate: bool = False) -> Store:
@@ -284,11 +297,6 @@ def open_store(url: str, create: bool = True, migrate: bool = False) -> Store:
     from priorveil.curator.sqlite import SqliteStore
 
     return SqliteStore(path, create=create)
-
-
-def token_digest(token: str) -> bytes:
-    """What is stored of a curator token. Tokens are random and long, so one hash is enough."""
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 def count_words(mechanism: Mechanism, words: bytes) -> str:
@@ -311,20 +319,24 @@ def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:
 # -- work of the commands on a store that is given by its address -----------------------------------------
 
 
-async def ensure_token(url: str, token: str | None, another: bool, migrate: bool = False) -> str | None:
-    """Add the token to the store, or without one make sure that the store has one; return a token that is made here.
+async def ensure_admin(url: str, secret: str | None, another: bool, migrate: bool = False) -> str | None:
+    """Make sure that the store has a valid admin token; return the secret of one that is made here.
 
-    With `another` a new one is made although there are some.
+    With a secret, that of a file, its token replaces the one that an earlier secret of a file had. With `another` a
+    new token is made although there are some.
     """
     async with open_store(url, migrate=migrate) as store:
-        if token is None and await store.token_digests() and not another:
+        if secret is not None:
+            await store.replace_token(Token.of(secret, _TOKEN_OF_FILE, "admin"))
             return None
-        if token is not None:
-            await store.add_token(token_digest(token))
+        admins = [token for token in await store.tokens() if token.role == "admin" and token.is_valid()]
+        if admins and not another:
             return None
-        new_token = secrets.token_urlsafe(32)
-        await store.add_token(token_digest(new_token))
-        return new_token
+        new_secret = secrets.token_urlsafe(SECRET_BYTES)
+        names = (f"admin-{number}" for number in itertools.count(1))
+        while not await store.add_token(Token.of(new_secret, next(names), "admin")):
+            pass
+        return new_secret
 
 
 @dataclass

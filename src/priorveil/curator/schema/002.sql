@@ -4,7 +4,7 @@ CREATE TABLE named_tokens (
     role text NOT NULL CHECK (role IN ('admin', 'analyst', 'collect')), expires text
 ) {options};
 INSERT INTO named_tokens (digest, name, role)
-SELECT digest, 'token ' || row_number() OVER (ORDER BY digest), 'admin' FROM tokens;
+SELECT digest, 'token-' || row_number() OVER (ORDER BY digest), 'admin' FROM tokens;
 DROP TABLE tokens;
 ALTER TABLE named_tokens RENAME TO tokens;
 

@@ -1,0 +1,150 @@
+"""Who may do what: the role of a token, its end, and how it is revoked."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from curator.test_api import on
+from priorveil.collect.campaign import Campaign, stamp
+from priorveil.curator.responses import openapi
+from priorveil.curator.store import ensure_admin, open_store
+from priorveil.curator.tokens import Token
+
+# What each role may do, by the operations of the OpenAPI document; everything with a token is here.
+ANALYST = {"campaigns", "estimates", "counters"}
+ADMIN = {"create", "close", "export", "tokens", "create_token", "revoke_token", *ANALYST}
+ALLOWED = {"admin": ADMIN, "analyst": ANALYST, "collect": set()}
+
+
+def operations() -> list[tuple[str, str, str]]:
+    """The id, the method and the path of every operation that needs a token."""
+    return [
+        (operation["operationId"], method, path)
+        for path, methods in openapi()["paths"].items()
+        for method, operation in methods.items()
+        if "security" in operation
+    ]
+
+
+async def new_token(http: httpx.AsyncClient, name: str, role: str, **more: Any) -> dict[str, str]:
+    """The header of a new token."""
+    made = await http.post("/v1/tokens", json={"name": name, "role": role, **more})
+    assert made.status_code == 201, made.text
+    return {"authorization": f"Bearer {made.json()['secret']}"}
+
+
+def test_the_table_of_roles_covers_every_operation() -> None:
+    assert {id for id, _, _ in operations()} == ADMIN
+
+
+@pytest.mark.parametrize("role", ALLOWED)
+def test_a_role_opens_its_operations_and_no_others(store_url: str, campaign: Campaign, role: str) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        header = await new_token(http, "anna", role)
+        for id, method, where in operations():
+            answer = await http.request(method, where.format(id=campaign.id, name="nobody"), headers=header)
+            assert (answer.status_code != 403) == (id in ALLOWED[role]), (id, answer.text)
+            assert answer.status_code != 401
+            if answer.status_code == 403:
+                assert "admin" in answer.json()["detail"] and role in answer.json()["detail"]
+
+    on(store_url, work, campaign)
+
+
+def test_tokens_are_made_listed_and_revoked(store_url: str, campaign: Campaign) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        made = await http.post("/v1/tokens", json={"name": "anna", "role": "analyst"})
+        secret = made.json()["secret"]
+        header = {"authorization": f"Bearer {secret}"}
+        assert (await http.get("/v1/campaigns", headers=header)).status_code == 200
+        again = await http.post("/v1/tokens", json={"name": "anna", "role": "admin"})
+        assert again.status_code == 409 and "anna" in again.json()["detail"]
+        listed = await http.get("/v1/tokens")
+        assert listed.json()["tokens"] == [
+            {"name": "anna", "role": "analyst", "expires": None},
+            {"name": "tests", "role": "admin", "expires": None},
+        ]
+        assert secret not in listed.text
+        assert (await http.delete("/v1/tokens/anna")).status_code == 204
+        assert (await http.delete("/v1/tokens/anna")).status_code == 404
+        assert (await http.get("/v1/campaigns", headers=header)).status_code == 401
+
+    on(store_url, work, campaign)
+
+
+def test_a_token_ends(store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+
+    async def work(http: httpx.AsyncClient) -> None:
+        header = await new_token(http, "anna", "analyst", expires=stamp(end))
+        assert (await http.get("/v1/tokens")).json()["tokens"][0]["expires"] == stamp(end)
+        for now, status in ((end - timedelta(seconds=1), 200), (end, 401), (end + timedelta(days=1), 401)):
+            clock = type("Clock", (), {"now": lambda zone, now=now: now})
+            monkeypatch.setattr("priorveil.curator.tokens.datetime", clock)
+            assert (await http.get("/v1/campaigns", headers=header)).status_code == status
+        monkeypatch.undo()
+
+    on(store_url, work, campaign)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[" * 4000,
+        b'{"name": "anna"}',
+        b'{"name": "anna", "role": "king"}',
+        b'{"name": "", "role": "admin"}',
+        b'{"name": "a b", "role": "admin"}',
+        b'{"name": "a\\n", "role": "admin"}',
+        b'{"name": "' + b"a" * 65 + b'", "role": "admin"}',
+        b'{"name": "anna", "role": "admin", "expires": "tomorrow"}',
+        b'{"name": "anna", "role": "admin", "expires": "2027-01-01T00:00:00"}',
+        b'{"name": "anna", "role": "admin", "secret": "x"}',
+    ],
+)
+def test_what_is_no_token_is_refused(tmp_path: Any, campaign: Campaign, body: bytes) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        assert (await http.post("/v1/tokens", content=body)).status_code == 400
+        assert [token["name"] for token in (await http.get("/v1/tokens")).json()["tokens"]] == ["tests"]
+
+    on(str(tmp_path / "a.db"), work, campaign)
+
+
+async def _tokens(url: str) -> list[Token]:
+    async with open_store(url) as store:
+        return await store.tokens()
+
+
+def test_there_is_always_a_valid_admin(store_url: str) -> None:
+    async def work() -> None:
+        async with open_store(store_url) as store:
+            for name, role, expires in (
+                ("a", "analyst", None),
+                ("b", "collect", None),
+                ("c", "admin", "2001-01-01"),
+            ):
+                await store.add_token(Token.of(name, name, role, expires))
+        first = await ensure_admin(store_url, None, another=False)
+        assert first is not None and await ensure_admin(store_url, None, another=False) is None
+        second = await ensure_admin(store_url, None, another=True)
+        tokens = {token.name: token for token in await _tokens(store_url)}
+        assert tokens["admin-1"] == Token.of(first, "admin-1", "admin")
+        assert tokens["admin-2"] == Token.of(second or "", "admin-2", "admin")
+
+    asyncio.run(work())
+
+
+def test_a_changed_token_file_replaces_its_token(store_url: str) -> None:
+    async def work() -> None:
+        for secret in ("first secret", "second secret", "second secret"):
+            assert await ensure_admin(store_url, secret, another=False) is None
+            assert await _tokens(store_url) == [Token.of(secret, "token-file", "admin")]
+
+    asyncio.run(work())
