@@ -44,9 +44,8 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
     inputs.require_distinct({"PLAN": plan}, {"--plot": plot})
     proven = inputs.read_plan(plan)
     with screen.waiting("looking for the best LDP mechanism"):
-        rival = ldp_plan(proven, proven.budget.smaller)
-        small = rival is not None and len(proven.labels) <= _MOST_COMPARED
-        comparison = compare_with_ldp(proven) if small else None
+        comparison = compare_with_ldp(proven) if len(proven.labels) <= _MOST_COMPARED else None
+        rival = ldp_plan(proven, proven.budget.smaller) if comparison is None else comparison.same_epsilon
         remark = flat_prior_remark(proven)
     if plot is not None:  # before anything is printed, since a pipe may close early
         outputs.draw_plan(proven, plot)
@@ -59,7 +58,7 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
             "best": is_best(rival),
         }
         record["remark"] = remark
-        record["beside_ldp"] = None if comparison is None else comparison.record()
+        record["beside_ldp"] = None if comparison is None or rival is None else comparison.record()
         screen.print_json(record)
     else:
         _print(proven, rival, comparison)
@@ -80,6 +79,6 @@ def _print(plan: pv.Plan, rival: pv.Plan | None, comparison: LdpComparison | Non
         console.print(f"LDP holds for everybody, LIP {ONLY_IF_RIGHT}.", style="yellow")
     if plan.secret is not None:
         console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
-    if comparison is not None:
+    if comparison is not None and rival is not None:
         console.print()
         screen.print_ldp_comparison(console, comparison)

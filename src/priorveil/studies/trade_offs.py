@@ -122,9 +122,13 @@ class ComparedPlan:
 
 @dataclass(frozen=True)
 class LdpComparison:
-    """A plan beside the best LDP plans: at the same epsilon, at the same LIP level and at the same LDP level."""
+    """A plan beside the best LDP plans: at the same epsilon, at the same LIP level and at the same LDP level.
+
+    `same_epsilon` is the first of these plans; None if there is none.
+    """
 
     rows: tuple[ComparedPlan, ...]
+    same_epsilon: Plan | None
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -207,7 +211,8 @@ def compare_with_ldp(plan: Plan, seconds: float = 10.0) -> LdpComparison:
         return ComparedPlan(equal, _lip_level(other, plan), other.certificate.ldp, other.expected_mse, people)
 
     own = ComparedPlan("this plan", plan.certificate.lip, plan.certificate.ldp, plan.expected_mse, 1.0)
-    return LdpComparison((own, *(row(equal, rival) for equal, rival in rivals.items() if rival is not None)))
+    rows = (row(equal, rival) for equal, rival in rivals.items() if rival is not None)
+    return LdpComparison((own, *rows), rivals["the same epsilon"])
 
 
 def flat_prior_remark(plan: Plan, seconds: float = 5.0) -> str | None:
