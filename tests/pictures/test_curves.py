@@ -66,6 +66,17 @@ def test_a_method_with_another_budget_does_not_break_this_one() -> None:
     assert best == pytest.approx(0.5, abs=1e-6) and np.isnan(other) and name in bars.get_title()
 
 
+def test_the_legend_of_the_usual_methods_is_within_the_figure() -> None:
+    methods = ["best", "published-rr", "rr", "ldp-best", "ldp-same-lip", "ldp-same-ldp", "none"]
+    study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], None, methods, runs=0)
+    figure = plots.study_plot(study)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box, room = legend.get_window_extent(), figure.bbox
+    assert room.x0 + 5 < box.x0 and box.x1 < room.x1 - 5
+    assert room.y0 <= box.y0 and box.y1 < figure.axes[1].get_tightbbox().y0
+
+
 def test_guesses_have_their_own_unit() -> None:
     study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], pv.Guess(), ["best"], runs=0)
     axes = plots.study_plot(study).axes[0]

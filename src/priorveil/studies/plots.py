@@ -122,7 +122,7 @@ def study_plot(study: Study) -> Figure:
     if styles.pop(SAME_LDP, None):
         axes[1, 0].set_title(_OTHER_BUDGET)
     curves.level_lines(axes[1, 0], study.table(), styles)
-    curves.legend(figure, axes[0, 0], columns=3)
+    curves.legend(figure, axes[0, 0])
     return figure
 
 
