@@ -241,22 +241,18 @@ def test_the_only_value_is_known(method) -> None:
 @pytest.mark.parametrize(
     ("weights", "epsilon", "close", "rough"),
     [
-        ([1 / x for x in range(1, 101)], 1.0, 1e-3, 0.1),
-        ([1 / x for x in range(1, 101)], 4.0, 1e-3, 0.1),
-        ([400.0] + [1.0] * 99, 4.0, 1e-3, 0.1),
-        ([400.0] + [1.0] * 99, 0.3, 1e-2, 0.1),
-        ([400.0, 400.0, 200.0] + [1.0] * 97, 1.0, 1e-2, 0.2),
+        ([1 / x for x in range(1, 101)], 1.0, 1e-3, 0.02),
+        ([1 / x for x in range(1, 101)], 4.0, 1e-3, 0.02),
+        ([400.0] + [1.0] * 99, 4.0, 1e-3, 0.02),
+        ([400.0] + [1.0] * 99, 0.3, 1e-2, 0.02),
+        ([400.0, 400.0, 200.0] + [1.0] * 97, 1.0, 1e-2, 0.13),
     ],
     ids=["zipf", "owners", "one owner", "one long arc", "two long arcs"],
 )
 def test_conjugate_gradients_give_what_the_inverse_gives(
     weights: list[float], epsilon: float, close: float, rough: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where one value or two are so likely that others hardly share the circle; and with a few products only.
-
-    Variances are measured on drawn reports, which are corrected in another way if there are many values: both are
-    right within a few percent.
-    """
+    """Also where one value or two are so likely that others hardly share the circle; and with a few products only."""
     prior, N = pv.Prior(np.array(weights) / sum(weights)), 20_000
     m, P = pv.design(prior, epsilon, pv.Distribution(), method="arc").mechanism, prior.probabilities
     assert isinstance(m, Orders)
@@ -273,7 +269,7 @@ def test_conjugate_gradients_give_what_the_inverse_gives(
         return product(information, v)
 
     monkeypatch.setattr(OrdersInformation, "times", count_product)
-    for right, r, near in zip(exact, (None, rows), (rough, 0.05), strict=True):
+    for right, r, near in zip(exact, (None, rows), (rough, 6e-3), strict=True):
         answer, error = reader_of(large).answer("unbiased", tally, P, r, True), np.sqrt(right.variance)
         assert answer.mean / error == pytest.approx(right.mean / error, abs=close)
         assert answer.variance == pytest.approx(right.variance, rel=near)
@@ -281,7 +277,7 @@ def test_conjugate_gradients_give_what_the_inverse_gives(
     assert len(products) <= 2 * (signs + len(rows)) + 8 * (2 + likely)
     scale = np.sqrt(np.diag(covariance))
     difference = reader_of(large).covariance("unbiased", tally, P, rows, True) - covariance
-    assert np.abs(difference / np.outer(scale, scale)).max() < 0.05
+    assert np.abs(difference / np.outer(scale, scale)).max() < (3e-3 if close == 1e-3 else 0.02)
     assert information_of(large).variance() == pytest.approx(variance, rel=5e-3 if close == 1e-3 else 0.04)
     assert inverse is not None
     assert information_of(large).inverse_diagonal == pytest.approx(np.diag(inverse), rel=rough)
@@ -290,10 +286,10 @@ def test_conjugate_gradients_give_what_the_inverse_gives(
 @pytest.mark.parametrize(
     ("weights", "epsilon", "near"),
     [
-        ([1 / x for x in range(1, 101)], 1.0, 0.05),
-        ([1 / x for x in range(1, 101)], 4.0, 0.05),
-        ([0.93**x for x in range(100)], 3.0, 0.05),
-        ([400.0, 400.0, 200.0] + [1.0] * 97, 1.0, 0.2),
+        ([1 / x for x in range(1, 101)], 1.0, 0.045),
+        ([1 / x for x in range(1, 101)], 4.0, 0.015),
+        ([0.93**x for x in range(100)], 3.0, 0.03),
+        ([400.0, 400.0, 200.0] + [1.0] * 97, 1.0, 0.15),
     ],
     ids=["zipf", "owners", "falling", "two long arcs"],
 )

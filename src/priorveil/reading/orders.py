@@ -337,8 +337,8 @@ class OrdersPriorForm(NamedTuple):
 class OrdersSamplingForm(NamedTuple):
     """The covariance of the unbiased answer of one report if people follow the estimated shares.
 
-    It is measured on drawn reports. Where many values make `J**-1` approximate, every row is multiplied so that its
-    variance at the prior, measured on the same reports, is the one that is known.
+    It is measured on drawn reports. Every row is multiplied so that its variance at the prior, measured on the same
+    reports, is the one that is known.
 
     A value that no drawn report meets has the same lift in all of them, which would look like no variance. So what is
     measured is raised to the variance at the prior, which is known, where few of the reports meet the values that carry
@@ -404,10 +404,8 @@ class OrdersSamplingForm(NamedTuple):
         information, excess, (solved, squares) = self.information, self.drawn.excess, solutions
         centred = information.inverse_times(excess) if solved is None else excess @ solved.T
         means = apply_rows(rows, information.mechanism.shares)
-        root = np.ones_like(means)
-        if information.inverse is None:
-            measured, known = self.drawn.prior_weights @ centred**2, np.maximum(squares - means**2, 0.0)
-            root = np.sqrt(np.divide(known, measured, out=root, where=measured > 0))
+        measured, known = self.drawn.prior_weights @ centred**2, np.maximum(squares - means**2, 0.0)
+        root = np.sqrt(np.divide(known, measured, out=np.ones_like(means), where=measured > 0))
         return np.asarray(means + centred), root
 
     @property
