@@ -197,7 +197,7 @@ class OrdersReader(Reader[Orders]):
             parts = [self._draw_excess(law, count // 2, seed) for seed, law in enumerate(laws)]
             excess, least = np.vstack(parts), -self.mechanism.line.keep_chance
             few = np.count_nonzero(excess > least * (1 - 1e-9), axis=0) < _FEW_MEETINGS
-            return DrawnReports.of(excess, few, shares, self.shares, self.information.lift_variances)
+            return DrawnReports.of(excess, few, shares)
 
         return draw
 
@@ -302,20 +302,29 @@ class DrawnReports(NamedTuple):
     prior_weights: Array
 
     @classmethod
-    def of(
-        cls, excess: Array, few: Array, estimate: Array, prior: Array, lift_variances: Array
-    ) -> DrawnReports:
-        """Weigh the reports by their density at the estimated shares, `r . estimate`; at the prior it is one.
-
-        Few of the reports may meet a rare value. So every column is multiplied until its variance at the prior is the
-        one that is known; then the lifts of a report are made to add up to one under the prior again.
-        """
+    def of(cls, excess: Array, few: Array, estimate: Array) -> DrawnReports:
+        """Weigh the reports by their density at the estimated shares, `r . estimate`; at the prior it is one."""
         density = 1 + excess @ estimate
         at_prior, at_estimate = (
             weights / weights.sum() for weights in (1 / (1 + density), density / (1 + density))
         )
-        scaled = excess * np.sqrt(lift_variances / (at_prior @ excess**2))
-        return cls(scaled - (scaled @ prior)[:, None], few, at_estimate, at_prior)
+        return cls(excess, few, at_estimate, at_prior)
+
+    def correction(self, squares: Array, known: Array) -> Array:
+        """The factors for means of squares at the estimated shares, where those at the prior are known.
+
+        A factor is a power of the known mean divided by the measured one. The power is the coefficient of regression of
+        the error at the estimated shares on that at the prior. It is near one if the same reports carry both means, and
+        near zero if others do: then a correction would only add noise.
+        """
+        measured, least = self.prior_weights @ squares, np.finfo(float).tiny
+        prior_errors, errors = (
+            weights[:, None] * (squares / np.maximum(weights @ squares, least) - 1)
+            for weights in (self.prior_weights, self.weights)
+        )
+        power = (prior_errors * errors).sum(axis=0) / np.maximum((prior_errors**2).sum(axis=0), least)
+        ratio = np.divide(known, measured, out=np.ones_like(known), where=measured > 0)
+        return np.asarray(ratio ** np.clip(power, 0.0, 1.0))
 
 
 class OrdersPriorForm(NamedTuple):
@@ -337,8 +346,8 @@ class OrdersPriorForm(NamedTuple):
 class OrdersSamplingForm(NamedTuple):
     """The covariance of the unbiased answer of one report if people follow the estimated shares.
 
-    It is measured on drawn reports. Every row is multiplied so that its variance at the prior, measured on the same
-    reports, is the one that is known.
+    It is measured on drawn reports. The variance at the prior, measured on the same reports, is known too, and tells
+    how far they are off: every row is multiplied by the root of `DrawnReports.correction`.
 
     A value that no drawn report meets has the same lift in all of them, which would look like no variance. So what is
     measured is raised to the variance at the prior, which is known, where few of the reports meet the values that carry
@@ -404,9 +413,8 @@ class OrdersSamplingForm(NamedTuple):
         information, excess, (solved, squares) = self.information, self.drawn.excess, solutions
         centred = information.inverse_times(excess) if solved is None else excess @ solved.T
         means = apply_rows(rows, information.mechanism.shares)
-        measured, known = self.drawn.prior_weights @ centred**2, np.maximum(squares - means**2, 0.0)
-        root = np.sqrt(np.divide(known, measured, out=np.ones_like(means), where=measured > 0))
-        return np.asarray(means + centred), root
+        known = np.maximum(squares - means**2, 0.0)
+        return np.asarray(means + centred), np.sqrt(self.drawn.correction(centred**2, known))
 
     @property
     def _posteriors(self) -> Array:
