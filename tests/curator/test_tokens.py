@@ -17,7 +17,17 @@ from priorveil.curator.tokens import Token
 
 # What each role may do, by the operations of the OpenAPI document; everything with a token is here.
 ANALYST = {"campaigns", "estimates", "counters"}
-ADMIN = {"create", "close", "export", "tokens", "create_token", "revoke_token", *ANALYST}
+ADMIN = {
+    "create",
+    "close",
+    "export",
+    "invite",
+    "free_invitations",
+    "tokens",
+    "create_token",
+    "revoke_token",
+    *ANALYST,
+}
 ALLOWED = {"admin": ADMIN, "analyst": ANALYST, "collect": set()}
 
 

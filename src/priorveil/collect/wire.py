@@ -1,8 +1,9 @@
 """Wire formats: how reports travel from a client to the curator.
 
 A body in JSON is one report, `{"report_id": 32 hexadecimal digits, "plan": plan id, "report": number or hexadecimal}`,
-or `{"reports": [...]}`. A packed body holds reports of one plan: `PVR1`, the plan id (32 bytes), the number of
-reports (4 bytes), all ids (16 bytes each), all reports (64-bit words). Whole numbers are little-endian.
+or `{"reports": [...]}`. A report for a campaign with invitations also has a `"code"`, 32 hexadecimal digits. A packed
+body holds reports of one plan: `PVR1`, the plan id (32 bytes), the number of reports (4 bytes), all ids (16 bytes
+each), all reports (64-bit words). Whole numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ PACKED = "application/vnd.priorveil.reports"
 PACKED_MAGIC = b"PVR1"
 PACKED_HEADER = struct.Struct("<4s32sI")  # magic, plan id, number of reports
 ID_BYTES = 16
+CODE_BYTES = 16  # of an invitation
 WORD_BYTES = 8
 LARGEST_REPORT = 2**53  # JavaScript would round whole numbers from here on
 

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -18,8 +19,9 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign, read_time, stamp
-from priorveil.collect.wire import JSON, PACKED
+from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
 from priorveil.curator import messages, responses
+from priorveil.curator.admission import code_digest, fresh_codes, withdraw
 from priorveil.curator.group_commit import Writer
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import Service
@@ -35,10 +37,12 @@ _CLOSE = {"connection": "close"}
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
 _READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
-_TOKEN_BODY = 4096  # bytes that describe a token
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
 
+_SMALL_BODY = 64 << 10  # bytes of a body that is neither reports nor a campaign
+
 Endpoint = Callable[[Request], Awaitable[Response]]
+T = TypeVar("T")
 
 
 def create_app(store: Store, settings: Settings = DEFAULTS) -> Curator:
@@ -108,6 +112,12 @@ class Curator:
             Route("/v1/campaigns/{id}/reports", self.upload, methods=["POST"]),
             Route("/v1/campaigns/{id}/reports", _preflight, methods=["OPTIONS"]),
             Route("/v1/campaigns/{id}/reports", admin(self.export), methods=["GET"]),
+            Route("/v1/campaigns/{id}/withdrawals", self.withdraw, methods=["POST"]),
+            Route("/v1/campaigns/{id}/withdrawals", _preflight, methods=["OPTIONS"]),
+            Route("/v1/campaigns/{id}/invitation", self.invitation, methods=["POST"]),
+            Route("/v1/campaigns/{id}/invitation", _preflight, methods=["OPTIONS"]),
+            Route("/v1/campaigns/{id}/invitations", admin(self.invite), methods=["POST"]),
+            Route("/v1/campaigns/{id}/invitations", admin(self.free_invitations), methods=["GET"]),
             Route("/v1/campaigns/{id}/close", admin(self.close), methods=["POST"]),
             Route("/v1/campaigns/{id}/estimates", analyst(self.estimates), methods=["GET"]),
             Route("/v1/campaigns/{id}/counters", analyst(self.counters), methods=["GET"]),
@@ -179,6 +189,34 @@ class Curator:
         leans = live.campaign.leans_on_prior
         return json_response(messages.Status(live.campaign.id, live.state(), leans), headers=_ANY_ORIGIN)
 
+    async def invitation(self, request: Request) -> Response:
+        """Whether the code of an invitation can still be used."""
+        live = await self._live(request.path_params["id"])
+        digest = code_digest((await self._read(request, messages.CodeBody)).code)
+        free = digest is not None and await self.service.store.has_invitation(live.campaign.id, digest)
+        return json_response(messages.CodeStatus(free), headers=_ANY_ORIGIN)
+
+    async def withdraw(self, request: Request) -> Response:
+        """Remove a report by its id, which only its sender knows; several with an admin's token."""
+        live = await self._live(request.path_params["id"])
+        texts = (await self._read(request, messages.WithdrawalBody)).report_ids
+        ids = [hex_bytes(text, ID_BYTES) for text in texts]
+        report_ids = [id for id in ids if id is not None]
+        if len(report_ids) < len(ids) or not 0 < len(ids) <= messages.LARGEST_WITHDRAWAL:
+            most = messages.LARGEST_WITHDRAWAL
+            raise HTTPException(400, f"report_ids: give 1 to {most} ids of 32 hexadecimal digits")
+        if len(ids) > 1:
+            self._require_token(request, ["admin"])
+        removed = await withdraw(self.service.store, live.campaign, report_ids)
+        return json_response(messages.Withdrawn(removed), headers=_ANY_ORIGIN)
+
+    async def _read(self, request: Request, kind: type[T]) -> T:
+        """A small body of a request."""
+        try:
+            return msgspec.json.decode(await self._body(request, _SMALL_BODY), type=kind)
+        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+            raise HTTPException(400, f"not a body of this request: {str(error)[:200]}") from error
+
     # -- the curator -----------------------------------------------------------------------------------------
 
     def _only(self, roles: Sequence[Role], endpoint: Endpoint) -> Endpoint:
@@ -231,6 +269,21 @@ class Curator:
         await self.service.close(live)
         return json_response(_summary(live))
 
+    async def invite(self, request: Request) -> Response:
+        """Make invitations, and show their codes once."""
+        live = await self._live(request.path_params["id"])
+        if live.campaign.admission != "invitation":
+            raise HTTPException(409, "this campaign has open admission: everybody can answer without a code")
+        codes = fresh_codes((await self._read(request, messages.InvitationsBody)).count)
+        await self.service.store.add_invitations(live.campaign.id, filter(None, map(code_digest, codes)))
+        return json_response(messages.Invitations(codes), 201)
+
+    async def free_invitations(self, request: Request) -> Response:
+        """How many invitations were not used yet."""
+        live = await self._live(request.path_params["id"])
+        free = await self.service.store.free_invitations(live.campaign.id)
+        return json_response(messages.FreeInvitations(free))
+
     async def estimates(self, request: Request) -> Response:
         """The estimates from the reports so far."""
         live = await self._live(request.path_params["id"])
@@ -275,11 +328,10 @@ class Curator:
 
     async def create_token(self, request: Request) -> Response:
         """Make a token. Its secret is in this response and nowhere else."""
-        body = await self._body(request, _TOKEN_BODY)
+        asked = await self._read(request, messages.NewToken)
         try:
-            asked = msgspec.json.decode(body, type=messages.NewToken)
             expires = stamp(read_time("expires", asked.expires))
-        except (msgspec.DecodeError, InvalidInput, UnicodeError, RecursionError) as error:
+        except InvalidInput as error:
             raise HTTPException(400, f"not a token: {error}") from error
         secret = secrets.token_urlsafe(SECRET_BYTES)
         if not await self.service.store.add_token(Token.of(secret, asked.name, asked.role, expires)):

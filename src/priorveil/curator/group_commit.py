@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
+from priorveil.curator.admission import Claim, admit
 from priorveil.curator.store import Group, Store, Unavailable
 from priorveil.errors import PriorveilError
 
@@ -25,11 +27,15 @@ class QueueFull(PriorveilError):
 
 @dataclass(slots=True)
 class PendingUpload:
-    """The reports of one request, by plan, and the future that its sender waits for."""
+    """The reports of one request and the future that its sender waits for: for each claim, why it was refused."""
 
     groups: Sequence[Group]
+    claims: Sequence[Claim]
     size: int  # in bytes
-    done: asyncio.Future[None]
+    done: asyncio.Future[list[str | None]]
+
+
+_Storing = Callable[[list[PendingUpload]], Awaitable[Iterator[str | None]]]
 
 
 @dataclass
@@ -57,27 +63,33 @@ class Writer:
             last = self._enqueue([], 0)
             self._stopping = True
             # A server that is stopped by force has cancelled the task already.
-            await asyncio.wait([last, self._task], return_when=asyncio.FIRST_COMPLETED)
+            ends: list[asyncio.Future[Any]] = [last, self._task]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             self._task.cancel()
             with suppress(Exception):  # the senders learn of it
                 last.result()
 
-    def submit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+    def submit(
+        self, groups: Sequence[Group], claims: Sequence[Claim] = ()
+    ) -> asyncio.Future[list[str | None]]:
         """Queue the reports of one request. Raises `QueueFull` when the queue is full."""
         size = _OVERHEAD + sum(len(group.ids) + len(group.words) for group in groups)
+        size += sum(_OVERHEAD + len(claim.words) for claim in claims)
         if self.waiting and self.waiting + size > self.capacity:
             raise QueueFull("the queue of reports is full")
-        return self._enqueue(groups, size)
+        return self._enqueue(groups, size, claims)
 
     async def flush(self) -> None:
         """Return when everything that was submitted before is stored or refused."""
         await self._enqueue([], 0)
 
-    def _enqueue(self, groups: Sequence[Group], size: int) -> asyncio.Future[None]:
+    def _enqueue(
+        self, groups: Sequence[Group], size: int, claims: Sequence[Claim] = ()
+    ) -> asyncio.Future[list[str | None]]:
         if self._stopping:
             raise Unavailable("the service is shutting down")
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.put_nowait(PendingUpload(groups, size, done))
+        done: asyncio.Future[list[str | None]] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait(PendingUpload(groups, claims, size, done))
         self.waiting += size
         return done
 
@@ -88,14 +100,18 @@ class Writer:
             while size < TRANSACTION and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
                 size += batch[-1].size
-            await self._commit(batch)
+            # Claims first: who waits for the queue to be empty waits without any.
+            await self._commit([upload for upload in batch if upload.claims], self._admit)
+            await self._commit([upload for upload in batch if not upload.claims], self._store)
             self.waiting -= size
 
-    async def _commit(self, batch: list[PendingUpload]) -> None:
+    async def _commit(self, batch: list[PendingUpload], store: _Storing) -> None:
+        """Store the uploads of a batch in one transaction, and tell their senders."""
+        if not batch:
+            return
         start = time.perf_counter()
         try:
-            groups = merge_groups(group for upload in batch for group in upload.groups)
-            stored = await self.store.commit(groups) if groups else 0
+            reasons = await store(batch)
         except Exception as error:  # every sender must learn of it, whatever it is
             self.totals["transaction_failures"] += 1
             for upload in batch:
@@ -103,12 +119,24 @@ class Writer:
                     upload.done.set_exception(error)
             return
         self.totals["transactions"] += 1
-        self.totals["reports_stored"] += stored
-        self.totals["reports_duplicate"] += sum(group.size for group in groups) - stored
         self.totals["transaction_seconds"] += time.perf_counter() - start
         for upload in batch:
+            its_reasons = [next(reasons) for _ in upload.claims]
             if not upload.done.done():  # the sender may have gone; the reports are stored all the same
-                upload.done.set_result(None)
+                upload.done.set_result(its_reasons)
+
+    async def _store(self, batch: list[PendingUpload]) -> Iterator[str | None]:
+        groups = merge_groups(group for upload in batch for group in upload.groups)
+        stored = await self.store.commit(groups) if groups else 0
+        self.totals["reports_stored"] += stored
+        self.totals["reports_duplicate"] += sum(group.size for group in groups) - stored
+        return iter(())
+
+    async def _admit(self, batch: list[PendingUpload]) -> Iterator[str | None]:
+        reasons, new = await admit(self.store, [claim for upload in batch for claim in upload.claims])
+        self.totals["reports_stored"] += new
+        self.totals["reports_duplicate"] += reasons.count(None) - new
+        return iter(reasons)
 
 
 def merge_groups(groups: Iterable[Group]) -> list[Group]:

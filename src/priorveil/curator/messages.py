@@ -12,11 +12,12 @@ import msgspec
 from msgspec import Meta
 
 from priorveil.collect.campaign import State
-from priorveil.collect.wire import ID_BYTES, LARGEST_REPORT
+from priorveil.collect.wire import CODE_BYTES, ID_BYTES, LARGEST_REPORT
 from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.queries.matrices import StatisticName
 
 LARGEST_BATCH = 10_000
+LARGEST_WITHDRAWAL = 1000
 
 
 def _described(**schema: Any) -> Meta:
@@ -32,6 +33,7 @@ def _about(text: str) -> Meta:
 Natural = Annotated[int, Meta(ge=0)]
 ContentId = Annotated[str, _described(pattern="^[0-9a-f]{64}$")]
 ReportId = Annotated[str, _described(pattern=f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$")]
+Code = Annotated[str, _described(pattern=f"^[0-9a-fA-F]{{{2 * CODE_BYTES}}}$")]
 ReportNumber = Annotated[int, _described(minimum=0, maximum=LARGEST_REPORT - 1)]
 ReportBits = Annotated[str, _described(pattern="^([0-9a-fA-F]{16})+$")]
 Finite = Annotated[float | None, _about("null where there is none, or it is not finite")]
@@ -46,11 +48,12 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReportBody(Body, gc=False):
-    """One report with its id and the id of its plan."""
+    """One report with its id and the id of its plan, and the code of an invitation where the campaign needs one."""
 
     report_id: ReportId
     plan: ContentId
     report: ReportNumber | ReportBits
+    code: Code | None = None
 
 
 class BatchBody(Body):
@@ -72,6 +75,51 @@ class Receipt(Body):
 
     accepted: int
     refused: list[Refusal]
+
+
+class WithdrawalBody(Body):
+    """The ids of reports to remove."""
+
+    report_ids: Annotated[list[ReportId], _described(minItems=1, maxItems=LARGEST_WITHDRAWAL)]
+
+
+class Withdrawn(Body):
+    """How many reports were removed. Those that were not there are not counted."""
+
+    removed: Natural
+
+
+# -- invitations -------------------------------------------------------------------------------------------
+
+
+class InvitationsBody(Body):
+    """How many invitations to make."""
+
+    count: Annotated[int, Meta(ge=1, le=LARGEST_BATCH)]
+
+
+class Invitations(Body):
+    """The codes of new invitations. They are shown only here: the curator stores nothing but their hashes."""
+
+    codes: list[Code]
+
+
+class FreeInvitations(Body):
+    """How many invitations were not used yet."""
+
+    free: Natural
+
+
+class CodeBody(Body):
+    """The code of an invitation, as somebody gives it: any other text is a code that is not free."""
+
+    code: str
+
+
+class CodeStatus(Body):
+    """Whether a code can still be used."""
+
+    free: bool
 
 
 # -- campaigns ---------------------------------------------------------------------------------------------
@@ -355,7 +403,8 @@ class Problem(Body):
 
 _BODIES = (
     ReportBody, BatchBody, Receipt, Created, Status, Campaigns, Counters, Shown, Withheld, Estimates, Health, Problem,
-    CreatedToken, Tokens,
+    CreatedToken, Tokens, WithdrawalBody, Withdrawn, InvitationsBody, Invitations, FreeInvitations, CodeBody,
+    CodeStatus,
 )  # fmt: skip
 
 

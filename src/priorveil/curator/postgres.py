@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import NUMBERS, Group, Store, StoreFull, Unavailable, count_words
+from priorveil.curator.store import NUMBERS, Group, Statements, Store, StoreFull, Unavailable, count_words
 from priorveil.errors import PriorveilError, needs_extra
 from priorveil.reading.tally import Tally
 
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 _INSERT = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
 _SCHEMA_LOCK, _WRITER_LOCK = 0x70760001, 0x70760002  # advisory locks of ours
+_CAMPAIGN_LOCKS = 0x70760003  # and one for each campaign, by its number
 
 _SETTINGS = {
     "default_transaction_isolation": "read committed",  # a change waits for a concurrent one, it does not fail
@@ -55,6 +57,8 @@ class PostgresStore(Store):
 
     Without `create` it must have the tables already, and without `migrate` they must have the newest schema.
     """
+
+    campaign_lock = f"SELECT pg_advisory_xact_lock({_CAMPAIGN_LOCKS}, $1)"
 
     def __init__(self, url: str, *, create: bool = True, migrate: bool = False) -> None:
         dialect = {
@@ -132,11 +136,33 @@ class PostgresStore(Store):
         return await self._retry(lambda: self._commit(groups))
 
     async def _commit(self, groups: Sequence[Group]) -> int:
+        async with self._write() as db:
+            return await self._insert(db, groups)
+
+    async def transact(self, statements: Callable[[], Statements[T]]) -> T:
+        """Run a transaction; return its result when it is durable."""
+
+        async def run() -> T:
+            async with self._write() as db:
+                steps = statements()
+                try:
+                    statement = next(steps)
+                    while True:
+                        statement = steps.send(await db.fetch(*statement))
+                except StopIteration as end:
+                    result: T = end.value
+            return result
+
+        return await self._retry(run)
+
+    @asynccontextmanager
+    async def _write(self) -> AsyncIterator[Any]:
+        """A transaction on the connection that writes."""
         async with self._writing:
             db = await self._connect_writer()
             try:
                 async with db.transaction():
-                    return await self._insert(db, groups)
+                    yield db
             except BaseException:  # also when cancelled: the state of the connection is unknown
                 db.terminate()
                 raise
@@ -172,7 +198,7 @@ class PostgresStore(Store):
         for plan, word in inserted:
             new.setdefault(plan, []).append(word)
         cells = [(plan, count_words(mechanisms[plan], b"".join(new[plan]))) for plan in sorted(new)]
-        await db.executemany(self._add_cells, cells)
+        await db.executemany(self.add_cells, cells)
         return len(inserted)
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:

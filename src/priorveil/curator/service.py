@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from priorveil.collect.campaign import stamp
+from priorveil.curator.admission import is_limited
 from priorveil.curator.group_commit import Writer
-from priorveil.curator.messages import Receipt
+from priorveil.curator.messages import Receipt, Refusal
 from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable
 from priorveil.curator.tokens import Token, token_digest
 from priorveil.curator.uploads import UNKNOWN_PLAN, Reader
@@ -94,14 +95,23 @@ class Service:
         """Store the reports in a body. Returns when they are durable; the receipt lists those that were refused."""
         state, campaign = live.state(), live.campaign
         plans, reason = (campaign.plans, UNKNOWN_PLAN) if state == "open" else ({}, state)
-        groups, refused = read(body, campaign.id, plans, reason)
-        if groups:
-            await self.writer.submit(groups)
+        upload = read(body, campaign.id, plans, reason)
+        refused, accepted = upload.refused, sum(group.size for group in upload.groups)
+        if upload.groups and is_limited(campaign):
+            claims = upload.claims(campaign)
+            reasons = zip(claims, await self.writer.submit([], claims), strict=True)
+            late = [
+                Refusal(claim.place, claim.report_id.hex(), why) for claim, why in reasons if why is not None
+            ]
+            refused.extend(late)
+            accepted -= len(late)
+        elif upload.groups:
+            await self.writer.submit(upload.groups)
         refused.sort(key=lambda refusal: refusal.index)
         for refusal in refused:
             self._unsaved[campaign.id, refusal.reason] += 1
             self.refusals[refusal.reason] += 1
-        return Receipt(sum(group.size for group in groups), refused)
+        return Receipt(accepted, refused)
 
     async def refusal_counts(self, campaign: str) -> dict[str, int]:
         """How many reports were refused, by reason, including those not yet saved."""

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from priorveil.atomic_files import lock_file
-from priorveil.curator.store import NUMBERS, Group, Store, StoreFull, Unavailable, count_words
+from priorveil.curator.store import NUMBERS, Group, Statements, Store, StoreFull, Unavailable, count_words
 
 T = TypeVar("T")
 
@@ -30,6 +30,8 @@ _SETTINGS, _KNOWN, _INSERT = _STATEMENTS.split("\n\n")
 
 class SqliteStore(Store):
     """A store in one file. Without `create` the file must be one that a curator has made."""
+
+    campaign_lock = "SELECT $1"  # there is only one writer
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         # WITHOUT ROWID: rows lie in the order of their key, so the file does not tell the order of arrival.
@@ -143,7 +145,7 @@ class SqliteStore(Store):
         if new.size:
             arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size, "plan": plan}
             db.execute(_INSERT, {**arguments, "words": new.words, "size": len(new.words) // new.size})
-            _execute(db, self._add_cells, plan, count_words(new.mechanism, new.words))
+            _execute(db, self.add_cells, plan, count_words(new.mechanism, new.words))
         return new.size
 
     # -- the file --------------------------------------------------------------------------------------------
@@ -152,6 +154,22 @@ class SqliteStore(Store):
         """Run something in the one thread that writes."""
         with self._own_errors():
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def transact(self, statements: Callable[[], Statements[T]]) -> T:
+        """Run a transaction; return its result when it is durable."""
+
+        def run() -> T:
+            with self._transaction() as db:
+                steps = statements()
+                try:
+                    statement = next(steps)
+                    while True:
+                        statement = steps.send(_execute(db, *statement))
+                except StopIteration as end:
+                    result: T = end.value
+                    return result
+
+        return await self._in_thread(run)
 
     async def _change(self, *statements: tuple[Any, ...]) -> list[list[Any]]:
         def change() -> list[list[Any]]:

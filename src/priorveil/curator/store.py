@@ -21,12 +21,12 @@ import itertools
 import json
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -51,10 +51,15 @@ _ADD_PLAN = f"INSERT INTO plans (campaign, id) VALUES ({_OF_CAMPAIGN}, $2) ON CO
 _ADD_TOKEN = """INSERT INTO tokens (digest, name, role, expires) VALUES ($1, $2, $3, $4)
 ON CONFLICT DO NOTHING RETURNING name"""
 _TOKEN_OF_FILE = "token-file"
+_INVITE = f"INSERT INTO invitations (campaign, digest) VALUES ({_OF_CAMPAIGN}, $2)"
+_INVITATIONS = f"invitations WHERE campaign = {_OF_CAMPAIGN}"
 _TALLIES = f"SELECT id, cell, count FROM tallies JOIN plans ON number = plan WHERE campaign = {_OF_CAMPAIGN}"
 
 
 StoredReport = tuple[bytes, str, bytes]  # the id, the plan's id, and the packed report
+T = TypeVar("T")
+# A transaction: it yields statements with their arguments, is sent the rows of each, and returns its result.
+Statements = Generator[tuple[Any, ...], list[Any], T]
 
 
 class StoreFull(PriorveilError):
@@ -123,13 +128,16 @@ class Store(ABC):
     """Campaigns, reports and tallies in a database. Several tasks of one event loop may share a store.
 
     Statements number their arguments `$1`, `$2`, ..., which both databases understand; `dialect` gives the words of
-    the schema that they do not share.
+    the schema that they do not share. `campaign_lock` is the statement with which a transaction waits for others that
+    have locked the same campaign, by its number; `add_cells` adds to the cells of a tally.
     """
+
+    campaign_lock: str
 
     def __init__(self, address: str, create: bool, **dialect: str) -> None:
         self._address, self._create = address, create
         self._migrations = [text.format(**dialect) for text in _MIGRATIONS]
-        self._add_cells = _ADD_CELLS.format(**dialect)
+        self.add_cells = _ADD_CELLS.format(**dialect)
 
     def _invalid(self, advice: str) -> InvalidInput:
         """The error for an address that cannot be used."""
@@ -174,6 +182,10 @@ class Store(ABC):
 
         A report whose id the campaign already has is left out. Of reports with the same id the first one counts.
         """
+
+    @abstractmethod
+    async def transact(self, statements: Callable[[], Statements[T]]) -> T:
+        """Run a transaction; return its result when it is durable. It runs again after a lost connection."""
 
     @abstractmethod
     async def _fetch(self, statement: str, *arguments: object) -> list[Any]:
@@ -246,8 +258,23 @@ class Store(ABC):
         changes: list[tuple[Any, ...]] = []
         for plan, tally in tallies.items():
             changes.append(("DELETE FROM tallies WHERE plan = $1", numbers[plan]))
-            changes.append((self._add_cells, numbers[plan], cells_as_json(tally.counts, tally.reports)))
+            changes.append((self.add_cells, numbers[plan], cells_as_json(tally.counts, tally.reports)))
         await self._change(*changes)
+
+    # -- invitations -----------------------------------------------------------------------------------------
+
+    async def add_invitations(self, campaign: str, digests: Iterable[bytes]) -> None:
+        """Store the digests of new codes, in an order that does not tell the order of the codes."""
+        await self._change(*[(_INVITE, campaign, digest) for digest in sorted(digests)])
+
+    async def has_invitation(self, campaign: str, digest: bytes) -> bool:
+        """Whether the code with this digest is free."""
+        return bool(await self._fetch(f"SELECT 1 FROM {_INVITATIONS} AND digest = $2", campaign, digest))
+
+    async def free_invitations(self, campaign: str) -> int:
+        """How many codes are free."""
+        [[count]] = await self._fetch(f"SELECT count(*) FROM {_INVITATIONS}", campaign)
+        return int(count)
 
     # -- refusals and tokens ---------------------------------------------------------------------------------
 
@@ -299,10 +326,10 @@ def open_store(url: str, create: bool = True, migrate: bool = False) -> Store:
     return SqliteStore(path, create=create)
 
 
-def count_words(mechanism: Mechanism, words: bytes) -> str:
-    """Count packed reports: the cells of their tally as a JSON object."""
+def count_words(mechanism: Mechanism, words: bytes, sign: int = 1) -> str:
+    """Count packed reports: the cells of their tally as a JSON object; with `sign=-1`, what takes them out."""
     reports = unpack_reports(mechanism, words)
-    return cells_as_json(reader_of(mechanism).count(reports), len(reports))
+    return cells_as_json(sign * reader_of(mechanism).count(reports), sign * len(reports))
 
 
 def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:

@@ -10,6 +10,8 @@ import numpy as np
 from starlette.exceptions import HTTPException
 
 from priorveil.collect import wire
+from priorveil.collect.campaign import Campaign
+from priorveil.curator.admission import Claim
 from priorveil.curator.messages import LARGEST_BATCH, BatchBody, Body, Refusal, ReportBody
 from priorveil.curator.store import Group
 from priorveil.plans import Plan
@@ -29,10 +31,15 @@ class _UndecodedBatch(Body):
 
 
 class Upload(NamedTuple):
-    """A body that was read: groups of reports to store, and the reports that are refused."""
+    """A body that was read: groups of reports to store, and the reports that are refused.
+
+    `indices` says where in the body the reports of each group came, `codes` has the codes of invitations by that index.
+    """
 
     groups: list[Group]
     refused: list[Refusal]
+    indices: list[Sequence[int]]
+    codes: dict[int, str]
 
     def add(self, group: Group, indices: Sequence[int]) -> None:
         """Add the reports of one plan, which came at these indices; those that it cannot have made are refused."""
@@ -40,9 +47,20 @@ class Upload(NamedTuple):
         if not valid.all():
             bad = np.flatnonzero(~valid).tolist()
             self.refused.extend(Refusal(indices[i], group.id_of(i), OUT_OF_RANGE) for i in bad)
-            group = group.select(valid)
+            group, indices = group.select(valid), [indices[i] for i in np.flatnonzero(valid).tolist()]
         if group.size:
             self.groups.append(group)
+            self.indices.append(indices)
+
+    def claims(self, campaign: Campaign) -> list[Claim]:
+        """The same reports one by one, each with its code."""
+        return [
+            Claim(campaign, group.plan, report_id, words, self.codes.get(index), index)
+            for group, indices in zip(self.groups, self.indices, strict=True)
+            for index, report_id, words in zip(
+                indices, *(part.tolist() for part in group.rows()), strict=True
+            )
+        ]
 
 
 # Reads a body that was sent to a campaign. A report of a plan that is not among the plans is refused for the reason.
@@ -55,7 +73,7 @@ _undecoded = msgspec.json.Decoder(_UndecodedBatch)
 
 def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: str = UNKNOWN_PLAN) -> Upload:
     """The reports of a JSON body, single or batch."""
-    upload = Upload([], [])
+    upload = Upload([], [], [], {})
     rows: dict[str, list[tuple[bytes, bytes, int]]] = {}
     for i, report in enumerate(_decode(body)):
         if report is None or (report_id := wire.hex_bytes(report.report_id, wire.ID_BYTES)) is None:
@@ -67,6 +85,8 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: str
             upload.refused.append(Refusal(i, report.report_id, OUT_OF_RANGE if number else MALFORMED))
         else:
             rows.setdefault(plan.id, []).append((report_id, words, i))
+            if report.code is not None:
+                upload.codes[i] = report.code
     for plan_id, columns in rows.items():
         ids, packed, indices = zip(*columns, strict=True)
         mechanism = plans[plan_id].mechanism
@@ -87,7 +107,7 @@ def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: s
     least = wire.WORD_BYTES * count  # the reports of any plan
     if len(words) < least or (plan and len(words) != least * wire.words_per_report(plan.mechanism)):
         raise HTTPException(400, f"{count} reports of this plan do not have this length")
-    upload = Upload([], [])
+    upload = Upload([], [], [], {})
     if plan is not None:
         upload.add(Group(campaign, plan.id, plan.mechanism, ids, words), range(count))
     else:

@@ -1,0 +1,146 @@
+"""Who may send a report: invitations, the largest number of reports of a campaign, and withdrawn reports.
+
+An invitation is a random code, of which only the SHA-256 is stored. The row of a used
+code is deleted in the transaction that stores its report, so that no row tells which code a report came with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import CODE_BYTES, hex_bytes
+from priorveil.curator.store import Statements, Store, Unavailable, count_words
+
+FULL = "full"
+NO_INVITATION = "no invitation"  # no code, an unknown one or a used one: they are not told apart
+ID_IN_USE = "id in use"
+
+_NUMBER = "SELECT number FROM campaigns WHERE id = $1"
+_PLANS = "SELECT id, number FROM plans WHERE campaign = $1"
+_COUNT = (
+    "SELECT coalesce(sum(count), 0) FROM tallies JOIN plans ON number = plan WHERE campaign = $1 AND cell = 0"
+)
+_FIND = "SELECT plan, words FROM submissions WHERE campaign = $1 AND report_id = $2"
+_ADD = "INSERT INTO submissions (campaign, report_id, plan, words) VALUES ($1, $2, $3, $4)"
+_REMOVE = "DELETE FROM submissions WHERE campaign = $1 AND report_id = $2 RETURNING plan, words"
+_USE = "DELETE FROM invitations WHERE campaign = $1 AND digest = $2 RETURNING digest"
+
+
+class Claim(NamedTuple):
+    """A report for a campaign that does not take every report, with the code of its invitation.
+
+    `place` says where in a body it came.
+    """
+
+    campaign: Campaign
+    plan: str
+    report_id: bytes
+    words: bytes
+    code: str | None
+    place: int = 0
+
+
+def is_limited(campaign: Campaign) -> bool:
+    """Whether a campaign does not take every report, so that each one is checked in its transaction."""
+    return campaign.admission != "open" or campaign.most_reports is not None
+
+
+def code_digest(code: str | None) -> bytes | None:
+    """What is stored of a code; None if it cannot be one. Codes are random and long, so one hash is enough."""
+    content = hex_bytes(code, CODE_BYTES)
+    return None if content is None else hashlib.sha256(content).digest()
+
+
+class Admitted(NamedTuple):
+    """For each claim why it is refused, or None if its report is stored; and how many reports are new."""
+
+    reasons: list[str | None]
+    new: int
+
+
+async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
+    """Store and count the reports that may be stored, in one durable transaction.
+
+    A report that is stored already is acknowledged before its code is looked at, so a sender can always try again.
+    """
+
+    def statements() -> Statements[Admitted]:
+        campaigns = {claim.campaign.id: claim.campaign for claim in claims}
+        numbers: dict[str, int] = {}
+        plans: dict[tuple[str, str], int] = {}
+        room: dict[str, int] = {}
+        for id in sorted(campaigns):  # the same order in all writers, to avoid deadlocks
+            numbers[id] = yield from _lock(store, id)
+            plans |= {(id, plan): number for plan, number in (yield _PLANS, numbers[id])}
+            most = campaigns[id].most_reports
+            if most is not None:
+                [[count]] = yield _COUNT, numbers[id]
+                room[id] = max(0, most - int(count))
+        reasons: list[str | None] = []
+        new: dict[tuple[str, str], list[bytes]] = {}
+        for claim in claims:
+            id = claim.campaign.id
+            number, plan = numbers[id], plans[id, claim.plan]
+            stored = yield _FIND, number, claim.report_id
+            reason = None
+            if stored:
+                reason = None if tuple(stored[0]) == (plan, claim.words) else ID_IN_USE
+            elif room.get(id) == 0:
+                reason = FULL
+            elif claim.campaign.admission == "invitation" and not (yield from _use(number, claim.code)):
+                reason = NO_INVITATION
+            else:
+                yield _ADD, number, claim.report_id, plan, claim.words
+                new.setdefault((id, claim.plan), []).append(claim.words)
+                if id in room:
+                    room[id] -= 1
+            reasons.append(reason)
+        for key in sorted(new, key=plans.__getitem__):
+            mechanism = campaigns[key[0]].plans[key[1]].mechanism
+            yield store.add_cells, plans[key], count_words(mechanism, b"".join(new[key]))
+        return Admitted(reasons, sum(map(len, new.values())))
+
+    return await store.transact(statements)
+
+
+async def withdraw(store: Store, campaign: Campaign, report_ids: Iterable[bytes]) -> int:
+    """Remove reports by their ids, and take them out of the tallies; return how many there were."""
+
+    def statements() -> Statements[int]:
+        number = yield from _lock(store, campaign.id)
+        plans = {plan: id for id, plan in (yield _PLANS, number)}
+        removed: dict[int, list[bytes]] = {}
+        for report_id in sorted(set(report_ids)):
+            for plan, words in (yield _REMOVE, number, report_id):
+                removed.setdefault(plan, []).append(words)
+        for plan in sorted(removed):
+            mechanism = campaign.plans[plans[plan]].mechanism
+            yield store.add_cells, plan, count_words(mechanism, b"".join(removed[plan]), sign=-1)
+        return sum(map(len, removed.values()))
+
+    return await store.transact(statements)
+
+
+def _lock(store: Store, campaign: str) -> Statements[int]:
+    """Wait for other transactions that admit or remove reports of a campaign; its number."""
+    rows = yield _NUMBER, campaign
+    if not rows:
+        raise Unavailable("this store does not have the campaign")
+    [[number]] = rows
+    yield store.campaign_lock, number
+    return int(number)
+
+
+def _use(campaign: int, code: str | None) -> Statements[bool]:
+    """Use up the invitation with this code; False if there is none."""
+    digest = code_digest(code)
+    return digest is not None and bool((yield _USE, campaign, digest))
+
+
+def fresh_codes(count: int) -> list[str]:
+    """New codes for invitations: random bytes, in hexadecimal."""
+    return [secrets.token_hex(CODE_BYTES) for _ in range(count)]
