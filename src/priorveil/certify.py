@@ -38,7 +38,7 @@ from priorveil.notions import (
     as_prior_or_set,
     secret_means,
 )
-from priorveil.priors import Budget
+from priorveil.priors import Budget, PriorSet
 
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
 
@@ -264,12 +264,12 @@ def _valid_table(table: IntegerTable, prior: PriorOrSet) -> IntegerTable:
 
 def _mean_extremes(W: IntegerTable, prior: PriorOrSet) -> tuple[list[Fraction], list[Fraction]]:
     """The smallest and largest mean of each column over the priors, exactly."""
-    if prior.members:  # products of integers are far quicker than sums of fractions
-        products = exact_product([p.weights for p in prior.members], W)
-        means = [[Fraction(v, p.total) for v in row] for p, row in zip(prior.members, products, strict=True)]
-        return list(map(min, zip(*means, strict=True))), list(map(max, zip(*means, strict=True)))
-    pairs = [prior.exact_extremes(column) for column in W.T.tolist()]
-    return [low for low, _ in pairs], [high for _, high in pairs]
+    if isinstance(prior, PriorSet) and not prior.members:
+        pairs = [prior.exact_extremes(column) for column in W.T.tolist()]
+        return [low for low, _ in pairs], [high for _, high in pairs]
+    products = exact_product([p.weights for p in prior.members], W)  # far quicker than sums of fractions
+    means = [[Fraction(v, p.total) for v in row] for p, row in zip(prior.members, products, strict=True)]
+    return list(map(min, zip(*means, strict=True))), list(map(max, zip(*means, strict=True)))
 
 
 def _ratio_per_distance(group: ComparedRows) -> Fraction | None:
