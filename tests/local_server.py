@@ -21,7 +21,7 @@ from priorveil.collect.wire import JSON
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.server import find_address, serving
-from priorveil.curator.settings import DEFAULTS, ConnectionLimits, RequestLimits, Settings
+from priorveil.curator.settings import DEFAULTS, ConnectionLimits, DatabaseLimits, RequestLimits, Settings
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Store, open_store
 from priorveil.curator.tokens import Token
@@ -141,10 +141,13 @@ def report(campaign: Campaign, value: object = 0, report_id: str | None = None) 
 
 @asynccontextmanager
 async def running(
-    store: Store, *campaigns: Campaign, limits: RequestLimits = DEFAULTS.requests
+    store: Store,
+    *campaigns: Campaign,
+    limits: RequestLimits = DEFAULTS.requests,
+    database: DatabaseLimits = DEFAULTS.database,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """The app on a store with these campaigns, and a client that has the token."""
-    app = create_app(store, Settings(requests=limits))
+    app = create_app(store, Settings(requests=limits, database=database))
     assert isinstance(app, Curator)
     async with app.lifespan():
         await store.add_token(Token.of(TOKEN, "tests", "admin"))

@@ -15,7 +15,7 @@ import httpx
 from click.testing import CliRunner
 
 from local_server import Server, served
-from patience import PATIENCE
+from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
@@ -67,6 +67,10 @@ def stored_ids(url: str, campaign: Campaign) -> list[bytes]:
     return asyncio.run(read())
 
 
+def ready(sender: Sender) -> int:
+    return httpx.get(f"{sender.base}/readyz", timeout=PATIENCE).status_code
+
+
 def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, room: int) -> None:
     with served(url, folder, campaign) as [server]:
         sender = Sender(server, campaign)
@@ -85,14 +89,17 @@ def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, r
         assert sender.counted() == len(sender.acknowledged), "what was acknowledged can be read all the same"
         assert httpx.get(f"{sender.base}/healthz", timeout=PATIENCE).status_code == 200
         assert server.process.poll() is None
+        wait_until(lambda: ready(sender) == 503, "the curator is not ready")
         filler.unlink()
         again = [sender.send(ids).status_code for ids in (sender.refused[0], *[None] * 5)]
         assert again == [200] * 6, "without a restart"
+        wait_until(lambda: ready(sender) == 200, "the curator is ready again")
         known = b"".join(sorted(sender.acknowledged)[:BATCH])
         assert sender.send(known).status_code == 200, "sending again counts nothing twice"
         assert sender.counted() == len(sender.acknowledged)
         server.stop()
-        assert "Traceback" not in server.log.read_text()
+        log = server.log.read_text()
+        assert "Traceback" not in log and log.count("full: free some space") == 1
     assert sorted(stored_ids(url, campaign)) == sorted(sender.acknowledged)
     found = CliRunner().invoke(commands, ["recount", "--store", url], standalone_mode=False)
     size = f"1 campaign, {len(sender.acknowledged):,} reports"

@@ -90,4 +90,5 @@ def _serve(settings: Settings, new_token: bool, migrate: bool) -> None:
         click.echo(f"admin token (shown once): {new}")
     url = f"http://{f'[{host}]' if ':' in host else host}:{address[1]}"
     ready = f"listening on {url}/dashboard  (the dashboard; reports go to {hide_password(store)})"
-    run(create_app(open_store(store), settings), address, lambda: click.echo(ready, err=True))
+    app = create_app(open_store(store, limits=settings.database), settings)
+    run(app, address, lambda: click.echo(ready, err=True))

@@ -23,6 +23,8 @@ from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
 from priorveil.curator import messages, responses
 from priorveil.curator.admission import code_digest, fresh_codes, withdraw
 from priorveil.curator.group_commit import Writer
+from priorveil.curator.logs import FailureLog
+from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
@@ -55,7 +57,10 @@ class Curator:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.requests
-        self.service = Service(store, Writer(store, self.limits.waiting))
+        failures = FailureLog(settings.log.repeat_seconds)
+        writer = Writer(store, self.limits.waiting, failures.report)
+        self.service = Service(store, writer, failures)
+        self.readiness = Readiness(self.service.probe, settings.database.check_seconds)
         self.routes = self._routes()
         handlers = dict.fromkeys((HTTPException, PriorveilError, Exception), _problem)
         self._others = Starlette(routes=self.routes, lifespan=self._lifespan, exception_handlers=handlers)
@@ -356,7 +361,10 @@ class Curator:
 
     async def ready(self, request: Request) -> Response:
         """Answer that the store can be written to."""
-        await self.service.store.ready()
+        try:
+            await self.readiness.check()
+        except Exception:  # it was logged
+            return responses.unavailable()
         return json_response(messages.Health("ready"))
 
     async def metrics(self, request: Request) -> Response:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from priorveil.curator.admission import Claim, admit
-from priorveil.curator.store import Group, Store, Unavailable
+from priorveil.curator.store import Group, Store, StoreFull, Unavailable
 from priorveil.errors import PriorveilError
 
 TRANSACTION = 4 << 20  # bytes in one transaction
@@ -47,7 +47,11 @@ class Writer:
 
     store: Store
     capacity: int  # bytes in the queue
+    on_failure: Callable[[Exception], None]
     waiting: int = 0  # bytes in the queue and in the transaction under way
+    full_since: float | None = (
+        None  # when the disk was found to be full, unless something was stored after that
+    )
     totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_TOTALS.split(), 0))
     _queue: asyncio.Queue[PendingUpload] = field(default_factory=asyncio.Queue)
     _task: asyncio.Task[None] | None = None
@@ -112,13 +116,18 @@ class Writer:
         start = time.perf_counter()
         try:
             reasons = await store(batch)
-        except Exception as error:  # every sender must learn of it, whatever it is
+        except Exception as cause:  # every sender must learn of it, whatever it is
+            error = cause if isinstance(cause, PriorveilError) else Unavailable("an unexpected error")
             self.totals["transaction_failures"] += 1
+            self.full_since = time.monotonic() if isinstance(error, StoreFull) else self.full_since
+            self.on_failure(cause)
             for upload in batch:
                 if not upload.done.done():
                     upload.done.set_exception(error)
             return
         self.totals["transactions"] += 1
+        if any(upload.size for upload in batch):
+            self.full_since = None
         self.totals["transaction_seconds"] += time.perf_counter() - start
         for upload in batch:
             its_reasons = [next(reasons) for _ in upload.claims]

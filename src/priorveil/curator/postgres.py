@@ -7,6 +7,7 @@ sent again; reports that had been stored after all are then known by their ids a
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -17,6 +18,8 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import ID_BYTES, WORD_BYTES
+from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import NUMBERS, Group, Statements, Store, StoreFull, Unavailable, count_words
 from priorveil.errors import PriorveilError, needs_extra
 from priorveil.reading.tally import Tally
@@ -36,8 +39,7 @@ _SETTINGS = {
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
 }
-_OPTIONS: dict[str, Any] = {"command_timeout": 60, "server_settings": _SETTINGS}
-_PATIENCE = 10.0  # seconds in which a lost connection should come back
+_READ_SECONDS = 2.0  # in which a lost connection should come back for a request that only reads
 _LOST = (
     OSError,
     TimeoutError,
@@ -48,7 +50,7 @@ _LOST = (
     asyncpg.InsufficientResourcesError,
     asyncpg.ReadOnlySQLTransactionError,  # a standby: the next connection may find the primary
     asyncpg.TransactionRollbackError,
-    asyncpg.LockNotAvailableError,  # the database has a limit on waiting for locks
+    asyncpg.LockNotAvailableError,
 )
 
 
@@ -60,7 +62,14 @@ class PostgresStore(Store):
 
     campaign_lock = f"SELECT pg_advisory_xact_lock({_CAMPAIGN_LOCKS}, $1)"
 
-    def __init__(self, url: str, *, create: bool = True, migrate: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        create: bool = True,
+        migrate: bool = False,
+        limits: DatabaseLimits = DEFAULTS.database,
+    ) -> None:
         dialect = {
             "bytes": "bytea",
             "number": "integer GENERATED ALWAYS AS IDENTITY",
@@ -68,7 +77,14 @@ class PostgresStore(Store):
         }
         # Cells change all the time, and a new version stays on its page.
         super().__init__(url, create, options="", cell_options="WITH (fillfactor = 50)", **dialect)
-        self._migrate = migrate
+        self._migrate, self._patience = migrate, limits.retry_seconds
+        seconds = {"lock_timeout": limits.lock_seconds, "statement_timeout": limits.statement_seconds}
+        timeouts = {name: f"{1000 * limit:.0f}ms" for name, limit in seconds.items()}
+        # The server ends a slow statement; the client's own limit is for a server that is silent.
+        self._options: dict[str, Any] = {
+            "command_timeout": limits.statement_seconds + 10,
+            "server_settings": _SETTINGS | timeouts,
+        }
         self._pool: Any = None
         self._writer: Any = None
         self._writing = asyncio.Lock()
@@ -78,7 +94,7 @@ class PostgresStore(Store):
     async def open(self) -> None:
         """Connect, and make the tables that are missing."""
         try:
-            self._pool = await asyncpg.create_pool(self._address, min_size=0, max_size=4, **_OPTIONS)
+            self._pool = await asyncpg.create_pool(self._address, min_size=0, max_size=4, **self._options)
             async with self._pool.acquire() as db, db.transaction():
                 await self._prepare_schema(db)
         except PriorveilError:
@@ -87,12 +103,13 @@ class PostgresStore(Store):
             # Not chained: the original error would show the address with its password.
             raise self._invalid("give postgresql://user@host:port/database") from None
         except _LOST as error:
-            raise Unavailable(f"PostgreSQL: {error}") from error
+            raise _unavailable(error) from error
         except asyncpg.PostgresError as error:
             raise self._invalid(_advice(error, self._address)) from error
 
     async def _prepare_schema(self, db: Any) -> None:
         """Make the tables, one process at a time. Where they exist, no right to make tables is needed."""
+        await db.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")  # it may take long
         if self._create:
             await db.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
         has_tables = await db.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
@@ -126,8 +143,20 @@ class PostgresStore(Store):
             await self._pool.close()
 
     async def ready(self) -> None:
-        """Return if the database answers and can be written to."""
-        await self._retry(lambda: _check_writable(self._pool), patience=2.0)
+        """Insert a report and roll it back."""
+
+        async def probe() -> None:
+            async with self._pool.acquire() as db:
+                await _check_writable(db)
+                change = db.transaction()
+                await change.start()
+                try:
+                    await db.execute(f"SET LOCAL lock_timeout = '{_READ_SECONDS}s'")
+                    await db.execute(self._probe, os.urandom(ID_BYTES), bytes(WORD_BYTES))
+                finally:
+                    await change.rollback()
+
+        await self._retry(probe, _READ_SECONDS)
 
     # -- reports ---------------------------------------------------------------------------------------------
 
@@ -170,7 +199,7 @@ class PostgresStore(Store):
     async def _connect_writer(self) -> Any:
         """The connection that writes. It holds a shared lock, by which `replace_tallies` knows of it."""
         if self._writer is None or self._writer.is_closed():
-            db = await asyncpg.connect(self._address, timeout=10, **_OPTIONS)
+            db = await asyncpg.connect(self._address, timeout=10, **self._options)
             try:
                 await db.execute("SELECT pg_advisory_lock_shared($1)", _WRITER_LOCK)
             except BaseException:
@@ -215,7 +244,7 @@ class PostgresStore(Store):
     # -- connections -----------------------------------------------------------------------------------------
 
     async def _fetch(self, statement: str, *arguments: object) -> list[Any]:
-        return list(await self._retry(lambda: self._pool.fetch(statement, *arguments), patience=2.0))
+        return list(await self._retry(lambda: self._pool.fetch(statement, *arguments), _READ_SECONDS))
 
     async def _change(self, *statements: tuple[Any, ...]) -> list[list[Any]]:
         async def change() -> list[list[Any]]:
@@ -224,20 +253,20 @@ class PostgresStore(Store):
 
         return await self._retry(change)
 
-    async def _retry(self, work: Callable[[], Awaitable[T]], patience: float = _PATIENCE) -> T:
+    async def _retry(self, work: Callable[[], Awaitable[T]], patience: float | None = None) -> T:
         """Run `work`, and repeat it after a lost connection, for up to `patience` seconds."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + (self._patience if patience is None else patience)
         pause = 0.05
         while True:
             try:
                 return await work()
             except asyncpg.DiskFullError as error:
-                raise StoreFull("the disk of the database is full") from error
+                raise StoreFull("the disk of the database is full: free some space") from error
             except _LOST as error:
                 if time.monotonic() + pause > deadline:
-                    raise Unavailable(f"PostgreSQL: {error}") from error
+                    raise _unavailable(error) from error
             except asyncpg.PostgresError as error:  # only the administrator of the database can correct it
-                raise Unavailable(f"PostgreSQL: {error}") from error
+                raise _unavailable(error) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, 1.0)
 
@@ -247,6 +276,13 @@ async def _check_writable(db: Any) -> None:
         raise Unavailable("PostgreSQL: this database can only be read: give the one that can be written to")
 
 
+def _unavailable(error: Exception) -> Unavailable:
+    """What the database says, and what to do. Its details are left out: they may quote a row."""
+    remedy = next(remedy for kind, remedy in _REMEDIES.items() if isinstance(error, kind))
+    said = str(error).partition("\n")[0] or type(error).__name__
+    return Unavailable(f"PostgreSQL: {said}: {remedy}")
+
+
 def _advice(error: asyncpg.PostgresError, url: str) -> str:
     """What the database answered when it was opened, and what to do about it."""
     todo = next(advice for kind, advice in _ADVICE.items() if isinstance(error, kind))
@@ -254,6 +290,17 @@ def _advice(error: asyncpg.PostgresError, url: str) -> str:
     return f"{error}: {todo.format(name=name)}"
 
 
+_REMEDIES: dict[type[Exception], str] = {  # the first that fits
+    asyncpg.InsufficientPrivilegeError: "grant the curator's role SELECT, INSERT, UPDATE and DELETE on all tables",
+    asyncpg.LockNotAvailableError: "another session locks a table: find it in pg_locks, and end it",
+    asyncpg.QueryCanceledError: "the database is slow, or statement_seconds is too short",
+    asyncpg.ReadOnlySQLTransactionError: "give the address of the server that can be written to",
+    asyncpg.DataCorruptedError: "stop the curator, restore a backup and run `priorveil recount`",
+    asyncpg.IndexCorruptedError: "stop the curator, and run REINDEX or restore a backup",
+    asyncpg.UndefinedTableError: "restore a backup",
+    asyncpg.PostgresError: "look into the log of PostgreSQL",
+    Exception: "start PostgreSQL, or look why it cannot be reached",
+}
 _ADVICE = {  # the first that fits
     asyncpg.InvalidCatalogNameError: "make it with: createdb {name}",
     asyncpg.InvalidPasswordError: "give the role's password, better in ~/.pgpass or PGPASSWORD than here",

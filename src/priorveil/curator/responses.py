@@ -25,7 +25,8 @@ from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES
 from priorveil.curator import display, messages
 from priorveil.curator.group_commit import QueueFull
-from priorveil.curator.service import Service
+from priorveil.curator.logs import frames
+from priorveil.curator.service import RETRY_FULL_SECONDS, Service
 from priorveil.curator.store import Damaged, StoredReport, StoreFull, Unavailable
 from priorveil.errors import MissingExtra
 from priorveil.frames import pyarrow
@@ -71,6 +72,11 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
     return Response(msgspec.json.encode(content), status, {**HEADERS, **(headers or {})}, PROBLEM)
 
 
+def unavailable() -> Response:
+    """The response while nothing can be stored."""
+    return problem(503, "reports cannot be stored for now", {"retry-after": "1"})
+
+
 def problem_for(error: BaseException) -> Response:
     """The response to a request that raised an error; an unexpected one is logged and not shown."""
     match error:
@@ -79,14 +85,14 @@ def problem_for(error: BaseException) -> Response:
         case QueueFull():
             return problem(429, str(error), {"retry-after": "1"})
         case StoreFull():
-            return problem(507, str(error), {"retry-after": "60"})
+            return problem(507, "the disk is full", {"retry-after": str(RETRY_FULL_SECONDS)})
         case Unavailable():
-            return problem(503, "reports cannot be stored for now", {"retry-after": "1"})
+            return unavailable()
         case Damaged() | MissingExtra():
             return problem(500, str(error))
         case ClientDisconnect():
             return problem(400, "the client has gone")  # nobody reads this
-    _log.error("unexpected error while answering a request", exc_info=error)
+    _log.error("unexpected error while answering a request: %s", frames(error))
     return problem(500, "something went wrong here; it was logged")
 
 

@@ -7,6 +7,7 @@ import contextlib
 import hmac
 import logging
 import re
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,13 +15,14 @@ from datetime import UTC, datetime
 from priorveil.collect.campaign import stamp
 from priorveil.curator.admission import is_limited
 from priorveil.curator.group_commit import Writer
+from priorveil.curator.logs import FailureLog
 from priorveil.curator.messages import Receipt, Refusal
 from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable
 from priorveil.curator.tokens import Token, token_digest
 from priorveil.curator.uploads import UNKNOWN_PLAN, Reader
-from priorveil.errors import PriorveilError
 
 _REFRESH = 1.0  # seconds within which a change by another process is noticed
+RETRY_FULL_SECONDS = 60  # after which a sender tries a full disk again
 _ID = re.compile("[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ class Service:
 
     store: Store
     writer: Writer
+    failures: FailureLog
     live: dict[str, StoredCampaign] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
@@ -58,6 +61,21 @@ class Service:
         with contextlib.suppress(StoreFull, Unavailable):
             await self._save_refusals()
         await self.store.close()
+
+    async def probe(self) -> None:
+        """Return if reports can be stored; log and raise the reason if not.
+
+        The probe needs no new space, so a full disk is remembered until something is stored, or until
+        senders were told to try again.
+        """
+        try:
+            await self.store.ready()
+        except Exception as error:
+            self.failures.report(error)
+            raise
+        full = self.writer.full_since
+        if full is not None and time.monotonic() - full < RETRY_FULL_SECONDS:
+            raise StoreFull("the disk was full a short while ago")
 
     # -- campaigns -------------------------------------------------------------------------------------------
 
@@ -162,4 +180,4 @@ class Service:
             try:
                 await self.refresh()
             except Exception as error:  # whatever it was, the next closing must be noticed
-                _log.warning("%s", error if isinstance(error, PriorveilError) else type(error).__name__)
+                self.failures.report(error)

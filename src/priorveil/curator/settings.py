@@ -124,6 +124,27 @@ class ConnectionLimits(Section):
 
 
 @dataclass(frozen=True)
+class DatabaseLimits(Section):
+    """Limits on the database."""
+
+    lock_seconds: float = setting(5.0, "Seconds to wait for a lock that another program holds.", least=0.01)
+    statement_seconds: float = setting(30.0, "Seconds for one statement, on PostgreSQL.", least=0.01)
+    retry_seconds: float = setting(
+        10.0, "Seconds in which a lost connection to PostgreSQL may come back; then 503.", least=0.01
+    )
+    check_seconds: float = setting(5.0, "Seconds for which /readyz repeats its last result.", least=0.01)
+
+
+@dataclass(frozen=True)
+class LogSettings(Section):
+    """What is logged."""
+
+    repeat_seconds: float = setting(
+        60.0, "Seconds before a failure of the same kind is logged again.", least=0.01
+    )
+
+
+@dataclass(frozen=True)
 class Settings(Section):
     """All settings: some by themselves, the others in sections."""
 
@@ -132,6 +153,8 @@ class Settings(Section):
     listen: Listen = field(default_factory=Listen)
     requests: RequestLimits = field(default_factory=RequestLimits)
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
+    database: DatabaseLimits = field(default_factory=DatabaseLimits)
+    log: LogSettings = field(default_factory=LogSettings)
 
     def values(self) -> dict[str, Any]:
         """Every setting by its full name, such as `requests.body`."""

@@ -18,6 +18,8 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from priorveil.atomic_files import lock_file
+from priorveil.collect.wire import ID_BYTES, WORD_BYTES
+from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import NUMBERS, Group, Statements, Store, StoreFull, Unavailable, count_words
 
 T = TypeVar("T")
@@ -27,18 +29,31 @@ _log = logging.getLogger(__name__)
 _STATEMENTS = Path(__file__).with_name("sqlite.sql").read_text(encoding="utf-8")
 _SETTINGS, _KNOWN, _INSERT = _STATEMENTS.split("\n\n")
 
+_BACKUP = "stop the curator, restore a backup and run `priorveil recount`"
+_WRITABLE = "let the curator's user write to the file and its folder"
+_ADVICE = {
+    sqlite3.SQLITE_BUSY: "another program writes to the file: end it",
+    sqlite3.SQLITE_CANTOPEN: _WRITABLE,
+    sqlite3.SQLITE_CORRUPT: _BACKUP,
+    sqlite3.SQLITE_IOERR: "the disk fails: look into the log of the system",
+    sqlite3.SQLITE_READONLY: _WRITABLE,
+}
+
 
 class SqliteStore(Store):
     """A store in one file. Without `create` the file must be one that a curator has made."""
 
     campaign_lock = "SELECT $1"  # there is only one writer
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+    def __init__(
+        self, path: str | Path, *, create: bool = True, limits: DatabaseLimits = DEFAULTS.database
+    ) -> None:
         # WITHOUT ROWID: rows lie in the order of their key, so the file does not tell the order of arrival.
         dialect = {"bytes": "blob", "number": "integer", "json_each": "json_each"}
         options = dict.fromkeys(["options", "cell_options"], "WITHOUT ROWID")
         super().__init__(str(Path(path)), create, **dialect, **options)
         self.path = Path(path).resolve()  # a file under two names has one lock
+        self._busy: dict[str, Any] = {"timeout": limits.lock_seconds, "isolation_level": None}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
         self._opened = ExitStack()  # the lock and the connection
         self._connection: sqlite3.Connection | None = None
@@ -64,7 +79,7 @@ class SqliteStore(Store):
                 problem = f"no file can be created in {self.path.parent} ({error.strerror})"
                 raise self._invalid(f"{problem}: choose another folder") from error
             db = opened.enter_context(
-                closing(sqlite3.connect(self.path, isolation_level=None, check_same_thread=False))
+                closing(sqlite3.connect(self.path, check_same_thread=False, **self._busy))
             )
             version = self._schema_version(db)
             db.executescript(_SETTINGS)
@@ -119,8 +134,15 @@ class SqliteStore(Store):
         return self.path.parent / f"{self.path.name}{ending}"
 
     async def ready(self) -> None:
-        """Return if a transaction can be opened."""
-        await self._change()
+        """Insert a report and roll it back, on a fresh connection: that of the writer has pages in memory."""
+
+        def probe() -> None:
+            self._check_files()
+            with self._connect() as db:
+                db.execute("BEGIN IMMEDIATE")
+                _execute(db, self._probe, os.urandom(ID_BYTES), bytes(WORD_BYTES))  # closing rolls it back
+
+        await self._in_thread(probe)
 
     # -- reports ---------------------------------------------------------------------------------------------
 
@@ -182,12 +204,16 @@ class SqliteStore(Store):
         """Rows as of the last commit, on a connection of their own that does not wait for the writer."""
 
         def fetch() -> list[Any]:
-            uri = f"{self.path.as_uri()}?mode=rw"  # never makes a file
-            with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
+            with self._connect() as db:
                 return _execute(db, statement, *arguments)
 
         with self._own_errors():
             return await asyncio.to_thread(fetch)
+
+    def _connect(self) -> closing[sqlite3.Connection]:
+        """One more connection, which never makes a file."""
+        uri = f"{self.path.as_uri()}?mode=rw"
+        return closing(sqlite3.connect(uri, uri=True, **self._busy))
 
     @contextmanager
     def _own_errors(self) -> Iterator[None]:
@@ -195,12 +221,13 @@ class SqliteStore(Store):
         try:
             yield
         except sqlite3.Error as error:
-            match getattr(error, "sqlite_errorcode", None):
-                case sqlite3.SQLITE_FULL:
-                    raise StoreFull("the disk is full") from error
-                case sqlite3.SQLITE_NOTADB:
-                    raise self._invalid("this is not an SQLite database: give another file") from error
-            raise Unavailable(f"SQLite: {error}: {self.path}") from error
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the bits that tell more
+            if code == sqlite3.SQLITE_FULL:
+                raise StoreFull(f"the disk is full: free some space for {self.path}") from error
+            if code == sqlite3.SQLITE_NOTADB:
+                raise self._invalid("this is not an SQLite database: give another file") from error
+            advice = _ADVICE.get(code, "look into the log of the system")
+            raise Unavailable(f"SQLite: {error}: {advice}: {self.path}") from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

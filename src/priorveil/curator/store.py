@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
-from priorveil.curator.settings import hide_password
+from priorveil.curator.settings import DEFAULTS, DatabaseLimits, hide_password
 from priorveil.curator.tokens import SECRET_BYTES, Token
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
@@ -43,7 +43,7 @@ from priorveil.reading.tally import Tally
 _SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))
 _MIGRATIONS = [file.read_text(encoding="utf-8") for file in _SCHEMA_FILES]
 _STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
-_ADD_CELLS, _REPORTS, _REFUSE = _STATEMENTS.split("\n\n")
+_ADD_CELLS, _PROBE, _REPORTS, _REFUSE = _STATEMENTS.split("\n\n")
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 NUMBERS = f"SELECT id, campaign, number FROM plans WHERE campaign = {_OF_CAMPAIGN}"
@@ -137,7 +137,7 @@ class Store(ABC):
     def __init__(self, address: str, create: bool, **dialect: str) -> None:
         self._address, self._create = address, create
         self._migrations = [text.format(**dialect) for text in _MIGRATIONS]
-        self.add_cells = _ADD_CELLS.format(**dialect)
+        self.add_cells, self._probe = (text.format(**dialect) for text in (_ADD_CELLS, _PROBE))
 
     def _invalid(self, advice: str) -> InvalidInput:
         """The error for an address that cannot be used."""
@@ -174,7 +174,7 @@ class Store(ABC):
 
     @abstractmethod
     async def ready(self) -> None:
-        """Return if a report could be stored now; raise `Unavailable` if not."""
+        """Return if a report can be stored now: insert one and roll it back. Raises `Unavailable` or `StoreFull`."""
 
     @abstractmethod
     async def commit(self, groups: Sequence[Group]) -> int:
@@ -307,7 +307,9 @@ class Store(ABC):
         return bool((await self._change(("DELETE FROM tokens WHERE name = $1 RETURNING name", name)))[0])
 
 
-def open_store(url: str, create: bool = True, migrate: bool = False) -> Store:
+def open_store(
+    url: str, create: bool = True, migrate: bool = False, limits: DatabaseLimits = DEFAULTS.database
+) -> Store:
     """The store at a URL: `postgresql://...`, or the path of an SQLite file (also as `sqlite:///path`).
 
     Without `create`, opening a store that no curator has made is refused, and nothing is made. A file with an older
@@ -316,14 +318,14 @@ def open_store(url: str, create: bool = True, migrate: bool = False) -> Store:
     if url.startswith(("postgresql://", "postgres://")):
         from priorveil.curator.postgres import PostgresStore
 
-        return PostgresStore(url, create=create, migrate=migrate)
+        return PostgresStore(url, create=create, migrate=migrate, limits=limits)
     path = url.removeprefix("sqlite:///")
     if "://" in path or not path:
         advice = "give the path of an SQLite file or postgresql://user@host/database"
         raise InvalidInput("store", hide_password(url), advice)
     from priorveil.curator.sqlite import SqliteStore
 
-    return SqliteStore(path, create=create)
+    return SqliteStore(path, create=create, limits=limits)
 
 
 def count_words(mechanism: Mechanism, words: bytes, sign: int = 1) -> str:

@@ -3,6 +3,10 @@ INSERT INTO tallies (plan, cell, count)
 SELECT CAST($1 AS integer), CAST(key AS integer), CAST(value AS bigint) FROM {json_each}($2) WHERE true ORDER BY 2
 ON CONFLICT (plan, cell) DO UPDATE SET count = tallies.count + excluded.count
 
+-- A report that is never kept: it shows whether reports can be stored.
+INSERT INTO submissions (campaign, report_id, plan, words)
+SELECT coalesce(max(number), 0), CAST($1 AS {bytes}), 0, CAST($2 AS {bytes}) FROM campaigns
+
 -- The reports of a campaign after an id, in the order of their ids.
 SELECT report_id, plans.id, words FROM submissions JOIN plans ON plans.number = plan
 WHERE submissions.campaign = (SELECT number FROM campaigns WHERE id = $1) AND report_id > $2
