@@ -13,7 +13,7 @@ from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms import Table
 from priorveil.reading.statistics import ratio_of
-from priorveil.reading.wording import people_text
+from priorveil.reading.wording import ABOUT_CELLS, people_text
 from refusals import raises
 
 PRIOR = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05})
@@ -121,7 +121,7 @@ def test_shares_of_the_points_of_a_grid_carry_a_warning() -> None:
     grid = pv.Prior.grid([0, 50, 100], [0.25, 0.5, 0.25])
     rng = np.random.default_rng(1)
     estimate = (p := pv.design(grid, 3.0, pv.Histogram())).estimate(p.tally(p.privatize([25.0] * 50, rng)))
-    for statistic in (estimate.ratio([100.0], [50.0, 100.0]), estimate.contrast([100.0])):
+    for statistic in (estimate.ratio([100.0], [50.0, 100.0]), estimate.contrast([100.0]), estimate[100.0]):
         assert "about the points" in statistic.warning and "about the points" in str(statistic)
     assert "about the points" not in (estimate.mean().warning or "")
     of_groups = (p := pv.design(joint, 3.0, pv.Histogram())).estimate(
@@ -152,6 +152,31 @@ def test_scores_of_cells_that_are_no_numbers_in_them_hide_nothing() -> None:
     share = estimate.mean([1, 0, 0])
     assert share.bias == (0.0, 0.0)
     assert np.ptp(share.interval()) == pytest.approx(2 * 1.959964 * share.std_error)
+
+
+def test_a_sum_over_cells_says_that_people_may_be_anywhere_in_them() -> None:
+    estimate = estimate_of(pv.design(CELLS, 2.0, pv.Sum(MIDDLES)), 500, law=CELLS.probabilities)
+    mean = estimate.mean()
+    assert (
+        np.ptp(mean.interval()) > np.ptp(estimate.interval()) / 500
+    )  # that of the sum is about the numbers given
+    assert ABOUT_CELLS in estimate.notes
+    assert ABOUT_CELLS in estimate.contrast([1]).warning and ABOUT_CELLS in estimate["sum"].warning
+    assert ABOUT_CELLS not in (mean.warning or "")
+    scores = estimate_of(pv.design(CELLS, 2.0, pv.Sum([1, 0, 0])), 500, law=CELLS.probabilities)
+    assert ABOUT_CELLS not in scores.notes and scores["sum"].warning is None
+
+
+def test_the_mean_of_midpoints_is_read_where_that_of_edges_is_not_determined() -> None:
+    """Two reports whose chances are linear in the midpoints determine their mean, and that of no other numbers."""
+    second = 0.2 + 0.6 * np.array(MIDDLES) / EDGES[-1]
+    plan = pv.Plan.of(np.stack([1 - second, second], axis=1), CELLS, pv.Sum(MIDDLES, unbiased=True))
+    assert not plan.identifiable
+    estimate = estimate_of(plan, 50_000, law=CELLS.probabilities)
+    mean, widest = estimate.mean(), float(np.diff(EDGES).max()) / 2
+    assert mean.value * 50_000 == pytest.approx(estimate.values[0])
+    assert mean.bias == (widest, widest)
+    assert np.ptp(mean.interval()) == pytest.approx(2 * (widest + 1.959964 * mean.std_error))
 
 
 def test_the_variance_of_midpoints_allows_for_the_width_of_cells() -> None:

@@ -170,7 +170,9 @@ class Estimate:
         at = self.labels.index(label)
         limits = None if self.limits is None else self.limits[:, [at]]
         moments = Moments(self.values[[at]], self.std_error[[at]] ** 2, self.interval_centre[[at]], limits)
-        return self._with_method(_single(moments), label_text(label))
+        return self._with_method(
+            _single(moments), label_text(label), self._about(np.eye(len(self.labels))[at])
+        )
 
     __iter__ = None  # labels are no positions
 
@@ -178,7 +180,11 @@ class Estimate:
 
     @cached_property
     def covariance(self) -> Array:
-        """The covariance of `values`; `TooLarge` beyond 2,000 of them, where `contrast` still works."""
+        """The covariance of `values`; `TooLarge` beyond 2,000 of them, where `contrast` still works.
+
+        The most that rounding to a grid adds to sums of numbers is on the diagonal only: it depends on where people are
+        between the points how it goes together. `contrast` adds the most that it can be in a weighted sum.
+        """
         size = len(self.values)
         if size > _MOST_PAIRED:
             message = f"the covariance of {size:,} statistics has too many entries to write out"
@@ -201,8 +207,7 @@ class Estimate:
         row = weights_of("weights", weights, self.labels)[None]
         sums_numbers = all(reading.sums_numbers for reading in self._own_readings)
         sums = self._sums_of_statistics(row, of_numbers=sums_numbers)
-        about_points = self.histogram and self._is_moved_by_rounding(self._weights_of_values(row))
-        return self._with_method(_single(sums), "contrast", about_points)
+        return self._with_method(_single(sums), "contrast", self._about(row[0]))
 
     def margin(self, *attributes: str | list[str] | tuple[str, ...]) -> Estimate:
         """The counts of the levels of an attribute, or of the combinations of several, summed over the others.
@@ -257,7 +262,8 @@ class Estimate:
         rows = self._value_weights("top", top), self._value_weights("bottom", bottom)
         ratio = ratio_of(*self._pair(*rows), self.reports)
         name = " to ".join(map(self._set_name, rows))
-        return self._with_method(ratio, f"ratio of {name}", self._is_moved_by_rounding(np.stack(rows)))
+        about = wording.ABOUT_POINTS if self._is_moved_by_rounding(np.stack(rows)) else None
+        return self._with_method(ratio, f"ratio of {name}", about)
 
     def _set_name(self, row: Array) -> str:
         """The values with weight one, if others have none."""
@@ -271,10 +277,21 @@ class Estimate:
         grids = self._own_readings[0].prior.domain.neighbours
         return any((rows[:, low] != rows[:, high]).any() for low, high in grids)
 
-    def _weights_of_values(self, rows: Array) -> Array:
-        """Weights of the counts of a histogram, or of a margin, as weights of the values."""
-        cells = self._own_readings[0].rows
-        return rows if cells is None else rows @ cells
+    def _about(self, weights: Array) -> str | None:
+        """A sentence if a weighted sum of `values` is about points or one number for each cell, not people's own."""
+        if self.sums_over_cells:
+            return wording.ABOUT_CELLS
+        if not self.histogram or not self.readings:
+            return None
+        cells = self.readings[0].rows
+        of_values = weights if cells is None else weights @ cells
+        return wording.ABOUT_POINTS if self._is_moved_by_rounding(of_values[None]) else None
+
+    @property
+    def sums_over_cells(self) -> bool:
+        """Whether the only value is a `Sum` of a number in each cell, though people may be anywhere in their cells."""
+        rows = self.readings[0].rows if self.is_sum else None
+        return rows is not None and self._cells_around(rows[0]) is not None
 
     @overload
     def mean(self, numbers: str | Sequence[float] | None = None, by: None = None) -> Statistic: ...
@@ -305,7 +322,7 @@ class Estimate:
         name = wording.mean_name(numbers if isinstance(numbers, str) else "")
         mean = _single(sums, centre, self._whole)
         cells = self._cells_around(points)
-        return self._with_method(mean if cells is None else self._mean_in_cells(mean, *cells), name)
+        return self._with_method(mean if cells is None else self._mean_in_cells(mean, points, *cells), name)
 
     def _cells_around(self, numbers: Array) -> tuple[Array, Array] | None:
         """The edges of the cells, if the values are cells of numbers and these numbers lie in them."""
@@ -314,13 +331,19 @@ class Estimate:
             return None
         return edges[:-1], edges[1:]
 
-    def _mean_in_cells(self, mean: Statistic, low: Array, high: Array) -> Statistic:
-        """The mean with what cells hide: the true mean is between those of their lower and of their upper edges."""
+    def _mean_in_cells(self, mean: Statistic, points: Array, low: Array, high: Array) -> Statistic:
+        """The mean with what cells hide: the true mean is between those of their lower and of their upper edges.
+
+        If reports do not determine these, nobody is further from their number than an edge of a cell is.
+        """
         P = self._own_readings[0].prior.probabilities
-        below, above = (
-            _single(self._sums_of_values((edge - P @ edge)[None]), float(P @ edge), self._whole)
-            for edge in (low, high)
-        )
+        try:
+            below, above = (
+                _single(self._sums_of_values((edge - P @ edge)[None]), float(P @ edge), self._whole)
+                for edge in (low, high)
+            )
+        except NotIdentifiable:
+            return replace(mean, bias=(float((points - low).max()), float((high - points).max())))
         bias = max(mean.value - below.value, 0.0), max(above.value - mean.value, 0.0)
         return replace(mean, bias=bias, ends=partial(_outer_ends, below, above))
 
@@ -420,16 +443,13 @@ class Estimate:
         errors = np.append(sums.variance**0.5 / self._whole, 0.0)
         return low, high, shares, linear, errors
 
-    def _with_method(self, statistic: Statistic, name: str, about_points: bool = False) -> Statistic:
+    def _with_method(self, statistic: Statistic, name: str, about: str | None = None) -> Statistic:
         """The statistic with its name, and with the method and the people of this estimate.
 
-        Its warning is that of the estimate, or says that it is biased, and whether it is `about_points` of a grid.
+        Its warning is that of the estimate, or says that it is biased; then it says what the number is `about`.
         """
         far = self.centre is not None and statistic.is_extended
-        warnings = (
-            wording.OUTSIDE_UNBIASED if far else self.warning,
-            wording.ABOUT_POINTS if about_points else None,
-        )
+        warnings = wording.OUTSIDE_UNBIASED if far else self.warning, about
         return replace(
             statistic,
             method=self.method,

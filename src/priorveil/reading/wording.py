@@ -55,6 +55,10 @@ ABOUT_POINTS = (
     "Numbers were rounded at random to the points of a grid, and this is about the points, not about the numbers. "
     "For shares of numbers use Prior.cells, for their mean use mean()."
 )
+ABOUT_CELLS = (
+    "This is the sum of one number for each cell, and its interval is about those numbers. People may be anywhere in "
+    "their cells: the interval of mean() allows for that."
+)
 _UNBOUNDED = "not bounded"  # the text of an end that is infinite
 METHOD_TITLES: dict[EstimateMethod, str] = {
     "auto": "chosen by the query",
@@ -601,6 +605,7 @@ def estimate_notes(estimate: Estimate) -> tuple[str, ...]:
         f"Method {estimate.method} assumes {estimate.assumes}.",
         _check_note(estimate),
         _grid_note(estimate),
+        ABOUT_CELLS if estimate.sums_over_cells else None,
         _difference_note(estimate),
         _gain_note(estimate),
         _outside_note(estimate),
