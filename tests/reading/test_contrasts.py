@@ -43,7 +43,7 @@ def estimate_of(kind: str, query: str, method: str, weights: bool = False) -> Es
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize(("kind", "query", "method"), CASES)
 def test_a_contrast_has_the_variance_of_the_covariance(kind, query, method, weights) -> None:
-    """Within 3 % for arcs in many orders: variances are measured on drawn reports, and each row is corrected by itself."""
+    """Within 3 % for arcs in many orders: variances are measured on drawn reports, and each is corrected by itself."""
     estimate = estimate_of(kind, query, method, weights)
     C = estimate.covariance
     assert np.diag(C) == pytest.approx(estimate.std_error**2) and (pytest.approx(C.T) == C)
