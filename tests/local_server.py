@@ -96,7 +96,7 @@ async def place(
     connections: ConnectionLimits = DEFAULTS.connections,
 ) -> AsyncIterator[Place]:
     store = SqliteStore(folder / "reports.db")
-    app = create_app(store, Settings(requests=limits))
+    app = create_app(store, Settings(requests=limits, connections=connections))
     address = find_address("127.0.0.1", 0)
     async with app.lifespan():
         await store.add_campaign(campaign)

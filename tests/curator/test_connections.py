@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import os
 import socket
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from typing import Any
 import pytest
 
 from local_server import Place, at, place, read_response, report, statuses, with_app
-from patience import PATIENCE
+from patience import PATIENCE, until
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.settings import ConnectionLimits, RequestLimits
@@ -72,7 +75,7 @@ def test_whole_and_chunked_bodies_get_the_same_responses(tmp_path: Path, campaig
             (whole,) = await there.send(there.request(body, kind=kind))
             (chunked,) = await there.send(there.chunked(body, kind))
             assert whole == chunked and whole[0] == b"%d" % status
-        await there.app.service.close(there.app.service.live[campaign.id])
+        await there.app.service.close(there.app.service.loaded.in_use[campaign.id])
         body = report(campaign)
         whole, chunked = await there.send(there.request(body)), await there.send(there.chunked(body))
         assert whole == chunked and b'"closed"' in whole[0][1] and b'"accepted":0' in whole[0][1]
@@ -395,7 +398,33 @@ def test_a_reader_that_stops_is_given_up_on_and_fills_no_memory(
             assert export.pieces < 30
         assert (await there.send(HEALTH))[0][0] == b"200"
 
-    at(tmp_path, campaign, work, limits=RequestLimits(send_seconds=0.4))
+    at(tmp_path, campaign, work, connections=ConnectionLimits(send_seconds=0.4))
+
+
+def open_peers() -> set[object]:
+    """The other ends of all connections of this process, which the server runs in."""
+    peers = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as connection:
+                    peers.add(connection.getpeername())
+    return peers
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux closes such connections")
+def test_the_connection_of_a_reader_that_takes_nothing_is_closed(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server lets go of its socket, however long the reader keeps the other end open."""
+
+    async def work(there: Place) -> None:
+        export = LongExport(there, monkeypatch)
+        with await stalled_reader(there.port, export.request) as line:
+            await asyncio.wait_for(export.ended.wait(), PATIENCE)
+            await until(lambda: line.getsockname() not in open_peers(), "the connection is closed")
+
+    at(tmp_path, campaign, work, connections=ConnectionLimits(send_seconds=1.0, stop_seconds=1.0))
 
 
 def test_an_export_ends_when_its_reader_leaves(
@@ -407,7 +436,7 @@ def test_an_export_ends_when_its_reader_leaves(
             await asyncio.get_running_loop().sock_recv(line, 100)
         await asyncio.wait_for(export.ended.wait(), PATIENCE)  # it would go on for ever
 
-    at(tmp_path, campaign, work, limits=RequestLimits(send_seconds=1.0))
+    at(tmp_path, campaign, work, connections=ConnectionLimits(send_seconds=1.0))
 
 
 def test_a_slow_reader_is_not_cut_off(
@@ -425,8 +454,8 @@ def test_a_slow_reader_is_not_cut_off(
                 await asyncio.sleep(0.02)
             assert not export.ended.is_set()
 
-    limits = RequestLimits(send_seconds=2.0)
-    at(tmp_path, campaign, work, limits=limits, connections=ConnectionLimits(stop_seconds=1))
+    limits = ConnectionLimits(send_seconds=2.0, stop_seconds=1)
+    at(tmp_path, campaign, work, connections=limits)
 
 
 def test_unread_responses_fill_no_memory(tmp_path: Path, campaign: Campaign) -> None:
@@ -465,11 +494,8 @@ def test_a_stop_does_not_wait_for_a_stalled_reader(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run() -> None:
-        never = RequestLimits(send_seconds=1e6)
-        async with (
-            asyncio.timeout(PATIENCE),
-            place(tmp_path, campaign, never, ConnectionLimits(stop_seconds=0.5)) as there,
-        ):
+        never = ConnectionLimits(send_seconds=1e6, stop_seconds=0.5)
+        async with asyncio.timeout(PATIENCE), place(tmp_path, campaign, connections=never) as there:
             export = LongExport(there, monkeypatch)
             await stalled_reader(there.port, export.request)
             while not export.pieces:

@@ -214,6 +214,14 @@ def test_proxies_pass_nothing_on_that_tells_people_apart(tmp_path: Path, proxy: 
         assert b"host: survey.example.org" in head.lower()
 
 
+def test_nginx_names_the_address_of_who_sends_a_token(tmp_path: Path) -> None:
+    with ear() as (port, heard), proxied(tmp_path, port) as (_, secure), visitor(tmp_path) as http:
+        told = {"authorization": "Bearer x", "x-real-ip": "1.2.3.4"}
+        assert http.get(**named(secure, "/v1/campaigns"), headers=told).status_code == 200  # type: ignore[arg-type]
+    [head] = heard
+    assert b"x-real-ip: 127.0.0.1" in head.lower() and b"1.2.3.4" not in head
+
+
 @pytest.mark.parametrize("proxy", [proxied, caddied])
 def test_proxies_pass_no_wish_for_another_protocol_on(tmp_path: Path, proxy: Any) -> None:
     with ear() as (port, heard), proxy(tmp_path, port) as (_, secure), visitor(tmp_path) as http:

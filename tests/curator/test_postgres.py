@@ -402,7 +402,9 @@ def test_a_service_forgets_a_campaign_that_was_lost(url: str, campaign: Campaign
             await store.add_campaign(cohorts)
             assert await app.service.find(campaign.id) and await app.service.find(cohorts.id)
             await standby.take_over()
-            await until(lambda: list(app.service.live) == [campaign.id], "the lost campaign is noticed")
+            await until(
+                lambda: list(app.service.loaded.in_use) == [campaign.id], "the lost campaign is noticed"
+            )
             assert await app.service.find(cohorts.id) is None
             assert await store.commit([some(campaign, 3)]) == 3
 

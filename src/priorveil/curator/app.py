@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TypeVar
@@ -18,21 +19,23 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.campaign import Campaign, read_time, stamp
+from priorveil.collect.campaign import Campaign, State, read_time, stamp
 from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
 from priorveil.curator import messages, responses
 from priorveil.curator.admission import code_digest, fresh_codes, withdraw
-from priorveil.curator.group_commit import Writer
+from priorveil.curator.group_commit import QueueFull, Writer
 from priorveil.curator.logs import FailureLog
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
-from priorveil.curator.service import Service
+from priorveil.curator.service import BodyMemory, LoadedCampaigns, Service
 from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import Damaged, Store, StoredCampaign
+from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import SECRET_BYTES, Role, Token
 from priorveil.curator.uploads import Reader, read_json, read_packed
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.reading.estimate import ESTIMATE_METHODS
+from priorveil.reading.tally import Tally
 
 _CLOSE = {"connection": "close"}
 # Public and without credentials: any page may ask and answer.
@@ -58,8 +61,15 @@ class Curator:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.requests
         failures = FailureLog(settings.log.repeat_seconds)
-        writer = Writer(store, self.limits.waiting, failures.report)
-        self.service = Service(store, writer, failures)
+        self.service = Service(
+            store,
+            Writer(store, self.limits.waiting, failures.report),
+            failures,
+            BodyMemory(self.limits.bodies),
+            LoadedCampaigns(settings.campaigns),
+            TokenAttempts(settings.attempts),
+            self.limits.threads,
+        )
         self.readiness = Readiness(self.service.probe, settings.database.check_seconds)
         self.routes = self._routes()
         handlers = dict.fromkeys((HTTPException, PriorveilError, Exception), _problem)
@@ -84,7 +94,7 @@ class Curator:
             if message["type"] == "http.response.start":
                 self.service.statuses[message["status"]] += 1
             try:
-                async with asyncio.timeout(self.limits.send_seconds):
+                async with asyncio.timeout(self.settings.connections.send_seconds):
                     await send(message)
             except TimeoutError:
                 raise ClientDisconnect from None
@@ -145,8 +155,9 @@ class Curator:
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind not in _READERS:
                 raise HTTPException(415, f"send reports as {JSON} or {PACKED}")
-            body = await self._body(request, self.limits.body)
-            receipt = await self.service.store_upload(_READERS[kind], body, live)
+            with self.service.bodies.share() as hold:
+                body = await self._body(request, self.limits.body, hold)
+                receipt = await self.service.store_upload(_READERS[kind], body, live)
             return json_response(receipt, headers=_ANY_ORIGIN)
         except Exception as error:
             response = problem_for(error)
@@ -159,8 +170,13 @@ class Curator:
             raise HTTPException(404, "no campaign has this id")
         return live
 
-    async def _body(self, request: Request, longest: int) -> bytes:
-        """Read the body. Refuses bodies over the size or time limit and ambiguous transfer encodings."""
+    async def _body(
+        self, request: Request, longest: int, hold: Callable[[int], None] = lambda size: None
+    ) -> bytes:
+        """Read the body, and tell `hold` its length while it grows.
+
+        Refuses bodies over the size or time limit and ambiguous transfer encodings.
+        """
         codings = [coding.strip().lower() for coding in request.headers.getlist("transfer-encoding")]
         if codings not in ([], ["chunked"]):
             raise HTTPException(400, "transfer-encoding: send bodies as they are, or chunked", _CLOSE)
@@ -173,8 +189,12 @@ class Curator:
                     message = await request.receive()
                     if message["type"] == "http.disconnect":
                         raise HTTPException(400, "the body ended early")
-                    body += message.get("body", b"")
-                    more, size = message.get("more_body", False), len(body)
+                    more, piece = message.get("more_body", False), message.get("body", b"")
+                    size = len(body) + len(piece)
+                    hold(size)
+                    body += piece
+        except QueueFull as error:
+            raise HTTPException(429, str(error), {**_CLOSE, "retry-after": "1"}) from None
         except TimeoutError:
             raise HTTPException(408, f"the body took more than {seconds:g} seconds", _CLOSE) from None
         if size > longest:
@@ -237,11 +257,26 @@ class Curator:
         """The token of a request, which must have one of these roles."""
         needed = f"this needs a token with the role {' or '.join(roles)}"
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-        token = self.service.find_token(secret.strip()) if scheme.lower() == "bearer" else None
+        token = self._find_token(request, secret.strip()) if scheme.lower() == "bearer" else None
         if token is None:
             raise HTTPException(401, needed, {"www-authenticate": 'Bearer realm="curator"'})
         if token.role not in roles:
             raise HTTPException(403, f"{needed}; yours has the role {token.role}")
+        return token
+
+    def _find_token(self, request: Request, secret: str) -> Token | None:
+        """The token with this secret; refuses to look for it after too many wrong ones."""
+        address, attempts = _address(request), self.service.attempts
+        if not secret:
+            return None
+        if wait := attempts.wait(address, secret):
+            advice = {"retry-after": str(math.ceil(wait))}
+            raise HTTPException(429, "too many wrong tokens: try again later", advice)
+        token = self.service.find_token(secret)
+        if token is None:
+            attempts.add_wrong(address)
+        else:
+            attempts.add_right(address, secret)
         return token
 
     async def create(self, request: Request) -> Response:
@@ -296,11 +331,12 @@ class Curator:
         level = _level(request.query_params.get("level", "0.95"))
         if method not in ESTIMATE_METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(ESTIMATE_METHODS)}")
-        tallies = await self.service.store.tallies(live.campaign)
+
+        def calculate(tallies: Mapping[str, Tally], state: State) -> messages.Estimates:
+            return responses.campaign_estimates(live.campaign, tallies, method, level, state)
+
         try:
-            estimates = await asyncio.to_thread(
-                responses.campaign_estimates, live.campaign, tallies, method, level, live.state()
-            )
+            estimates = await self.service.estimates(live, (method, level), calculate)
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
         return json_response(estimates)
@@ -379,6 +415,14 @@ class Curator:
 def _summary(live: StoredCampaign) -> messages.Summary:
     campaign = live.campaign
     return messages.Summary(campaign.id, campaign.question, list(campaign.cohorts), live.state(), live.closed)
+
+
+def _address(request: Request) -> str:
+    """Where a request comes from. A proxy on this machine says it in X-Real-IP."""
+    peer = request.client.host if request.client else ""
+    if peer in ("127.0.0.1", "::1"):
+        return request.headers.get("x-real-ip", peer)
+    return peer
 
 
 def _level(text: str) -> float:

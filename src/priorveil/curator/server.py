@@ -11,9 +11,10 @@ import errno
 import os
 import signal
 import socket
+import stat
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -72,6 +73,7 @@ async def serving(
     task = asyncio.create_task(server.serve())
     try:
         await _wait_until_listening(address)
+        _disconnect_stalled_readers(address, limits.send_seconds)
         yield
     finally:
         server.stop()
@@ -89,6 +91,24 @@ async def _wait_until_listening(address: Address) -> None:
         except ConnectionRefusedError:
             await asyncio.sleep(0.01)
     raise InvalidInput("port", address[1], f"the server does not listen there on {address[0]}")
+
+
+def _disconnect_stalled_readers(address: Address, seconds: float) -> None:
+    """Let the kernel close connections whose reader takes nothing for so long: granian waits for ever.
+
+    Connections inherit the option from the socket that listens, which granian does not give away: it is the one of this
+    process that listens on the address.
+    """
+    if not hasattr(socket, "TCP_USER_TIMEOUT"):  # not Linux
+        return
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # the listing's own is closed by now
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(int(name))) as candidate:
+                listens = candidate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+                if listens and candidate.getsockname()[:2] == address:
+                    candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * seconds))
 
 
 def _ignore_late_callbacks(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -8,23 +8,116 @@ import hmac
 import logging
 import re
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
-from priorveil.collect.campaign import stamp
+from priorveil.collect.campaign import State, stamp
 from priorveil.curator.admission import is_limited
-from priorveil.curator.group_commit import Writer
+from priorveil.curator.group_commit import QueueFull, Writer
 from priorveil.curator.logs import FailureLog
 from priorveil.curator.messages import Receipt, Refusal
+from priorveil.curator.settings import CampaignLimits
+from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable
+from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token, token_digest
-from priorveil.curator.uploads import UNKNOWN_PLAN, Reader
+from priorveil.curator.uploads import UNKNOWN_PLAN, Reader, Upload
+from priorveil.reading.tally import Tally
+
+T = TypeVar("T")
 
 _REFRESH = 1.0  # seconds within which a change by another process is noticed
 RETRY_FULL_SECONDS = 60  # after which a sender tries a full disk again
+SMALL_BODY = 4 << 10  # bytes: a smaller body is read at once, and there is always room for it
+_ESTIMATES = 16  # results that are kept in case no report comes before the next request
+Estimator = Callable[[Mapping[str, Tally], State], T]  # from the tallies of a campaign and its state
 _ID = re.compile("[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
+
+
+class BodyMemory:
+    """The memory for large bodies that are being read or decoded.
+
+    It is limited in total, so that unfinished bodies cannot use it up. The first bytes of a body are not counted:
+    strangers who fill the memory hold up batches, never single submissions.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity, self.held = capacity, 0
+
+    @contextmanager
+    def share(self) -> Iterator[Callable[[int], None]]:
+        """A function that says how long one body is by now; it raises `QueueFull` if there is no room for it."""
+        mine = 0
+
+        def hold(size: int) -> None:
+            nonlocal mine
+            more = max(0, size - SMALL_BODY) - mine
+            if self.held + more > self.capacity:
+                raise QueueFull("too many large bodies are being read")
+            mine += more
+            self.held += more
+
+        try:
+            yield hold
+        finally:
+            self.held -= mine
+
+
+class LoadedCampaigns:
+    """Campaigns in memory: those used last, within a number of campaigns and of bytes of their documents.
+
+    A campaign that was dropped while a request still uses it is found again as the same object, so that closing it
+    reaches that request.
+    """
+
+    def __init__(self, limits: CampaignLimits) -> None:
+        self.limits, self.bytes = limits, 0
+        self.in_use: WeakValueDictionary[str, StoredCampaign] = WeakValueDictionary()
+        self._recent: OrderedDict[str, StoredCampaign] = OrderedDict()
+
+    def find(self, id: str) -> StoredCampaign | None:
+        """The campaign if it is in memory; it then is the one used last."""
+        if id in self._recent:
+            self._recent.move_to_end(id)
+            return self._recent[id]
+        stored = self.in_use.get(id)
+        if stored is not None:
+            self.add(stored)
+        return stored
+
+    def add(self, stored: StoredCampaign) -> None:
+        """Keep a campaign, and drop those that were used least recently; the new one stays whatever its size."""
+        id = stored.campaign.id
+        self._recent[id] = self.in_use[id] = stored
+        self.bytes += len(stored.document)
+        while len(self._recent) > 1 and self._is_over_limit():
+            self._drop(next(iter(self._recent)))
+
+    def _is_over_limit(self) -> bool:
+        return len(self._recent) > self.limits.loaded or self.bytes > self.limits.loaded_bytes
+
+    def remove(self, id: str) -> None:
+        """Forget a campaign that the store no longer has."""
+        self.in_use.pop(id, None)
+        if id in self._recent:
+            self._drop(id)
+
+    def _drop(self, id: str) -> None:
+        self.bytes -= len(self._recent.pop(id).document)
+
+
+class _Kept(NamedTuple):
+    """An estimate, and the state and tallies that it was made from."""
+
+    source: tuple[State, Mapping[str, Tally]]
+    estimates: Any
 
 
 @dataclass
@@ -34,15 +127,26 @@ class Service:
     store: Store
     writer: Writer
     failures: FailureLog
-    live: dict[str, StoredCampaign] = field(default_factory=dict)
+    bodies: BodyMemory
+    loaded: LoadedCampaigns
+    attempts: TokenAttempts
+    threads: int
     refusals: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _loading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _runs: SharedRuns = field(default_factory=SharedRuns)
+    _ids: set[str] = field(default_factory=set)
+    _estimates: OrderedDict[Hashable, _Kept] = field(default_factory=OrderedDict)
     _damaged: dict[str, Damaged] = field(default_factory=dict)
     _tokens: list[Token] = field(default_factory=list)
     _refresher: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        # Loading and estimating take seconds: they do not wait for each other, and batches do not wait for them.
+        self._loading = asyncio.Semaphore(self.threads)
+        self._decoders = ThreadPoolExecutor(self.threads, thread_name_prefix="priorveil-decoder")
+        self._calculators = ThreadPoolExecutor(self.threads, thread_name_prefix="priorveil-calculator")
 
     async def start(self) -> None:
         """Open the store and begin to write."""
@@ -61,6 +165,8 @@ class Service:
         with contextlib.suppress(StoreFull, Unavailable):
             await self._save_refusals()
         await self.store.close()
+        for pool in (self._decoders, self._calculators):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     async def probe(self) -> None:
         """Return if reports can be stored; log and raise the reason if not.
@@ -79,22 +185,35 @@ class Service:
 
     # -- campaigns -------------------------------------------------------------------------------------------
 
-    async def find(self, campaign: str) -> StoredCampaign | None:
+    async def find(self, id: str) -> StoredCampaign | None:
         """A campaign by its id, from memory or from the store."""
-        if campaign in self.live or not _ID.fullmatch(campaign):  # other texts never reach the database
-            return self.live.get(campaign)
-        async with self._loading:  # checking certificates is expensive: once, however many requests come
-            if campaign in self._damaged:
-                raise self._damaged[campaign].with_traceback(None)
+        stored = self.loaded.find(id)
+        if stored is not None or not _ID.fullmatch(id):  # other texts never reach the database
+            return stored
+        if id not in self._ids:  # one list for all who ask: unknown ids cost nothing more
+            await self._runs.run("ids", self._list_ids)
+        # Checking certificates is expensive: once for each campaign, however many requests come.
+        return await self._runs.run(("campaign", id), lambda: self._load(id)) if id in self._ids else None
+
+    async def _list_ids(self) -> None:
+        self._ids = {id for id, _ in await self.store.campaign_ids()}
+
+    async def _load(self, id: str) -> StoredCampaign | None:
+        """A campaign from the store, unless somebody has loaded it meanwhile."""
+        if id in self._damaged:
+            raise self._damaged[id]
+        stored = self.loaded.find(id)
+        if stored is None:
             try:
-                stored = self.live.get(campaign) or await self.store.campaign(campaign)
+                async with self._loading:
+                    stored = await self.store.campaign(id)
             except Damaged as error:
-                self._damaged[campaign] = error
+                self._damaged[id] = error
                 _log.error("%s", error)
                 raise
             if stored is not None:
-                self.live[campaign] = stored
-            return stored
+                self.loaded.add(stored)
+        return stored
 
     async def close(self, live: StoredCampaign) -> None:
         """Accept no more reports for a campaign."""
@@ -111,9 +230,7 @@ class Service:
 
     async def store_upload(self, read: Reader, body: bytes, live: StoredCampaign) -> Receipt:
         """Store the reports in a body. Returns when they are durable; the receipt lists those that were refused."""
-        state, campaign = live.state(), live.campaign
-        plans, reason = (campaign.plans, UNKNOWN_PLAN) if state == "open" else ({}, state)
-        upload = read(body, campaign.id, plans, reason)
+        campaign, upload = live.campaign, await self._read(read, body, live)
         refused, accepted = upload.refused, sum(group.size for group in upload.groups)
         if upload.groups and is_limited(campaign):
             claims = upload.claims(campaign)
@@ -127,9 +244,41 @@ class Service:
             await self.writer.submit(upload.groups)
         refused.sort(key=lambda refusal: refusal.index)
         for refusal in refused:
-            self._unsaved[campaign.id, refusal.reason] += 1
+            self._unsaved[live.campaign.id, refusal.reason] += 1
             self.refusals[refusal.reason] += 1
         return Receipt(accepted, refused)
+
+    async def _read(self, read: Reader, body: bytes, live: StoredCampaign) -> Upload:
+        """The reports in a body. A large one is read in a thread, and again if the campaign was closed meanwhile."""
+        campaign = live.campaign
+        while True:
+            state = live.state()
+            plans, reason = (campaign.plans, UNKNOWN_PLAN) if state == "open" else ({}, state)
+            if len(body) <= SMALL_BODY:
+                return read(body, campaign.id, plans, reason)
+            loop = asyncio.get_running_loop()
+            upload = await loop.run_in_executor(self._decoders, read, body, campaign.id, plans, reason)
+            if live.state() == state:
+                return upload
+
+    async def estimates(self, live: StoredCampaign, key: Hashable, calculate: Estimator[T]) -> T:
+        """The estimates of a campaign, calculated once for all who wait for those with the same key."""
+
+        async def run() -> T:
+            source = (live.state(), await self.store.tallies(live.campaign))
+            kept = self._estimates.pop(name, None)
+            if kept is None or kept.source != source:
+                loop = asyncio.get_running_loop()
+                estimates = await loop.run_in_executor(self._calculators, calculate, source[1], source[0])
+                kept = _Kept(source, estimates)
+            self._estimates[name] = kept
+            while len(self._estimates) > _ESTIMATES:
+                self._estimates.popitem(last=False)
+            result: T = kept.estimates
+            return result
+
+        name = ("estimates", live.campaign.id, key)
+        return await self._runs.run(name, run)
 
     async def refusal_counts(self, campaign: str) -> dict[str, int]:
         """How many reports were refused, by reason, including those not yet saved."""
@@ -166,13 +315,15 @@ class Service:
         """
         await self._save_refusals()
         await self.load_tokens()
-        loaded = list(self.live)
+        loaded = list(self.loaded.in_use)
         stored = dict(await self.store.campaign_ids())
-        for campaign in loaded:
-            if campaign in stored:
-                self.live[campaign].closed = stored[campaign] or self.live[campaign].closed
-            else:
-                del self.live[campaign]
+        self._ids = set(stored)
+        for id in loaded:
+            live = self.loaded.in_use.get(id)
+            if id not in stored:
+                self.loaded.remove(id)
+            elif live is not None:
+                live.closed = stored[id] or live.closed
 
     async def _keep_fresh(self) -> None:
         while True:

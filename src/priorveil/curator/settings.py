@@ -107,8 +107,29 @@ class RequestLimits(Section):
     body: int = setting(4 << 20, "Bytes of an upload of reports.", least=1)
     campaign: int = setting(64 << 20, "Bytes of a campaign.", least=1)
     seconds: float = setting(10.0, "Seconds for all of a body.", least=0.01)
-    send_seconds: float = setting(30.0, "Seconds to take the next piece of a response.", least=0.01)
+    bodies: int = setting(64 << 20, "Bytes of all large bodies that are being read; then 429.", least=1)
+    threads: int = setting(
+        2, "Large bodies that are decoded at once; also campaigns that are loaded, and estimates.", least=1
+    )
     waiting: int = setting(16 << 20, "Bytes of reports that wait to be stored; then 429.", least=1)
+
+
+@dataclass(frozen=True)
+class CampaignLimits(Section):
+    """Campaigns that stay in memory, those used last; others are loaded again."""
+
+    loaded: int = setting(1000, "How many campaigns.", least=1)
+    loaded_bytes: int = setting(256 << 20, "Bytes of their documents; in memory they take more.", least=1)
+
+
+@dataclass(frozen=True)
+class AttemptLimits(Section):
+    """Limits on wrong tokens. Beyond them a token is refused with 429, without looking at it."""
+
+    burst: int = setting(10, "Wrong tokens of one address at once.", least=1)
+    rate: float = setting(1.0, "Further ones of one address in a second.", least=0.001)
+    total_burst: int = setting(200, "Wrong tokens of all addresses at once.", least=1)
+    total_rate: float = setting(20.0, "Further ones of all addresses in a second.", least=0.001)
 
 
 @dataclass(frozen=True)
@@ -119,6 +140,9 @@ class ConnectionLimits(Section):
         10.0, "Seconds for the headers of a request; an idle connection is closed after it.", least=0.01
     )
     header_bytes: int = setting(64 << 10, "Bytes of the headers of a request.", least=8192)
+    send_seconds: float = setting(
+        30.0, "Seconds in which a reader must take something.", least=0.01, most=1e6
+    )
     connections: int = setting(4096, "Connections at once; further ones wait.", least=1)
     stop_seconds: float = setting(30.0, "Seconds to finish requests at the end.", least=0.01)
 
@@ -155,6 +179,8 @@ class Settings(Section):
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     database: DatabaseLimits = field(default_factory=DatabaseLimits)
     log: LogSettings = field(default_factory=LogSettings)
+    campaigns: CampaignLimits = field(default_factory=CampaignLimits)
+    attempts: AttemptLimits = field(default_factory=AttemptLimits)
 
     def values(self) -> dict[str, Any]:
         """Every setting by its full name, such as `requests.body`."""

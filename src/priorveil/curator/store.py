@@ -24,7 +24,6 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -109,15 +108,14 @@ class Group(NamedTuple):
 
 @dataclass
 class StoredCampaign:
-    """A campaign as the store holds it; `closed` is the time at which the curator closed it early."""
+    """A campaign as the store holds it.
+
+    `document` is what is sent of it, `closed` the time at which the curator closed it early.
+    """
 
     campaign: Campaign
+    document: bytes
     closed: str | None
-
-    @cached_property
-    def document(self) -> bytes:
-        """The campaign as it is sent."""
-        return self.campaign.to_json().encode()
 
     def state(self) -> State:
         """Whether it takes reports now."""
@@ -219,7 +217,9 @@ class Store(ABC):
         if not rows:
             return None
         try:
-            stored = StoredCampaign(await asyncio.to_thread(Campaign.from_json, rows[0][0]), rows[0][1])
+            document, closed = rows[0]
+            read = await asyncio.to_thread(Campaign.from_json, document)
+            stored = StoredCampaign(read, document.encode(), closed)
         except PriorveilError as error:
             raise Damaged(campaign, type(error).__name__) from error
         if stored.campaign.id != campaign:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -28,6 +29,16 @@ class _UndecodedBatch(Body):
     """A batch whose reports are decoded one by one."""
 
     reports: list[msgspec.Raw]
+
+
+class _Piece:
+    """Whatever stands in the place of a report."""
+
+
+class _PiecesBatch(Body):
+    """A batch whose pieces are only counted."""
+
+    reports: list[_Piece]
 
 
 class Upload(NamedTuple):
@@ -69,6 +80,7 @@ Reader = Callable[[bytes, str, Mapping[str, Plan], str], Upload]
 _one = msgspec.json.Decoder(ReportBody)
 _many = msgspec.json.Decoder(BatchBody)
 _undecoded = msgspec.json.Decoder(_UndecodedBatch)
+_PIECE = _Piece()
 
 
 def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: str = UNKNOWN_PLAN) -> Upload:
@@ -118,17 +130,33 @@ def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: s
 
 def _check_batch(size: int) -> None:
     if size > LARGEST_BATCH:
-        raise HTTPException(413, f"{size} reports at once: send at most {LARGEST_BATCH}")
+        raise HTTPException(413, f"too many reports at once: send at most {LARGEST_BATCH}")
+
+
+def _count_pieces(body: bytes) -> None:
+    """Refuse a batch of too many pieces. Decoding stops at the first piece above the limit."""
+    places = itertools.count(1)
+
+    def count(_: type, __: object) -> _Piece:
+        _check_batch(next(places))
+        return _PIECE
+
+    msgspec.json.decode(body, type=_PiecesBatch, dec_hook=count)
 
 
 def _decode(body: bytes) -> list[ReportBody | None]:
-    """The reports of a body, None for each malformed one in a batch."""
+    """The reports of a body, None for each malformed one in a batch.
+
+    Reports are counted before they are decoded: a stranger's body costs no more than a full batch.
+    """
     try:
         if b'"reports"' not in body.lstrip()[:64]:
             return [_one.decode(body)]
+        _check_batch(body.count(b'"report_id"'))
         try:
             reports: list[ReportBody | None] = [*_many.decode(body).reports]
         except msgspec.ValidationError:  # a malformed report must not harm the others
+            _count_pieces(body)
             reports = [_decode_piece(piece) for piece in _undecoded.decode(body).reports]
     except _UNREADABLE as error:
         deep = isinstance(error, RecursionError)

@@ -1,0 +1,501 @@
+"""Strangers cannot stall the curator: what is done before a request is refused is counted, never timed."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from local_server import Place, at, report, running, statuses
+from patience import PATIENCE, until
+from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.wire import JSON
+from priorveil.curator import create_app, responses, uploads
+from priorveil.curator.messages import LARGEST_BATCH
+from priorveil.curator.service import SMALL_BODY, BodyMemory, LoadedCampaigns, Service
+from priorveil.curator.settings import AttemptLimits, CampaignLimits, RequestLimits, Settings
+from priorveil.curator.shared_runs import SharedRuns
+from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.store import Store, StoredCampaign
+from priorveil.curator.token_attempts import TokenAttempts
+from priorveil.priors import Prior
+from refusals import raises
+
+# -- batches -------------------------------------------------------------------------------------------------
+
+
+class CountingDecoder:
+    """A decoder that counts its calls."""
+
+    def __init__(self, decoder: Any) -> None:
+        self.decoder, self.calls = decoder, 0
+
+    def decode(self, body: bytes) -> Any:
+        self.calls += 1
+        return self.decoder.decode(body)
+
+
+@pytest.mark.parametrize("piece", ["0", "{}", "[]", '"x"', '{"report_id":"x","plan":"y","report":0}'])
+def test_too_many_pieces_are_refused_before_they_are_decoded(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch, piece: str
+) -> None:
+    """At most one piece more than a batch may have is looked at; the list of all pieces is never made."""
+    one, many, undecoded = (
+        CountingDecoder(each) for each in (uploads._one, uploads._many, uploads._undecoded)
+    )
+    monkeypatch.setattr(uploads, "_one", one)
+    monkeypatch.setattr(uploads, "_many", many)
+    monkeypatch.setattr(uploads, "_undecoded", undecoded)
+    sizes = []
+    check = uploads._check_batch
+    monkeypatch.setattr(uploads, "_check_batch", lambda size: (sizes.append(size), check(size)))
+    body = f'{{"reports":[{",".join([piece] * 3 * LARGEST_BATCH)}]}}'.encode()
+    with raises(Exception, status_code=413):
+        uploads.read_json(body, campaign.id, campaign.plans)
+    assert many.calls == ("report_id" not in piece), "it stops at the first piece that is no report"
+    assert one.calls == undecoded.calls == 0 and len(sizes) <= LARGEST_BATCH + 2
+
+
+def test_a_full_batch_of_nonsense_is_still_listed(campaign: Campaign) -> None:
+    body = f'{{"reports":[{",".join(["0"] * LARGEST_BATCH)}]}}'.encode()
+    assert len(uploads.read_json(body, campaign.id, campaign.plans).refused) == LARGEST_BATCH
+
+
+def batch(campaign: Campaign, count: int) -> bytes:
+    return b'{"reports":[%s]}' % b",".join(report(campaign) for _ in range(count))
+
+
+def reading_threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads in which bodies are read, from now on."""
+    names: list[str] = []
+    read = uploads.read_json
+
+    def noted(*arguments: Any) -> Any:
+        names.append(threading.current_thread().name)
+        return read(*arguments)
+
+    monkeypatch.setitem(create_app.__globals__["_READERS"], JSON, noted)
+    return names
+
+
+def test_large_bodies_are_decoded_outside_the_event_loop(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        names = reading_threads(monkeypatch)
+        for body in (report(campaign), batch(campaign, 1000)):
+            answer = await http.post(f"/v1/campaigns/{campaign.id}/reports", content=body, headers=KIND)
+            assert answer.status_code == 200 and answer.json()["refused"] == []
+        here = threading.current_thread().name
+        assert names[0] == here and names[1].startswith("priorveil-decoder"), names
+
+    on(SqliteStore(tmp_path / "a.db"), work, campaign)
+
+
+def test_a_batch_that_is_decoded_while_the_campaign_closes_is_refused(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is stored after the campaign counts as closed."""
+
+    async def work(http: httpx.AsyncClient) -> None:
+        service, read = service_of(http), uploads.read_json
+        decoding, closed = threading.Event(), threading.Event()
+
+        def slow(*arguments: Any) -> Any:
+            upload = read(*arguments)
+            decoding.set()
+            assert closed.wait(PATIENCE)
+            return upload
+
+        monkeypatch.setitem(create_app.__globals__["_READERS"], JSON, slow)
+        body, url = batch(campaign, 100), f"/v1/campaigns/{campaign.id}/reports"
+        sent = asyncio.create_task(http.post(url, content=body, headers=KIND))
+        await until(decoding.is_set, "the batch is decoded")
+        live = await service.find(campaign.id)
+        assert live is not None
+        await service.close(live)
+        closed.set()
+        receipt = (await sent).json()
+        assert receipt["accepted"] == 0 and {each["reason"] for each in receipt["refused"]} == {"closed"}
+        assert sum(tally.reports for tally in (await service.store.tallies(campaign)).values()) == 0
+
+    on(SqliteStore(tmp_path / "a.db"), work, campaign)
+
+
+KIND = {"content-type": JSON}
+Work = Callable[[httpx.AsyncClient], Awaitable[None]]
+
+
+def on(store: Store, work: Work, *campaigns: Campaign, limits: RequestLimits | None = None) -> None:
+    async def run() -> None:
+        async with running(store, *campaigns, limits=limits or RequestLimits()) as http:
+            await work(http)
+
+    asyncio.run(run())
+
+
+def service_of(http: httpx.AsyncClient) -> Service:
+    service: Service = http.app.service  # type: ignore[attr-defined]
+    return service
+
+
+# -- bodies --------------------------------------------------------------------------------------------------
+
+
+def test_memory_for_large_bodies_is_limited_and_given_back() -> None:
+    memory = BodyMemory(1000)
+    with memory.share() as first, memory.share() as second:
+        first(SMALL_BODY)
+        assert memory.held == 0
+        first(SMALL_BODY + 600)
+        first(SMALL_BODY + 700)
+        with pytest.raises(Exception, match="large bodies"):
+            second(SMALL_BODY + 301)
+        second(SMALL_BODY + 300)
+        assert memory.held == 1000
+    assert memory.held == 0
+
+
+def test_unfinished_bodies_are_limited_in_total_and_hold_up_no_single_report(
+    tmp_path: Path, campaign: Campaign
+) -> None:
+    """250 bodies of which each has sent 200 kB, where there is room for ten."""
+    size, limits = 200_000, RequestLimits(bodies=2_000_000)
+
+    async def unfinished(there: Place) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await there.connect()
+        writer.write(there.request(b" " * size)[:-1])
+        return reader, writer
+
+    async def work(there: Place) -> None:
+        memory = there.app.service.bodies
+        lines = [await unfinished(there) for _ in range(50)]
+        refused = there.app.service.statuses
+        await until(lambda: refused[429] >= 40, "bodies beyond the limit are refused")
+        assert memory.held <= limits.bodies
+        assert await there.send(there.request(report(campaign))) == [(b"200", b'{"accepted":1,"refused":[]}')]
+        for _, writer in lines:
+            writer.transport.abort()
+        await until(lambda: memory.held == 0, "the memory is given back")
+
+    at(tmp_path, campaign, work, limits=limits)
+
+
+def test_a_refused_body_says_when_to_come_back(tmp_path: Path, campaign: Campaign) -> None:
+    async def work(there: Place) -> None:
+        reader, writer = await there.connect()
+        writer.write(there.request(batch(campaign, 100)))
+        received = (await asyncio.wait_for(reader.read(), PATIENCE)).lower()
+        assert statuses(received.upper()) == [429] and b"retry-after: 1" in received
+        writer.close()
+
+    at(tmp_path, campaign, work, limits=RequestLimits(bodies=1))
+
+
+# -- shared work ---------------------------------------------------------------------------------------------
+
+
+def test_whoever_waits_shares_the_next_run() -> None:
+    async def run() -> None:
+        runs, begun, release = SharedRuns(), 0, asyncio.Event()
+
+        async def work() -> int:
+            nonlocal begun
+            begun += 1
+            mine = begun
+            await release.wait()
+            return mine
+
+        first = asyncio.create_task(runs.run("key", work))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(runs.run("key", work)) for _ in range(9)]
+        await asyncio.sleep(0)
+        release.set()
+        assert await first == 1 and await asyncio.gather(*others) == [2] * 9
+        assert not runs._runs, "nothing is kept when nobody waits"
+
+    asyncio.run(run())
+
+
+def test_a_run_that_fails_fails_for_all_and_one_that_is_cancelled_for_nobody_else() -> None:
+    async def run() -> None:
+        runs, begun, release = SharedRuns(), 0, asyncio.Event()
+
+        async def work() -> None:
+            nonlocal begun
+            begun += 1
+            await release.wait()
+            raise ZeroDivisionError
+
+        tasks = [asyncio.create_task(runs.run("key", work)) for _ in range(5)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        await asyncio.sleep(0)
+        release.set()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(each) for each in outcomes] == [asyncio.CancelledError] + [ZeroDivisionError] * 4
+        assert begun == 2
+
+    asyncio.run(run())
+
+
+def test_ten_dashboards_cost_one_estimate(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait for the first; the next reports cost one more, for all."""
+    calls = 0
+    estimate = responses.campaign_estimates
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return estimate(*arguments)
+
+    async def work(http: httpx.AsyncClient) -> None:
+        monkeypatch.setattr(responses, "campaign_estimates", counted)
+        url = f"/v1/campaigns/{campaign.id}"
+        for expected in (1, 2):
+            await http.post(f"{url}/reports", content=report(campaign), headers=KIND)
+            answers = await asyncio.gather(*(http.get(f"{url}/estimates") for _ in range(10)))
+            assert {answer.json()["reports"] for answer in answers} == {expected} and calls == expected
+        assert (await http.get(f"{url}/estimates?level=0.9")).json()["level"] == 0.9 and calls == 3
+        assert (await http.get(f"{url}/estimates")).json()["level"] == 0.95 and calls == 3
+
+    on(SqliteStore(tmp_path / "a.db"), work, campaign)
+
+
+# -- cold campaigns ------------------------------------------------------------------------------------------
+
+
+def questions(count: int) -> list[Campaign]:
+    return [ask(f"Question {i}?", Prior([0.5, 0.5])) for i in range(count)]
+
+
+class SlowLoading(SqliteStore):
+    """A store that counts what it loads; loading the campaigns in `held` waits until they are released."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.loads: Counter[str] = Counter()
+        self.lists = 0
+        self.held: set[str] = set()
+        self.release = asyncio.Event()
+
+    async def campaign(self, campaign: str) -> StoredCampaign | None:
+        self.loads[campaign] += 1
+        if campaign in self.held:
+            await self.release.wait()
+        return await super().campaign(campaign)
+
+    async def campaign_ids(self) -> list[tuple[str, str | None]]:
+        self.lists += 1
+        return await super().campaign_ids()
+
+
+def test_loading_a_campaign_holds_up_no_other(tmp_path: Path) -> None:
+    first, second = questions(2)
+    store = SlowLoading(tmp_path / "a.db")
+
+    async def work(http: httpx.AsyncClient) -> None:
+        store.held.add(first.id)
+        waiting = [asyncio.create_task(http.get(f"/v1/campaigns/{first.id}/status")) for _ in range(5)]
+        await until(lambda: store.loads[first.id], "the first is being loaded")
+        async with asyncio.timeout(PATIENCE):
+            assert (await http.get(f"/v1/campaigns/{second.id}/status")).status_code == 200
+        store.release.set()
+        assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}
+        assert store.loads == {first.id: 1, second.id: 1}
+
+    on(store, work, first, second)
+
+
+def test_unknown_ids_load_nothing_and_share_one_list(tmp_path: Path, campaign: Campaign) -> None:
+    store = SlowLoading(tmp_path / "a.db")
+
+    async def work(http: httpx.AsyncClient) -> None:
+        before = store.lists
+        urls = [f"/v1/campaigns/{i:064x}/status" for i in range(200)]
+        answers = await asyncio.gather(*(http.get(url) for url in urls))
+        assert {answer.status_code for answer in answers} == {404}
+        assert not store.loads and store.lists - before < 20  # the refresher may make some of them
+
+    on(store, work, campaign)
+
+
+def test_a_campaign_that_another_process_adds_is_found_at_once(tmp_path: Path) -> None:
+    first, second = questions(2)
+    store = SlowLoading(tmp_path / "a.db")
+
+    async def work(http: httpx.AsyncClient) -> None:
+        await store.add_campaign(second)
+        assert (await http.get(f"/v1/campaigns/{second.id}/status")).status_code == 200
+
+    on(store, work, first)
+
+
+def stored(campaign: Campaign) -> StoredCampaign:
+    return StoredCampaign(campaign, campaign.to_json().encode(), None)
+
+
+def test_campaigns_in_memory_are_limited_in_number_and_bytes() -> None:
+    campaigns = [stored(each) for each in questions(5)]
+    size = max(len(each.document) for each in campaigns)
+    for limits in (CampaignLimits(loaded=2), CampaignLimits(loaded_bytes=2 * size)):
+        loaded = LoadedCampaigns(limits)
+        for each in campaigns:
+            loaded.add(each)
+            loaded.find(campaigns[0].campaign.id)  # used all the time
+        ids = [each.campaign.id for each in campaigns]
+        assert list(loaded._recent) == [ids[4], ids[0]] and loaded.bytes <= 2 * size
+    one = LoadedCampaigns(CampaignLimits(loaded_bytes=1))
+    one.add(campaigns[0])
+    assert one.find(campaigns[0].campaign.id) is campaigns[0]
+
+
+def test_a_dropped_campaign_is_the_same_while_somebody_uses_it() -> None:
+    """Otherwise closing it would not reach the request that uses it."""
+    loaded = LoadedCampaigns(CampaignLimits(loaded=1))
+    using, other = (stored(each) for each in questions(2))
+    id = using.campaign.id
+    loaded.add(using)
+    loaded.add(other)
+    assert list(loaded._recent) == [other.campaign.id]
+    assert loaded.find(id) is using and loaded.bytes == len(using.document)
+    loaded.add(other)
+    del using
+    gc.collect()
+    assert loaded.find(id) is None
+
+
+def test_a_dropped_campaign_is_loaded_again(tmp_path: Path) -> None:
+    campaigns = questions(3)
+    store = SlowLoading(tmp_path / "a.db")
+
+    async def run() -> None:
+        app = create_app(store, Settings(campaigns=CampaignLimits(loaded=2)))
+        async with app.lifespan():
+            for each in campaigns:
+                await store.add_campaign(each)
+            for each in campaigns * 2:
+                assert (await app.service.find(each.id)) is not None
+                gc.collect()
+        assert set(store.loads.values()) == {2} and len(app.service.loaded._recent) == 2
+
+    asyncio.run(run())
+
+
+# -- wrong tokens --------------------------------------------------------------------------------------------
+
+LIMITS = AttemptLimits(burst=3, rate=0.5, total_burst=5, total_rate=1.0)
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def tries(attempts: TokenAttempts, address: str, count: int) -> int:
+    """How many of so many wrong tokens are looked at."""
+    looked = 0
+    for _ in range(count):
+        if attempts.wait(address, "wrong") == 0:
+            looked += 1
+            attempts.add_wrong(address)
+    return looked
+
+
+def test_wrong_tokens_of_an_address_are_looked_at_a_few_at_a_time() -> None:
+    clock = Clock()
+    attempts = TokenAttempts(LIMITS, clock)
+    assert tries(attempts, "192.0.2.1", 100) == 3
+    assert attempts.wait("192.0.2.1", "wrong") == 2.0
+    clock.now += 4
+    assert tries(attempts, "192.0.2.1", 100) == 2
+    clock.now += 1e6
+    assert tries(attempts, "192.0.2.1", 100) == 3
+
+
+def test_wrong_tokens_are_limited_in_total_and_lock_nobody_out() -> None:
+    clock = Clock()
+    attempts = TokenAttempts(LIMITS, clock)
+    attempts.add_right("192.0.2.200", "right")
+    assert sum(tries(attempts, f"192.0.2.{i}", 1) for i in range(100)) == 5
+    assert attempts.wait("192.0.2.200", "right") == 0
+    assert attempts.wait("192.0.2.200", "wrong") > 0 and attempts.wait("192.0.2.201", "right") > 0
+    clock.now += 3
+    assert sum(tries(attempts, f"192.0.2.{i}", 1) for i in range(100)) == 3
+
+
+def test_addresses_are_hashed_and_forgotten() -> None:
+    attempts, others = TokenAttempts(), TokenAttempts()
+    for each in (attempts, others):
+        each.add_wrong("192.0.2.1")
+        each.add_right("192.0.2.1", "secret")
+    assert "192.0.2" not in repr(vars(attempts)) and "secret" not in repr(vars(attempts))
+    assert not set(attempts._addresses) & set(others._addresses), "each process has its own salt"
+    for i in range(20_000):
+        attempts.add_wrong(str(i))
+    assert len(attempts._addresses) == 10_000
+
+
+def test_a_sender_has_all_addresses_of_its_network() -> None:
+    attempts = TokenAttempts(LIMITS, Clock())
+    assert sum(tries(attempts, f"2001:db8::{i:x}", 1) for i in range(100)) == 3
+
+
+def test_wrong_tokens_are_slowed_down(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the limit the token is not compared with those of the store."""
+
+    async def work(http: httpx.AsyncClient) -> None:
+        service, clock, compared = service_of(http), Clock(), 0
+        service.attempts = TokenAttempts(LIMITS, clock)
+        find_token = service.find_token
+
+        def counted(token: str) -> Any:
+            nonlocal compared
+            compared += 1
+            return find_token(token)
+
+        monkeypatch.setattr(service, "find_token", counted)
+        assert (await http.get("/v1/campaigns")).status_code == 200
+        wrong = {"authorization": "Bearer wrong"}
+        answers = [await http.get("/v1/campaigns", headers=wrong) for _ in range(20)]
+        assert Counter(each.status_code for each in answers) == {401: 3, 429: 17} and compared == 4
+        assert answers[-1].headers["retry-after"] == "2"
+        assert (await http.get("/v1/campaigns")).status_code == 200, "the right one goes on"
+        elsewhere = {**wrong, "x-real-ip": "192.0.2.9"}
+        assert (await http.get("/v1/campaigns", headers=elsewhere)).status_code == 401
+        clock.now += 2
+        assert (await http.get("/v1/campaigns", headers=wrong)).status_code == 401
+        none = [await http.get("/v1/campaigns", headers={"authorization": ""}) for _ in range(20)]
+        assert {each.status_code for each in none} == {401}, "without a token nothing is tried"
+
+    on(SqliteStore(tmp_path / "a.db"), work, campaign)
+
+
+def test_only_a_proxy_on_this_machine_names_the_address(tmp_path: Path, campaign: Campaign) -> None:
+    async def run() -> None:
+        app = create_app(SqliteStore(tmp_path / "a.db"), Settings(attempts=LIMITS))
+        async with app.lifespan():
+            transport = httpx.ASGITransport(app, client=("192.0.2.1", 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://curator") as http:
+                codes = []
+                for i in range(20):
+                    headers = {"authorization": "Bearer wrong", "x-real-ip": f"198.51.100.{i}"}
+                    codes.append((await http.get("/v1/campaigns", headers=headers)).status_code)
+        assert Counter(codes) == {401: 3, 429: 17}
+
+    asyncio.run(run())
