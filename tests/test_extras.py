@@ -92,6 +92,11 @@ def test_a_feature_needs_its_extra_alone(group: str, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def test_the_doctor_needs_no_extra_to_say_which_are_missing(tmp_path: Path) -> None:
+    ran = run_alone("", "from priorveil.__main__ import main; main(['doctor'])", tmp_path)
+    assert ran.returncode == 0 and "missing httpx" in ran.stdout, ran.stderr
+
+
 def test_the_client_needs_an_http_library_and_nothing_else(tmp_path: Path) -> None:
     assert [Requirement(text).name for text in GROUPS["client"]] == ["httpx"]
     demo = pytest.importorskip("priorveil.curator.demo", reason="the client asks a real curator")

@@ -23,7 +23,7 @@ import numpy as np
 
 import priorveil as pv
 from priorveil.cli import options, screen
-from priorveil.collect.answer_store import default_folder
+from priorveil.collect.state_folder import default_folder
 from priorveil.errors import install_command
 
 # The packages that an extra brings, and what it is for.

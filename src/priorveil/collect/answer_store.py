@@ -94,14 +94,6 @@ class AnswerStore:
         return (self.folder or Path()) / f"{campaign}.json"
 
 
-def default_folder() -> Path:
-    """The folder of this user's answers: `PRIORVEIL_STATE`, or a folder for the state of programs."""
-    if folder := os.environ.get("PRIORVEIL_STATE"):
-        return Path(folder)
-    base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.local/state"
-    return Path(base) / "priorveil" / "answers"
-
-
 def _create_folder(folder: str | Path) -> Path:
     """The folder, created if it is missing."""
     try:

@@ -14,8 +14,9 @@ from functools import cached_property
 from pathlib import Path
 
 from priorveil.collect import transport as http
-from priorveil.collect.answer_store import AnswerStore, NotStored, StoredAnswer, default_folder
+from priorveil.collect.answer_store import AnswerStore, NotStored, StoredAnswer
 from priorveil.collect.campaign import Campaign
+from priorveil.collect.state_folder import default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
 from priorveil.collect.wire import Report, fresh_id, report_to_json
 from priorveil.errors import NOT_SHOWN, InvalidInput, OutsideDomain, PriorveilError, short_repr
