@@ -17,10 +17,11 @@ _STYLE = """
 .priorveil caption { text-align: left; font-weight: bold; padding: .2em 0; color: inherit; }
 .priorveil.priorveil tr, .priorveil.priorveil tbody tr:nth-child(n) { background: none; }
 .priorveil.priorveil th, .priorveil.priorveil td { border: 0; padding: .15em .9em .15em 0; text-align: left;
-  vertical-align: top; max-width: 48em; white-space: pre-wrap; overflow-wrap: anywhere; color: inherit; }
+  vertical-align: top; max-width: 48em; white-space: pre-wrap; overflow-wrap: break-word; color: inherit; }
 .priorveil.priorveil thead th { border-bottom: 1px solid currentColor; }
 .priorveil.priorveil tbody th { font-weight: normal; }
 .priorveil.priorveil .facts th { white-space: nowrap; opacity: .8; }
+.priorveil.priorveil .facts td { overflow-wrap: anywhere; }
 .priorveil.priorveil .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .priorveil.priorveil .bar { min-width: 8em; vertical-align: middle; }
 .priorveil .bar span { display: block; height: .7em; background: currentColor; opacity: .35; }
