@@ -25,8 +25,8 @@ OTHER_PAGES = [
     *ROOT.glob("benchmarks/*.md"),
     *ROOT.glob("clients/js/*.md"),
 ]  # links alone
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-READ = re.compile(r"^```py(?:thon)?\n(.*?)^```", re.MULTILINE | re.DOTALL)  # also what cannot be run here
+BLOCK = re.compile(r"^```(?:python|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+READ = re.compile(r"^```py(?:thon|con)?\n(.*?)^```", re.MULTILINE | re.DOTALL)  # also what cannot be run here
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?:\]\(|(?:src|href)=\")(?!https?:|mailto:)([^)#\s\"]*)(?:#([^)\s\"]*))?[)\"]")
 HEADING = re.compile(r"^#+ (.*?)\s*$", re.MULTILINE)
@@ -40,7 +40,7 @@ def named(page: Path) -> str:
 
 
 def blocks(page: Path) -> list[tuple[int, str]]:
-    """Line number and text of every python block."""
+    """Line number and text of every block of Python, with prompts (`pycon`) or without."""
     text = page.read_text(encoding="utf-8")
     return [(text[: m.start(1)].count("\n"), m.group(1)) for m in BLOCK.finditer(text)]
 
@@ -59,7 +59,11 @@ def run(page: Path) -> None:
             exec(compile("\n" * line + source, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=named)
+# test_mistakes.py runs the page of mistakes, whose examples end with errors.
+RUN = [page for page in PAGES if blocks(page) and page.name != "mistakes.md"]
+
+
+@pytest.mark.parametrize("page", RUN, ids=named)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     try:
@@ -80,7 +84,7 @@ def test_examples_print_answers(page: Path) -> None:
 
 def test_a_wrong_example_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "wrong.md"
-    page.write_text("```python\nx = 1\n```\n\n```python\n>>> x\n2\n```\n", encoding="utf-8")
+    page.write_text("```python\nx = 1\n```\n\n```pycon\n>>> x\n2\n```\n", encoding="utf-8")
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     with pytest.raises(doctest.DocTestFailure):
         run(page)

@@ -21,6 +21,26 @@ WIDE = """
     .filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.innerText.slice(0, 200))
 """
 
+# Words of tables that are broken over two lines; an id, which is longer than a screen, may be.
+BROKEN = """
+  const lines = (node, at, length) => {
+    const range = document.createRange();
+    range.setStart(node, at);
+    range.setEnd(node, at + length);
+    return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+  };
+  const broken = [];
+  for (const cell of document.querySelectorAll("td, th")) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      for (const { 0: word, index } of texts.currentNode.data.matchAll(/\\w+/g)) {
+        if (word.length < 40 && lines(texts.currentNode, index, word.length) > 1) broken.push(word);
+      }
+    }
+  }
+  return broken;
+"""
+
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -89,6 +109,21 @@ def test_no_command_or_formula_scrolls_sideways_on_a_phone(reader: Any, site: Pa
     reader.open(f"file://{site}/{name}.html")
     assert reader.run("return document.querySelectorAll('pre > code, .formula').length > 10")
     assert reader.run(WIDE.replace(", .md-typeset__scrollwrap", "")) == []
+
+
+def test_no_table_breaks_a_word_on_a_phone(reader: Any, site: Path) -> None:
+    reader.size(*PHONE, mobile=True)
+    for page in pages(site):
+        reader.open(f"file://{page}")
+        assert reader.run(BROKEN) == [], page.name
+
+
+def test_copied_examples_have_no_prompts_and_no_outputs(reader: Any, site: Path) -> None:
+    reader.open(f"file://{site}/tutorial.html")
+    assert reader.see(".language-pycon").text.startswith(">>> print(prior)\nPrior(")
+    reader.click(".language-pycon .md-code__button")
+    reader.see(".md-search__input").send_keys("\ue009v")  # control and v, in the encoding of WebDriver
+    assert reader.run("return document.querySelector('.md-search__input').value") == "print(prior)"
 
 
 def test_the_reference_shows_public_names_only(site: Path) -> None:
