@@ -259,7 +259,7 @@ def test_ctrl_c_ends_the_server_quietly(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    place = process.stderr.readline().split()[2]
+    place = process.stderr.readline().partition("listening on ")[2].split()[0]
     page = httpx.get(place, verify=False, trust_env=False, timeout=PATIENCE)
     assert page.status_code == 200 and "html" in page.headers["content-type"]
     process.send_signal(signal.SIGINT)
@@ -274,7 +274,7 @@ def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Camp
     command = [sys.executable, "-c", code, "serve", "--store", store_url, "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    base = process.stderr.readline().split()[2].removesuffix("/dashboard")
+    base = process.stderr.readline().partition("listening on ")[2].split()[0].removesuffix("/dashboard")
     place = f"{base}/v1/campaigns/{campaign.id}/reports"
     acknowledged = threading.Semaphore(0)
     count = [10]

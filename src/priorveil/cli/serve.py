@@ -14,6 +14,7 @@ Examples
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ STORE = click.option(
     envvar="PRIORVEIL_STORE",
     help="An SQLite file, or postgresql://user@host/database.",
 )
+
+_log = logging.getLogger(__name__)
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -78,10 +81,12 @@ def serve(
 def _serve(settings: Settings, new_token: bool, migrate: bool) -> None:
     """Make sure that there is a token, then serve until a signal ends it."""
     from priorveil.curator import create_app, open_store
+    from priorveil.curator.logs import configure_logging
     from priorveil.curator.server import find_address, run
     from priorveil.curator.settings import hide_password
     from priorveil.curator.store import ensure_admin
 
+    configure_logging(settings.log)
     store, host = settings.store, settings.listen.host
     token = options.read_token(Path(settings.token_file)) if settings.token_file else None
     address = find_address(host, settings.listen.port)  # before the store is made: the port may be taken
@@ -91,4 +96,4 @@ def _serve(settings: Settings, new_token: bool, migrate: bool) -> None:
     url = f"http://{f'[{host}]' if ':' in host else host}:{address[1]}"
     ready = f"listening on {url}/dashboard  (the dashboard; reports go to {hide_password(store)})"
     app = create_app(open_store(store, limits=settings.database), settings)
-    run(app, address, lambda: click.echo(ready, err=True))
+    run(app, address, lambda: _log.info("%s", ready))

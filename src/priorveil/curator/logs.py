@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
+from priorveil.curator.settings import LogSettings
 from priorveil.errors import PriorveilError
 
 _log = logging.getLogger(__name__)
@@ -41,3 +46,48 @@ class FailureLog:
         more = f" ({skipped:,} more of this kind since the last message)" if skipped else ""
         what = str(error) if isinstance(error, PriorveilError) else f"unexpected {frames(error)}"
         _log.error("the store failed: %s%s", what, more)
+
+
+def log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an error that nobody awaited; asyncio itself would show the message of the error."""
+    error = context.get("exception")
+    what = context["message"] if error is None else frames(error)
+    _log.error("unexpected error in the event loop: %s", what)
+
+
+class _PlainFormatter(logging.Formatter):
+    """Time in UTC, level and message. Of an error that comes with the record, its message is left out."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = _fields(record)
+        more = f"\n{fields['error']}" if "error" in fields else ""
+        return f"{fields['time']} {fields['level']} {fields['message']}{more}"
+
+
+class _JsonFormatter(logging.Formatter):
+    """The same as a JSON object on one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(_fields(record))
+
+
+def _fields(record: logging.LogRecord) -> dict[str, str]:
+    moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    error = record.exc_info[1] if record.exc_info else None
+    return {
+        "time": moment.replace("+00:00", "Z"),
+        "level": record.levelname.lower(),
+        "logger": record.name,
+        "message": record.getMessage(),
+        **({"error": frames(error)} if error is not None else {}),
+    }
+
+
+_FORMATTERS = {"plain": _PlainFormatter, "json": _JsonFormatter}
+
+
+def configure_logging(settings: LogSettings) -> None:
+    """Log to standard error, our own records and those of the libraries."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_FORMATTERS[settings.format]())
+    logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)

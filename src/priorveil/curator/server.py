@@ -20,6 +20,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from priorveil.curator.app import Curator
+from priorveil.curator.logs import log_loop_error
 from priorveil.curator.settings import DEFAULTS, ConnectionLimits
 from priorveil.errors import InvalidInput, needs_extra
 
@@ -114,7 +115,7 @@ def _disconnect_stalled_readers(address: Address, seconds: float) -> None:
 def _ignore_late_callbacks(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log errors of the event loop, except granian's late callbacks to cancelled tasks."""
     if not isinstance(context.get("exception"), asyncio.InvalidStateError):
-        loop.default_exception_handler(context)
+        log_loop_error(loop, context)
 
 
 def run(app: Curator, address: Address, on_listening: Callable[[], None] = lambda: None) -> None:
@@ -128,6 +129,7 @@ def run(app: Curator, address: Address, on_listening: Callable[[], None] = lambd
                 task.cancel()
             stop.set()
 
+        loop.set_exception_handler(log_loop_error)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, on_signal)
         async with app.lifespan(), serving(app, address, app.settings.connections):

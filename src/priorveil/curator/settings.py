@@ -161,8 +161,16 @@ class DatabaseLimits(Section):
 
 @dataclass(frozen=True)
 class LogSettings(Section):
-    """What is logged."""
+    """What is logged, to standard error."""
 
+    level: str = setting(
+        "info",
+        "The least level that is logged: info, warning or error.",
+        choices=("info", "warning", "error"),
+    )
+    format: str = setting(
+        "plain", "Lines of text (plain), or JSON objects (json).", choices=("plain", "json")
+    )
     repeat_seconds: float = setting(
         60.0, "Seconds before a failure of the same kind is logged again.", least=0.01
     )
