@@ -177,6 +177,8 @@ export interface ClientOptions {
   wait?: (seconds: number) => Promise<void>;
   /** Seconds that a request may take, to the last byte of its answer; 120 if not given. */
   timeout?: number;
+  /** The code of an invitation, if the campaign needs one and it is not in the link. */
+  code?: string;
 }
 
 /** Answers one campaign, once; `url` is the campaign's address. */
@@ -185,12 +187,16 @@ export class Client {
   readonly url: string;
   /** The campaign, fetched once and checked: also that it is the one named by the address. */
   campaign(): Promise<Campaign>;
-  /** What is remembered: the report, and whether it was delivered; or null. */
-  remembered(): Promise<(Leaving & { readonly delivered: boolean }) | null>;
+  /** What is remembered: the report, and whether it was delivered or withdrawn; or null. */
+  remembered(): Promise<(Leaving & { readonly delivered: boolean; readonly withdrawn?: true }) | null>;
+  /** Whether a first answer can be sent: the campaign needs no invitation, or the code of this client can still be used. */
+  invited(): Promise<boolean>;
   /** What sending this answer would send. Nothing leaves and nothing is stored yet. */
   prepare(value: Value, cohort?: string): Promise<Leaving>;
   /** Perturb the value here, remember the report, and send it. */
   answer(value: Value, cohort?: string): Promise<{ report: Leaving; replayed: boolean }>;
   /** Send the remembered report, if there is one and it was not delivered; true if nothing is left to send. */
   deliver(): Promise<boolean>;
+  /** Remove the report of an earlier answer from the curator; true if it was there. It is never sent again. */
+  withdraw(): Promise<boolean>;
 }

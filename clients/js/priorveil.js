@@ -1534,7 +1534,7 @@ const LONGEST_TIMER = 2 ** 31 - 1; // milliseconds; longer ones ring at once
 
 /**
  * Answers one campaign, once. `url` is the campaign's address; `fetch`, `storage` and `wait` may be replaced; `timeout` is
- * how many seconds a request may take.
+ * how many seconds a request may take. `code` is that of an invitation; the link of an invitation has it after `#`.
  *
  * The report is remembered before it is sent, and from then on it is the answer: asked again, the client sends the same
  * report, so that nobody learns more. Where nothing can be remembered, nothing is sent. The value itself is never stored. The
@@ -1547,12 +1547,18 @@ export class Client {
   #fetch;
   #wait;
   #timeout;
+  #code;
+  #codeIsFree = false;
 
   constructor(url, options = {}) {
     const { fetch = globalThis.fetch, storage = deviceStorage(), wait = sleep, timeout = LONGEST_REQUEST } = options;
+    const [address, fragment = ""] = String(url).split("#");
+    const code = options.code ?? new URLSearchParams(fragment).get("code");
+    need(code === null || isCode(code), "code", "should be the 32 hexadecimal digits of an invitation");
+    this.#code = code;
     need(typeof timeout === "number" && timeout > 0, "timeout", "should be a number of seconds, above zero");
     // The page that people answer on stands for its campaign.
-    this.url = String(url).replace(/\/+$/, "").replace(/\/answer\/([0-9a-f]{64})([/?#].*)?$/, "/v1/campaigns/$1");
+    this.url = address.replace(/\/+$/, "").replace(/\/answer\/([0-9a-f]{64})([/?].*)?$/, "/v1/campaigns/$1");
     this.#timeout = timeout;
     this.#fetch = (...request) => fetch(...request);
     this.#storage = storage;
@@ -1567,6 +1573,17 @@ export class Client {
       this.#campaign = await readCampaign(await this.#download(), { id });
     }
     return this.#campaign;
+  }
+
+  /** Whether a first answer can be sent: the campaign needs no invitation, or the code of this client can still be used. */
+  async invited() {
+    const { admission } = await this.campaign();
+    if (admission === "open" || this.#codeIsFree) return true;
+    if (this.#code === null) return false;
+    const { free } = await this.#ask("invitation", { code: this.#code });
+    if (typeof free !== "boolean") throw new NotSent(FOREIGN);
+    this.#codeIsFree = free;
+    return free;
   }
 
   /** What is remembered: the report in the form in which it leaves, and whether it was delivered; or null. */
@@ -1604,6 +1621,8 @@ export class Client {
     plan.code(value);
     return inTurn(keyOf(campaign.id), async () => {
       const before = await this.remembered();
+      if (before?.withdrawn) throw new ReportRefused("withdrawn");
+      if (before === null && !(await this.invited())) throw new ReportRefused("no invitation");
       const drawn = before ?? this.#drawReport(plan, value);
       const kept = before ?? (await this.#storeFirst(drawn));
       this.#words.clear();
@@ -1617,8 +1636,24 @@ export class Client {
     const { id } = await this.campaign();
     return inTurn(keyOf(id), async () => {
       const known = await this.remembered();
+      if (known?.withdrawn) throw new ReportRefused("withdrawn");
       if (known !== null) await this.#deliverOnce(known);
       return known !== null;
+    });
+  }
+
+  /**
+   * Remove the report of an earlier answer from the curator; true if it was there. It stays remembered and is never sent again.
+   */
+  async withdraw() {
+    const { id } = await this.campaign();
+    return inTurn(keyOf(id), async () => {
+      const known = await this.remembered();
+      need(known !== null, "storage", "there is no answer to withdraw");
+      await this.#useStorage("setItem", id, JSON.stringify({ ...known, withdrawn: true }));
+      const { removed } = await this.#ask("withdrawals", { report_ids: [known.report_id] });
+      if (typeof removed !== "number") throw new NotSent(FOREIGN);
+      return removed > 0;
     });
   }
 
@@ -1669,25 +1704,27 @@ export class Client {
   }
 
   async #send(report) {
-    const headers = { "content-type": "application/json" };
-    const request = {
-      method: "POST",
-      headers,
-      body: JSON.stringify(report),
-      credentials: "omit",
-      referrerPolicy: "no-referrer",
-    };
-    const answer = await this.#fetchWithRetries(`${this.url}/reports`, request);
-    const receipt = parseJson(answer.text);
-    if (!answer.ok) {
-      const title = textOrNothing(receipt?.title) ?? `status ${answer.status}`;
-      throw new ReportRefused(title, textOrNothing(receipt?.detail));
-    }
+    const needsCode = this.#campaign.admission === "invitation" && this.#code !== null;
+    const receipt = await this.#ask("reports", needsCode ? { ...report, code: this.#code } : report);
     const refusals = Array.isArray(receipt?.refused) ? receipt.refused : null;
     if (receipt?.accepted === 1 && refusals?.length === 0) return;
     const reason = refusals?.length === 1 ? textOrNothing(refusals[0]?.reason) : undefined;
-    if (reason === undefined) throw new NotSent("the response did not come from a curator"); // a hotel's sign-in page, say
+    if (reason === undefined) throw new NotSent(FOREIGN);
     throw new ReportRefused(reason);
+  }
+
+  /** What the curator answers to a document that is posted to it. */
+  async #ask(path, document) {
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify(document);
+    const request = { method: "POST", headers, body, credentials: "omit", referrerPolicy: "no-referrer" };
+    const answer = await this.#fetchWithRetries(`${this.url}/${path}`, request);
+    const content = parseJson(answer.text);
+    if (!answer.ok) {
+      const title = textOrNothing(content?.title) ?? `status ${answer.status}`;
+      throw new ReportRefused(title, textOrNothing(content?.detail));
+    }
+    return content ?? {};
   }
 
   /** The answer to a request, which is tried again while the network or the curator is busy. */
@@ -1732,6 +1769,8 @@ function keptWords(words) {
   };
 }
 
+const FOREIGN = "the response did not come from a curator"; // a hotel's sign-in page, say
+const isCode = (code) => typeof code === "string" && /^[0-9a-f]{32}$/i.test(code);
 const textOrNothing = (text) => (typeof text === "string" ? text : undefined);
 
 /** The value of a text in JSON; null if it is not JSON. */

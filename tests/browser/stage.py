@@ -75,6 +75,13 @@ class Curator:
             == 200
         )
 
+    def invite(self, name: str, count: int) -> list[str]:
+        """The codes of new invitations."""
+        place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/invitations"
+        header = {"authorization": f"Bearer {TOKEN}"}
+        made = httpx.post(place, headers=header, json={"count": count}, timeout=PATIENCE)
+        return list(made.json()["codes"])
+
     def answer_page(self, name: str) -> str:
         return f"{self.url}/answer/{self.campaigns[name].id}"
 
@@ -89,6 +96,10 @@ def asked() -> dict[str, Campaign]:
     going = pv.Prior({"never": 0.2, "weekly": 0.5, "daily": 0.3})
     hidden = pv.design(going, 1.0, pv.Histogram(), secret=pv.Secret([[0.4, 0.5, 0.1], [0.0, 0.5, 0.5]]))
     spent = pv.Prior({"nothing": 0.5, "about 20": 0.3, "about 100": 0.2})
+    kept = {
+        "closes": read_time("closes", "2998-01-01T00:00:00Z"),
+        "keep_until": read_time("keep_until", "2999-01-01T00:00:00Z"),
+    }
     texts = {
         "asked_by": "The town of Example, office of statistics",
         "purpose": "To plan buses for people who work",
@@ -139,6 +150,8 @@ def asked() -> dict[str, Campaign]:
         "few": ask("Do you cycle?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "early": ask("Do you vote?", work, closes=read_time("closes", "2999-01-01T00:00:00Z")),
         "arabic": ask("هل تستخدم الدراجة؟", pv.Prior({"نعم، كل يوم.": 0.3, "لا!": 0.7})),
+        "invited": ask("Do you own a bicycle?", work, admission="invitation", most_reports=500, **kept),
+        "crowded": ask("Are you the first?", work, most_reports=1),
         "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
     }
 

@@ -690,3 +690,61 @@ def test_a_screen_reader_finds_names_and_headings(browser: Any, curator: Any) ->
     browser.click("summary", "For the curious")
     assert ("rowheader", "Private") in browser.named_nodes()
     assert len(browser.driver.find_elements("css selector", "h1")) == 1
+
+
+def test_an_invitation_is_checked_before_the_question_and_used_once(browser: Any, curator: Any) -> None:
+    first, second = curator.invite("invited", 2)
+    browser.open(curator.answer_page("invited"))
+    browser.see(STEPS, "You need an invitation")
+    about = browser.text("#about")
+    assert "Only people with an invitation" in about and "500 answers" in about and "are deleted" in about
+    browser.open("about:blank")
+    browser.open(f"{curator.answer_page('invited')}#code={'0' * 32}")
+    browser.see("p.warning", "This invitation cannot be used")
+    browser.see("input[name=code]").send_keys(f"{first[:16]} {first[16:]}")  # as it is printed on paper
+    browser.click("button", "Continue")
+    browser.see("#question", "Do you own a bicycle?")
+    choose(browser, "Government")
+    report = shown(browser)
+    browser.requests()
+    browser.click("button", "Send")
+    browser.see(STEPS, "Thank you")
+    sent = [r for r in browser.requests() if r["method"] == "POST"]
+    assert [json.loads(r["postData"]) for r in sent] == [{**report, "code": first}]
+    assert not [r for r in sent if first in r["url"]]
+    assert not [text for text in stored(browser) if first in json.dumps(text)]
+    assert curator.counters("invited")["reports"]["everyone"] == 1
+    browser.forget()
+    browser.open("about:blank")
+    browser.open(f"{curator.answer_page('invited')}#code={first}")
+    browser.see("p.warning", "This invitation cannot be used")
+    browser.open(f"{curator.answer_page('invited')}#code={second}")  # the same page with another fragment
+    browser.see("#question", "Do you own a bicycle?")
+
+
+def test_an_answer_is_withdrawn_with_the_id_on_the_receipt(browser: Any, curator: Any) -> None:
+    before = curator.counters("few")["reports"]["everyone"]
+    browser.open(curator.answer_page("few"))
+    choose(browser, "no")
+    report = shown(browser)
+    browser.click("button", "Send")
+    browser.see(STEPS, "Thank you")
+    assert curator.counters("few")["reports"]["everyone"] == before + 1
+    browser.click("summary", "Your receipt")
+    assert browser.text("#receipt") == report["report_id"]
+    browser.requests()
+    browser.click("button", "Withdraw my answer")
+    browser.see(STEPS, "Your answer is withdrawn")
+    assert posted(browser) == [{"report_ids": [report["report_id"]]}]
+    assert curator.counters("few")["reports"]["everyone"] == before
+    browser.open(curator.answer_page("few"))
+    browser.see(STEPS, "Your answer is withdrawn")
+    assert posted(browser) == []
+
+
+def test_a_question_with_all_its_answers_says_so(browser: Any, curator: Any) -> None:
+    curator.answered("crowded", [0])
+    browser.open(curator.answer_page("crowded"))
+    choose(browser, "Government")
+    browser.click("button", "Send")
+    browser.see("p.warning", "This question has all the answers that it takes.")

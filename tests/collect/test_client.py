@@ -500,3 +500,119 @@ def test_an_answer_that_was_taken_stands_even_if_that_cannot_be_noted(server: Se
         assert client.answer("Private") == report
     assert len(again.bodies) == 1, "it is sent once more, and counted once"
     assert counted(url) == {"everyone": 1}
+
+
+# -- invitations and withdrawals -----------------------------------------------------------------------------
+
+
+def invited(server: Server, question: str, count: int, **details: Any) -> tuple[str, list[str]]:
+    """The address of a new campaign with invitations, and their codes."""
+    url = put_up(server, ask(question, PRIOR, smallest_count=1, admission="invitation", **details))
+    made = httpx.post(f"{url}/invitations", json={"count": count}, headers=HEADER, timeout=PATIENCE)
+    return url, list(made.json()["codes"])
+
+
+def test_an_answer_needs_a_free_code_before_anything_is_drawn(server: Server, tmp_path: Path) -> None:
+    url, [code] = invited(server, "Invited?", 1)
+    state = tmp_path / "answers"
+    with Client(url, state=state, retry=NO_WAIT) as client, raises(InvalidInput, argument="code"):
+        client.answer("Private")
+    for wrong in ("", "0" * 31, "no code", code[:-1] + "x"):
+        with raises(InvalidInput, argument="code") as caught:
+            Client(url, state=state, code=wrong)
+        assert not wrong or wrong not in str(caught.value)
+    unknown = Client(url, state=state, retry=NO_WAIT, code="0" * 32)
+    with unknown as client, raises(ReportRefused, reason="no invitation", final=False):
+        client.answer("Private")
+    assert list(AnswerStore(state)) == []
+    link = url.replace("/v1/campaigns/", "/answer/") + f"#code={code}"
+    with Client(link, state=state, retry=NO_WAIT) as client:
+        report = client.answer("Private")
+        assert client.answer("Private") == report
+    [kept] = AnswerStore(state)
+    assert (
+        kept.sent and kept.code is None and code not in (state / f"{kept.report.campaign}.json").read_text()
+    )
+    assert counted(url) == {"everyone": 1}
+    used = Client(url, state=tmp_path / "somebody else", retry=NO_WAIT, code=code)
+    with used as client, raises(ReportRefused, reason="no invitation"):
+        client.answer("None")
+
+
+def test_a_lost_receipt_is_asked_for_again_with_the_used_code(server: Server, tmp_path: Path) -> None:
+    url, [code] = invited(server, "Lost receipt?", 1)
+    state = tmp_path / "answers"
+    lossy = Lossy("", *["after"] * 4)  # the code is checked, then every receipt is lost
+    with Client(url, lossy, state, retry=NO_WAIT, code=code) as client, raises(NotSent):
+        client.answer("Private")
+    assert counted(url) == {"everyone": 1}
+    [kept] = AnswerStore(state)
+    assert not kept.sent and kept.code == code
+    other = put_up(server, ask("Some other?", PRIOR))
+    with Client(other, state=state, retry=NO_WAIT) as client:  # it has no code of its own
+        assert client.flush() == 0
+    assert counted(url) == {"everyone": 1}
+
+
+def test_another_code_helps_where_the_first_was_used_meanwhile(server: Server, tmp_path: Path) -> None:
+    url, [first, second] = invited(server, "Two codes?", 2)
+    state = tmp_path / "answers"
+    with (
+        Client(url, Lossy("", *["before"] * 4), state, retry=NO_WAIT, code=first) as client,
+        raises(NotSent),
+    ):
+        client.answer("Private")
+    with Client(url, state=tmp_path / "thief", retry=NO_WAIT, code=first) as client:
+        client.answer("None")
+    with Client(url, state=state, retry=NO_WAIT) as client:
+        with raises(ReportRefused, reason="no invitation", final=False):
+            client.answer("Private")
+        assert client.flush() == 1
+    with Client(url, state=state, retry=NO_WAIT, code=second) as client:
+        client.answer("Private")
+    assert counted(url) == {"everyone": 2}
+
+
+def test_a_withdrawn_answer_is_removed_and_never_sent_again(server: Server, tmp_path: Path) -> None:
+    url = put_up(server, ask("Withdraw?", PRIOR, smallest_count=1))
+    state = tmp_path / "answers"
+    with Client(url, state=state, retry=NO_WAIT) as client:
+        with raises(InvalidInput, argument="state"):
+            client.withdraw()
+        client.answer("Private")
+        assert counted(url) == {"everyone": 1}
+        assert client.withdraw() and counted(url) == {"everyone": 0}
+        assert not client.withdraw()
+        with raises(ReportRefused, reason="withdrawn"):
+            client.answer("Private")
+        assert client.flush() == 0 and counted(url) == {"everyone": 0}
+
+
+def test_a_withdrawal_that_does_not_arrive_can_be_repeated(server: Server, tmp_path: Path) -> None:
+    url = put_up(server, ask("Withdraw again?", PRIOR, smallest_count=1))
+    state = tmp_path / "answers"
+    with Client(url, state=state, retry=NO_WAIT) as client:
+        client.answer("Private")
+    with Client(url, Lossy(*["before"] * 4), state, retry=NO_WAIT) as client, raises(NotSent):
+        client.withdraw()
+    with Client(url, state=state, retry=NO_WAIT) as client:
+        assert client.withdraw() and counted(url) == {"everyone": 0}
+
+
+def test_an_open_campaign_is_not_told_a_code(server: Server, tmp_path: Path) -> None:
+    url, seen = put_up(server, ask("Open?", PRIOR)), Lossy()
+    with Client(url, seen, tmp_path / "answers", retry=NO_WAIT, code="0" * 32) as client:
+        client.answer("Private")
+    assert not [body for body in seen.bodies if b"0" * 32 in body]
+
+
+def test_a_full_campaign_refuses_for_now(server: Server, tmp_path: Path) -> None:
+    url = put_up(server, ask("Full?", PRIOR, most_reports=1))
+    with Client(url, state=tmp_path / "first", retry=NO_WAIT) as first:
+        first.answer("Private")
+        with Client(url, state=tmp_path / "second", retry=NO_WAIT) as second:
+            with raises(ReportRefused, reason="full", final=False):
+                second.answer("Private")
+            first.withdraw()
+            assert second.flush() == 0
+    assert counted(url) == {"everyone": 1}

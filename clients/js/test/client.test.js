@@ -458,3 +458,75 @@ test("a campaign has its fields and no others, and texts that can be shown", asy
     await assert.rejects(readCampaign(document), (e) => e instanceof PriorveilError && e.field === field, field);
   assert.ok(await readCampaign(await campaign({ question: "\u{1f300}".repeat(2000) })));
 });
+
+const CODE = "00112233445566778899aabbccddeeff";
+
+test("with an invitation, its code is checked before anything is drawn, and leaves with the report", async () => {
+  const c = await curator({ document: await campaign({ admission: "invitation" }), answers: [{ free: true }] });
+  c.url = `${c.url.replace("/v1/campaigns/", "/answer/")}#code=${CODE}`;
+  const [store, one] = [storage(), client(c)];
+  assert.equal(await one.invited(), true);
+  const { report } = await one.answer("Private");
+  const [asked, sent] = c.sent.map(({ url, body }) => [url, JSON.parse(body)]);
+  assert.deepEqual(asked, [`https://example.org/v1/campaigns/${c.served.id}/invitation`, { code: CODE }]);
+  assert.deepEqual(sent, [`https://example.org/v1/campaigns/${c.served.id}/reports`, { ...report, code: CODE }]);
+  assert.ok(c.sent.every(({ url }) => !url.includes(CODE)));
+  assert.ok([...store.held.values()].every((text) => !text.includes(CODE)));
+});
+
+test("without a free code nothing is drawn, remembered or sent", async () => {
+  const document = await campaign({ admission: "invitation" });
+  for (const [code, answers] of [
+    [undefined, []],
+    [CODE, [{ free: false }, { free: false }]],
+  ]) {
+    const [c, store] = [await curator({ document, answers }), storage()];
+    const one = new Client(c.url, { fetch: c.fetch, storage: store, code });
+    assert.equal(await one.invited(), false);
+    await assert.rejects(one.answer("Private"), (e) => e instanceof ReportRefused && e.reason === "no invitation");
+    assert.equal(store.held.size, 0);
+    assert.ok(c.sent.every(({ url }) => url.endsWith("/invitation")));
+  }
+  const c = await curator({ document, answers: [{ hello: "hotel" }] });
+  await assert.rejects(new Client(c.url, { fetch: c.fetch, storage: storage(), code: CODE }).invited(), NotSent);
+  for (const code of ["", "short", `${CODE}0`, 7])
+    assert.throws(() => new Client(c.url, { code }), (e) => e instanceof PriorveilError && e.field === "code");
+});
+
+test("an open campaign is not told a code", async () => {
+  const c = await curator();
+  const one = new Client(`${c.url}#code=${CODE}`, { fetch: c.fetch, storage: storage() });
+  assert.equal(await one.invited(), true);
+  const { report } = await one.answer("Private");
+  assert.deepEqual(c.sent.map(({ body }) => JSON.parse(body)), [report]);
+});
+
+test("a report that did not arrive is sent again with its code, whether or not that is still free", async () => {
+  const document = await campaign({ admission: "invitation" });
+  const c = await curator({ document, answers: [{ free: true }, "down", "down", "down", "down", "down"] });
+  const store = storage();
+  const one = () => new Client(c.url, { fetch: c.fetch, storage: store, code: CODE, wait: async () => {} });
+  await assert.rejects(one().answer("Private"), NotSent);
+  const { replayed } = await one().answer("Private");
+  const bodies = c.sent.filter(({ url }) => url.endsWith("/reports")).map(({ body }) => body);
+  assert.ok(replayed && new Set(bodies).size === 1 && bodies.length === 6);
+  assert.equal(c.sent.filter(({ url }) => url.endsWith("/invitation")).length, 1);
+});
+
+test("a withdrawn answer stays remembered and is never sent again", async () => {
+  const receipt = { accepted: 1, refused: [] };
+  const c = await curator({ answers: [receipt, "down", "down", "down", "down", "down", { removed: 1 }, { removed: 0 }] });
+  const store = storage();
+  await assert.rejects(client(c, store).withdraw(), (e) => e.field === "storage");
+  const { report } = await client(c, store).answer("Private");
+  await assert.rejects(client(c, store).withdraw(), NotSent);
+  const withdrawn = (e) => e instanceof ReportRefused && e.reason === "withdrawn";
+  await assert.rejects(client(c, store).answer("Private"), withdrawn);
+  await assert.rejects(client(c, store).deliver(), withdrawn);
+  assert.equal(await client(c, store).withdraw(), true);
+  assert.equal(await client(c, store).withdraw(), false);
+  assert.equal((await client(c, store).remembered()).withdrawn, true);
+  const { url, body } = c.sent.at(-1);
+  assert.deepEqual([url, JSON.parse(body)], [`${c.url}/withdrawals`, { report_ids: [report.report_id] }]);
+  assert.equal(c.sent.filter((request) => request.url.endsWith("/reports")).length, 1);
+});

@@ -29,13 +29,17 @@ class NotStored(PriorveilError, OSError):
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """A stored answer: the report, the plan that made it, its address, and whether it was sent or refused."""
+    """A stored answer: the report, the plan that made it, its address, and whether it was sent or refused.
+
+    `code` is that of an invitation, until the report has arrived.
+    """
 
     url: str
     report: Report
     plan: dict[str, Any]
     sent: bool = False
     refused: str | None = None
+    code: str | None = None
 
 
 class AnswerStore:
@@ -133,6 +137,7 @@ def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
         and isinstance(report.report, str | int)
         and isinstance(answer.sent, bool)
         and isinstance(answer.refused, str | None)
+        and isinstance(answer.code, str | None)
     )
     if not sound:
         raise ValueError("its fields do not belong together")

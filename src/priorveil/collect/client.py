@@ -18,7 +18,7 @@ from priorveil.collect.answer_store import AnswerStore, NotStored, StoredAnswer
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.state_folder import default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
-from priorveil.collect.wire import Report, fresh_id, report_to_json
+from priorveil.collect.wire import CODE_BYTES, Report, fresh_id, hex_bytes, report_to_json
 from priorveil.errors import NOT_SHOWN, InvalidInput, OutsideDomain, PriorveilError, short_repr
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.plans import Plan
@@ -32,7 +32,10 @@ __all__ = ["AnswerStore", "Client", "NotSent", "NotStored", "ReportRefused", "Re
 _LARGEST_CAMPAIGN = 64 << 20
 _LARGEST_RECEIPT = 64 << 10
 _LONGEST_REASON = 80
-_EARLY = "not yet open"  # by the curator's clock, where ours is ahead: the same report is taken later
+_NO_INVITATION = "no invitation"
+_WITHDRAWN = "withdrawn"
+# The same report may be taken later: by the curator's clock, after somebody has withdrawn, or with another code.
+_NOT_FINAL = ("not yet open", "full", _NO_INVITATION)
 
 
 class ReportRefused(PriorveilError):
@@ -52,7 +55,8 @@ class Client:
 
     `campaign_url` ends in the campaign's id, which is checked against the content. `state` is the folder where
     answers are remembered, `default_folder()` if not given; `AnswerStore()` remembers in this process only, for
-    simulations. `limit` is the level (LIP, or a `Budget`) that all remembered answers about the same values
+    simulations. `code` is that of an invitation, for campaigns that need one; a link of an invitation has it in it.
+    `limit` is the level (LIP, or a `Budget`) that all remembered answers about the same values
     may reach together. `transport` replaces httpx's, for proxies and tests.
     """
 
@@ -63,11 +67,15 @@ class Client:
         state: str | Path | AnswerStore | None = None,
         limit: float | Budget | None = None,
         retry: RetryPolicy | None = None,
+        code: str | None = None,
     ) -> None:
         self._url, self._id = http.parse_campaign_url(campaign_url)
         state = default_folder() if state is None else state
         self._answers = state if isinstance(state, AnswerStore) else AnswerStore(state)
         self._limit = None if limit is None else Budget.of(limit, "limit")
+        self._code = http.code_of_link(campaign_url) if code is None else code
+        if self._code is not None and hex_bytes(self._code, CODE_BYTES) is None:
+            raise InvalidInput("code", NOT_SHOWN, "give the 32 hexadecimal digits of an invitation")
         self._http = http.HttpClient(transport, retry or RetryPolicy())
 
     def __enter__(self) -> Client:
@@ -109,6 +117,21 @@ class Client:
                 answer = self._answers.find(self._id) or self._first_answer(value, cohort)
         return self._send(answer)
 
+    def withdraw(self) -> bool:
+        """Remove the report of an earlier answer from the curator; whether it was there.
+
+        The answer stays stored and is never sent again. Raises `NotSent` if the curator could not be reached.
+        """
+        with self._answers.lock():
+            answer = self._answers.find(self._id)
+            if answer is None:
+                raise InvalidInput(
+                    "state", NOT_SHOWN, "it has no answer to this campaign, so nothing can be withdrawn"
+                )
+            self._answers.keep(replace(answer, refused=_WITHDRAWN, code=None))
+        document = {"report_ids": [answer.report.report_id]}
+        return bool(self._ask("withdrawals", document, "removed"))
+
     def flush(self) -> int:
         """Send what could not be sent before, for all campaigns in the folder; how many are still waiting."""
         waiting = 0
@@ -130,11 +153,33 @@ class Client:
         if state != "open":
             raise ReportRefused(state)
         self._check_limit(plan)
+        code = self._free_code()
         drawn = report_to_json(plan.mechanism, plan.privatize(value))
         report = Report(fresh_id(), self._id, plan.id, drawn)
-        answer = StoredAnswer(self._url, report, {"id": plan.id, **plan.document()})
+        answer = StoredAnswer(self._url, report, {"id": plan.id, **plan.document()}, code=code)
         self._answers.keep(answer)
         return answer
+
+    def _free_code(self) -> str | None:
+        """The code to send with a first report, which must be free; None if the campaign needs none."""
+        if self.campaign.admission == "open":
+            return None
+        if self._code is None:
+            raise InvalidInput("code", None, "people need an invitation to answer: give its code or its link")
+        if not self._ask("invitation", {"code": self._code}, "free"):
+            raise ReportRefused(_NO_INVITATION, final=False)
+        return self._code
+
+    def _ask(self, path: str, document: object, field: str) -> object:
+        """One field of the curator's response to a small request."""
+        other = "the response did not come from a curator (a proxy or a login page?): try again later"
+        try:
+            response = self._http.request(f"{self._url}/{path}", _LARGEST_RECEIPT, document)
+            if response.status != 200:
+                raise ReportRefused(f"the curator answered {response.status}", final=False)
+            return json.loads(response.body)[field]
+        except (UnreadableResponse, ValueError, RecursionError, KeyError, TypeError) as error:
+            raise NotSent(other) from error
 
     def _check_limit(self, plan: Plan) -> None:
         """Spend what the stored answers about these values spent, then this plan; raises `BudgetExceeded`."""
@@ -151,12 +196,15 @@ class Client:
             raise ReportRefused(answer.refused)
         if answer.sent:
             return answer.report
-        if answer.report.campaign == self._id and answer.url != self._url:
-            # An earlier client used another address.
-            answer = replace(answer, url=self._url)
-            self._note(answer)
+        if answer.report.campaign == self._id:
+            # An earlier client may have used another address, or a code that was not free.
+            code = None if answer.code is None else self._code or answer.code
+            mine = replace(answer, url=self._url, code=code)
+            if mine != answer:
+                self._note(answer := mine)
         try:
-            response = self._http.request(f"{answer.url}/reports", _LARGEST_RECEIPT, answer.report.document())
+            document = answer.report.document() | ({} if answer.code is None else {"code": answer.code})
+            response = self._http.request(f"{answer.url}/reports", _LARGEST_RECEIPT, document)
             if response.status != 200:
                 raise ReportRefused(f"the curator answered {response.status}", final=False)
             refused = _reason(response.body)
@@ -165,9 +213,9 @@ class Client:
             why, folder = error if isinstance(error, NotSent) else other, self._answers.folder
             where = f"in {folder}: answer() or flush()" if folder else "until this process ends: flush()"
             raise NotSent(f"{why}. The report is kept {where} sends it") from error
-        if refused == _EARLY:
+        if refused in _NOT_FINAL:
             raise ReportRefused(refused, final=False)
-        self._note(replace(answer, sent=refused is None, refused=refused))
+        self._note(replace(answer, sent=refused is None, refused=refused, code=None))
         if refused is not None:
             raise ReportRefused(refused)
         return answer.report

@@ -27,6 +27,7 @@ _LONGEST_PAUSE = 60.0
 _SOCKET_TIMEOUT = 30.0
 _ID = re.compile("[0-9a-f]{64}")
 _ANSWER_PAGE = re.compile(r"(?P<curator>.+)/answer/(?P<id>[0-9a-f]{64})(?:[/?#].*)?")
+_CODE = re.compile(r"#(?:.*&)?code=(?P<code>[^&]*)")
 _HEADERS = {
     "user-agent": "priorveil",
     "accept-encoding": "identity",
@@ -158,7 +159,7 @@ def parse_campaign_url(url: str) -> tuple[str, str]:
     >>> parse_campaign_url(f"https://survey.example/answer/{'ab' * 32}/")[0][:40]
     'https://survey.example/v1/campaigns/abab'
     """
-    plain = url.rstrip("/") if isinstance(url, str) else ""
+    plain = url.partition("#")[0].rstrip("/") if isinstance(url, str) else ""
     if page := _ANSWER_PAGE.fullmatch(plain):
         plain = f"{page['curator']}/v1/campaigns/{page['id']}"
     campaign = plain.rpartition("/")[2]
@@ -168,5 +169,16 @@ def parse_campaign_url(url: str) -> tuple[str, str]:
         address = httpx.URL()
     if address.scheme not in ("http", "https") or not address.host or not _ID.fullmatch(campaign):
         advice = "give a campaign's address, https://.../v1/campaigns/ and its id of 64 hexadecimal digits"
-        raise InvalidInput("campaign_url", url, advice)
+        shown = url.partition("#")[0] if isinstance(url, str) else url  # without the code of an invitation
+        raise InvalidInput("campaign_url", shown, advice)
     return plain, campaign
+
+
+def code_of_link(url: str) -> str | None:
+    """The code of an invitation in its link, which stands after `#` and is never part of a request's address.
+
+    >>> code_of_link(f"https://survey.example/answer/{'ab' * 32}#code=00ff")
+    '00ff'
+    """
+    found = _CODE.search(url) if isinstance(url, str) else None
+    return found["code"] if found else None

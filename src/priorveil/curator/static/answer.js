@@ -8,6 +8,10 @@ const MANY = 20; // answers beyond which a list to pick from is easier than butt
 const LONGEST_CODE = 32; // characters; the fold-out has all of them
 const NAMED = 3; // other answers that are named below the picture
 const FIGURE = "a2.4 2.4 0 1 0 4.8 0a2.4 2.4 0 1 0 -4.8 0zm-1.6 12v-4.4a4 4 0 0 1 8 0v4.4z"; // a head and shoulders, as a path
+const REFUSALS = {
+  full: "This question has all the answers that it takes.",
+  "no invitation": "Your invitation cannot be used: it has been used meanwhile, or its code is not known.",
+};
 const STATUS_WAIT = 20_000; // milliseconds
 
 const main = document.querySelector("main");
@@ -17,7 +21,7 @@ const about = document.querySelector("#about");
 const news = document.querySelector("#news");
 
 const id = location.pathname.split("/").at(-1);
-const client = new Client(`${location.origin}/v1/campaigns/${id}`);
+let client; // made when the page is loaded, and again when a code is typed in
 
 /** Put one step on the page, and the focus on its heading, so that a screen reader begins there. */
 function show(title, ...content) {
@@ -31,16 +35,50 @@ function show(title, ...content) {
 const actions = (...buttons) => el("div", { class: "actions" }, ...buttons);
 const warning = (...text) => el("p", { class: "warning", role: "alert" }, ...text);
 
-async function begin() {
+async function begin(code = codeInLink()) {
+  client = new Client(`${location.origin}/v1/campaigns/${id}`, isCode(code) ? { code } : {});
   const campaign = await client.campaign();
   document.title = campaign.question;
   const status = await currentStatus(campaign);
   showAbout(campaign, status);
   const known = await client.remembered();
+  if (known?.withdrawn) return showWithdrawn();
   if (known?.delivered) return showThanks(campaign, known, true);
   if (status.state !== "open") return showShut(campaign, status.state);
   if (known !== null) return showNotSent(campaign);
+  if (!(await client.invited())) return showInvitation(code);
   return showQuestion(campaign);
+}
+
+const codeInLink = () => new URLSearchParams(location.hash.slice(1)).get("code");
+const isCode = (text) => /^[0-9a-f]{32}$/i.test(text ?? "");
+
+/** Ask for the code of an invitation; say first what is wrong with the one that was given. */
+function showInvitation(code) {
+  const field = el("input", { type: "text", name: "code", autocomplete: "off", spellcheck: "false", required: true });
+  const form = el(
+    "form",
+    {
+      onsubmit: (event) => {
+        event.preventDefault();
+        begin(field.value.replace(/[\s-]/g, "")).catch(showBroken);
+      },
+    },
+    el("label", { class: "field" }, "Code of your invitation", field),
+    actions(el("button", { type: "submit" }, "Continue")),
+  );
+  show(
+    "You need an invitation",
+    code === null
+      ? el("p", {}, "Only people with an invitation can answer this question. Its code has 32 letters and digits.")
+      : warning(
+          isCode(code)
+            ? "This invitation cannot be used: it has been used already, or its code is not known. "
+            : "This is not the code of an invitation: it has 32 letters and digits, without spaces. ",
+          "Nothing was sent but the code.",
+        ),
+    form,
+  );
 }
 
 /** Whether the curator takes reports now; it may have closed early. Without an answer, by our own clock. */
@@ -370,7 +408,8 @@ function everything(report) {
       {},
       "The report is the scrambled answer. The id is random and used only once, so that the report is counted once. The plan names " +
         "the public rules of the scrambling, and with them your group if there are several. The server keeps these three and " +
-        "nothing else. As with any page, your network address is seen while you are connected; it is not kept.",
+        "nothing else. If you have an invitation, its code is sent with them. The server deletes the code, and does not keep which answer it came " +
+        "with. As with any page, your network address is seen while you are connected; it is not kept.",
     ),
   );
 }
@@ -496,6 +535,53 @@ function showThanks(campaign, report, before) {
         JSON.stringify({ report_id: report.report_id, plan: report.plan, report: report.report }),
       ),
     ),
+    withdrawal(report),
+  );
+}
+
+/** The receipt: the id of the report, with which it can be withdrawn. */
+function withdrawal(report) {
+  const button = el(
+    "button",
+    {
+      type: "button",
+      class: "plain",
+      onclick: async () => {
+        button.disabled = true;
+        try {
+          await client.withdraw();
+          showWithdrawn();
+        } catch (error) {
+          if (!(error instanceof NotSent)) return showBroken(error);
+          button.disabled = false;
+          problem.replaceChildren(warning("The server could not be reached, so your answer is still there. Please try again."));
+        }
+      },
+    },
+    "Withdraw my answer",
+  );
+  const problem = el("div", {});
+  return el(
+    "details",
+    {},
+    el("summary", {}, "Your receipt, and how to withdraw"),
+    el("p", {}, "The id of what was sent is ", el("code", { id: "receipt" }, report.report_id), "."),
+    el(
+      "p",
+      {},
+      "Only you know it. Whoever has it can have your scrambled answer removed: from the server and from the counts, not from results that were " +
+        "seen before. This browser will not send an answer to this question again.",
+    ),
+    problem,
+    actions(button),
+  );
+}
+
+function showWithdrawn() {
+  show(
+    "Your answer is withdrawn",
+    el("p", {}, "The server has removed it, and it is not counted any more."),
+    el("p", {}, "This browser remembers what was sent, so that it does not send another answer from which more could be learnt."),
   );
 }
 
@@ -526,9 +612,10 @@ function showNotSent(campaign) {
 }
 
 function showRefused(error) {
-  show(
+  if (error.reason === "withdrawn") return showWithdrawn();
+  return show(
     "Your answer was not accepted",
-    warning(`The server refused it: ${error.reason}.`),
+    warning(REFUSALS[error.reason] ?? `The server refused it: ${error.reason}.`),
     el("p", {}, "Nothing was counted."),
   );
 }
@@ -576,4 +663,5 @@ function showBroken(error) {
   );
 }
 
+window.addEventListener("hashchange", () => begin().catch(showBroken)); // the link of another invitation, in the same tab
 begin().catch(showBroken);
