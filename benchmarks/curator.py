@@ -35,7 +35,7 @@ from priorveil.curator.store import Group, open_store
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgres_server import PostgresServer, free_port
 
-TOKEN = "benchmark"
+TOKEN, COLLECTOR = "benchmark", "collector"
 PREPARED = 2_000_000  # weight of the requests made beforehand
 PASS = 1_000_000  # reports in one sorted pass of preloading
 TUNED = {
@@ -55,6 +55,7 @@ async def prepare():
     store = open_store(url)
     await store.open()
     await store.add_token(Token.of("benchmark", "benchmark", "admin"))
+    await store.add_token(Token.of("collector", "collector", "collect"))
     await store.add_campaign(campaign)
     await store.close()
 class Nothing:
@@ -146,9 +147,10 @@ class Load:
         self, campaign: Campaign, size: int, packed: bool, seconds: float | None, reports: int | None
     ) -> None:
         self.plan, self.size, self.packed = campaign.plan_for(None), size, packed
+        bearer = f"authorization: Bearer {COLLECTOR}\r\n" if packed or size > 1 else ""
         self.head = (
             f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: "
-            f"{PACKED if packed else JSON}\r\ncontent-length: "
+            f"{PACKED if packed else JSON}\r\n{bearer}content-length: "
         ).encode()
         self.left = reports
         self.times: list[float] = []

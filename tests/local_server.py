@@ -27,6 +27,9 @@ from priorveil.curator.store import Store, open_store
 from priorveil.curator.tokens import Token
 
 TOKEN = "a curator's token"
+COLLECTOR = "authorization: Bearer a-gateway-of-the-tests"
+SECRET = "a-secret-of-the-tests"  # of `Server`
+HEADER = {"authorization": f"Bearer {SECRET}"}
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -46,7 +49,8 @@ class Place:
 
     def _head(self, more: bytes, kind: str) -> bytes:
         path = f"/v1/campaigns/{self.campaign.id}/reports"
-        return f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\n".encode() + more
+        head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\n{COLLECTOR}\r\n"
+        return head.encode() + more
 
     async def connect(self) -> Connection:
         return await asyncio.open_connection("127.0.0.1", self.port)
@@ -100,6 +104,8 @@ async def place(
     address = find_address("127.0.0.1", 0)
     async with app.lifespan():
         await store.add_campaign(campaign)
+        await store.add_token(Token.of("a-gateway-of-the-tests", "gateway", "collect"))
+        await app.service.load_tokens()
         async with serving(app, address, connections):
             yield Place(app, address[1], campaign)
 
@@ -167,7 +173,7 @@ class Server:
     def __init__(self, url: str, folder: Path) -> None:
         self.url, self.port = url, free_port()
         self.token = folder / "token"
-        self.token.write_text("a-secret-of-the-tests")
+        self.token.write_text(SECRET)
         self.log = folder / f"log-{self.port}"
         self.start()
 
@@ -202,9 +208,8 @@ def served(url: str, folder: Path, campaign: Campaign, count: int = 1) -> Iterat
     servers = [Server(url, folder) for _ in range(count)]
     try:
         base = f"http://127.0.0.1:{servers[0].port}"
-        header = {"authorization": "Bearer a-secret-of-the-tests"}
         made = httpx.post(
-            f"{base}/v1/campaigns", content=campaign.to_json(), headers=header, verify=False, timeout=PATIENCE
+            f"{base}/v1/campaigns", content=campaign.to_json(), headers=HEADER, verify=False, timeout=PATIENCE
         )
         assert made.status_code == 201, made.text
         yield servers

@@ -56,9 +56,8 @@ class Curator:
             {"report_id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, report)}
             for report in reports
         ]
-        response = httpx.post(
-            f"{self.url}/v1/campaigns/{campaign.id}/reports", json={"reports": sent}, timeout=PATIENCE
-        )
+        url, header = f"{self.url}/v1/campaigns/{campaign.id}/reports", {"authorization": f"Bearer {TOKEN}"}
+        response = httpx.post(url, json={"reports": sent}, headers=header, timeout=PATIENCE)
         assert response.json() == {"accepted": len(values), "refused": []}
 
     def counters(self, name: str) -> dict[str, Any]:

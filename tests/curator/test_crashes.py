@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from curator.test_api import own_cells
-from local_server import served
+from local_server import HEADER, served
 from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from priorveil.collect.campaign import Campaign
@@ -62,7 +62,7 @@ class Senders:
 
     def _send(self, number: int) -> None:
         chance = random.Random(number)
-        with httpx.Client(timeout=PATIENCE, verify=False) as http:
+        with httpx.Client(timeout=PATIENCE, verify=False, headers=HEADER) as http:
             while not self._stop.is_set() and self._next < OUTPUTS - 100:
                 values = self._taken(chance.choice([1, 1, 5, 40]))
                 batch = {

@@ -159,9 +159,10 @@ def test_a_curator_behind_nginx(tmp_path: Path, campaign: Campaign) -> None:
             and "script-src 'self'" in page.headers["content-security-policy"]
         )
         assert http.get(**named(secure, where)).text == campaign.to_json()  # type: ignore[arg-type]
-        sent = http.post(**named(secure, f"{where}/reports"), json={"reports": reports(campaign, 50)})  # type: ignore[arg-type]
-        assert sent.json() == {"accepted": 50, "refused": []}
         token = {"authorization": "Bearer a-secret-of-the-tests"}
+        batch = {"reports": reports(campaign, 50)}
+        sent = http.post(**named(secure, f"{where}/reports"), json=batch, headers=token)  # type: ignore[arg-type]
+        assert sent.json() == {"accepted": 50, "refused": []}
         found = http.get(**named(secure, f"{where}/counters"), headers=token)  # type: ignore[arg-type]
         assert found.json()["reports"] == {"everyone": 50}
         long = http.post(**named(secure, f"{where}/reports"), content=bytes(5 << 20))  # type: ignore[arg-type]

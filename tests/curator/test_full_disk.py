@@ -14,7 +14,7 @@ import asyncpg
 import httpx
 from click.testing import CliRunner
 
-from local_server import Server, served
+from local_server import HEADER, Server, served
 from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from priorveil.cli import commands
@@ -24,7 +24,6 @@ from priorveil.curator.store import open_store
 from small_disk import small_disk
 
 BATCH = 5000
-TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
 
 
 def left(disk: Path) -> int:
@@ -44,7 +43,7 @@ class Sender:
         told = ids or os.urandom(ID_BYTES * count)
         body = packed_body(self.plan, told, bytes(WORD_BYTES * (len(told) // ID_BYTES)))
         where = f"{self.base}/v1/campaigns/{self.campaign.id}/reports"
-        answer = httpx.post(where, content=body, headers={"content-type": PACKED}, timeout=PATIENCE)
+        answer = httpx.post(where, content=body, headers={"content-type": PACKED, **HEADER}, timeout=PATIENCE)
         if answer.status_code == 200:
             self.acknowledged.update(told[i : i + ID_BYTES] for i in range(0, len(told), ID_BYTES))
         else:
@@ -53,7 +52,7 @@ class Sender:
 
     def counted(self) -> int:
         where = f"{self.base}/v1/campaigns/{self.campaign.id}/counters"
-        return int(httpx.get(where, headers=TOKEN, timeout=PATIENCE).json()["reports"]["everyone"])
+        return int(httpx.get(where, headers=HEADER, timeout=PATIENCE).json()["reports"]["everyone"])
 
 
 def stored_ids(url: str, campaign: Campaign) -> list[bytes]:

@@ -50,7 +50,7 @@ def curator(tmp_path_factory: pytest.TempPathFactory, cohorts: Campaign) -> Iter
     with served(str(folder / "a.db"), folder, cohorts) as [server]:
         where = f"http://127.0.0.1:{server.port}/v1/campaigns/{cohorts.id}/reports"
         sent = [report for cohort in cohorts.cohorts for report in reports(cohorts, 5, cohort)]
-        assert httpx.post(where, json={"reports": sent}, timeout=PATIENCE).json() == {
+        assert httpx.post(where, json={"reports": sent}, headers=TOKEN, timeout=PATIENCE).json() == {
             "accepted": 20,
             "refused": [],
         }

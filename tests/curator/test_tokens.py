@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from curator.test_api import on
+from curator.test_api import on, path, reports
+from local_server import COLLECTOR, Place, at, read_response
+from patience import PATIENCE
 from priorveil.collect.campaign import Campaign, stamp
+from priorveil.collect.wire import PACKED, packed_body
 from priorveil.curator.responses import openapi
 from priorveil.curator.store import ensure_admin, open_store
 from priorveil.curator.tokens import Token
@@ -37,7 +41,7 @@ def operations() -> list[tuple[str, str, str]]:
         (operation["operationId"], method, path)
         for path, methods in openapi()["paths"].items()
         for method, operation in methods.items()
-        if "security" in operation
+        if {} not in operation.get("security", [{}])
     ]
 
 
@@ -125,6 +129,44 @@ def test_what_is_no_token_is_refused(tmp_path: Any, campaign: Campaign, body: by
         assert [token["name"] for token in (await http.get("/v1/tokens")).json()["tokens"]] == ["tests"]
 
     on(str(tmp_path / "a.db"), work, campaign)
+
+
+def test_batches_need_a_collector(store_url: str, campaign: Campaign) -> None:
+    """One report is open to everybody, whatever token it comes with; many at once could stuff the ballot."""
+    packed = packed_body(campaign.plan_for(None).id, bytes(16), bytes(8))
+    statuses = {"nobody": 401, "a stranger": 401, "analyst": 403, "collect": 200, "admin": 200}
+
+    async def work(http: httpx.AsyncClient) -> None:
+        headers = {role: await new_token(http, role, role) for role in ALLOWED}
+        headers |= {"nobody": {}, "a stranger": {"authorization": "Bearer wrong"}}
+        del http.headers["authorization"]
+        where, counts = path(campaign, "/reports"), []
+        for who, status in statuses.items():
+            one = await http.post(where, json=reports(campaign, 1)[0], headers=headers[who])
+            assert one.status_code == 200
+            for batch in ([], reports(campaign, 1), reports(campaign, 3), [0] * 5):
+                answer = await http.post(where, json={"reports": batch}, headers=headers[who])
+                assert answer.status_code == status
+                assert status == 200 or "collect or admin" in answer.json()["detail"]
+            answer = await http.post(where, content=packed, headers={"content-type": PACKED, **headers[who]})
+            assert answer.status_code == status
+            tallies = await http.app.service.store.tallies(campaign)  # type: ignore[attr-defined]
+            counts.append(sum(tally.reports for tally in tallies.values()))
+        assert counts == [1, 2, 3, 9, 14]
+
+    on(store_url, work, campaign)
+
+
+def test_a_packed_batch_is_refused_before_its_body_is_read(tmp_path: Path, campaign: Campaign) -> None:
+    async def work(there: Place) -> None:
+        head = there.request(b"", kind=PACKED).replace(b"content-length: 0", b"content-length: 100000")
+        reader, writer = await there.connect()
+        writer.write(head.replace(COLLECTOR.encode(), b"x: y"))
+        status, _ = await asyncio.wait_for(read_response(reader), PATIENCE)
+        writer.close()
+        assert status == b"401"
+
+    at(tmp_path, campaign, work)
 
 
 async def _tokens(url: str) -> list[Token]:

@@ -32,7 +32,7 @@ from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import SECRET_BYTES, Role, Token
-from priorveil.curator.uploads import Reader, read_json, read_packed
+from priorveil.curator.uploads import Reader, is_batch, read_json, read_packed
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.reading.estimate import ESTIMATE_METHODS
 from priorveil.reading.tally import Tally
@@ -42,6 +42,7 @@ _CLOSE = {"connection": "close"}
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
 _READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
+_COLLECTORS: tuple[Role, ...] = ("collect", "admin")
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
 
 _SMALL_BODY = 64 << 10  # bytes of a body that is neither reports nor a campaign
@@ -149,14 +150,18 @@ class Curator:
     # -- taking reports --------------------------------------------------------------------------------------
 
     async def upload(self, request: Request) -> Response:
-        """Answer an upload when its reports are durable."""
+        """Answer an upload when its reports are durable. Everybody may send one report, collectors send batches."""
         try:
             live = await self._live(request.path_params["id"])
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind not in _READERS:
                 raise HTTPException(415, f"send reports as {JSON} or {PACKED}")
+            if kind == PACKED:
+                self._require_token(request, _COLLECTORS)  # before its body is read
             with self.service.bodies.share() as hold:
                 body = await self._body(request, self.limits.body, hold)
+                if kind == JSON and is_batch(body):
+                    self._require_token(request, _COLLECTORS)
                 receipt = await self.service.store_upload(_READERS[kind], body, live)
             return json_response(receipt, headers=_ANY_ORIGIN)
         except Exception as error:

@@ -128,6 +128,11 @@ def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: s
     return upload
 
 
+def is_batch(body: bytes) -> bool:
+    """Whether a JSON body is read as a batch of reports; every other body is read as one report."""
+    return b'"reports"' in body.lstrip()[:64]
+
+
 def _check_batch(size: int) -> None:
     if size > LARGEST_BATCH:
         raise HTTPException(413, f"too many reports at once: send at most {LARGEST_BATCH}")
@@ -150,7 +155,7 @@ def _decode(body: bytes) -> list[ReportBody | None]:
     Reports are counted before they are decoded: a stranger's body costs no more than a full batch.
     """
     try:
-        if b'"reports"' not in body.lstrip()[:64]:
+        if not is_batch(body):
             return [_one.decode(body)]
         _check_batch(body.count(b'"report_id"'))
         try:
