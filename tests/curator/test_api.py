@@ -326,7 +326,7 @@ def test_problems_are_problem_documents(sqlite_url: str, campaign: Campaign) -> 
         (404, "GET", "/nowhere", {}),
         (404, "GET", "/v1/campaigns/" + "0" * 64, {}),
         (404, "POST", "/v1/campaigns/nonsense/reports", {"json": {}}),
-        (405, "DELETE", path(campaign), {}),
+        (405, "PUT", path(campaign), {}),
         (400, "POST", upload, {"content": b"{", "headers": text}),
         (400, "POST", upload, {"content": b"[" * 100_000, "headers": text}),
         (400, "POST", upload, {"content": b'{"reports":' + b"[" * 100_000, "headers": text}),

@@ -123,7 +123,7 @@ def test_the_document_describes_every_route_and_nothing_else(tmp_path: Path) -> 
 
 
 # Random requests would make tokens by the hundred, and revoke the one that they are sent with.
-WITH_TESTS_OF_THEIR_OWN = ("create", "close", "upload", "create_token", "revoke_token")
+WITH_TESTS_OF_THEIR_OWN = ("create", "close", "delete", "upload", "create_token", "revoke_token")
 
 
 def test_any_request(curator: Server, tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ def test_any_request(curator: Server, tmp_path: Path) -> None:
     assert f"Tested: {operations - len(WITH_TESTS_OF_THEIR_OWN) - preflight}" in said
 
 
-def test_any_campaign_and_closing_what_is_not_there(curator: Server, tmp_path: Path) -> None:
+def test_any_campaign_and_the_end_of_what_is_not_there(curator: Server, tmp_path: Path) -> None:
     checks = f"{CHECKS},negative_data_rejection,positive_data_acceptance,ignored_auth"
-    only = ["--include-operation-id", "close", "--include-operation-id", "create"]
-    assert "Tested: 2" in run(curator, tmp_path, checks, *only, *TOLD)
+    only = [word for name in ("close", "delete", "create") for word in ("--include-operation-id", name)]
+    assert "Tested: 3" in run(curator, tmp_path, checks, *only, *TOLD)
 
 
 def test_any_request_about_a_campaign_that_is_there(
@@ -147,13 +147,20 @@ def test_any_request_about_a_campaign_that_is_there(
 ) -> None:
     """With the token. Wrong reports in a batch are not a wrong request: it is answered, and they are listed."""
     known = f'[parameters]\n"path.id" = "{cohorts.id}"'
-    only = ["--include-path-regex", "{id}", "--exclude-operation-id", "close"]
+    only = [
+        "--include-path-regex",
+        "{id}",
+        "--exclude-operation-id",
+        "close",
+        "--exclude-operation-id",
+        "delete",
+    ]
     said = run(curator, tmp_path, f"{CHECKS},ignored_auth", *only, *TOLD, settings=known)
     assert "404" not in said, "the campaign was found"
 
 
 def test_any_request_without_the_token(curator: Server, tmp_path: Path, cohorts: Campaign) -> None:
-    """The curator's operations are refused: nothing is put up, nothing closed."""
+    """The curator's operations are refused: nothing is put up, closed or deleted."""
     known = f'[parameters]\n"path.id" = "{cohorts.id}"'
     run(curator, tmp_path, CHECKS, settings=known, examples=5)
     campaigns_url = f"http://127.0.0.1:{curator.port}/v1/campaigns"

@@ -29,6 +29,8 @@ ADMIN = {
     "free_invitations",
     "tokens",
     "create_token",
+    "delete",
+    "reopen",
     "revoke_token",
     *ANALYST,
 }

@@ -30,4 +30,7 @@ def recount(store: str, repair: bool) -> int:
         which = "all other tallies" if summary.damaged else "all tallies"
         size = f"{plural(summary.campaigns, 'campaign')}, {plural(summary.reports, 'report')}"
         click.echo(f"{which} agree with the reports: {size}")
+    if summary.deleted:
+        which = plural(summary.deleted, "campaign")
+        click.echo(f"{which} not counted: the reports are deleted, as keep_until says; the tallies stay")
     return int(bool(summary.damaged or (summary.differing and not repair)))

@@ -20,6 +20,7 @@ NO_INVITATION = "no invitation"  # no code, an unknown one or a used one: they a
 ID_IN_USE = "id in use"
 
 _NUMBER = "SELECT number FROM campaigns WHERE id = $1"
+_LASTING = "SELECT id FROM campaigns WHERE number = $1 AND deleted IS NULL"
 _PLANS = "SELECT id, number FROM plans WHERE campaign = $1"
 _COUNT = (
     "SELECT coalesce(sum(count), 0) FROM tallies JOIN plans ON number = plan WHERE campaign = $1 AND cell = 0"
@@ -75,6 +76,8 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
         room: dict[str, int] = {}
         for id in sorted(campaigns):  # the same order in all writers, to avoid deadlocks
             numbers[id] = yield from _lock(store, id)
+            if not (yield _LASTING, numbers[id]):
+                raise Unavailable("the reports of this campaign were deleted")
             plans |= {(id, plan): number for plan, number in (yield _PLANS, numbers[id])}
             most = campaigns[id].most_reports
             if most is not None:

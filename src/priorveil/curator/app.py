@@ -44,6 +44,7 @@ _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "o
 _READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
 _COLLECTORS: tuple[Role, ...] = ("collect", "admin")
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
+_UNKNOWN = "no campaign has this id"
 
 _SMALL_BODY = 64 << 10  # bytes of a body that is neither reports nor a campaign
 
@@ -124,6 +125,7 @@ class Curator:
             Route("/v1/campaigns", admin(self.create), methods=["POST"]),
             Route("/v1/campaigns", analyst(self.index), methods=["GET"]),
             Route("/v1/campaigns/{id}", self.campaign, methods=["GET"]),
+            Route("/v1/campaigns/{id}", admin(self.delete), methods=["DELETE"]),
             Route("/v1/campaigns/{id}/status", self.status, methods=["GET"]),
             Route("/v1/campaigns/{id}/reports", self.upload, methods=["POST"]),
             Route("/v1/campaigns/{id}/reports", _preflight, methods=["OPTIONS"]),
@@ -135,6 +137,7 @@ class Curator:
             Route("/v1/campaigns/{id}/invitations", admin(self.invite), methods=["POST"]),
             Route("/v1/campaigns/{id}/invitations", admin(self.free_invitations), methods=["GET"]),
             Route("/v1/campaigns/{id}/close", admin(self.close), methods=["POST"]),
+            Route("/v1/campaigns/{id}/reopen", admin(self.reopen), methods=["POST"]),
             Route("/v1/campaigns/{id}/estimates", analyst(self.estimates), methods=["GET"]),
             Route("/v1/campaigns/{id}/counters", analyst(self.counters), methods=["GET"]),
             Route("/v1/tokens", admin(self.tokens), methods=["GET"]),
@@ -172,7 +175,7 @@ class Curator:
     async def _live(self, campaign: str) -> StoredCampaign:
         live = await self.service.find(campaign)
         if live is None:
-            raise HTTPException(404, "no campaign has this id")
+            raise HTTPException(404, _UNKNOWN)
         return live
 
     async def _body(
@@ -217,7 +220,9 @@ class Curator:
         """Whether the campaign takes reports now."""
         live = await self._live(request.path_params["id"])
         leans = live.campaign.leans_on_prior
-        return json_response(messages.Status(live.campaign.id, live.state(), leans), headers=_ANY_ORIGIN)
+        return json_response(
+            messages.Status(live.campaign.id, self.service.state(live), leans), headers=_ANY_ORIGIN
+        )
 
     async def invitation(self, request: Request) -> Response:
         """Whether the code of an invitation can still be used."""
@@ -304,15 +309,35 @@ class Curator:
     async def _index_entry(self, id: str, closed: str | None) -> messages.Summary:
         """One campaign of the index; a campaign that does not load must not hide the others."""
         try:
-            return _summary(await self._live(id))
+            return self._summary(await self._live(id))
         except Damaged as error:
-            return messages.Summary(id, str(error), [], "damaged", closed)
+            return messages.Summary(id, str(error), [], "damaged", closed, None)
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
         live = await self._live(request.path_params["id"])
         await self.service.close(live)
-        return json_response(_summary(live))
+        return json_response(self._summary(live))
+
+    async def reopen(self, request: Request) -> Response:
+        """Take reports again, before the end of the campaign."""
+        live = await self._live(request.path_params["id"])
+        await self.service.reopen(live)
+        return json_response(self._summary(live))
+
+    async def delete(self, request: Request) -> Response:
+        """Delete the campaign with all its reports; its id stays taken."""
+        id = request.path_params["id"]
+        reports = await self.service.delete(id)
+        if reports is None:
+            raise HTTPException(404, _UNKNOWN)
+        return json_response(messages.Deleted(id, reports))
+
+    def _summary(self, live: StoredCampaign) -> messages.Summary:
+        campaign, state = live.campaign, self.service.state(live)
+        return messages.Summary(
+            campaign.id, campaign.question, list(campaign.cohorts), state, live.closed, live.deleted
+        )
 
     async def invite(self, request: Request) -> Response:
         """Make invitations, and show their codes once."""
@@ -415,11 +440,6 @@ class Curator:
     async def openapi(self, request: Request) -> Response:
         """This API as an OpenAPI document."""
         return json_response(responses.openapi(), headers=_ANY_ORIGIN)
-
-
-def _summary(live: StoredCampaign) -> messages.Summary:
-    campaign = live.campaign
-    return messages.Summary(campaign.id, campaign.question, list(campaign.cohorts), live.state(), live.closed)
 
 
 def _address(request: Request) -> str:

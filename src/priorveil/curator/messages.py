@@ -147,7 +147,15 @@ class Summary(Body):
     question: str
     cohorts: list[str]
     state: State | Literal["damaged"]
-    closed: str | None
+    closed: Annotated[str | None, _about("when it was closed early")]
+    deleted: Annotated[str | None, _about("when its reports were deleted; it never reopens")]
+
+
+class Deleted(Body):
+    """A campaign that is deleted, and how many reports it had."""
+
+    id: ContentId
+    reports: Natural
 
 
 class Campaigns(Body):
@@ -404,7 +412,7 @@ class Problem(Body):
 _BODIES = (
     ReportBody, BatchBody, Receipt, Created, Status, Campaigns, Counters, Shown, Withheld, Estimates, Health, Problem,
     CreatedToken, Tokens, WithdrawalBody, Withdrawn, InvitationsBody, Invitations, FreeInvitations, CodeBody,
-    CodeStatus,
+    CodeStatus, Deleted,
 )  # fmt: skip
 
 

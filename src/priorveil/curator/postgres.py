@@ -32,6 +32,9 @@ T = TypeVar("T")
 _INSERT = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
 _SCHEMA_LOCK, _WRITER_LOCK = 0x70760001, 0x70760002  # advisory locks of ours
 _CAMPAIGN_LOCKS = 0x70760003  # and one for each campaign, by its number
+_SHARE_CAMPAIGNS = (
+    f"SELECT pg_advisory_xact_lock_shared({_CAMPAIGN_LOCKS}, number) FROM campaigns WHERE id = ANY($1)"
+)
 
 _SETTINGS = {
     "default_transaction_isolation": "read committed",  # a change waits for a concurrent one, it does not fail
@@ -212,7 +215,9 @@ class PostgresStore(Store):
         """Insert the reports that are new, and count exactly those."""
         numbers: dict[tuple[str, str], list[int]] = {}
         mechanisms, rows = {}, []
-        for id in {group.campaign for group in groups}:
+        campaigns = sorted({group.campaign for group in groups})
+        await db.execute(_SHARE_CAMPAIGNS, campaigns)  # none of them is deleted meanwhile
+        for id in campaigns:
             numbers |= {(id, plan): pair for plan, *pair in await db.fetch(NUMBERS, id)}
         for group in groups:
             if (group.campaign, group.plan) not in numbers:

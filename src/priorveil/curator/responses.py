@@ -27,7 +27,7 @@ from priorveil.curator import display, messages
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
 from priorveil.curator.service import RETRY_FULL_SECONDS, Service
-from priorveil.curator.store import Damaged, StoredReport, StoreFull, Unavailable
+from priorveil.curator.store import Damaged, Ended, StoredReport, StoreFull, Unavailable
 from priorveil.errors import MissingExtra
 from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema
@@ -82,6 +82,8 @@ def problem_for(error: BaseException) -> Response:
     match error:
         case HTTPException():
             return problem(error.status_code, error.detail, error.headers)
+        case Ended():
+            return problem(409, str(error))
         case QueueFull():
             return problem(429, str(error), {"retry-after": "1"})
         case StoreFull():

@@ -9,7 +9,7 @@ import logging
 import re
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from priorveil.curator.logs import FailureLog
 from priorveil.curator.messages import Receipt, Refusal
 from priorveil.curator.settings import CampaignLimits
 from priorveil.curator.shared_runs import SharedRuns
-from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable
+from priorveil.curator.store import Damaged, Ended, Store, StoredCampaign, StoreFull, Unavailable
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token, token_digest
 from priorveil.curator.uploads import UNKNOWN_PLAN, Reader, Upload
@@ -37,6 +37,7 @@ RETRY_FULL_SECONDS = 60  # after which a sender tries a full disk again
 SMALL_BODY = 4 << 10  # bytes: a smaller body is read at once, and there is always room for it
 _ESTIMATES = 16  # results that are kept in case no report comes before the next request
 Estimator = Callable[[Mapping[str, Tally], State], T]  # from the tallies of a campaign and its state
+_EXPIRY = 60.0  # seconds between looks for reports that were kept long enough
 _ID = re.compile("[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
@@ -122,7 +123,11 @@ class _Kept(NamedTuple):
 
 @dataclass
 class Service:
-    """Everything that the routes share. `create_app` makes it, and starts and stops it with the app."""
+    """Everything that the routes share. `create_app` makes it, and starts and stops it with the app.
+
+    A clock may be wrong for a while, and deleted reports do not come back: reports are deleted when the clock has
+    been past the time until which they are kept for `grace` seconds.
+    """
 
     store: Store
     writer: Writer
@@ -131,6 +136,8 @@ class Service:
     loaded: LoadedCampaigns
     attempts: TokenAttempts
     threads: int
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    grace: float = 600.0
     refusals: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -140,7 +147,9 @@ class Service:
     _estimates: OrderedDict[Hashable, _Kept] = field(default_factory=OrderedDict)
     _damaged: dict[str, Damaged] = field(default_factory=dict)
     _tokens: list[Token] = field(default_factory=list)
-    _refresher: asyncio.Task[None] | None = None
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _expired: dict[str, float] = field(default_factory=dict)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         # Loading and estimating take seconds: they do not wait for each other, and batches do not wait for them.
@@ -153,14 +162,16 @@ class Service:
         await self.store.open()
         await self.load_tokens()
         self.writer.start()
-        self._refresher = asyncio.create_task(self._keep_fresh())
+        jobs = ((_REFRESH, self.refresh), (_EXPIRY, self.delete_expired))
+        self._tasks = [asyncio.create_task(self._repeat(*job)) for job in jobs]
 
     async def stop(self) -> None:
         """Store what was accepted, and close the store."""
-        if self._refresher is not None:
+        if self._tasks:
             async with self._saving:  # counts that were sent to the store must not be sent again
-                self._refresher.cancel()
-            await asyncio.wait([self._refresher])
+                for task in self._tasks:
+                    task.cancel()
+            await asyncio.wait(self._tasks)
         await self.writer.stop()
         with contextlib.suppress(StoreFull, Unavailable):
             await self._save_refusals()
@@ -215,16 +226,70 @@ class Service:
                 self.loaded.add(stored)
         return stored
 
+    def state(self, live: StoredCampaign) -> State:
+        """Whether a campaign takes reports now."""
+        return live.state(self.clock())
+
     async def close(self, live: StoredCampaign) -> None:
         """Accept no more reports for a campaign."""
-        before, when = live.closed, stamp(datetime.now(UTC)) or ""
-        live.closed = before or when
-        try:
-            await self.writer.flush()  # what was accepted is counted before the campaign counts as closed
-            await self.store.close_campaign(live.campaign.id, when)
-        except BaseException:
-            live.closed = before
-            raise
+        async with self._changing:
+            before, when = live.closed, self._now()
+            live.closed = before or when
+            try:
+                await self.writer.flush()  # what was accepted is counted before the campaign counts as closed
+                await self.store.close_campaign(live.campaign.id, when)
+            except BaseException:
+                live.closed = before
+                raise
+
+    async def reopen(self, live: StoredCampaign) -> None:
+        """Accept reports again for a campaign that was closed early; raises `Ended` after its end."""
+        async with self._changing:
+            closes = live.campaign.closes
+            if closes is not None and self.clock() >= closes:
+                raise Ended(f"this campaign ended {stamp(closes)}: it cannot reopen")
+            await self.store.reopen_campaign(live.campaign.id)
+            live.closed = None
+
+    async def delete(self, campaign: str, keep_results: bool = False) -> int | None:
+        """Delete a campaign with its reports, or its reports only; how many there were, None without such a campaign.
+
+        If this is interrupted, `delete_expired` deletes the rest.
+        """
+        if not _ID.fullmatch(campaign):
+            return None
+        async with self._changing:
+            live, when = self.loaded.in_use.get(campaign), self._now()
+            before = live.closed if live else None
+            if live:
+                live.closed = before or when
+            try:
+                await self.writer.flush()
+                reports = await self.store.end_campaign(campaign, when, keep_results)
+            except BaseException:
+                if live:
+                    live.closed = before
+                raise
+            self.loaded.remove(campaign)
+            self._damaged.pop(campaign, None)
+            self._estimates.clear()
+        await self.store.finish_deletions()
+        return reports
+
+    async def delete_expired(self) -> None:
+        """Delete the reports that were kept until their time, and what an interrupted deletion has left."""
+        now = asyncio.get_running_loop().time()
+        self._expired = {
+            id: self._expired.get(id, now) for id in await self.store.expired_campaigns(self._now())
+        }
+        for id, since in list(self._expired.items()):
+            if now - since >= self.grace:
+                reports = await self.delete(id, keep_results=True)
+                _log.info("%s: %s reports were kept until their time and are deleted", id[:12], reports)
+        await self.store.finish_deletions()
+
+    def _now(self) -> str:
+        return stamp(self.clock()) or ""
 
     # -- reports ---------------------------------------------------------------------------------------------
 
@@ -252,20 +317,20 @@ class Service:
         """The reports in a body. A large one is read in a thread, and again if the campaign was closed meanwhile."""
         campaign = live.campaign
         while True:
-            state = live.state()
+            state = self.state(live)
             plans, reason = (campaign.plans, UNKNOWN_PLAN) if state == "open" else ({}, state)
             if len(body) <= SMALL_BODY:
                 return read(body, campaign.id, plans, reason)
             loop = asyncio.get_running_loop()
             upload = await loop.run_in_executor(self._decoders, read, body, campaign.id, plans, reason)
-            if live.state() == state:
+            if self.state(live) == state:
                 return upload
 
     async def estimates(self, live: StoredCampaign, key: Hashable, calculate: Estimator[T]) -> T:
         """The estimates of a campaign, calculated once for all who wait for those with the same key."""
 
         async def run() -> T:
-            source = (live.state(), await self.store.tallies(live.campaign))
+            source = (self.state(live), await self.store.tallies(live.campaign))
             kept = self._estimates.pop(name, None)
             if kept is None or kept.source != source:
                 loop = asyncio.get_running_loop()
@@ -309,26 +374,26 @@ class Service:
         self._tokens = await self.store.tokens()
 
     async def refresh(self) -> None:
-        """Save refusal counts, load new tokens, and notice campaigns that were closed or lost.
+        """Save refusal counts, load new tokens, and notice campaigns that were changed or lost.
 
-        Another process may have closed a campaign; a restored database may no longer have it.
+        Another process may have closed or reopened a campaign; a restored database may no longer have it.
         """
         await self._save_refusals()
         await self.load_tokens()
-        loaded = list(self.loaded.in_use)
-        stored = dict(await self.store.campaign_ids())
-        self._ids = set(stored)
-        for id in loaded:
-            live = self.loaded.in_use.get(id)
-            if id not in stored:
-                self.loaded.remove(id)
-            elif live is not None:
-                live.closed = stored[id] or live.closed
+        async with self._changing:
+            stored = dict(await self.store.campaign_ids())
+            self._ids = set(stored)
+            for id in list(self.loaded.in_use):
+                live = self.loaded.in_use.get(id)
+                if id not in stored:
+                    self.loaded.remove(id)
+                elif live is not None:
+                    live.closed = stored[id]
 
-    async def _keep_fresh(self) -> None:
+    async def _repeat(self, pause: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
-            await asyncio.sleep(_REFRESH)
+            await asyncio.sleep(pause)
             try:
-                await self.refresh()
-            except Exception as error:  # whatever it was, the next closing must be noticed
+                await work()
+            except Exception as error:  # whatever it was, the next time may succeed
                 self.failures.report(error)

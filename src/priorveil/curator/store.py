@@ -23,14 +23,14 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.collect.campaign import Campaign, State
+from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits, hide_password
 from priorveil.curator.tokens import SECRET_BYTES, Token
@@ -43,15 +43,24 @@ _SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))
 _MIGRATIONS = [file.read_text(encoding="utf-8") for file in _SCHEMA_FILES]
 _STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
 _ADD_CELLS, _PROBE, _REPORTS, _REFUSE = _STATEMENTS.split("\n\n")
+_DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
+_END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
-NUMBERS = f"SELECT id, campaign, number FROM plans WHERE campaign = {_OF_CAMPAIGN}"
-_ADD_PLAN = f"INSERT INTO plans (campaign, id) VALUES ({_OF_CAMPAIGN}, $2) ON CONFLICT DO NOTHING"
 _ADD_TOKEN = """INSERT INTO tokens (digest, name, role, expires) VALUES ($1, $2, $3, $4)
 ON CONFLICT DO NOTHING RETURNING name"""
 _TOKEN_OF_FILE = "token-file"
 _INVITE = f"INSERT INTO invitations (campaign, digest) VALUES ({_OF_CAMPAIGN}, $2)"
 _INVITATIONS = f"invitations WHERE campaign = {_OF_CAMPAIGN}"
+_OF_LASTING_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1 AND deleted IS NULL)"
+NUMBERS = f"SELECT id, campaign, number FROM plans WHERE campaign = {_OF_LASTING_CAMPAIGN}"
+_ADD_CAMPAIGN = """
+    INSERT INTO campaigns (id, document, keep_until) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING number
+"""
+_ADD_PLAN = """
+    INSERT INTO plans (campaign, id) SELECT number, CAST($2 AS text) FROM campaigns WHERE id = $1 AND deleted IS NULL
+    ON CONFLICT DO NOTHING
+"""
 _TALLIES = f"SELECT id, cell, count FROM tallies JOIN plans ON number = plan WHERE campaign = {_OF_CAMPAIGN}"
 
 
@@ -67,6 +76,10 @@ class StoreFull(PriorveilError):
 
 class Unavailable(PriorveilError):
     """The database cannot be used at the moment."""
+
+
+class Ended(PriorveilError):
+    """The campaign takes no reports again, and no other can have its id."""
 
 
 class Damaged(PriorveilError):
@@ -110,16 +123,18 @@ class Group(NamedTuple):
 class StoredCampaign:
     """A campaign as the store holds it.
 
-    `document` is what is sent of it, `closed` the time at which the curator closed it early.
+    `document` is what is sent of it, `closed` the time at which the curator closed it early, `deleted` the time at
+    which its reports were deleted.
     """
 
     campaign: Campaign
     document: bytes
     closed: str | None
+    deleted: str | None = None
 
-    def state(self) -> State:
-        """Whether it takes reports now."""
-        return "closed" if self.closed is not None else self.campaign.state(datetime.now(UTC))
+    def state(self, now: datetime) -> State:
+        """Whether it takes reports at this time."""
+        return "closed" if self.closed is not None else self.campaign.state(now)
 
 
 class Store(ABC):
@@ -196,10 +211,14 @@ class Store(ABC):
     # -- campaigns -------------------------------------------------------------------------------------------
 
     async def add_campaign(self, campaign: Campaign) -> bool:
-        """Store a campaign; False if it was already there."""
-        add = "INSERT INTO campaigns (id, document) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING number"
+        """Store a campaign; False if it was already there. Raises `Ended` if it was deleted."""
         plans = [(_ADD_PLAN, campaign.id, plan) for plan in campaign.plans]
-        new, *_ = await self._change((add, campaign.id, campaign.to_json()), *plans)
+        add = (_ADD_CAMPAIGN, campaign.id, campaign.to_json(), stamp(campaign.keep_until))
+        exists = ("SELECT number FROM campaigns WHERE id = $1 AND document <> ''", campaign.id)
+        new, *_, stored = await self._change(add, *plans, exists)
+        if not stored:
+            why = "its report ids are gone, so that a report could be counted twice"
+            raise Ended(f"this campaign was deleted and cannot be created again ({why}): change its question")
         return bool(new)
 
     async def close_campaign(self, campaign: str, when: str) -> None:
@@ -207,24 +226,65 @@ class Store(ABC):
         close = "UPDATE campaigns SET closed = $1 WHERE id = $2 AND closed IS NULL"
         await self._change((close, when, campaign))
 
+    async def reopen_campaign(self, campaign: str) -> None:
+        """Take back that a campaign was closed early; raises `Ended` if its reports were deleted."""
+        reopen = "UPDATE campaigns SET closed = NULL WHERE id = $1 AND deleted IS NULL RETURNING id"
+        (reopened,) = await self._change((reopen, campaign))
+        if not reopened:
+            raise Ended(
+                "the reports of this campaign were deleted: it cannot reopen, because their ids are gone"
+            )
+
     async def campaign_ids(self) -> list[tuple[str, str | None]]:
         """All campaigns, oldest first, each with the time at which it was closed early."""
-        return [tuple(row) for row in await self._fetch("SELECT id, closed FROM campaigns ORDER BY number")]
+        query = "SELECT id, closed FROM campaigns WHERE document <> '' ORDER BY number"
+        return [tuple(row) for row in await self._fetch(query)]
 
     async def campaign(self, campaign: str) -> StoredCampaign | None:
         """A campaign by its id, with its certificates proven again; raises `Damaged`."""
-        rows = await self._fetch("SELECT document, closed FROM campaigns WHERE id = $1", campaign)
+        query = "SELECT document, closed, deleted FROM campaigns WHERE id = $1 AND document <> ''"
+        rows = await self._fetch(query, campaign)
         if not rows:
             return None
+        document, *times = rows[0]
         try:
-            document, closed = rows[0]
             read = await asyncio.to_thread(Campaign.from_json, document)
-            stored = StoredCampaign(read, document.encode(), closed)
+            stored = StoredCampaign(read, document.encode(), *times)
         except PriorveilError as error:
             raise Damaged(campaign, type(error).__name__) from error
         if stored.campaign.id != campaign:
             raise Damaged(campaign, "its content has another id")
         return stored
+
+    # -- deletion --------------------------------------------------------------------------------------------
+
+    async def expired_campaigns(self, now: str) -> list[str]:
+        """The campaigns whose reports should be deleted by now, and were not."""
+        query = "SELECT id FROM campaigns WHERE deleted IS NULL AND keep_until <= $1"
+        return [id for (id,) in await self._fetch(query, now)]
+
+    async def end_campaign(self, campaign: str, when: str, keep_results: bool) -> int | None:
+        """End a campaign for good; the number of its reports, None if there is no such campaign.
+
+        `finish_deletions` then deletes its reports, and unless results are kept everything else, except for the id.
+        """
+
+        def statements() -> Statements[int | None]:
+            rows = yield "SELECT number FROM campaigns WHERE id = $1", campaign
+            if not rows:
+                return None
+            yield self.campaign_lock, rows[0][0]  # reports that another process is storing are counted, too
+            ended = yield _END, campaign, when, None if keep_results else ""
+            return int(ended[0][0]) if ended else None
+
+        return await self.transact(statements)
+
+    async def finish_deletions(self) -> None:
+        """Delete what is left of ended campaigns, in transactions that do not keep others waiting for long."""
+        for (number,) in await self._fetch(_UNFINISHED):
+            while await self._fetch("SELECT 1 FROM submissions WHERE campaign = $1 LIMIT 1", number):
+                await self._change((_DELETE_SOME, number, _PAGE))
+            await self._change(*[(statement, number) for statement in _DELETE_REST.split(";")])
 
     # -- reports and tallies ---------------------------------------------------------------------------------
 
@@ -373,10 +433,12 @@ class Recount:
     """What was found when all stored reports were counted again.
 
     `damaged` has a message for each campaign that cannot be read; `differing` has the campaign, the plan, the reports
-    in its tally and the stored reports, for each tally that is wrong.
+    in its tally and the stored reports, for each tally that is wrong. `deleted` is the number of campaigns whose
+    reports were deleted, so that their tallies cannot be checked.
     """
 
     campaigns: int = 0
+    deleted: int = 0
     reports: int = 0
     damaged: list[str] = field(default_factory=list)
     differing: list[tuple[str, str, int, int]] = field(default_factory=list)
@@ -393,6 +455,9 @@ async def recount_store(url: str, repair: bool) -> Recount:
                 recount.damaged.append(str(error))
                 continue
             if stored is None:
+                continue
+            if stored.deleted is not None:
+                recount.deleted += 1
                 continue
             counts, tallies = await store.recount(stored.campaign), await store.tallies(stored.campaign)
             corrections = {plan: tally for plan, tally in counts.items() if tally != tallies[plan]}

@@ -19,5 +19,8 @@ CREATE TABLE records (
     number {number} PRIMARY KEY, at text NOT NULL, who text NOT NULL, action text NOT NULL, campaign text, count bigint
 );
 
--- When a campaign was deleted. Its document is then empty, and its id can never be created again.
+-- When the reports of a campaign have to be deleted, and when they were. From then on the campaign takes no reports: the
+-- ids that prevent double counting are gone. If the whole campaign was deleted its document is empty, and the row stays,
+-- so that its id can never be created again.
+ALTER TABLE campaigns ADD COLUMN keep_until text;
 ALTER TABLE campaigns ADD COLUMN deleted text;

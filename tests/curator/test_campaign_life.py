@@ -1,0 +1,244 @@
+"""A campaign closes, reopens, and is deleted: by somebody, or when its reports were kept until their time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import PRIOR
+from local_server import report, running
+from postgres_server import PostgresServer
+from priorveil.collect.campaign import Campaign, ask
+from priorveil.curator.postgres import PostgresStore
+from priorveil.curator.store import Ended, Group, Store, Unavailable, open_store, recount_store
+from refusals import raises
+
+OPENS, CLOSES, KEPT = (datetime(2026, month, 1, tzinfo=UTC) for month in (2, 3, 4))
+DAY = timedelta(days=1)
+TIMES = {"opens": OPENS, "closes": CLOSES, "keep_until": KEPT}
+TABLES = ("submissions", "tallies", "plans", "refusals", "invitations")
+
+
+class Curator:
+    """A curator with a clock that the test sets."""
+
+    def __init__(self, http: httpx.AsyncClient, campaign: Campaign) -> None:
+        self.http, self.campaign, self.place = http, campaign, f"/v1/campaigns/{campaign.id}"
+        self.service = http.app.service  # type: ignore[attr-defined]
+        self.set_clock(OPENS + DAY)
+
+    def set_clock(self, now: datetime) -> None:
+        self.service.clock = lambda: now
+
+    async def upload(self, report_id: str | None = None) -> dict[str, Any]:
+        body = report(self.campaign, 0, report_id)
+        headers = {"content-type": "application/json"}
+        answer = await self.http.post(f"{self.place}/reports", content=body, headers=headers)
+        return dict(answer.json())
+
+    async def reason(self) -> str | None:
+        """Why a new report is refused, None if it is stored."""
+        refused = (await self.upload())["refused"]
+        return refused[0]["reason"] if refused else None
+
+    async def reports(self) -> int:
+        tallies = await self.service.store.tallies(self.campaign)
+        return sum(tally.reports for tally in tallies.values())
+
+    async def rows(self) -> dict[str, int]:
+        """How many rows the tables hold."""
+        counts = {t: await self.service.store._fetch(f"SELECT count(*) FROM {t}") for t in TABLES}
+        return {table: found[0][0] for table, found in counts.items()}
+
+
+def on(url: str, work: Callable[[Curator], Coroutine[Any, Any, None]], **details: Any) -> None:
+    campaign = ask("Do you sing?", PRIOR, smallest_count=1, **details)
+
+    async def run() -> None:
+        async with running(open_store(url), campaign) as http:
+            await work(Curator(http, campaign))
+
+    asyncio.run(run())
+
+
+def test_a_campaign_reopens_before_its_end_and_not_after(store_url: str) -> None:
+    async def work(curator: Curator) -> None:
+        assert await curator.reason() is None
+        for _ in range(2):
+            assert (await curator.http.post(f"{curator.place}/close")).json()["state"] == "closed"
+        assert await curator.reason() == "closed"
+        for _ in range(2):
+            reopened = await curator.http.post(f"{curator.place}/reopen")
+            assert (reopened.status_code, reopened.json()["state"]) == (200, "open")
+            assert reopened.json()["closed"] is None
+        await curator.service.refresh()
+        assert await curator.reason() is None
+        await curator.http.post(f"{curator.place}/close")
+        curator.set_clock(CLOSES)
+        assert (await curator.http.post(f"{curator.place}/reopen")).status_code == 409
+        assert await curator.reason() == "closed"
+        assert await curator.reports() == 2
+
+    on(store_url, work, **TIMES)
+
+
+def test_other_processes_notice_a_reopened_campaign(store_url: str) -> None:
+    """Only PostgreSQL has others; on SQLite the store is changed below the curator."""
+
+    async def work(curator: Curator) -> None:
+        await curator.http.post(f"{curator.place}/close")
+        await curator.service.store.reopen_campaign(curator.campaign.id)
+        await curator.service.refresh()
+        assert await curator.reason() is None
+
+    on(store_url, work)
+
+
+def test_a_deleted_campaign_leaves_only_its_id(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("priorveil.curator.store._PAGE", 2)
+
+    async def work(curator: Curator) -> None:
+        other = ask("Another?", PRIOR)
+        assert (await curator.http.post("/v1/campaigns", content=other.to_json())).status_code == 201
+        empty = {**dict.fromkeys(TABLES, 0), "plans": 1}
+        assert await curator.rows() == {**empty, "plans": 2}
+        known = os.urandom(16).hex()
+        for report_id in (known, None, None, None, None):
+            await curator.upload(report_id)
+        await curator.http.post(f"{curator.place}/reports", json={"report_id": "0", "plan": "", "report": 0})
+        await curator.service.refresh()
+        assert (await curator.rows())["refusals"] == 1
+        deleted = await curator.http.delete(curator.place)
+        assert (deleted.status_code, deleted.json()["reports"]) == (200, 5)
+        assert await curator.rows() == empty
+        for method, rest in (("GET", ""), ("GET", "/estimates"), ("POST", "/reopen"), ("DELETE", "")):
+            answer = await curator.http.request(method, curator.place + rest)
+            assert answer.status_code == 404, (method, rest)
+        assert (await curator.http.post(f"{curator.place}/reports", json={})).status_code == 404
+        listed = (await curator.http.get("/v1/campaigns")).json()["campaigns"]
+        assert [each["id"] for each in listed] == [other.id]
+        again = await curator.http.post("/v1/campaigns", content=curator.campaign.to_json())
+        assert again.status_code == 409
+        assert await curator.rows() == empty
+
+    on(store_url, work)
+
+
+def test_a_damaged_campaign_can_be_deleted(store_url: str) -> None:
+    async def work(curator: Curator) -> None:
+        await curator.service.store._change(("UPDATE campaigns SET document = '{}'",))
+        assert (await curator.http.get(curator.place)).status_code == 500
+        assert (await curator.http.delete(curator.place)).status_code == 200
+        assert (await curator.http.get(curator.place)).status_code == 404
+
+    on(store_url, work)
+
+
+@pytest.mark.parametrize("limits", [{}, {"most_reports": 5}])
+def test_an_interrupted_deletion_is_finished_later(store_url: str, limits: dict[str, Any]) -> None:
+    async def work(curator: Curator) -> None:
+        await curator.upload()
+        store: Store = curator.service.store
+        assert await store.end_campaign(curator.campaign.id, "2026-02-02T00:00:00Z", False) == 1
+        assert (await curator.rows())["submissions"] == 1
+        assert "detail" in await curator.upload(), "it is still loaded, but the store takes nothing for it"
+        await curator.service.delete_expired()
+        assert await curator.rows() == dict.fromkeys(TABLES, 0)
+
+    on(store_url, work, **limits)
+
+
+def test_reports_go_when_they_were_kept_until_their_time_and_results_stay(store_url: str) -> None:
+    async def work(curator: Curator) -> None:
+        curator.service.grace = 0
+        assert await curator.reason() is None
+        estimates = (await curator.http.get(f"{curator.place}/estimates")).json()
+        curator.set_clock(KEPT - timedelta(seconds=1))
+        await curator.service.delete_expired()
+        assert (await curator.rows())["submissions"] == 1
+        curator.set_clock(KEPT)
+        await curator.service.delete_expired()
+        assert (await curator.rows())["submissions"] == 0
+        after = (await curator.http.get(f"{curator.place}/estimates")).json()
+        assert after == {**estimates, "state": "closed"}
+        [listed] = (await curator.http.get("/v1/campaigns")).json()["campaigns"]
+        assert listed["deleted"] == "2026-04-01T00:00:00Z"
+        curator.set_clock(OPENS + DAY)  # the clock was wrong after all
+        assert await curator.reason() == "closed"
+        assert (await curator.http.post(f"{curator.place}/reopen")).status_code == 409
+        again = await curator.http.post("/v1/campaigns", content=curator.campaign.to_json())
+        assert again.status_code == 200
+        assert await curator.reason() == "closed"
+
+    on(store_url, work, **TIMES)
+    recount = asyncio.run(recount_store(store_url, repair=True))
+    assert (recount.deleted, recount.campaigns, recount.differing) == (1, 0, [])
+
+
+def test_a_clock_that_is_wrong_for_a_moment_deletes_nothing(store_url: str) -> None:
+    async def work(curator: Curator) -> None:
+        assert await curator.reason() is None
+        for now in (KEPT + DAY, OPENS + DAY, KEPT + DAY):
+            curator.set_clock(now)
+            await curator.service.delete_expired()
+        curator.set_clock(OPENS + DAY)
+        assert await curator.reason() is None
+        assert (await curator.rows())["submissions"] == 2
+
+    on(store_url, work, **TIMES)
+
+
+def test_a_clock_that_jumps_is_final_for_nobody(store_url: str) -> None:
+    """Reports are refused while the clock is wrong, and taken when it is right again."""
+
+    async def work(curator: Curator) -> None:
+        told = []
+        for now in (OPENS - DAY, CLOSES + DAY, OPENS + DAY):
+            curator.set_clock(now)
+            told.append(await curator.reason())
+        assert told == ["not yet open", "closed", None]
+
+    on(store_url, work, **TIMES)
+
+
+def test_a_deletion_waits_for_reports_that_another_process_is_storing(postgres: PostgresServer) -> None:
+    url = postgres.url("deletion")
+
+    async def work(curator: Curator) -> None:
+        async with PostgresStore(url) as other:
+            db = await other._connect_writer()
+            plan = curator.campaign.plan_for(None)
+            reports = Group(curator.campaign.id, plan.id, plan.mechanism, os.urandom(16), bytes(8))
+            async with db.transaction():
+                assert await other._insert(db, [reports]) == 1
+                deletion = asyncio.create_task(curator.http.delete(curator.place))
+                waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                while not deletion.done() and (await curator.service.store._fetch(waiting))[0][0] == 0:
+                    await asyncio.sleep(0.01)
+            assert (await deletion).json()["reports"] == 1
+            assert await curator.rows() == dict.fromkeys(TABLES, 0)
+            with raises(Unavailable):
+                await other.commit([reports])
+
+    on(url, work)
+
+
+def test_the_store_itself_refuses_what_has_ended(store_url: str, campaign: Campaign) -> None:
+    async def run() -> None:
+        async with open_store(store_url) as store:
+            await store.add_campaign(campaign)
+            assert await store.end_campaign("0" * 64, "2026-01-01T00:00:00Z", False) is None
+            assert await store.end_campaign(campaign.id, "2026-01-01T00:00:00Z", True) == 0
+            with raises(Ended):
+                await store.reopen_campaign(campaign.id)
+            assert await store.end_campaign(campaign.id, "2026-01-02T00:00:00Z", False) == 0
+            with raises(Ended):
+                await store.add_campaign(campaign)
+
+    asyncio.run(run())
