@@ -156,10 +156,12 @@ class Estimate:
 
     def moments_in_order(self, labels: tuple[Label, ...]) -> Moments:
         """The values and variances, in the order of these labels."""
-        order = label_positions(self.labels, labels)
-        centre = None if self.centre is None else self.centre[order]
-        limits = None if self.limits is None else self.limits[:, order]
-        return Moments(self.values[order], self.std_error[order] ** 2, centre, limits)
+        return self._moments_at(label_positions(self.labels, labels))
+
+    def _moments_at(self, positions: Sequence[int]) -> Moments:
+        centre = None if self.centre is None else self.centre[positions]
+        limits = None if self.limits is None else self.limits[:, positions]
+        return Moments(self.values[positions], self.std_error[positions] ** 2, centre, limits)
 
     def __getitem__(self, label: Label) -> Statistic:
         """The number of one label; that of a group if the query asks for averages."""
@@ -168,11 +170,8 @@ class Estimate:
         if label not in self.labels:
             raise InvalidInput("label", label, f"choose one of {first_labels(self.labels)}")
         at = self.labels.index(label)
-        limits = None if self.limits is None else self.limits[:, [at]]
-        moments = Moments(self.values[[at]], self.std_error[[at]] ** 2, self.interval_centre[[at]], limits)
-        return self._with_method(
-            _single(moments), label_text(label), self._about(np.eye(len(self.labels))[at])
-        )
+        about = self._about(np.eye(1, len(self.labels), at)[0])
+        return self._with_method(_single(self._moments_at([at])), label_text(label), about)
 
     __iter__ = None  # labels are no positions
 

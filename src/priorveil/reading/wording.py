@@ -123,11 +123,14 @@ class StatisticRow:
         return self.value, self.std_error, self.low, self.high
 
     @property
+    def is_unbounded(self) -> bool:
+        """Whether the interval has no ends."""
+        return math.isinf(self.high - self.low)
+
+    @property
     def interval_text(self) -> str:
         """The interval in a few words."""
-        if math.isinf(self.high - self.low):
-            return _UNBOUNDED
-        return f"{self.low_text.removesuffix(' %')} to {self.high_text}"
+        return _UNBOUNDED if self.is_unbounded else f"{self.low_text.removesuffix(' %')} to {self.high_text}"
 
 
 @dataclass(frozen=True)
@@ -180,9 +183,12 @@ def answer(estimate: Estimate, confidence: float = 0.95) -> Answer:
     averages, labels, expected = estimate.averages, estimate.labels, estimate.expected
     if averages is not None:
         labels, expected = labels[: len(averages)], averages.expected
-    numbers = estimate if averages is None else averages
-    columns = np.stack([numbers.values, numbers.std_error, *numbers.interval(confidence)])
-    return Answer(labels, columns, expected)
+    return Answer(labels, _columns(estimate if averages is None else averages, confidence), expected)
+
+
+def _columns(numbers: Estimate | Averages, confidence: float) -> Array:
+    """The values, their standard errors, and the ends of their intervals."""
+    return np.stack([numbers.values, numbers.std_error, *numbers.interval(confidence)])
 
 
 def describe(estimate: Estimate, confidence: float = 0.95, most: int = _MOST_SHOWN) -> Description:
@@ -197,7 +203,7 @@ def describe(estimate: Estimate, confidence: float = 0.95, most: int = _MOST_SHO
     tables += [last, *number_tables(estimate, confidence)]
     notes = estimate.notes
     explained = any(note.startswith(UNBOUNDED_AVERAGE) for note in notes)
-    if not explained and any(_is_unbounded(row) for table in tables for row in table.rows):
+    if not explained and any(row.is_unbounded for table in tables for row in table.rows):
         notes += (UNBOUNDED_AVERAGE,)
     return Description(estimate.warning, tuple(tables), notes, confidence)
 
@@ -238,10 +244,7 @@ def number_tables(estimate: Estimate, confidence: float = 0.95) -> list[Statisti
     for name in domain.grids:
         with suppress(NotIdentifiable, InvalidInput):
             statistics[f"mean {name}"] = estimate.mean(name)
-    rows = [
-        _row((name,), (one.value, one.std_error, *one.interval(confidence)), None, amount_texts)
-        for name, one in statistics.items()
-    ]
+    rows = [_statistic_row(name, statistic, confidence) for name, statistic in statistics.items()]
     tables = [StatisticTable(("numbers",), tuple(rows))] if rows else []
     return [*tables, *_average_tables(estimate, domain, confidence)]
 
@@ -259,7 +262,7 @@ def _average_tables(estimate: Estimate, domain: Domain, confidence: float) -> It
 
 def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTable:
     """The average of each group."""
-    columns = np.stack([averages.values, averages.std_error, *averages.interval(confidence)])
+    columns = _columns(averages, confidence)
     texts = _texts_of_averages(columns)
     rows = [
         _row(tuple(map(label_text, label_parts(label))), tuple(numbers), None, texts)
@@ -300,10 +303,6 @@ def people_text(people: float) -> str:
     return f"{round_up(math.ceil(people))} people"
 
 
-def _is_unbounded(row: StatisticRow) -> bool:
-    return math.isinf(row.high - row.low)
-
-
 def number_records(estimate: Estimate, confidence: float = 0.95) -> list[dict[str, Any]]:
     """The statistics of `number_tables` as JSON."""
     names = ("value", "std_error", "lower", "upper")
@@ -342,13 +341,9 @@ def per_person_table(estimate: Estimate, confidence: float, most: int) -> Statis
         else:
             average, total = _average_and_total(name, people, estimate.is_sum)
             rows += [_scaled(row, people, average, amount_texts), _scaled(row, 1, total, amount_texts)]
-    head = (
-        "Answer"
-        if estimate.counts_people
-        else "Quantity"
-        if estimate.averages is None
-        else _quantity(estimate)
-    )
+    head = "Answer" if estimate.counts_people else "Quantity"
+    if estimate.averages is not None:
+        head = _quantity(estimate)
     return StatisticTable((head,), tuple(rows), left_out=_selection_text(estimate, len(indices)))
 
 
@@ -364,12 +359,9 @@ def _selection_text(estimate: Estimate, rows: int) -> str | None:
     size = _size(estimate)
     if rows == size:
         return None
-    selected = (
-        f"{rows:,} largest of {size:,} answers"
-        if estimate.histogram
-        else f"first {rows:,} of {size:,} statistics"
-    )
-    return f"The {selected}."
+    if estimate.histogram:
+        return f"The {rows:,} largest of {size:,} answers."
+    return f"The first {rows:,} of {size:,} statistics."
 
 
 def _scaled(row: StatisticRow, people: float, label: str, texts: Texts) -> StatisticRow:
@@ -391,6 +383,11 @@ def _row(
     return StatisticRow(
         label, value, error, low, high, expected, value_text, low_text, high_text, "".join(rest)
     )
+
+
+def _statistic_row(label: str, statistic: Statistic, confidence: float = 0.95) -> StatisticRow:
+    numbers = statistic.value, statistic.std_error, *statistic.interval(confidence)
+    return _row((label,), numbers, None, amount_texts)
 
 
 def _texts_of_averages(columns: Array) -> Texts:
@@ -428,7 +425,7 @@ def _tables_by_heads(
     for i, row in zip(indices, rows, strict=True):
         margins.setdefault(tuple(_label_cells(estimate, estimate.labels[i])), []).append(row)
     for heads, margin_rows in margins.items():
-        people = estimate.people if estimate.counts_people and estimate.averages is None else None
+        people = estimate.people if estimate.counts_people else None
         yield StatisticTable(heads, tuple(margin_rows), _quantity(estimate), people=people)
 
 
@@ -504,8 +501,8 @@ def mean_name(number: str) -> str:
 
 def statistic_text(statistic: Statistic) -> str:
     """A single number with its name and its 95 % interval, in a line; a warning is another."""
-    row = _row(("",), (statistic.value, statistic.std_error, *statistic.interval()), None, amount_texts)
-    interval = unbounded_text(statistic) if _is_unbounded(row) else f"95 % interval {row.interval_text}"
+    row = _statistic_row("", statistic)
+    interval = unbounded_text(statistic) if row.is_unbounded else f"95 % interval {row.interval_text}"
     people = None if statistic.people is None else f"{statistic.people:,.12g} people"
     method = f"method {statistic.method}" if statistic.method else None
     source = ", ".join(filter(None, (method, people)))
@@ -523,11 +520,9 @@ def unbounded_text(statistic: Statistic) -> str:
 
 def statistic_html(statistic: Statistic) -> str:
     """A single number with its 95 % interval, for a notebook."""
-    numbers = (statistic.value, statistic.std_error, *statistic.interval())
-    row = _row((statistic.method,), numbers, None, amount_texts)
+    row = _statistic_row(statistic.method, statistic)
     table = StatisticTable(("method",), (row,))
-    text = unbounded_text(statistic)
-    notes = (f"{text[0].upper()}{text[1:]}.",) if _is_unbounded(row) else ()
+    notes = (_sentence(unbounded_text(statistic)),) if row.is_unbounded else ()
     return _html(statistic.name or "Statistic", Description(statistic.warning, (table,), notes, 0.95))
 
 
@@ -561,6 +556,11 @@ def text_lines(heads: Sequence[str], rows: Sequence[Sequence[str]], labels: int 
 
 
 # -- sentences -------------------------------------------------------------------------------------------
+
+
+def _sentence(text: str) -> str:
+    """The text with a capital letter and a full stop."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def prior_warning(estimate: Estimate) -> str | None:
@@ -620,17 +620,14 @@ def estimate_notes(estimate: Estimate) -> tuple[str, ...]:
 def _check_note(estimate: Estimate) -> str:
     if estimate.prior_check is None:
         return NO_CHECK
-    doubtful, unseen = estimate.prior_check < DOUBTFUL, estimate.unseen_changes
+    unseen = estimate.unseen_changes
     note = f"{unseen + ' ' if unseen else ''}Prior check: {p_value_text(estimate.prior_check)}."
-    if doubtful:
+    if estimate.prior_check < DOUBTFUL:
         note += (
             " The prior is wrong, or somebody manipulates the reports, or it is chance: for a right prior p is below "
             f"{DOUBTFUL} in about one of a hundred surveys."
         )
-    if doubtful and not estimate.leans_on_prior:
-        note += " This method does not rest on the prior."
-    if doubtful:
-        return note
+        return note if estimate.leans_on_prior else f"{note} This method does not rest on the prior."
     note += " This does not show that the prior is right."
     if estimate.noticeable_change is None:
         return note
@@ -740,8 +737,7 @@ def precision_text(precision: Precision) -> str:
 
 def precision_sentence(precision: Precision) -> str:
     """The same as a whole sentence."""
-    text = precision_text(precision)
-    return f"{text[0].upper()}{text[1:]}."
+    return _sentence(precision_text(precision))
 
 
 def reached_precision(estimate: Estimate, confidence: float) -> str:
