@@ -215,12 +215,42 @@ def test_proxies_pass_nothing_on_that_tells_people_apart(tmp_path: Path, proxy: 
         assert b"host: survey.example.org" in head.lower()
 
 
-def test_nginx_names_the_address_of_who_sends_a_token(tmp_path: Path) -> None:
-    with ear() as (port, heard), proxied(tmp_path, port) as (_, secure), visitor(tmp_path) as http:
+@pytest.mark.parametrize("proxy", [proxied, caddied])
+def test_proxies_name_the_address_of_who_sends_a_token(tmp_path: Path, proxy: Any) -> None:
+    with ear() as (port, heard), proxy(tmp_path, port) as (_, secure), visitor(tmp_path) as http:
         told = {"authorization": "Bearer x", "x-real-ip": "1.2.3.4"}
         assert http.get(**named(secure, "/v1/campaigns"), headers=told).status_code == 200  # type: ignore[arg-type]
     [head] = heard
     assert b"x-real-ip: 127.0.0.1" in head.lower() and b"1.2.3.4" not in head
+
+
+@pytest.mark.parametrize("path", ["/v1/campaigns", "/v1/campaigns/x/estimates", "/v1/tokens"])
+def test_few_of_many_wrong_tokens_come_through_nginx(tmp_path: Path, path: str) -> None:
+    with ear() as (port, heard), proxied(tmp_path, port) as (_, secure), visitor(tmp_path) as http:
+        wrong = {"authorization": "Bearer wrong"}
+        tried = [http.get(**named(secure, path), headers=wrong).status_code for _ in range(400)]  # type: ignore[arg-type]
+    assert set(tried) == {200, 429}
+    assert 50 <= len(heard) == tried.count(200) < 300
+
+
+@pytest.mark.parametrize("proxy", [proxied, caddied])
+def test_proxies_pass_bodies_on_and_spool_none(tmp_path: Path, campaign: Campaign, proxy: Any) -> None:
+    """A wrong token is refused while most of the body is still to come."""
+    with (
+        served(str(tmp_path / "a.db"), tmp_path, campaign) as [server],
+        proxy(tmp_path, server.port) as (_, secure),
+    ):
+        trust = ssl.create_default_context(cafile=str(tmp_path / "fullchain.pem"))
+        head = b"POST /v1/campaigns HTTP/1.1\r\nhost: survey.example.org\r\nauthorization: Bearer wrong\r\n"
+        for _ in range(8):
+            with (
+                socket.create_connection(("127.0.0.1", secure), PATIENCE) as line,
+                trust.wrap_socket(line, server_hostname="survey.example.org") as secured,
+            ):
+                secured.sendall(head + b"content-length: 60000000\r\n\r\n" + bytes(1 << 15))
+                assert secured.recv(12) == b"HTTP/1.1 401"
+                assert not [path for path in (tmp_path / "client_body").rglob("*") if path.is_file()]
+        server.stop()
 
 
 @pytest.mark.parametrize("proxy", [proxied, caddied])
@@ -258,7 +288,11 @@ def test_the_unit_is_one(tmp_path: Path) -> None:
     copy.write_text(unit.replace(start[0], sys.executable))
     verified = subprocess.run([analyze, "verify", "--man=no", str(copy)], capture_output=True, text=True)
     assert (verified.returncode, verified.stderr) == (0, "")
-    assert_understood(start[1].split())
+    settings = "/etc/priorveil/priorveil.toml"
+    assert_understood(
+        [str(DEPLOY / "priorveil.toml") if word == settings else word for word in start[1].split()]
+    )
+    assert re.search(r"^MemoryMax=\d+[MG]$", unit, re.MULTILINE)
 
 
 def assert_understood(command: list[str]) -> None:
