@@ -82,6 +82,12 @@ def statuses(received: bytes) -> list[int]:
     return [int(part[:3]) for part in received.split(b"HTTP/1.1 ")[1:]]
 
 
+def responses_with(app: Curator, status: int) -> int:
+    """How many responses with a status the curator has counted."""
+    samples = [sample for metric in app.metrics.responses.collect() for sample in metric.samples]
+    return int(sum(sample.value for sample in samples if sample.labels["status"] == str(status)))
+
+
 def in_store(url: str, work: Callable[[Store], Awaitable[object]]) -> None:
     """Do something while a store is open."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local_server import Place, at, report, running, statuses
+from local_server import Place, at, report, responses_with, running, statuses
 from patience import PATIENCE, until
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import JSON
@@ -177,8 +177,7 @@ def test_unfinished_bodies_are_limited_in_total_and_hold_up_no_single_report(
     async def work(there: Place) -> None:
         memory = there.app.service.bodies
         lines = [await unfinished(there) for _ in range(50)]
-        refused = there.app.service.statuses
-        await until(lambda: refused[429] >= 40, "bodies beyond the limit are refused")
+        await until(lambda: responses_with(there.app, 429) >= 40, "bodies beyond the limit are refused")
         assert memory.held <= limits.bodies
         assert await there.send(there.request(report(campaign))) == [(b"200", b'{"accepted":1,"refused":[]}')]
         for _, writer in lines:

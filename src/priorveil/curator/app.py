@@ -6,6 +6,7 @@ import asyncio
 import math
 import re
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -16,15 +17,16 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign, State, read_time, stamp
 from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
-from priorveil.curator import messages, responses
+from priorveil.curator import messages, metrics, responses
 from priorveil.curator.admission import code_digest, fresh_codes, withdraw
 from priorveil.curator.group_commit import QueueFull, Writer
 from priorveil.curator.logs import FailureLog
+from priorveil.curator.metrics import Metrics
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import BodyMemory, LoadedCampaigns, Service
@@ -43,6 +45,7 @@ _ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
 _READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
 _COLLECTORS: tuple[Role, ...] = ("collect", "admin")
+_UPLOAD_ROUTE = "/v1/campaigns/{id}/reports"
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
 _UNKNOWN = "no campaign has this id"
 
@@ -62,16 +65,19 @@ class Curator:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.requests
-        failures = FailureLog(settings.log.repeat_seconds)
+        failures, self.metrics = FailureLog(settings.log.repeat_seconds), Metrics()
         self.service = Service(
             store,
-            Writer(store, self.limits.waiting, failures.report),
+            Writer(store, self.limits.waiting, failures.report, self.metrics),
             failures,
+            self.metrics,
             BodyMemory(self.limits.bodies),
             LoadedCampaigns(settings.campaigns),
             TokenAttempts(settings.attempts),
             self.limits.threads,
         )
+        self.metrics.queue_bytes.set_function(lambda: self.service.writer.waiting)
+        self.metrics.queue_limit.set(self.limits.waiting)
         self.readiness = Readiness(self.service.probe, settings.database.check_seconds)
         self.routes = self._routes()
         handlers = dict.fromkeys((HTTPException, PriorveilError, Exception), _problem)
@@ -82,19 +88,21 @@ class Curator:
         """Answer one request."""
         if scope["type"] != "http":
             return await self._others(scope, receive, send)
+        start = time.perf_counter()
         if scope["method"] == "POST" and (match := _UPLOAD.fullmatch(scope["path"])):
             response = await self.upload(Request({**scope, "path_params": match.groupdict()}, receive))
-            self.service.statuses[response.status_code] += 1
+            self.metrics.count_response(_UPLOAD_ROUTE, response.status_code, time.perf_counter() - start)
             return await response(scope, receive, send)
         with suppress(ClientDisconnect):  # nobody is left to be answered
-            await self._others(scope, receive, self._sender(send))
+            await self._others(scope, receive, self._sender(scope, send, start))
 
-    def _sender(self, send: Send) -> Send:
+    def _sender(self, scope: Scope, send: Send, start: float) -> Send:
         """`send` that counts responses, with a timeout for slow readers."""
 
         async def send_in_time(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self.service.statuses[message["status"]] += 1
+                seconds = time.perf_counter() - start
+                self.metrics.count_response(self._route_template(scope), message["status"], seconds)
             try:
                 async with asyncio.timeout(self.settings.connections.send_seconds):
                     await send(message)
@@ -102,6 +110,11 @@ class Curator:
                 raise ClientDisconnect from None
 
         return send_in_time
+
+    def _route_template(self, scope: Scope) -> str:
+        """The path of the route that answers, with its parameters as names; "other" where there is none."""
+        matches = (route.path for route in self.routes if route.matches(scope)[0] is not Match.NONE)
+        return next(matches, "other")
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -119,7 +132,7 @@ class Curator:
             async with self.lifespan():
                 yield
 
-    def _routes(self) -> list[BaseRoute]:
+    def _routes(self) -> list[Route]:
         admin, analyst = partial(self._only, ["admin"]), partial(self._only, ["admin", "analyst"])
         return [
             Route("/v1/campaigns", admin(self.create), methods=["POST"]),
@@ -127,7 +140,7 @@ class Curator:
             Route("/v1/campaigns/{id}", self.campaign, methods=["GET"]),
             Route("/v1/campaigns/{id}", admin(self.delete), methods=["DELETE"]),
             Route("/v1/campaigns/{id}/status", self.status, methods=["GET"]),
-            Route("/v1/campaigns/{id}/reports", self.upload, methods=["POST"]),
+            Route(_UPLOAD_ROUTE, self.upload, methods=["POST"]),
             Route("/v1/campaigns/{id}/reports", _preflight, methods=["OPTIONS"]),
             Route("/v1/campaigns/{id}/reports", admin(self.export), methods=["GET"]),
             Route("/v1/campaigns/{id}/withdrawals", self.withdraw, methods=["POST"]),
@@ -145,9 +158,9 @@ class Curator:
             Route("/v1/tokens/{name}", admin(self.revoke_token), methods=["DELETE"]),
             Route("/healthz", self.health, methods=["GET"]),
             Route("/readyz", self.ready, methods=["GET"]),
-            Route("/metrics", self.metrics, methods=["GET"]),
             Route("/openapi.json", self.openapi, methods=["GET"]),
             *responses.page_routes(),
+            *([] if self.settings.metrics.port else [Route("/metrics", self.show_metrics, methods=["GET"])]),
         ]
 
     # -- taking reports --------------------------------------------------------------------------------------
@@ -433,9 +446,9 @@ class Curator:
             return responses.unavailable()
         return json_response(messages.Health("ready"))
 
-    async def metrics(self, request: Request) -> Response:
-        """Counters for Prometheus."""
-        return Response(responses.metrics(self.service), 200, HEADERS, "text/plain; version=0.0.4")
+    async def show_metrics(self, request: Request) -> Response:
+        """The metrics for Prometheus."""
+        return Response(self.metrics.text(), 200, HEADERS, metrics.CONTENT_TYPE)
 
     async def openapi(self, request: Request) -> Response:
         """This API as an OpenAPI document."""

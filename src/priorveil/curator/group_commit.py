@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from priorveil.curator.admission import Claim, admit
+from priorveil.curator.metrics import Metrics
 from priorveil.curator.store import Group, Store, StoreFull, Unavailable
 from priorveil.errors import PriorveilError
 
 TRANSACTION = 4 << 20  # bytes in one transaction
 _OVERHEAD = 512  # bytes that an upload takes in addition to its reports
-_TOTALS = "reports_stored reports_duplicate transactions transaction_failures transaction_seconds"
 
 
 class QueueFull(PriorveilError):
@@ -40,19 +40,14 @@ _Storing = Callable[[list[PendingUpload]], Awaitable[Iterator[str | None]]]
 
 @dataclass
 class Writer:
-    """Collects uploads and commits them, one transaction after the other.
-
-    `totals` counts what it has done since it started, by the names of the metrics.
-    """
+    """Collects uploads and commits them, one transaction after the other."""
 
     store: Store
     capacity: int  # bytes in the queue
     on_failure: Callable[[Exception], None]
+    metrics: Metrics
     waiting: int = 0  # bytes in the queue and in the transaction under way
-    full_since: float | None = (
-        None  # when the disk was found to be full, unless something was stored after that
-    )
-    totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_TOTALS.split(), 0))
+    full_since: float | None = None  # when the disk was full; None after something was stored
     _queue: asyncio.Queue[PendingUpload] = field(default_factory=asyncio.Queue)
     _task: asyncio.Task[None] | None = None
     _stopping: bool = False
@@ -118,17 +113,16 @@ class Writer:
             reasons = await store(batch)
         except Exception as cause:  # every sender must learn of it, whatever it is
             error = cause if isinstance(cause, PriorveilError) else Unavailable("an unexpected error")
-            self.totals["transaction_failures"] += 1
+            self.metrics.transaction_failures.inc()
             self.full_since = time.monotonic() if isinstance(error, StoreFull) else self.full_since
             self.on_failure(cause)
             for upload in batch:
                 if not upload.done.done():
                     upload.done.set_exception(error)
             return
-        self.totals["transactions"] += 1
         if any(upload.size for upload in batch):
             self.full_since = None
-        self.totals["transaction_seconds"] += time.perf_counter() - start
+        self.metrics.transaction_seconds.observe(time.perf_counter() - start)
         for upload in batch:
             its_reasons = [next(reasons) for _ in upload.claims]
             if not upload.done.done():  # the sender may have gone; the reports are stored all the same
@@ -137,14 +131,14 @@ class Writer:
     async def _store(self, batch: list[PendingUpload]) -> Iterator[str | None]:
         groups = merge_groups(group for upload in batch for group in upload.groups)
         stored = await self.store.commit(groups) if groups else 0
-        self.totals["reports_stored"] += stored
-        self.totals["reports_duplicate"] += sum(group.size for group in groups) - stored
+        self.metrics.stored.inc(stored)
+        self.metrics.duplicate.inc(sum(group.size for group in groups) - stored)
         return iter(())
 
     async def _admit(self, batch: list[PendingUpload]) -> Iterator[str | None]:
         reasons, new = await admit(self.store, [claim for upload in batch for claim in upload.claims])
-        self.totals["reports_stored"] += new
-        self.totals["reports_duplicate"] += reasons.count(None) - new
+        self.metrics.stored.inc(new)
+        self.metrics.duplicate.inc(reasons.count(None) - new)
         return iter(reasons)
 
 

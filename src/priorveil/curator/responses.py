@@ -1,4 +1,4 @@
-"""What the API sends: JSON, problem documents (RFC 9457), estimates, metrics, its OpenAPI document, pages, exports."""
+"""What the API sends: JSON, problem documents (RFC 9457), estimates, its OpenAPI document, pages, exports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from priorveil.collect.wire import ID_BYTES
 from priorveil.curator import display, messages
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
-from priorveil.curator.service import RETRY_FULL_SECONDS, Service
+from priorveil.curator.service import RETRY_FULL_SECONDS
 from priorveil.curator.store import Damaged, Ended, StoredReport, StoreFull, Unavailable
 from priorveil.errors import MissingExtra
 from priorveil.frames import pyarrow
@@ -154,17 +154,6 @@ def _estimate_fields(estimate: Estimate, level: float) -> dict[str, Any]:
     record = estimate.record(level)
     statistics = [messages.NumberStatistic(**statistic) for statistic in record["statistics"]]
     return {**record, "statistics": statistics, "display": display.estimate_display(estimate, level)}
-
-
-def metrics(service: Service) -> str:
-    """Counters since the process started, and what is waiting, in Prometheus' text format."""
-    samples = {
-        **{f"{name}_total": number for name, number in service.writer.totals.items()},
-        "queue_bytes": service.writer.waiting,
-        **{f'reports_refused_total{{reason="{why}"}}': n for why, n in service.refusals.items()},
-        **{f'responses_total{{status="{status}"}}': n for status, n in service.statuses.items()},
-    }
-    return "".join(f"priorveil_{name} {value}\n" for name, value in samples.items())
 
 
 @cache

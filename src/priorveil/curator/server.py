@@ -14,7 +14,7 @@ import socket
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -133,9 +133,12 @@ def run(app: Curator, address: Address, on_listening: Callable[[], None] = lambd
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, on_signal)
         async with app.lifespan(), serving(app, address, app.settings.connections):
-            on_listening()
-            await stop.wait()
+            with app.metrics.serving(*metrics_address) if metrics_address else nullcontext():
+                on_listening()
+                await stop.wait()
 
+    place = app.settings.metrics
+    metrics_address = find_address(place.host, place.port) if place.port else None
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         uvloop.run(main())

@@ -22,6 +22,7 @@ from priorveil.curator.admission import is_limited
 from priorveil.curator.group_commit import QueueFull, Writer
 from priorveil.curator.logs import FailureLog
 from priorveil.curator.messages import Receipt, Refusal
+from priorveil.curator.metrics import Metrics
 from priorveil.curator.settings import CampaignLimits
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.store import Damaged, Ended, Store, StoredCampaign, StoreFull, Unavailable
@@ -132,14 +133,13 @@ class Service:
     store: Store
     writer: Writer
     failures: FailureLog
+    metrics: Metrics
     bodies: BodyMemory
     loaded: LoadedCampaigns
     attempts: TokenAttempts
     threads: int
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     grace: float = 600.0
-    refusals: Counter[str] = field(default_factory=Counter)
-    statuses: Counter[int] = field(default_factory=Counter)
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     _runs: SharedRuns = field(default_factory=SharedRuns)
@@ -187,12 +187,17 @@ class Service:
         """
         try:
             await self.store.ready()
+            self._check_space()
         except Exception as error:
+            self.metrics.ready.set(0)
             self.failures.report(error)
             raise
+        self.metrics.ready.set(1)
+
+    def _check_space(self) -> None:
         full = self.writer.full_since
         if full is not None and time.monotonic() - full < RETRY_FULL_SECONDS:
-            raise StoreFull("the disk was full a short while ago")
+            raise StoreFull("the disk was full a short while ago: free some space")
 
     # -- campaigns -------------------------------------------------------------------------------------------
 
@@ -310,7 +315,7 @@ class Service:
         refused.sort(key=lambda refusal: refusal.index)
         for refusal in refused:
             self._unsaved[live.campaign.id, refusal.reason] += 1
-            self.refusals[refusal.reason] += 1
+            self.metrics.refused.labels(refusal.reason).inc()
         return Receipt(accepted, refused)
 
     async def _read(self, read: Reader, body: bytes, live: StoredCampaign) -> Upload:

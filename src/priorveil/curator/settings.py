@@ -177,6 +177,20 @@ class LogSettings(Section):
 
 
 @dataclass(frozen=True)
+class MetricsSettings(Section):
+    """Where the metrics for Prometheus are."""
+
+    port: int | None = setting(
+        None,
+        "A port of their own for the metrics; where it is not set, /metrics is beside the API.",
+        kind=int,
+        least=1,
+        most=65535,
+    )
+    host: str = setting("127.0.0.1", "The address of that port.")
+
+
+@dataclass(frozen=True)
 class Settings(Section):
     """All settings: some by themselves, the others in sections."""
 
@@ -187,6 +201,7 @@ class Settings(Section):
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     database: DatabaseLimits = field(default_factory=DatabaseLimits)
     log: LogSettings = field(default_factory=LogSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     campaigns: CampaignLimits = field(default_factory=CampaignLimits)
     attempts: AttemptLimits = field(default_factory=AttemptLimits)
 
