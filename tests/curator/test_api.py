@@ -519,8 +519,8 @@ def own_cells(outputs: int) -> Campaign:
 
 
 def test_groups_carry_no_more_than_reports() -> None:
-    """What is stored of a person: the report. There is no field for anything else."""
-    assert set(Group._fields) == {"campaign", "plan", "mechanism", "ids", "words"}
+    """What is stored of a person: the report, and what is counted of it. There is no field for anything else."""
+    assert set(Group._fields) == {"campaign", "plan", "mechanism", "ids", "words", "cells"}
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from local_server import Place, at, report, responses_with, running, statuses
 from patience import PATIENCE, until
+from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import JSON
 from priorveil.curator import create_app, responses, uploads
@@ -23,9 +25,9 @@ from priorveil.curator.service import SMALL_BODY, BodyMemory, LoadedCampaigns, S
 from priorveil.curator.settings import AttemptLimits, CampaignLimits, RequestLimits, Settings
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.store import Store, StoredCampaign
+from priorveil.curator.store import Store, StoredCampaign, count_cells, open_store
 from priorveil.curator.token_attempts import TokenAttempts
-from priorveil.priors import Prior
+from priorveil.mechanisms import Orders
 from refusals import raises
 
 # -- batches -------------------------------------------------------------------------------------------------
@@ -268,6 +270,63 @@ def test_ten_dashboards_cost_one_estimate(
         assert (await http.get(f"{url}/estimates")).json()["level"] == 0.95 and calls == 3
 
     on(SqliteStore(tmp_path / "a.db"), work, campaign)
+
+
+# -- reports that are counted slowly ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def orders() -> Campaign:
+    """A campaign of arcs in many orders."""
+    plan = design(Prior(np.arange(1, 41) / 820), 1.0, Distribution(), method="arc")
+    assert isinstance(plan.mechanism, Orders)
+    return Campaign("Which of forty?", {"everyone": plan}, smallest_count=1)
+
+
+def slow_batch(campaign: Campaign, count: int, seed: int) -> list[dict[str, Any]]:
+    plan, rng = campaign.plan_for(None), np.random.default_rng(seed)
+    values = plan.privatize(rng.integers(0, 40, count), rng)
+    return [{"report_id": rng.bytes(16).hex(), "plan": plan.id, "report": int(v)} for v in values]
+
+
+def test_slow_counting_is_done_in_pieces_before_the_transaction(
+    store_url: str, orders: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction counts only if some of the reports were stored before; the tally is right in any case."""
+    plan = orders.plan_for(None)
+    pieces: list[int] = []
+    within: list[int] = []
+
+    def counter(sizes: list[int]) -> Callable[..., Any]:
+        def counted(mechanism: Any, words: bytes) -> Any:
+            sizes.append(len(words) // 8)
+            return count_cells(mechanism, words)
+
+        return counted
+
+    async def work(http: httpx.AsyncClient) -> None:
+        monkeypatch.setattr("priorveil.curator.service.count_cells", counter(pieces))
+        for module in ("sqlite", "postgres"):
+            monkeypatch.setattr(f"priorveil.curator.{module}.count_cells", counter(within))
+        first, second = slow_batch(orders, 1000, 1), slow_batch(orders, 300, 2)
+        url = f"/v1/campaigns/{orders.id}/reports"
+
+        async def send(reports: list[dict[str, Any]]) -> None:
+            assert (await http.post(url, json={"reports": reports})).json() == {
+                "accepted": len(reports),
+                "refused": [],
+            }
+
+        await asyncio.gather(send(first), http.post(url, json=second[0]))
+        assert within == [] and sum(pieces) == 1001 and max(pieces) <= 256
+        await send(first)
+        assert sum(within) == 0, "nothing is new"
+        await send(second + second[:5])
+        assert sum(within) == 299
+        stored = (await service_of(http).store.tallies(orders))[plan.id]
+        assert stored == plan.tally([each["report"] for each in first + second])
+
+    on(open_store(store_url), work, orders)
 
 
 # -- cold campaigns ------------------------------------------------------------------------------------------

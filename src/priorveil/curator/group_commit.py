@@ -72,7 +72,7 @@ class Writer:
         self, groups: Sequence[Group], claims: Sequence[Claim] = ()
     ) -> asyncio.Future[list[str | None]]:
         """Queue the reports of one request. Raises `QueueFull` when the queue is full."""
-        size = _OVERHEAD + sum(len(group.ids) + len(group.words) for group in groups)
+        size = _OVERHEAD + sum(group.memory for group in groups)
         size += sum(_OVERHEAD + len(claim.words) for claim in claims)
         if self.waiting and self.waiting + size > self.capacity:
             raise QueueFull("the queue of reports is full")
@@ -143,11 +143,16 @@ class Writer:
 
 
 def merge_groups(groups: Iterable[Group]) -> list[Group]:
-    """One group for each plan of each campaign, with all its reports."""
+    """One group for each plan of each campaign, with all its reports; groups that were counted stay as they are."""
     by_plan: dict[tuple[str, str], list[Group]] = {}
+    counted = []
     for group in groups:
-        by_plan.setdefault((group.campaign, group.plan), []).append(group)
-    return [
+        if group.cells is None:
+            by_plan.setdefault((group.campaign, group.plan), []).append(group)
+        else:
+            counted.append(group)
+    merged = [
         parts[0]._replace(ids=b"".join(p.ids for p in parts), words=b"".join(p.words for p in parts))
         for parts in by_plan.values()
     ]
+    return merged + counted

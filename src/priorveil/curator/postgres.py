@@ -17,10 +17,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
+
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
-from priorveil.curator.store import NUMBERS, Group, Statements, Store, StoreFull, Unavailable, count_words
+from priorveil.curator.store import (
+    NUMBERS,
+    Cells,
+    Group,
+    Statements,
+    Store,
+    StoreFull,
+    Unavailable,
+    cells_as_json,
+    count_cells,
+)
 from priorveil.errors import PriorveilError, needs_extra
 from priorveil.reading.tally import Tally
 
@@ -214,7 +226,8 @@ class PostgresStore(Store):
     async def _insert(self, db: Any, groups: Sequence[Group]) -> int:
         """Insert the reports that are new, and count exactly those."""
         numbers: dict[tuple[str, str], list[int]] = {}
-        mechanisms, rows = {}, []
+        by_plan: dict[int, list[Group]] = {}
+        rows = []
         campaigns = sorted({group.campaign for group in groups})
         await db.execute(_SHARE_CAMPAIGNS, campaigns)  # none of them is deleted meanwhile
         for id in campaigns:
@@ -223,7 +236,7 @@ class PostgresStore(Store):
             if (group.campaign, group.plan) not in numbers:
                 raise Unavailable("this database does not have the campaign")
             campaign, plan = numbers[group.campaign, group.plan]
-            mechanisms[plan] = group.mechanism
+            by_plan.setdefault(plan, []).append(group)
             ids, words = group.rows()
             rows += [(campaign, *row, plan) for row in zip(ids.tolist(), words.tolist(), strict=True)]
         rows.sort(key=itemgetter(0, 1))  # the same order in all writers, to avoid deadlocks
@@ -231,7 +244,7 @@ class PostgresStore(Store):
         new: dict[int, list[bytes]] = {}
         for plan, word in inserted:
             new.setdefault(plan, []).append(word)
-        cells = [(plan, count_words(mechanisms[plan], b"".join(new[plan]))) for plan in sorted(new)]
+        cells = [(plan, cells_as_json(await _count_new(by_plan[plan], new[plan]))) for plan in sorted(new)]
         await db.executemany(self.add_cells, cells)
         return len(inserted)
 
@@ -274,6 +287,15 @@ class PostgresStore(Store):
                 raise _unavailable(error) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, 1.0)
+
+
+async def _count_new(groups: Sequence[Group], new: Sequence[bytes]) -> Cells:
+    """The cells of the tally of the new reports of one plan, which came in these groups."""
+    counted = [group.cells for group in groups if group.cells is not None]
+    if len(counted) == len(groups) and len(new) == sum(group.size for group in groups):
+        cells: Cells = np.sum(counted, axis=0)
+        return cells
+    return await asyncio.to_thread(count_cells, groups[0].mechanism, b"".join(new))
 
 
 async def _check_writable(db: Any) -> None:

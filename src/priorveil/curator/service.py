@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from priorveil.collect.campaign import State, stamp
 from priorveil.curator.admission import is_limited
 from priorveil.curator.group_commit import QueueFull, Writer
@@ -25,10 +27,20 @@ from priorveil.curator.messages import Receipt, Refusal
 from priorveil.curator.metrics import Metrics
 from priorveil.curator.settings import CampaignLimits
 from priorveil.curator.shared_runs import SharedRuns
-from priorveil.curator.store import Damaged, Ended, Store, StoredCampaign, StoreFull, Unavailable
+from priorveil.curator.store import (
+    Damaged,
+    Ended,
+    Group,
+    Store,
+    StoredCampaign,
+    StoreFull,
+    Unavailable,
+    count_cells,
+)
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token, token_digest
 from priorveil.curator.uploads import UNKNOWN_PLAN, Reader, Upload
+from priorveil.reading.families import reader_of
 from priorveil.reading.tally import Tally
 
 T = TypeVar("T")
@@ -36,6 +48,7 @@ T = TypeVar("T")
 _REFRESH = 1.0  # seconds within which a change by another process is noticed
 RETRY_FULL_SECONDS = 60  # after which a sender tries a full disk again
 SMALL_BODY = 4 << 10  # bytes: a smaller body is read at once, and there is always room for it
+_COUNTED = 256  # reports that are counted at a time where counting is slow
 _ESTIMATES = 16  # results that are kept in case no report comes before the next request
 Estimator = Callable[[Mapping[str, Tally], State], T]  # from the tallies of a campaign and its state
 _EXPIRY = 60.0  # seconds between looks for reports that were kept long enough
@@ -325,11 +338,25 @@ class Service:
             state = self.state(live)
             plans, reason = (campaign.plans, UNKNOWN_PLAN) if state == "open" else ({}, state)
             if len(body) <= SMALL_BODY:
-                return read(body, campaign.id, plans, reason)
-            loop = asyncio.get_running_loop()
-            upload = await loop.run_in_executor(self._decoders, read, body, campaign.id, plans, reason)
+                upload = read(body, campaign.id, plans, reason)
+            else:
+                upload = await self._in_thread(read, body, campaign.id, plans, reason)
+            if not is_limited(campaign):  # there it is known only in the transaction which reports are stored
+                upload.groups[:] = [await self._count(group) for group in upload.groups]
             if self.state(live) == state:
                 return upload
+
+    async def _count(self, group: Group) -> Group:
+        """The group with its tally if counting is slow: in a thread, some at a time, so that others have their turn."""
+        if not reader_of(group.mechanism).counts_slowly:
+            return group
+        step = _COUNTED * len(group.words) // group.size
+        pieces = [group.words[start : start + step] for start in range(0, len(group.words), step)]
+        cells = [await self._in_thread(count_cells, group.mechanism, piece) for piece in pieces]
+        return group._replace(cells=np.sum(cells, axis=0))
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._decoders, work, *arguments)
 
     async def estimates(self, live: StoredCampaign, key: Hashable, calculate: Estimator[T]) -> T:
         """The estimates of a campaign, calculated once for all who wait for those with the same key."""

@@ -20,7 +20,17 @@ import numpy as np
 from priorveil.atomic_files import lock_file
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
-from priorveil.curator.store import NUMBERS, Group, Statements, Store, StoreFull, Unavailable, count_words
+from priorveil.curator.store import (
+    NUMBERS,
+    Cells,
+    Group,
+    Statements,
+    Store,
+    StoreFull,
+    Unavailable,
+    cells_as_json,
+    count_cells,
+)
 
 T = TypeVar("T")
 
@@ -151,24 +161,35 @@ class SqliteStore(Store):
         return await self._in_thread(lambda: self._commit(groups))
 
     def _commit(self, groups: Sequence[Group]) -> int:
+        cells: dict[int, Cells] = {}
         with self._transaction() as db:
-            return sum(self._add(db, group) for group in groups)
+            for group in groups:
+                plan, counted = self._add(db, group)
+                cells[plan] = cells[plan] + counted if plan in cells else counted
+            for plan, counted in cells.items():
+                _execute(db, self.add_cells, plan, cells_as_json(counted))
+        return int(sum(counted[0] for counted in cells.values()))
 
-    def _add(self, db: sqlite3.Connection, group: Group) -> int:
-        """Store and count the new reports of one group. It is the only writer, so this check cannot race."""
+    def _add(self, db: sqlite3.Connection, group: Group) -> tuple[int, Cells]:
+        """Store the new reports of one group: the number of its plan, and the cells of their tally.
+
+        It is the only writer, so this check cannot race.
+        """
         numbers = _execute(db, f"{NUMBERS} AND id = $2", group.campaign, group.plan)
         if not numbers:
             raise Unavailable("this store does not have the campaign")
         _, campaign, plan = numbers[0]
-        group = group.select(np.unique(group.rows()[0], return_index=True)[1])  # sorted, each id once
-        arguments = {"campaign": campaign, "ids": group.ids, "reports": group.size}
+        new = group.select(np.unique(group.rows()[0], return_index=True)[1])  # sorted, each id once
+        arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size}
         duplicates = json.loads(db.execute(_KNOWN, arguments).fetchone()[0])
-        new = group.select(np.delete(np.arange(group.size), duplicates)) if duplicates else group
+        if duplicates:
+            new = new.select(np.delete(np.arange(new.size), duplicates))
         if new.size:
             arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size, "plan": plan}
             db.execute(_INSERT, {**arguments, "words": new.words, "size": len(new.words) // new.size})
-            _execute(db, self.add_cells, plan, count_words(new.mechanism, new.words))
-        return new.size
+        if group.cells is not None and new.size == group.size:
+            return plan, group.cells
+        return plan, count_cells(new.mechanism, new.words)
 
     # -- the file --------------------------------------------------------------------------------------------
 

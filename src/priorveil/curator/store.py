@@ -64,6 +64,7 @@ _ADD_PLAN = """
 _TALLIES = f"SELECT id, cell, count FROM tallies JOIN plans ON number = plan WHERE campaign = {_OF_CAMPAIGN}"
 
 
+Cells = npt.NDArray[np.int64]
 StoredReport = tuple[bytes, str, bytes]  # the id, the plan's id, and the packed report
 T = TypeVar("T")
 # A transaction: it yields statements with their arguments, is sent the rows of each, and returns its result.
@@ -91,18 +92,27 @@ class Damaged(PriorveilError):
 
 
 class Group(NamedTuple):
-    """Reports of one plan: `ids` holds 16 bytes for each, `words` the packed reports in the same order."""
+    """Reports of one plan: `ids` holds 16 bytes for each, `words` the packed reports in the same order.
+
+    `cells` is their tally if it was counted before: where counting is slow, no transaction waits for it.
+    """
 
     campaign: str
     plan: str
     mechanism: Mechanism
     ids: bytes
     words: bytes
+    cells: Cells | None = None
 
     @property
     def size(self) -> int:
         """The number of reports."""
         return len(self.ids) // ID_BYTES
+
+    @property
+    def memory(self) -> int:
+        """The bytes that it takes."""
+        return len(self.ids) + len(self.words) + (0 if self.cells is None else self.cells.nbytes)
 
     def id_of(self, place: int) -> str:
         """The id of one report in hexadecimal, as its sender wrote it."""
@@ -116,7 +126,7 @@ class Group(NamedTuple):
     def select(self, chosen: npt.NDArray[np.bool_ | np.int64]) -> Group:
         """Some of the reports, by a mask or by their places."""
         ids, words = self.rows()
-        return self._replace(ids=ids[chosen].tobytes(), words=words[chosen].tobytes())
+        return self._replace(ids=ids[chosen].tobytes(), words=words[chosen].tobytes(), cells=None)
 
 
 @dataclass
@@ -318,7 +328,9 @@ class Store(ABC):
         changes: list[tuple[Any, ...]] = []
         for plan, tally in tallies.items():
             changes.append(("DELETE FROM tallies WHERE plan = $1", numbers[plan]))
-            changes.append((self.add_cells, numbers[plan], cells_as_json(tally.counts, tally.reports)))
+            changes.append(
+                (self.add_cells, numbers[plan], cells_as_json(tally_cells(tally.counts, tally.reports)))
+            )
         await self._change(*changes)
 
     # -- invitations -----------------------------------------------------------------------------------------
@@ -390,17 +402,26 @@ def open_store(
 
 def count_words(mechanism: Mechanism, words: bytes, sign: int = 1) -> str:
     """Count packed reports: the cells of their tally as a JSON object; with `sign=-1`, what takes them out."""
+    return cells_as_json(sign * count_cells(mechanism, words))
+
+
+def count_cells(mechanism: Mechanism, words: bytes) -> Cells:
+    """Count packed reports: the cells of their tally."""
     reports = unpack_reports(mechanism, words)
-    return cells_as_json(sign * reader_of(mechanism).count(reports), sign * len(reports))
+    return tally_cells(reader_of(mechanism).count(reports), len(reports))
 
 
-def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:
+def tally_cells(counts: npt.NDArray[np.int64], reports: int) -> Cells:
+    """The cells of a tally: the number of reports, then what was counted."""
+    return np.concatenate([[reports], counts.ravel()])
+
+
+def cells_as_json(cells: Cells) -> str:
     """The cells of a tally that are not zero, as a JSON object.
 
-    >>> cells_as_json(np.array([0, 1, 2]), 3)
+    >>> cells_as_json(np.array([3, 0, 1, 2]))
     '{"0": 3, "2": 1, "3": 2}'
     """
-    cells = np.concatenate([[reports], counts.ravel()])
     places = np.flatnonzero(cells)
     return json.dumps(dict(zip(places.tolist(), cells[places].tolist(), strict=True)))
 

@@ -56,6 +56,7 @@ class OrdersReader(Reader[Orders]):
     reads = Orders
 
     mle_assumes: ClassVar[str | None] = _NEAREST
+    counts_slowly: ClassVar[bool] = True
 
     @property
     def information(self) -> OrdersInformation:

@@ -48,6 +48,7 @@ class Reader(ABC, Generic[M]):
     reads: ClassVar[type]
 
     mle_assumes: ClassVar[str | None] = None  # what mle rests on, where that differs from `wording.ASSUMES`
+    counts_slowly: ClassVar[bool] = False  # whether counting a report takes a step for every value
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
