@@ -71,12 +71,19 @@ class Metrics:
             "Whether a report could be stored when /readyz last tried.",
             registry=registry,
         )
+        self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self.ready.set(1)  # the store is opened before anything is served
 
     def count_response(self, route: str, status: int, seconds: float) -> None:
         """Count a response that began after some seconds."""
-        self.responses.labels(route, str(status)).inc()
-        self.response_seconds.labels(route).observe(seconds)
+        count, latency = self._counted.get((route, status)) or self._add_response(route, status)
+        count.inc()
+        latency.observe(seconds)
+
+    def _add_response(self, route: str, status: int) -> tuple[Counter, Histogram]:
+        """The metrics of a route and a status, kept because looking them up takes longer than counting."""
+        pair = self.responses.labels(route, str(status)), self.response_seconds.labels(route)
+        return self._counted.setdefault((route, status), pair)
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
