@@ -477,3 +477,13 @@ def test_weights_lost_to_rounding_end_a_search_with_the_best_so_far(monkeypatch:
     found = best_unbiased(Box(prior, math.exp(-1), math.exp(1)), Limits(1e-5))
     assert next(rounds) == 3
     assert np.allclose(found.weights @ found.columns, 1.0) and 0.5 * found.value < found.bound <= found.value
+
+
+@pytest.mark.parametrize("shares", [(0.9989, 0.001, 0.0001), (0.5, 0.4999, 0.0001)])
+@pytest.mark.parametrize("epsilon", [8.0, 9.0])
+def test_columns_that_make_no_channel_are_given_up(shares: tuple[float, ...], epsilon: float) -> None:
+    """Solving again on a few columns overflowed where no weights of theirs make a channel."""
+    found = best_unbiased(Box(np.array(shares), *box(epsilon)))
+    assert (
+        np.allclose(found.weights @ found.columns, 1.0) and 0.999 * found.value < found.bound <= found.value
+    )

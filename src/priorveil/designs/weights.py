@@ -258,7 +258,10 @@ def interior_point(
         mu = float(products.mean()) * (0.1 if step > 0.5 else 0.5)
         ridge = min(ridge, _RIDGE * math.sqrt(float(products.sum()) / float((1 / values).sum())))
         try:
-            inverse = _newton_inverse(Y, X, values, lam / slack, T is None)
+            with np.errstate(
+                over="raise"
+            ):  # no weights make these columns a channel, and the steps have no limit
+                inverse = _newton_inverse(Y, X, values, lam / slack, T is None)
             d_lam, d_nu = _newton_direction(inverse, C, mu / lam - C @ nu + q, missing)
             d_w, d_below, d_level = np.zeros_like(w), np.zeros_like(w), 0.0
             if len(w) > 1:
@@ -271,7 +274,7 @@ def interior_point(
                 d_w = free - d_level * by_level
                 d_below = mu / w - below - d_w * below / w
                 d_lam, d_nu = d_lam - lam_by_w @ d_w, d_nu - nu_by_w @ d_w
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, FloatingPointError):
             break
         d_slack = mu / lam - slack - d_lam * slack / lam
         falls = (-d_lam / lam, -d_slack / slack, -d_w / w, -d_below / below)
