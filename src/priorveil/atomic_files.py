@@ -101,7 +101,7 @@ def _new_draft(path: Path, mode: int) -> tuple[BinaryIO, Path]:
         file.close()
 
 
-def lock_file(file: BinaryIO, wait: bool) -> None:
+def lock_file(file: BinaryIO | int, wait: bool) -> None:
     """Lock a file; `OSError` if the system has no locks, or if another process has this one and we do not `wait`."""
     if sys.platform == "win32" or not _LOCKS:
         raise OSError("this system has no file locks")

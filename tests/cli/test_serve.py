@@ -105,11 +105,6 @@ def test_recount_refuses_a_file_that_no_curator_has_made(tmp_path: Path) -> None
     before = foreign.read_bytes()
     for file in (empty, foreign):
         assert f"{file.name}': no curator has stored anything here" in told("recount", "--store", str(file))
-        lock = file.with_name(f"{file.name}.lock")
-        assert not lock.exists()
-        lock.touch()  # as one that was refused by an older version has left it
-        assert "no curator has stored anything here" in told("recount", "--store", str(file))
-        lock.unlink()
     assert sorted(tmp_path.iterdir()) == [empty, foreign]
     assert (empty.read_bytes(), foreign.read_bytes()) == (b"", before)
 
@@ -203,8 +198,6 @@ def test_a_folder_or_any_other_file_is_no_store(tmp_path: Path) -> None:
     for command in ("serve", "recount"):
         assert f"{letter.name}': this is not an SQLite database" in told(command, "--store", str(letter))
     assert sorted(tmp_path.iterdir()) == [letter, folder] and list(folder.iterdir()) == []
-    letter.with_name("letter.txt.lock").touch()
-    assert "this is not an SQLite database" in told("recount", "--store", str(letter))
 
 
 def test_a_port_that_is_taken_is_said_before_anything_is_made(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import priorveil as pv
 from local_server import in_store
+from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import words_per_report
 from priorveil.curator.sqlite import SqliteStore
@@ -304,20 +307,71 @@ def test_a_full_disk_loses_nothing_and_recovers(tmp_path: Path, campaign: Campai
     asyncio.run(run())
 
 
-def test_a_file_with_two_names_is_one_store(tmp_path: Path) -> None:
-    (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
+OPEN = """
+import asyncio, sys
+from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.store import Unavailable
+try:
+    asyncio.run(SqliteStore(sys.argv[1]).open())
+except Unavailable:
+    sys.exit(7)
+"""
+LOOK = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT * FROM plans'); db.close()"
+
+
+def run_elsewhere(code: str, path: Path) -> int:
+    """Run code in another process; its exit status."""
+    return subprocess.run([sys.executable, "-c", code, str(path)], timeout=PATIENCE).returncode
+
+
+@pytest.mark.parametrize("kind", ["symlink", "hard link", "hard link elsewhere"])
+def test_a_file_with_two_names_is_held_once(tmp_path: Path, campaign: Campaign, kind: str) -> None:
+    """Two curators with a log each would overwrite each other's reports."""
+    path, other = tmp_path / "a.db", tmp_path / "other.db"
+    if kind == "hard link elsewhere":
+        (tmp_path / "elsewhere").mkdir()
+        other = tmp_path / "elsewhere" / "a.db"
 
     async def work() -> None:
-        first, second = SqliteStore(tmp_path / "a.db"), SqliteStore(tmp_path / "link.db")
-        await first.open()
-        with pytest.raises(Unavailable):
-            await second.open()
-        await first.close()
+        async with SqliteStore(path) as first:
+            await first.add_campaign(campaign)
+            other.symlink_to(path) if kind == "symlink" else other.hardlink_to(path)
+            for name in (path, other):
+                with pytest.raises(Unavailable):
+                    await SqliteStore(name).open()
+                assert run_elsewhere(OPEN, name) == 7
+            assert run_elsewhere(LOOK, path) == 0, "it would remove the log if SQLite's own locks were gone"
+            assert await first.commit([group(campaign, 10)]) == 10
+
+    async def again() -> None:
+        async with SqliteStore(path) as store:
+            assert (await store.tallies(campaign))[campaign.plan_for(None).id].reports == 10
 
     asyncio.run(work())
+    if kind != "symlink":  # after a crash, a curator under another name would not find the log
+        for name in (path, other):
+            with raises(InvalidInput, argument="store"):
+                asyncio.run(SqliteStore(name).open())
+        other.unlink()
+    asyncio.run(again())
 
 
-@pytest.mark.parametrize("harm", ["removed", "replaced", "log removed", "lock removed"])
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+def test_only_the_curators_user_can_read_the_files(tmp_path: Path, campaign: Campaign, umask: int) -> None:
+    async def work(store: Store) -> None:
+        await store.add_campaign(campaign)
+        await store.commit([group(campaign, 10)])
+        modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+        assert modes == dict.fromkeys(["a.db", "a.db-shm", "a.db-wal"], 0o600)
+
+    before = os.umask(umask)
+    try:
+        in_store(str(tmp_path / "a.db"), work)
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("harm", ["removed", "replaced", "log removed"])
 def test_nothing_is_acknowledged_into_a_file_that_is_gone(
     tmp_path: Path, campaign: Campaign, harm: str
 ) -> None:
@@ -333,9 +387,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
             path.with_name("other.db").write_bytes(path.read_bytes())
             path.with_name("other.db").rename(path)
         else:
-            path.with_name(
-                {"log removed": "a.db-wal", "lock removed": "a.db.lock"}.get(harm, "a.db")
-            ).unlink()
+            path.with_name("a.db-wal" if harm == "log removed" else "a.db").unlink()
         for again in (store.ready, lambda: store.add_token(TOKEN)):
             with pytest.raises(Unavailable):
                 await again()

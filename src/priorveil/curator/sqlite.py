@@ -7,13 +7,14 @@ import json
 import logging
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +34,11 @@ from priorveil.curator.store import (
 )
 
 T = TypeVar("T")
+Identity = tuple[int, int]  # of a file, whatever its names: its device and its number there
+
+# The files that this process holds. POSIX keeps locks by process, so this cannot be kept by store.
+_HELD: set[Identity] = set()
+_HOLDING = threading.Lock()
 
 _log = logging.getLogger(__name__)
 
@@ -62,12 +68,12 @@ class SqliteStore(Store):
         dialect = {"bytes": "blob", "number": "integer", "json_each": "json_each"}
         options = dict.fromkeys(["options", "cell_options"], "WITHOUT ROWID")
         super().__init__(str(Path(path)), create, **dialect, **options)
-        self.path = Path(path).resolve()  # a file under two names has one lock
+        self.path = Path(path).resolve()
         self._busy: dict[str, Any] = {"timeout": limits.lock_seconds, "isolation_level": None}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
         self._opened = ExitStack()  # the lock and the connection
         self._connection: sqlite3.Connection | None = None
-        self._files: list[tuple[int, int]] = []
+        self._files: list[Identity] = []
 
     # -- opening and closing ---------------------------------------------------------------------------------
 
@@ -83,11 +89,7 @@ class SqliteStore(Store):
     def _open(self) -> None:
         self._check_path()
         with ExitStack() as opened:
-            try:
-                opened.enter_context(_open_lock(self._sibling(".lock")))
-            except OSError as error:
-                problem = f"no file can be created in {self.path.parent} ({error.strerror})"
-                raise self._invalid(f"{problem}: choose another folder") from error
+            identity = opened.enter_context(self._hold_file())
             db = opened.enter_context(
                 closing(sqlite3.connect(self.path, check_same_thread=False, **self._busy))
             )
@@ -96,6 +98,8 @@ class SqliteStore(Store):
             if version < self._newest_version:
                 self._migrate(db, version)
             self._files = self._find_files()
+            if self._files[:1] != [identity]:
+                raise Unavailable(f"{self.path} was replaced while it was opened: try again")
             self._connection, self._opened = db, opened.pop_all()
 
     def _migrate(self, db: sqlite3.Connection, version: int) -> None:
@@ -130,9 +134,45 @@ class SqliteStore(Store):
             raise self._invalid(f"there is no folder {self.path.parent}: make it first")
         if not self.path.exists() and not self._create:
             raise self._invalid("there is no such file: give the one that `priorveil serve` uses")
-        if self.path.exists() and not self._sibling(".lock").exists():  # no curator has it open
-            with closing(sqlite3.connect(self.path)) as db:
-                self._schema_version(db)
+
+    @contextmanager
+    def _hold_file(self) -> Iterator[Identity]:
+        """Lock the file itself, whatever its name, and make it if there is none. Yield its identity.
+
+        The lock is one of `flock`, which SQLite does not use. Closing any descriptor of the file would release the
+        locks that SQLite has in this process: so the descriptor is closed last, and a file that this process already
+        holds is not opened again. SQLite gives its log the permissions of the file.
+        """
+        flags = os.O_RDWR | (os.O_CREAT if self._create else 0)
+        with _HOLDING:
+            if self.path.exists() and _identity(os.stat(self.path)) in _HELD:
+                raise self._in_use()
+            try:
+                file = os.open(self.path, flags, 0o600)
+            except OSError as error:
+                problem = f"the file cannot be opened or created ({error.strerror})"
+                raise self._invalid(f"{problem}: {_WRITABLE}, or choose another folder") from error
+            try:
+                lock_file(file, wait=False)
+            except OSError as error:
+                os.close(file)
+                raise self._in_use() from error
+            identity = _identity(os.fstat(file))
+            _HELD.add(identity)
+        try:
+            if (names := os.fstat(file).st_nlink) > 1:
+                problem = (
+                    f"the file has {names} names (hard links), and SQLite keeps its log under one of them"
+                )
+                raise self._invalid(f"{problem}: remove the others")
+            yield identity
+        finally:
+            os.close(file)
+            _HELD.discard(identity)
+
+    def _in_use(self) -> Unavailable:
+        problem = f"{self.path} is in use by another process, or cannot be locked on this system"
+        return Unavailable(f"{problem}: stop it, or use PostgreSQL")
 
     def _schema_version(self, db: sqlite3.Connection) -> int:
         """The schema that the file has, 0 for none; refuses one that we cannot use."""
@@ -266,26 +306,17 @@ class SqliteStore(Store):
         if self._find_files() != self._files:
             raise Unavailable(f"{self.path} was removed or replaced while it was open: restart the curator")
 
-    def _find_files(self) -> list[tuple[int, int]]:
-        """The identities of the database, its write-ahead log and its lock."""
+    def _find_files(self) -> list[Identity]:
+        """The identities of the database and its write-ahead log."""
         try:
-            files = [os.stat(path) for path in (self.path, self._sibling("-wal"), self._sibling(".lock"))]
+            return [_identity(os.stat(path)) for path in (self.path, self._sibling("-wal"))]
         except FileNotFoundError:
             return []
-        return [(file.st_dev, file.st_ino) for file in files]
 
 
 def _execute(db: sqlite3.Connection, statement: str, *arguments: object) -> list[Any]:
     return db.execute(statement, {str(n): value for n, value in enumerate(arguments, start=1)}).fetchall()
 
 
-def _open_lock(path: Path) -> BinaryIO:
-    """The lock file, held by this process until it ends."""
-    file = path.open("wb")
-    try:
-        lock_file(file, wait=False)
-    except OSError as error:
-        file.close()
-        problem = f"{path.with_suffix('')} is in use by another process, or cannot be locked on this system"
-        raise Unavailable(f"{problem}: stop it, or use PostgreSQL") from error
-    return file
+def _identity(file: os.stat_result) -> Identity:
+    return file.st_dev, file.st_ino
