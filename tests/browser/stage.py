@@ -67,8 +67,15 @@ class Curator:
         ).json()
         return found
 
-    def close(self, name: str) -> None:
-        place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/close"
+    def create(self, campaign: Campaign) -> None:
+        """One more campaign."""
+        header = {"authorization": f"Bearer {TOKEN}"}
+        place = f"{self.url}/v1/campaigns"
+        made = httpx.post(place, content=campaign.to_json(), headers=header, timeout=PATIENCE)
+        assert made.status_code == 201
+
+    def close(self, name: str, verb: str = "close") -> None:
+        place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/{verb}"
         assert (
             httpx.post(place, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE).status_code
             == 200
@@ -146,6 +153,7 @@ def asked() -> dict[str, Campaign]:
                 outside="ends",
             ),
         ),
+        "reopened": ask("Do you swim?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "few": ask("Do you cycle?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "early": ask("Do you vote?", work, closes=read_time("closes", "2999-01-01T00:00:00Z")),
         "arabic": ask("هل تستخدم الدراجة؟", pv.Prior({"نعم، كل يوم.": 0.3, "لا!": 0.7})),

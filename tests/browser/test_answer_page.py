@@ -407,6 +407,25 @@ def test_a_report_that_cannot_be_delivered_is_kept(browser: Any, curator: Any) -
     assert curator.counters("offline")["reports"]["everyone"] == 1
 
 
+def test_a_question_that_was_closed_is_asked_again(browser: Any, curator: Any) -> None:
+    """The clock of the curator may have been wrong, or the campaign reopens."""
+    browser.open(curator.answer_page("reopened"))
+    choose(browser, "yes")
+    report = shown(browser)
+    curator.close("reopened")
+    browser.click("button", "Send")
+    browser.see(STEPS, "Not sent yet")
+    browser.see("[role=alert]", "this question is closed")
+    assert stored(browser) == [{**report, "delivered": False}]
+    browser.open(curator.answer_page("reopened"))
+    browser.see("main", "It is kept in this browser")
+    curator.close("reopened", "reopen")
+    browser.open(curator.answer_page("reopened"))
+    browser.click("button", "Try again")
+    browser.see(STEPS, "Thank you")
+    assert stored(browser) == [{**report, "delivered": True}]
+
+
 def test_a_report_that_was_cleared_away_is_not_said_to_have_arrived(browser: Any, curator: Any) -> None:
     browser.forgiven = ["ERR_INTERNET_DISCONNECTED"]
     browser.open(curator.answer_page("few"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +84,52 @@ def test_a_campaign_is_closed_only_when_that_is_confirmed(browser: Any, curator:
     assert browser.gone("dialog")
     assert state(browser, "ending", curator) == "open"
     browser.click("#close")
-    browser.click("dialog button", "Close for good")
+    browser.click("dialog button", "Close it")
     browser.see(".facts .badge", "closed")
     assert state(browser, "ending", curator) == "closed"
     assert browser.gone("#close, dialog")
     browser.see("#histogram")
     browser.open(curator.answer_page("ending"))
     browser.see("main", "This question is closed")
+
+
+def test_a_closed_campaign_reopens_and_goes_only_when_that_is_confirmed(
+    browser: Any, curator: Any, tmp_path: Path
+) -> None:
+    browser.forgiven = ["409", "404"]
+    ended = ask("Was it?", pv.Prior({"yes": 0.2, "no": 0.8}), closes=datetime(2026, 1, 1, tzinfo=UTC))
+    curator.create(ended)
+    sign_in(browser, curator)
+    entry(browser, "Was it?").find_element("css selector", "a").click()
+    browser.click("#reopen")
+    browser.see("dialog h2", "Reopen this campaign?")
+    browser.click("dialog button", "Reopen it")
+    browser.see("dialog [role=alert]", "cannot reopen")
+    browser.click("dialog button", "Keep it closed")
+    assert browser.gone("dialog")
+    browser.click("#delete")
+    browser.see("dialog h2", "Delete this campaign?")
+    browser.picture("dashboard-delete")
+    assert browser.run("return document.activeElement.textContent") == "Keep it"
+    for typed in ("", "000000"):
+        browser.see("dialog input").send_keys(typed)
+        browser.click("dialog button", "Delete for good")
+        browser.see("dialog [role=alert]", "not the first digits")
+    browser.run("document.querySelector('dialog input').value = ''")
+    browser.see("dialog input").send_keys(ended.id[:6])
+    browser.click("dialog button", "Delete for good")
+    browser.see(HEADING, "Campaigns")
+    browser.see(".campaigns")
+    assert "Was it?" not in browser.text("main")
+
+
+def test_a_campaign_that_was_closed_early_reopens(browser: Any, curator: Any) -> None:
+    curator.close("reopened")
+    sign_in(browser, curator, "reopened")
+    browser.click("#reopen")
+    browser.click("dialog button", "Reopen it")
+    browser.see(".facts .badge", "open")
+    assert state(browser, "reopened", curator) == "open"
 
 
 def test_closing_needs_no_mouse(browser: Any, curator: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import os
@@ -18,7 +19,7 @@ import httpx
 import pytest
 
 from conftest import PRIOR
-from local_server import Server
+from local_server import Place, Server, at
 from patience import PATIENCE
 from priorveil import Prior
 from priorveil.collect.campaign import Campaign, ask
@@ -212,7 +213,10 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
 
 def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     past = ask("Past?", PRIOR, closes=datetime.now(UTC) - timedelta(days=1))
-    with Client(put_up(server, past), state=tmp_path) as client, raises(ReportRefused, reason="closed"):
+    with (
+        Client(put_up(server, past), state=tmp_path) as client,
+        raises(ReportRefused, reason="closed", final=False),
+    ):
         client.answer("Private")
     assert list(tmp_path.glob("*.json")) == []
     early = ask("Closed early?", PRIOR)
@@ -220,7 +224,7 @@ def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     httpx.post(f"{url}/close", headers=HEADER, verify=False, timeout=PATIENCE)
     with Client(url, state=tmp_path) as client:
         for _ in range(2):
-            with raises(ReportRefused, reason="closed", final=True):
+            with raises(ReportRefused, reason="closed", final=False):
                 client.answer("Private")
 
 
@@ -356,6 +360,32 @@ def test_a_curator_whose_clock_is_behind_is_answered_later(server: Server) -> No
         assert client.flush() == 1
         assert client.answer("Private") == client.answer("Private")
     assert counted(url) == {"everyone": 1}
+
+
+def test_a_curator_whose_clock_jumps_is_asked_again(tmp_path: Path) -> None:
+    now, day = datetime.now(UTC), timedelta(days=1)
+    campaign = ask("Now?", PRIOR, opens=now - day, closes=now + day)
+
+    def answer(port: int, refusal: str | None) -> int:
+        url = f"http://127.0.0.1:{port}/v1/campaigns/{campaign.id}"
+        with Client(
+            url, httpx.HTTPTransport(verify=False), state=tmp_path / "state", retry=NO_WAIT
+        ) as client:
+            if refusal is None:
+                client.answer("Private")
+            else:
+                with raises(ReportRefused, reason=refusal, final=False):
+                    client.answer("Private")
+            return client.flush()
+
+    async def work(place: Place) -> None:
+        for shift, refusal in ((2 * day, "closed"), (-2 * day, "not yet open"), (0 * day, None)):
+            place.app.service.clock = lambda shift=shift: now + shift
+            waiting = await asyncio.to_thread(answer, place.port, refusal)
+            assert waiting == (refusal is not None)
+        assert await place.stored() == 1
+
+    at(tmp_path, campaign, work)
 
 
 def test_a_refusal_that_may_pass_is_tried_again(server: Server) -> None:

@@ -264,6 +264,15 @@ test("a busy curator is tried again, a refusal is told", async () => {
   await assert.rejects(client(wrong).answer("Private"), ReportRefused);
 });
 
+test("a curator whose clock was wrong is asked again, with the same report", async () => {
+  const shut = ["closed", "not yet open"].map((reason) => ({ accepted: 0, refused: [{ index: 0, report_id: null, reason }] }));
+  const [c, store] = [await curator({ answers: [...shut] }), storage()];
+  for (const { refused } of shut)
+    await assert.rejects(client(c, store).answer("Private"), (e) => e instanceof ReportRefused && e.reason === refused[0].reason);
+  assert.equal(await client(c, store).deliver(), true);
+  assert.deepEqual([c.sent.length, new Set(c.sent.map((request) => request.body)).size], [3, 1]);
+});
+
 test("an answer that is not the curator's leaves the report undelivered", async () => {
   const refusals = [null, [null], [5], [{}], [{ reason: 5 }], [{ reason: "closed" }, null], {}, "none"];
   const receipts = refusals.map((refused) => ({ accepted: 0, refused }));

@@ -34,8 +34,9 @@ _LARGEST_RECEIPT = 64 << 10
 _LONGEST_REASON = 80
 _NO_INVITATION = "no invitation"
 _WITHDRAWN = "withdrawn"
-# The same report may be taken later: by the curator's clock, after somebody has withdrawn, or with another code.
-_NOT_FINAL = ("not yet open", "full", _NO_INVITATION)
+# The same report may be taken later: when a wrong clock is right again or the campaign reopens, after somebody has
+# withdrawn, or with another code.
+_NOT_FINAL = ("not yet open", "closed", "full", _NO_INVITATION)
 
 
 class ReportRefused(PriorveilError):
@@ -151,7 +152,7 @@ class Client:
         plan = self.campaign.plan_for(cohort)
         state = self.campaign.state(datetime.now(UTC))
         if state != "open":
-            raise ReportRefused(state)
+            raise ReportRefused(state, final=False)
         self._check_limit(plan)
         code = self._free_code()
         drawn = report_to_json(plan.mechanism, plan.privatize(value))

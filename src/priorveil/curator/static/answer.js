@@ -12,6 +12,11 @@ const REFUSALS = {
   full: "This question has all the answers that it takes.",
   "no invitation": "Your invitation cannot be used: it has been used meanwhile, or its code is not known.",
 };
+// The clock of the server may be wrong, and a closed question may open again: these are not final.
+const SHUT = {
+  closed: "The server says that this question is closed.",
+  "not yet open": "The server says that this question is not open yet.",
+};
 const STATUS_WAIT = 20_000; // milliseconds
 
 const main = document.querySelector("main");
@@ -44,7 +49,7 @@ async function begin(code = codeInLink()) {
   const known = await client.remembered();
   if (known?.withdrawn) return showWithdrawn();
   if (known?.delivered) return showThanks(campaign, known, true);
-  if (status.state !== "open") return showShut(campaign, status.state);
+  if (status.state !== "open") return showShut(campaign, status.state, known !== null);
   if (known !== null) return showNotSent(campaign);
   if (!(await client.invited())) return showInvitation(code);
   return showQuestion(campaign);
@@ -504,8 +509,9 @@ async function working(button, send, campaign) {
   try {
     await send();
   } catch (error) {
-    if (error instanceof ReportRefused) showRefused(error);
-    else if (error instanceof NotSent) showNotSent(campaign);
+    if (error instanceof NotSent) showNotSent(campaign);
+    else if (Object.hasOwn(SHUT, error.reason ?? "")) showNotSent(campaign, SHUT[error.reason]);
+    else if (error instanceof ReportRefused) showRefused(error);
     else showBroken(error);
   }
 }
@@ -585,7 +591,7 @@ function showWithdrawn() {
   );
 }
 
-function showNotSent(campaign) {
+function showNotSent(campaign, why = "Your scrambled answer could not be delivered.") {
   const button = el(
     "button",
     {
@@ -604,9 +610,7 @@ function showNotSent(campaign) {
   );
   show(
     "Not sent yet",
-    warning(
-      "Your scrambled answer could not be delivered. It is kept in this browser, and trying again sends the same.",
-    ),
+    warning(`${why} Your scrambled answer is kept in this browser, and trying again sends the same.`),
     actions(button),
   );
 }
@@ -620,12 +624,16 @@ function showRefused(error) {
   );
 }
 
-function showShut(campaign, state) {
+function showShut(campaign, state, kept) {
   const when =
     state === "closed"
       ? "This question is closed. Thank you for your interest."
       : `This question is not open yet${campaign.opens ? `. It opens ${moment(campaign.opens)}` : ""}.`;
-  show(campaign.question, el("p", {}, when));
+  show(
+    campaign.question,
+    el("p", {}, when),
+    kept && el("p", {}, "Your scrambled answer has not arrived. It is kept in this browser: load this page again later."),
+  );
 }
 
 function showBroken(error) {

@@ -1,6 +1,6 @@
 // The list of campaigns, a new one from its file, the link that people are given, and the end of a campaign.
 
-import { read, send } from "/static/curator.js";
+import { read, remove, send } from "/static/curator.js";
 import { el } from "/static/dom.js";
 
 /** The page of all campaigns, newest first; `showErrors` runs what may fail, `say` tells a screen reader. */
@@ -127,43 +127,81 @@ function creation(showErrors) {
 
 // -- the end of a campaign -----------------------------------------------------------------------------------------
 
-/** A button that ends a campaign, once that is confirmed; `closed` is called when it is done. */
-export function closing(id, showErrors, closed) {
-  const open = () => {
-    const dialog = confirmation(async () => {
-      await send(`/${id}/close`);
-      closed();
-    }, showErrors);
-    document.body.append(dialog);
-    dialog.showModal();
+const DIGITS = 6; // of the id, which are typed before a campaign is deleted
+
+/** Buttons that close, reopen or delete a campaign, once that is confirmed; `changed` and `deleted` are called when it is done. */
+export function ending(id, state, showErrors, changed, deleted) {
+  const closed = state === "closed";
+  const button = (name, text, question) =>
+    el("button", { type: "button", class: "plain", id: name, onclick: () => ask(question, showErrors) }, text);
+  const closing = {
+    title: "Close this campaign?",
+    text: "People who answer from now on are turned away. It can be reopened until its own end.",
+    yes: "Close it",
+    no: "Keep it open",
+    run: () => send(`/${id}/close`).then(changed),
+  };
+  const reopening = {
+    title: "Reopen this campaign?",
+    text: "People can answer again. A campaign whose own end has passed stays closed.",
+    yes: "Reopen it",
+    no: "Keep it closed",
+    run: () => send(`/${id}/reopen`).then(changed),
+  };
+  const deletion = {
+    title: "Delete this campaign?",
+    text: "All its reports and results are deleted. This cannot be undone, and the same campaign cannot be created again.",
+    typed: id.slice(0, DIGITS),
+    yes: "Delete for good",
+    no: "Keep it",
+    run: () => remove(`/${id}`).then(deleted),
   };
   return [
     el("h2", {}, "End"),
-    el("p", {}, "A closed campaign takes no more reports. Its estimates stay."),
+    el("p", {}, "A closed campaign takes no more reports. Its estimates stay until it is deleted."),
     el(
       "div",
       { class: "actions" },
-      el("button", { type: "button", class: "plain", id: "close", onclick: open }, "Close this campaign…"),
+      closed ? button("reopen", "Reopen this campaign…", reopening) : button("close", "Close this campaign…", closing),
+      button("delete", "Delete this campaign…", deletion),
     ),
   ];
 }
 
-function confirmation(confirmed, showErrors) {
-  const end = () => {
-    dialog.close();
-    showErrors(confirmed);
+/** Ask before something is done, and say in the same place why the curator refused it. */
+function ask({ title, text, typed = null, yes, no, run }, showErrors) {
+  const field =
+    typed !== null && el("input", { type: "text", name: "digits", autocomplete: "off", spellcheck: "false", required: true });
+  const problem = el("p", { class: "warning", role: "alert", hidden: true });
+  const refuse = (why) => {
+    problem.textContent = why;
+    problem.hidden = false;
+  };
+  const confirm = async () => {
+    if (field && field.value.trim().toLowerCase() !== typed) return refuse("These are not the first digits of its id.");
+    try {
+      await run();
+    } catch (error) {
+      if (error.constructor === Error) return refuse(error.message);
+      dialog.close();
+      throw error;
+    }
+    return dialog.close();
   };
   const dialog = el(
     "dialog",
     { "aria-labelledby": "sure", onclose: () => dialog.remove() },
-    el("h2", { id: "sure" }, "Close this campaign?"),
-    el("p", {}, "People who answer from now on are turned away. This cannot be undone."),
+    el("h2", { id: "sure" }, title),
+    el("p", {}, text),
+    field && el("label", { class: "field" }, `Type the first digits of its id, ${typed}`, field),
+    problem,
     el(
       "div",
       { class: "actions" },
-      el("button", { type: "button", onclick: end }, "Close for good"),
-      el("button", { type: "button", class: "plain", autofocus: true, onclick: () => dialog.close() }, "Keep it open"),
+      el("button", { type: "button", onclick: () => showErrors(confirm) }, yes),
+      el("button", { type: "button", class: "plain", autofocus: true, onclick: () => dialog.close() }, no),
     ),
   );
-  return dialog;
+  document.body.append(dialog);
+  dialog.showModal();
 }

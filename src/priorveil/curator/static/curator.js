@@ -22,4 +22,5 @@ export async function ask(path, options = {}) {
 }
 
 export const read = async (path) => (await ask(path)).json();
+export const remove = async (path) => (await ask(path, { method: "DELETE" })).json();
 export const send = async (path, body) => (await ask(path, { method: "POST", body })).json();

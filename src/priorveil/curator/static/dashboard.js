@@ -1,6 +1,6 @@
 // The curator's dashboard: sign in, choose a campaign, watch its estimates.
 
-import { badge, campaignList, closing, sharing } from "/static/campaigns.js";
+import { badge, campaignList, ending, sharing } from "/static/campaigns.js";
 import { SignedOut, ask, forget, read, signIn, signedIn } from "/static/curator.js";
 import { el, number } from "/static/dom.js";
 import { estimateTables } from "/static/histogram.js";
@@ -170,7 +170,7 @@ function sections(view, estimates, counters) {
     refused(counters),
     sharing(view.id, estimates.state, say),
     downloads(view),
-    estimates.state !== "closed" && closing(view.id, showErrors, () => refresh(view)),
+    ending(view.id, estimates.state, showErrors, () => refresh(view), () => (location.hash = "")),
   ];
 }
 
