@@ -19,6 +19,7 @@ from curator.test_api import path, reports
 from local_server import running
 from postgres_server import PostgresServer, free_port
 from priorveil.collect.campaign import Campaign
+from priorveil.curator.postgres import _SCHEMA_LOCK
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.settings import DatabaseLimits
 from priorveil.curator.sqlite import SqliteStore
@@ -183,6 +184,26 @@ def test_a_statement_has_a_time_limit(postgres: PostgresServer) -> None:
         async with open_store(url, limits=limits) as store:
             with pytest.raises(Unavailable):
                 await store._fetch("SELECT pg_sleep(600)")
+
+    asyncio.run(run())
+
+
+def test_who_waits_for_a_migration_waits_longer_than_for_any_other_lock(postgres: PostgresServer) -> None:
+    url = postgres.url(f"patient{free_port()}")
+
+    async def run() -> None:
+        admin = await asyncpg.connect(url)
+        change = admin.transaction()
+        await change.start()
+        await admin.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
+        store = open_store(url, limits=DatabaseLimits(lock_seconds=0.01, statement_seconds=0.01))
+        opening = asyncio.create_task(store.open())
+        await asyncio.wait([opening], timeout=1.0)  # a hundred times the limits
+        assert not opening.done()
+        await change.rollback()
+        await opening
+        await store.close()
+        await admin.close()
 
     asyncio.run(run())
 

@@ -54,6 +54,7 @@ _SETTINGS = {
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
 }
+_MIGRATION_SECONDS = 86_400.0  # for one step of a migration of large tables
 _READ_SECONDS = 2.0  # in which a lost connection should come back for a request that only reads
 _LOST = (
     OSError,
@@ -124,9 +125,9 @@ class PostgresStore(Store):
 
     async def _prepare_schema(self, db: Any) -> None:
         """Make the tables, one process at a time. Where they exist, no right to make tables is needed."""
-        await db.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")  # it may take long
+        await db.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
         if self._create:
-            await db.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
+            await db.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK, timeout=_MIGRATION_SECONDS)
         has_tables = await db.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
         version = (await db.fetchval("SELECT max(version) FROM schema_version") if has_tables else None) or 0
         self._check_version(version)
@@ -137,7 +138,7 @@ class PostgresStore(Store):
         if not has_tables:
             await db.execute("CREATE TABLE schema_version (version integer NOT NULL)")
         for number in range(version, self._newest_version):
-            await db.execute(self._migrations[number])
+            await db.execute(self._migrations[number], timeout=_MIGRATION_SECONDS)
             await db.execute("INSERT INTO schema_version VALUES ($1)", number + 1)
 
     async def _check_migration(self, db: Any, version: int) -> None:
