@@ -304,7 +304,7 @@ def test_conjugate_gradients_give_what_the_inverse_gives(
     assert len(products) <= 2 * (signs + len(rows)) + 8 * (2 + likely)
     scale = np.sqrt(np.diag(covariance))
     difference = reader_of(large).covariance("unbiased", tally, P, rows, True) - covariance
-    assert np.abs(difference / np.outer(scale, scale)).max() < (3e-3 if close == 1e-3 else 0.02)
+    assert np.abs(difference / np.outer(scale, scale)).max() < (4e-3 if close == 1e-3 else 0.02)
     assert information_of(large).variance() == pytest.approx(variance, rel=5e-3 if close == 1e-3 else 0.04)
     assert inverse is not None
     assert information_of(large).inverse_diagonal == pytest.approx(np.diag(inverse), rel=rough)
