@@ -53,6 +53,7 @@ def test_plain_lines_have_times_in_utc(root: logging.Logger, capsys: pytest.Capt
     assert moment.endswith("Z") and abs((datetime.fromisoformat(moment) - before).total_seconds()) < PATIENCE
     assert (rest, second.partition(" ")[2]) == ("info a line of 5 words", "warning a failure")
     assert third.endswith("error an error") and frames[0] == "ValueError"
+    assert "Traceback" in frames[1], "other tests look for it"
 
 
 def test_json_lines_hold_the_same(root: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,8 @@ _log = logging.getLogger(__name__)
 
 def frames(error: BaseException) -> str:
     """The class of an error and the lines of code that raised it, without its message, which may quote a value."""
-    return "".join([f"{type(error).__name__}\n", *traceback.format_tb(error.__traceback__)]).rstrip()
+    lines = "".join(traceback.format_tb(error.__traceback__)).rstrip()
+    return f"{type(error).__name__}\nTraceback (most recent call last):\n{lines}"
 
 
 @dataclass
