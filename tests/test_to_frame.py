@@ -28,6 +28,9 @@ COLUMNS = {
     "Statistic": ["estimate", "std_error", "low", "high"],
     "Averages": ["age", "estimate", "std_error", "low", "high", "expected"],
     "Ledger": ["plan", "lip", "ldp"],
+    "TradeOffs": [
+        "query", "epsilon", "error", "lower_bound", "no_report", "efficiency", "lip", "ldp", "ldp_error",
+    ],
 }  # fmt: skip
 
 
