@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -157,9 +158,10 @@ async def running(
     *campaigns: Campaign,
     limits: RequestLimits = DEFAULTS.requests,
     database: DatabaseLimits = DEFAULTS.database,
+    settings: Settings = DEFAULTS,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """The app on a store with these campaigns, and a client that has the token."""
-    app = create_app(store, Settings(requests=limits, database=database))
+    app = create_app(store, replace(settings, requests=limits, database=database))
     assert isinstance(app, Curator)
     async with app.lifespan():
         await store.add_token(Token.of(TOKEN, "tests", "admin"))

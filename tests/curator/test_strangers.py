@@ -501,10 +501,12 @@ def test_addresses_are_hashed_and_forgotten() -> None:
         each.add_wrong("192.0.2.1")
         each.add_right("192.0.2.1", "secret")
     assert "192.0.2" not in repr(vars(attempts)) and "secret" not in repr(vars(attempts))
-    assert not set(attempts._addresses) & set(others._addresses), "each process has its own salt"
+    assert not set(attempts._wrong._addresses) & set(others._wrong._addresses), (
+        "each process has its own salt"
+    )
     for i in range(20_000):
         attempts.add_wrong(str(i))
-    assert len(attempts._addresses) == 10_000
+    assert len(attempts._wrong._addresses) == 10_000
 
 
 def test_a_sender_has_all_addresses_of_its_network() -> None:

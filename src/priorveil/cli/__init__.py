@@ -32,6 +32,7 @@ COMMANDS = {
     "estimate": "Estimate from a table of REPORTS made by a PLAN.",
     "campaign": "Make a campaign, a question to people, from a PLAN.",
     "serve": "Collect reports and estimate while they come in.",
+    "invite": "Make invitations to a CAMPAIGN, given by its file or its id, and print their links.",
     "token": "Make, list and revoke the tokens of a running curator.",
     "recount": "Count all stored reports again and compare with the tallies.",
     "simulate": "Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.",

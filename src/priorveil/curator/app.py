@@ -27,6 +27,7 @@ from priorveil.curator.admission import code_digest, fresh_codes, withdraw
 from priorveil.curator.group_commit import QueueFull, Writer
 from priorveil.curator.logs import FailureLog
 from priorveil.curator.metrics import Metrics
+from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import BodyMemory, LoadedCampaigns, Service
@@ -66,6 +67,8 @@ class Curator:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.requests
         failures, self.metrics = FailureLog(settings.log.repeat_seconds), Metrics()
+        self.submissions = AddressRates(settings.submissions)
+        self._proxies = read_networks("trusted_proxies", settings.listen.trusted_proxies)
         self.service = Service(
             store,
             Writer(store, self.limits.waiting, failures.report, self.metrics),
@@ -172,18 +175,38 @@ class Curator:
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind not in _READERS:
                 raise HTTPException(415, f"send reports as {JSON} or {PACKED}")
+            token = self._token(request)
             if kind == PACKED:
-                self._require_token(request, _COLLECTORS)  # before its body is read
+                _require_role(token, _COLLECTORS)  # before its body is read
+            if token is None or token.role not in _COLLECTORS:
+                self._count_submission(request)
             with self.service.bodies.share() as hold:
                 body = await self._body(request, self.limits.body, hold)
                 if kind == JSON and is_batch(body):
-                    self._require_token(request, _COLLECTORS)
+                    _require_role(token, _COLLECTORS)
                 receipt = await self.service.store_upload(_READERS[kind], body, live)
             return json_response(receipt, headers=_ANY_ORIGIN)
         except Exception as error:
             response = problem_for(error)
             response.headers.update(_ANY_ORIGIN)
             return response
+
+    def _count_submission(self, request: Request) -> None:
+        """Count what somebody without a token does; refuse it if there was too much of it."""
+        address = self._address(request)
+        own = (
+            None if is_this_machine(address) else address
+        )  # a proxy that tells no addresses is one for everybody
+        if wait := self.submissions.wait(own):
+            advice = {**_CLOSE, **_ANY_ORIGIN, "retry-after": str(math.ceil(wait))}
+            raise HTTPException(429, "too many submissions: try again later", advice)
+        self.submissions.add(own)
+
+    def _address(self, request: Request) -> str:
+        """Where a request comes from. Only a trusted proxy is believed, which says it in X-Real-IP."""
+        peer = request.client.host if request.client else ""
+        told = request.headers.get("x-real-ip")
+        return told if told is not None and is_inside(peer, self._proxies) else peer
 
     async def _live(self, campaign: str) -> StoredCampaign:
         live = await self.service.find(campaign)
@@ -239,6 +262,7 @@ class Curator:
 
     async def invitation(self, request: Request) -> Response:
         """Whether the code of an invitation can still be used."""
+        self._count_submission(request)
         live = await self._live(request.path_params["id"])
         digest = code_digest((await self._read(request, messages.CodeBody)).code)
         free = digest is not None and await self.service.store.has_invitation(live.campaign.id, digest)
@@ -255,6 +279,8 @@ class Curator:
             raise HTTPException(400, f"report_ids: give 1 to {most} ids of 32 hexadecimal digits")
         if len(ids) > 1:
             self._require_token(request, ["admin"])
+        else:
+            self._count_submission(request)
         removed = await withdraw(self.service.store, live.campaign, report_ids)
         return json_response(messages.Withdrawn(removed), headers=_ANY_ORIGIN)
 
@@ -278,18 +304,16 @@ class Curator:
 
     def _require_token(self, request: Request, roles: Sequence[Role]) -> Token:
         """The token of a request, which must have one of these roles."""
-        needed = f"this needs a token with the role {' or '.join(roles)}"
+        return _require_role(self._token(request), roles)
+
+    def _token(self, request: Request) -> Token | None:
+        """The token of a request; None if it has none, or a wrong one."""
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-        token = self._find_token(request, secret.strip()) if scheme.lower() == "bearer" else None
-        if token is None:
-            raise HTTPException(401, needed, {"www-authenticate": 'Bearer realm="curator"'})
-        if token.role not in roles:
-            raise HTTPException(403, f"{needed}; yours has the role {token.role}")
-        return token
+        return self._find_token(request, secret.strip()) if scheme.lower() == "bearer" else None
 
     def _find_token(self, request: Request, secret: str) -> Token | None:
         """The token with this secret; refuses to look for it after too many wrong ones."""
-        address, attempts = _address(request), self.service.attempts
+        address, attempts = self._address(request), self.service.attempts
         if not secret:
             return None
         if wait := attempts.wait(address, secret):
@@ -455,12 +479,14 @@ class Curator:
         return json_response(responses.openapi(), headers=_ANY_ORIGIN)
 
 
-def _address(request: Request) -> str:
-    """Where a request comes from. A proxy on this machine says it in X-Real-IP."""
-    peer = request.client.host if request.client else ""
-    if peer in ("127.0.0.1", "::1"):
-        return request.headers.get("x-real-ip", peer)
-    return peer
+def _require_role(token: Token | None, roles: Sequence[Role]) -> Token:
+    """The token, if there is one and it has one of these roles."""
+    needed = f"this needs a token with the role {' or '.join(roles)}"
+    if token is None:
+        raise HTTPException(401, needed, {"www-authenticate": 'Bearer realm="curator"'})
+    if token.role not in roles:
+        raise HTTPException(403, f"{needed}; yours has the role {token.role}")
+    return token
 
 
 def _level(text: str) -> float:

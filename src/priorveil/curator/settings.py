@@ -98,6 +98,9 @@ class Listen(Section):
 
     host: str = setting("127.0.0.1", "The address to listen on.")
     port: int = setting(8000, "The port to listen on; 0 takes a free one.", least=0, most=65535)
+    trusted_proxies: str = setting(
+        "127.0.0.1, ::1", "Addresses or networks of proxies that are believed in X-Real-IP, with commas."
+    )
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,16 @@ class MetricsSettings(Section):
 
 
 @dataclass(frozen=True)
+class SubmissionLimits(Section):
+    """Limits on what people send without a token: reports, withdrawals, questions about codes. Beyond them: 429."""
+
+    burst: int = setting(120, "Submissions of one address at once. This machine has no limit.", least=1)
+    rate: float = setting(2.0, "Further ones of one address in a second.", least=0.001)
+    total_burst: int = setting(100_000, "Submissions of all addresses at once.", least=1)
+    total_rate: float = setting(10_000.0, "Further ones of all addresses in a second.", least=0.001)
+
+
+@dataclass(frozen=True)
 class Settings(Section):
     """All settings: some by themselves, the others in sections."""
 
@@ -204,6 +217,7 @@ class Settings(Section):
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     campaigns: CampaignLimits = field(default_factory=CampaignLimits)
     attempts: AttemptLimits = field(default_factory=AttemptLimits)
+    submissions: SubmissionLimits = field(default_factory=SubmissionLimits)
 
     def values(self) -> dict[str, Any]:
         """Every setting by its full name, such as `requests.body`."""

@@ -1,0 +1,54 @@
+"""`priorveil invite`: make invitations to a campaign, single-use codes that people answer with.
+
+Examples
+  priorveil invite campaign.json --count 300 --site https://survey.example > links.txt
+      a link for each person; only hashes are stored, so keep the file
+  priorveil invite campaign.json --count 300 --codes > codes.txt
+      the codes alone, for paper; people type them in
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from priorveil.cli import options
+from priorveil.cli.curator_api import CuratorApi, with_curator
+from priorveil.errors import plural
+
+_MOST = 10_000  # invitations in one request
+
+
+@click.command(epilog=options.epilog(__doc__))
+@click.argument("campaign")
+@click.option("--count", required=True, type=click.IntRange(1), help="How many invitations to make.")
+@click.option("--codes", is_flag=True, help="Print the codes alone, without the address of the page.")
+@click.option("--site", metavar="URL", help="The address that people use, if it is not that of --server.")
+@with_curator
+def invite(api: CuratorApi, campaign: str, count: int, codes: bool, site: str | None) -> None:
+    """Make invitations to a CAMPAIGN, given by its file or its id, and print their links.
+
+    Each is good for one answer. The campaign must have the admission `invitation`. The links are shown once.
+    """
+    id = _campaign_id(campaign)
+    page = "" if codes else f"{(site or api.server).rstrip('/')}/answer/{id}#code="
+    for start in range(0, count, _MOST):
+        document = {"count": min(_MOST, count - start)}
+        made = api.request("POST", "v1", "campaigns", id, "invitations", document=document)
+        click.echo("".join(f"{page}{code}\n" for code in made["codes"]), nl=False)
+    click.echo(f"{plural(count, 'invitation')}, shown once: only hashes are stored", err=True)
+
+
+def _campaign_id(given: str) -> str:
+    """The id of a campaign, from its file or as it is."""
+    from priorveil.collect.campaign import Campaign
+
+    if re.fullmatch("[0-9a-f]{64}", given):
+        return given
+    if not Path(given).is_file():
+        raise click.UsageError(
+            f"CAMPAIGN {given}: give the file of a campaign, or its id of 64 hexadecimal digits"
+        )
+    return Campaign.from_json(Path(given).read_bytes()).id
