@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-busy messages house coverage check format-check lint types imports audit bench docs constraints dist smoke format clean
+.PHONY: help setup demo test test-busy messages house coverage check format-check lint types imports audit bench docs constraints hashes dist smoke format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ docs: $(READY) ## build the documentation in site/
 
 constraints: $(READY) ## write the versions in .venv into constraints.txt, after the tests passed with them
 	$(BIN)/python scripts/constraints.py
+
+hashes: $(READY) ## write deploy/requirements.txt, what a curator installs, with hashes (needs a package index)
+	$(BIN)/python scripts/hashes.py
 
 dist: $(READY) ## build the wheel and the sdist in dist/; the same commit gives the same bytes
 	rm -rf dist

@@ -79,7 +79,7 @@ def container(tmp_path: Path) -> Iterator[Container]:
     engine = next((each for each in ("podman", "docker") if shutil.which(each)), None)
     if engine is None:
         pytest.skip("neither podman nor docker is installed here")
-    [base] = re.findall(r"^FROM (\S+)$", CONTAINERFILE, re.MULTILINE)
+    [base] = re.findall(r"^ARG BASE=(\S+)$", CONTAINERFILE, re.MULTILINE)
     tried = subprocess.run([engine, "run", "--rm", base, "true"], capture_output=True, text=True, timeout=300)
     if tried.returncode:
         pytest.skip(f"{engine} cannot run {base} here: {tried.stderr.strip().rpartition(chr(10))[2]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import sys
 import threading
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import asyncpg
 import click
 import httpx
 import pytest
+import yaml
 
 from curator.test_api import reports
 from curator.test_full_disk import Sender, stored_ids
@@ -234,23 +236,18 @@ def test_few_of_many_wrong_tokens_come_through_nginx(tmp_path: Path, path: str) 
 
 
 @pytest.mark.parametrize("proxy", [proxied, caddied])
-def test_proxies_pass_bodies_on_and_spool_none(tmp_path: Path, campaign: Campaign, proxy: Any) -> None:
-    """A wrong token is refused while most of the body is still to come."""
-    with (
-        served(str(tmp_path / "a.db"), tmp_path, campaign) as [server],
-        proxy(tmp_path, server.port) as (_, secure),
-    ):
-        trust = ssl.create_default_context(cafile=str(tmp_path / "fullchain.pem"))
-        head = b"POST /v1/campaigns HTTP/1.1\r\nhost: survey.example.org\r\nauthorization: Bearer wrong\r\n"
-        for _ in range(8):
-            with (
-                socket.create_connection(("127.0.0.1", secure), PATIENCE) as line,
-                trust.wrap_socket(line, server_hostname="survey.example.org") as secured,
-            ):
-                secured.sendall(head + b"content-length: 60000000\r\n\r\n" + bytes(1 << 15))
-                assert secured.recv(12) == b"HTTP/1.1 401"
-                assert not [path for path in (tmp_path / "client_body").rglob("*") if path.is_file()]
-        server.stop()
+def test_proxies_pass_bodies_on_and_spool_none(tmp_path: Path, proxy: Any) -> None:
+    """The curator sees the token while most of the body is still to come."""
+    head = b"POST /v1/campaigns HTTP/1.1\r\nhost: survey.example.org\r\nauthorization: Bearer wrong\r\n"
+    trust = ssl.create_default_context()
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    with ear() as (port, heard), proxy(tmp_path, port) as (_, secure), ExitStack() as lines:
+        for count in range(1, 9):
+            line = lines.enter_context(socket.create_connection(("127.0.0.1", secure), PATIENCE))
+            secured = lines.enter_context(trust.wrap_socket(line, server_hostname="survey.example.org"))
+            secured.sendall(head + b"content-length: 60000000\r\n\r\n" + bytes(1 << 15))
+            wait_until(lambda count=count: len(heard) >= count, f"{count} requests are passed on")  # type: ignore[misc]
+            assert not [path for path in (tmp_path / "client_body").rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("proxy", [proxied, caddied])
@@ -311,17 +308,65 @@ def test_the_container_file_copies_and_installs_what_there_is() -> None:
     ]
     steps = [(line.partition(" ")[0], line.partition(" ")[2]) for line in lines]
     order = [step for step, _ in steps]
-    assert order[0] == "FROM" and order.index("USER") < order.index("ENTRYPOINT")
+    assert order[:2] == ["ARG", "FROM"] and order.index("USER") < order.index("ENTRYPOINT")
+    ignored = (ROOT / ".dockerignore").read_text()
     for step, told in steps:
-        if step == "COPY":
-            assert all((ROOT / source).exists() for source in told.split()[:-1])
+        if step == "COPY" and not told.startswith("--from"):
+            for source in told.split()[:-1]:
+                assert (ROOT / source).exists() and f"!{source}\n" in ignored
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    [extras] = re.findall(r"/src\[([\w,]+)\]", " ".join(told for _, told in steps))
-    assert set(extras.split(",")) <= set(declared["optional-dependencies"])
     copied = " ".join(told for step, told in steps if step == "COPY")
     assert declared["readme"] in copied and all(name in copied for name in declared["license-files"])
+    installed = [told for step, told in steps if step == "RUN" and "pip install" in told]
+    assert [("--require-hashes" in told, "--no-index" in told) for told in installed] == [
+        (True, False),
+        (False, True),
+    ]
     entry = next(told for step, told in steps if step == "ENTRYPOINT")
     assert_understood(entry.strip("[]").replace('"', "").replace(",", "").split()[1:])
+
+
+def test_all_that_a_curator_installs_has_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails after a change of libraries: `make hashes`."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    pins = importlib.import_module("hashes").pins()
+    text = (DEPLOY / "requirements.txt").read_text()
+    assert dict(re.findall(r"^([a-z0-9-]+)==(\S+) ", text, re.MULTILINE)) == pins
+    for block in re.split(r"^(?=[a-z])", text, flags=re.MULTILINE)[1:]:
+        assert re.fullmatch(r"\S+==\S+( \\\n    --hash=sha256:[0-9a-f]{64})+\n", block), block
+    assert "://" not in text
+
+
+def test_the_services_are_valid_and_confined() -> None:
+    path = DEPLOY / "compose.yaml"
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(path)]
+    checked = subprocess.run(check, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+    services = yaml.safe_load(path.read_text())["services"]
+    assert set(services) == {"database", "curator", "proxy", "metrics"}
+    for service in services.values():
+        assert service["read_only"] and service["cap_drop"] == ["ALL"] and service["mem_limit"]
+        for volume in service["volumes"]:
+            source = volume.partition(":")[0]
+            assert not source.startswith(".") or (DEPLOY / source).is_file(), source
+    assert [name for name, service in services.items() if "database" in service["networks"]] == [
+        "database",
+        "curator",
+    ]
+    assert (DEPLOY / services["curator"]["build"]["context"] / "deploy" / "Containerfile").is_file()
+    settings = "/etc/priorveil.toml"
+    command = [
+        str(DEPLOY / "priorveil.toml") if word == settings else word
+        for word in services["curator"]["command"]
+    ]
+    assert_understood(["serve", "--host", "0.0.0.0", *command])
+    assert services["proxy"]["environment"]["CURATOR"] in (DEPLOY / "prometheus.yml").read_text()
+
+
+def test_prometheus_takes_its_configuration() -> None:
+    check = [needed("promtool"), "check", "config", str(DEPLOY / "prometheus.yml")]
+    checked = subprocess.run(check, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 # -- backup and restore, as the page says ---------------------------------------------------------------------
