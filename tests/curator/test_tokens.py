@@ -23,6 +23,7 @@ from priorveil.curator.tokens import Token
 ANALYST = {"campaigns", "estimates", "counters"}
 ADMIN = {
     "create",
+    "records",
     "close",
     "export",
     "invite",

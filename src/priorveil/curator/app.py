@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import astuple
 from functools import partial
 from typing import TypeVar
 
@@ -45,6 +46,7 @@ _CLOSE = {"connection": "close"}
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
 _READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
+_RECORDS = 1000  # in a response
 _COLLECTORS: tuple[Role, ...] = ("collect", "admin")
 _UPLOAD_ROUTE = "/v1/campaigns/{id}/reports"
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
@@ -159,6 +161,7 @@ class Curator:
             Route("/v1/tokens", admin(self.tokens), methods=["GET"]),
             Route("/v1/tokens", admin(self.create_token), methods=["POST"]),
             Route("/v1/tokens/{name}", admin(self.revoke_token), methods=["DELETE"]),
+            Route("/v1/records", admin(self.records), methods=["GET"]),
             Route("/healthz", self.health, methods=["GET"]),
             Route("/readyz", self.ready, methods=["GET"]),
             Route("/openapi.json", self.openapi, methods=["GET"]),
@@ -277,11 +280,12 @@ class Curator:
         if len(report_ids) < len(ids) or not 0 < len(ids) <= messages.LARGEST_WITHDRAWAL:
             most = messages.LARGEST_WITHDRAWAL
             raise HTTPException(400, f"report_ids: give 1 to {most} ids of 32 hexadecimal digits")
-        if len(ids) > 1:
-            self._require_token(request, ["admin"])
-        else:
+        admin = self._require_token(request, ["admin"]).name if len(ids) > 1 else None
+        if admin is None:
             self._count_submission(request)
         removed = await withdraw(self.service.store, live.campaign, report_ids)
+        if admin is not None:  # when a person withdraws is nobody's business
+            await self.service.record(admin, "removed", live.campaign.id, removed)
         return json_response(messages.Withdrawn(removed), headers=_ANY_ORIGIN)
 
     async def _read(self, request: Request, kind: type[T]) -> T:
@@ -297,7 +301,7 @@ class Curator:
         """An endpoint for the holders of tokens with these roles."""
 
         async def with_token(request: Request) -> Response:
-            self._require_token(request, roles)
+            request.state.who = self._require_token(request, roles).name
             return await endpoint(request)
 
         return with_token
@@ -334,6 +338,8 @@ class Curator:
         except PriorveilError as error:
             raise HTTPException(422, str(error)) from error
         new = await self.service.store.add_campaign(campaign)
+        if new:
+            await self.service.record(request.state.who, "created", campaign.id)
         url = f"/v1/campaigns/{campaign.id}"
         created = messages.Created(campaign.id, url)
         return json_response(created, 201 if new else 200, {"location": url})
@@ -353,13 +359,19 @@ class Curator:
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
         live = await self._live(request.path_params["id"])
+        was_open = live.closed is None
         await self.service.close(live)
+        if was_open:
+            await self.service.record(request.state.who, "closed", live.campaign.id)
         return json_response(self._summary(live))
 
     async def reopen(self, request: Request) -> Response:
         """Take reports again, before the end of the campaign."""
         live = await self._live(request.path_params["id"])
+        was_closed = live.closed is not None
         await self.service.reopen(live)
+        if was_closed:
+            await self.service.record(request.state.who, "reopened", live.campaign.id)
         return json_response(self._summary(live))
 
     async def delete(self, request: Request) -> Response:
@@ -368,6 +380,7 @@ class Curator:
         reports = await self.service.delete(id)
         if reports is None:
             raise HTTPException(404, _UNKNOWN)
+        await self.service.record(request.state.who, "deleted", id, reports)
         return json_response(messages.Deleted(id, reports))
 
     def _summary(self, live: StoredCampaign) -> messages.Summary:
@@ -383,6 +396,7 @@ class Curator:
             raise HTTPException(409, "this campaign has open admission: everybody can answer without a code")
         codes = fresh_codes((await self._read(request, messages.InvitationsBody)).count)
         await self.service.store.add_invitations(live.campaign.id, filter(None, map(code_digest, codes)))
+        await self.service.record(request.state.who, "invited", live.campaign.id, len(codes))
         return json_response(messages.Invitations(codes), 201)
 
     async def free_invitations(self, request: Request) -> Response:
@@ -424,6 +438,11 @@ class Curator:
             raise HTTPException(400, "format: choose parquet or csv")
         reports = self.service.store.reports(live.campaign)
         pieces = (csv_pieces if kind == "csv" else parquet_pieces)(live.campaign, reports)
+        tallies = await self.service.store.tallies(live.campaign)
+        count = sum(tally.reports for tally in tallies.values())
+        await self.service.record(
+            request.state.who, "exported", live.campaign.id, count
+        )  # before anything leaves
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{live.campaign.id[:12]}.{kind}"'}
         return responses.Export(pieces, 200, headers, responses.CSV if kind == "csv" else responses.PARQUET)
 
@@ -447,14 +466,24 @@ class Curator:
                 409, f"there is a token with the name {asked.name}: revoke it, or choose another name"
             )
         await self.service.load_tokens()
+        await self.service.record(request.state.who, f"made the {asked.role} token {asked.name}")
         return json_response(messages.CreatedToken(asked.name, asked.role, expires, secret=secret), 201)
 
     async def revoke_token(self, request: Request) -> Response:
         """Forget a token: it opens nothing any more."""
-        if not await self.service.store.remove_token(request.path_params["name"]):
+        name = request.path_params["name"]
+        if not await self.service.store.remove_token(name):
             raise HTTPException(404, "no token has this name")
         await self.service.load_tokens()
+        await self.service.record(request.state.who, f"revoked the token {name}")
         return Response(None, 204, HEADERS)
+
+    # -- records ---------------------------------------------------------------------------------------------
+
+    async def records(self, request: Request) -> Response:
+        """What the holders of tokens did, newest first."""
+        newest = await self.service.store.records(_RECORDS)
+        return json_response(messages.Records([messages.RecordEntry(*astuple(record)) for record in newest]))
 
     # -- operations ------------------------------------------------------------------------------------------
 

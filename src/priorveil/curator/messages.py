@@ -198,6 +198,25 @@ class Tokens(Body):
     tokens: list[NewToken]
 
 
+# -- records -----------------------------------------------------------------------------------------------
+
+
+class RecordEntry(Body):
+    """What somebody did: when, the name of the token, to which campaign, and how many reports or invitations."""
+
+    at: str
+    who: str
+    action: str
+    campaign: str | None
+    count: int | None
+
+
+class Records(Body):
+    """The newest records, newest first."""
+
+    records: list[RecordEntry]
+
+
 # -- estimates ---------------------------------------------------------------------------------------------
 
 
@@ -411,7 +430,7 @@ class Problem(Body):
 
 _BODIES = (
     ReportBody, BatchBody, Receipt, Created, Status, Campaigns, Counters, Shown, Withheld, Estimates, Health, Problem,
-    CreatedToken, Tokens, WithdrawalBody, Withdrawn, InvitationsBody, Invitations, FreeInvitations, CodeBody,
+    CreatedToken, Tokens, Records, WithdrawalBody, Withdrawn, InvitationsBody, Invitations, FreeInvitations, CodeBody,
     CodeStatus, Deleted,
 )  # fmt: skip
 

@@ -31,6 +31,7 @@ from priorveil.curator.store import (
     Damaged,
     Ended,
     Group,
+    Record,
     Store,
     StoredCampaign,
     StoreFull,
@@ -303,8 +304,15 @@ class Service:
         for id, since in list(self._expired.items()):
             if now - since >= self.grace:
                 reports = await self.delete(id, keep_results=True)
+                await self.record("the curator", "deleted reports at keep_until", id, reports)
                 _log.info("%s: %s reports were kept until their time and are deleted", id[:12], reports)
         await self.store.finish_deletions()
+
+    async def record(
+        self, who: str, action: str, campaign: str | None = None, count: int | None = None
+    ) -> None:
+        """Remember what the holder of a token did."""
+        await self.store.add_record(Record(self._now(), who, action, campaign, count))
 
     def _now(self) -> str:
         return stamp(self.clock()) or ""

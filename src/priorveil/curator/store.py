@@ -22,7 +22,7 @@ import json
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
@@ -145,6 +145,17 @@ class StoredCampaign:
     def state(self, now: datetime) -> State:
         """Whether it takes reports at this time."""
         return "closed" if self.closed is not None else self.campaign.state(now)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What somebody did: when, the name of the token, to which campaign, and how many reports or invitations."""
+
+    at: str
+    who: str
+    action: str
+    campaign: str | None = None
+    count: int | None = None
 
 
 class Store(ABC):
@@ -347,6 +358,18 @@ class Store(ABC):
         """How many codes are free."""
         [[count]] = await self._fetch(f"SELECT count(*) FROM {_INVITATIONS}", campaign)
         return int(count)
+
+    # -- records ---------------------------------------------------------------------------------------------
+
+    async def add_record(self, record: Record) -> None:
+        """Remember what somebody did."""
+        add = "INSERT INTO records (at, who, action, campaign, count) VALUES ($1, $2, $3, $4, $5)"
+        await self._change((add, *astuple(record)))
+
+    async def records(self, most: int) -> list[Record]:
+        """The newest records, newest first."""
+        query = "SELECT at, who, action, campaign, count FROM records ORDER BY number DESC LIMIT $1"
+        return [Record(*row) for row in await self._fetch(query, most)]
 
     # -- refusals and tokens ---------------------------------------------------------------------------------
 
