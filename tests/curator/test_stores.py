@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -408,3 +410,17 @@ def test_a_folder_in_which_nothing_can_be_created_is_refused() -> None:
     with raises(InvalidInput, argument="store") as refused:
         in_store("sqlite:////proc/x.db", nothing)
     assert ".lock" not in str(refused.value)
+
+
+def test_a_backup_is_a_store_at_once(tmp_path: Path, campaign: Campaign) -> None:
+    """SQLite writes it without a write-ahead log, which is made when the curator opens it."""
+
+    async def run() -> int:
+        async with SqliteStore(tmp_path / "reports.db") as store:
+            await store.add_campaign(campaign)
+        with closing(sqlite3.connect(tmp_path / "reports.db")) as file:
+            file.execute("VACUUM INTO ?", [str(tmp_path / "backup.db")])
+        async with SqliteStore(tmp_path / "backup.db") as store:
+            return await store.commit([group(campaign, 3)])
+
+    assert asyncio.run(run()) == 3

@@ -97,6 +97,7 @@ class SqliteStore(Store):
             db.executescript(_SETTINGS)
             if version < self._newest_version:
                 self._migrate(db, version)
+            self._schema_version(db)  # SQLite makes its write-ahead log when the file is next read
             self._files = self._find_files()
             if self._files[:1] != [identity]:
                 raise Unavailable(f"{self.path} was replaced while it was opened: try again")
