@@ -465,7 +465,6 @@ def saved_and_restored(
 
 
 def test_backup_and_restore_of_sqlite(tmp_path: Path, campaign: Campaign) -> None:
-    needed("sqlite3")
     places = {"/var/lib/priorveil": str(tmp_path), "/var/backups": str(tmp_path)}
     saved_and_restored("SQLite", str(tmp_path / "reports.db"), tmp_path, campaign, places, {})
 

@@ -34,6 +34,8 @@ COMMANDS = {
     "serve": "Collect reports and estimate while they come in.",
     "invite": "Make invitations to a CAMPAIGN, given by its file or its id, and print their links.",
     "token": "Make, list and revoke the tokens of a running curator.",
+    "backup": "Copy a STORE into FILE, while the curator runs.",
+    "restore": "Fill a STORE from a FILE that `priorveil backup` made.",
     "recount": "Count all stored reports again and compare with the tallies.",
     "simulate": "Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.",
     "reproduce": "Reproduce the figures of the paper, as printed and with the guarantee kept.",

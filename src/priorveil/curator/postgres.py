@@ -10,12 +10,12 @@ import asyncio
 import os
 import shlex
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from typing import Any, BinaryIO, TypeVar
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import numpy as np
 
@@ -43,6 +43,7 @@ T = TypeVar("T")
 
 _INSERT = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
 _SCHEMA_LOCK, _WRITER_LOCK = 0x70760001, 0x70760002  # advisory locks of ours
+_HAS_TABLES = "SELECT to_regclass('schema_version') IS NOT NULL"
 _CAMPAIGN_LOCKS = 0x70760003  # and one for each campaign, by its number
 _SHARE_CAMPAIGNS = (
     f"SELECT pg_advisory_xact_lock_shared({_CAMPAIGN_LOCKS}, number) FROM campaigns WHERE id = ANY($1)"
@@ -109,10 +110,16 @@ class PostgresStore(Store):
 
     async def open(self) -> None:
         """Connect, and make the tables that are missing."""
-        try:
+        with self._opening_errors():
             self._pool = await asyncpg.create_pool(self._address, min_size=0, max_size=4, **self._options)
             async with self._pool.acquire() as db, db.transaction():
                 await self._prepare_schema(db)
+
+    @contextmanager
+    def _opening_errors(self) -> Iterator[None]:
+        """Translate errors of a first connection into ours."""
+        try:
+            yield
         except PriorveilError:
             raise
         except (ValueError, asyncpg.ClientConfigurationError):
@@ -128,7 +135,7 @@ class PostgresStore(Store):
         await db.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
         if self._create:
             await db.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK, timeout=_MIGRATION_SECONDS)
-        has_tables = await db.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
+        has_tables = await db.fetchval(_HAS_TABLES)
         version = (await db.fetchval("SELECT max(version) FROM schema_version") if has_tables else None) or 0
         self._check_version(version)
         if self._create:
@@ -157,6 +164,59 @@ class PostgresStore(Store):
             await self._writer.close()
         if self._pool is not None:
             await self._pool.close()
+
+    async def back_up(self, file: BinaryIO) -> None:
+        """Write a backup into an empty file with pg_dump; curators may go on."""
+        with self._opening_errors():
+            db = await asyncpg.connect(self._address, timeout=10)
+            try:
+                if not await db.fetchval(_HAS_TABLES):
+                    self._check_version(0)
+            finally:
+                await db.close()
+        await self._run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", output=file)
+
+    async def restore(self, file: Path, replace: bool) -> None:
+        """Fill the database from a backup with pg_restore, in one transaction."""
+        with self._opening_errors():
+            db = await asyncpg.connect(self._address, timeout=10)
+            try:
+                has_tables = await db.fetchval(_HAS_TABLES)
+                if has_tables and not replace:
+                    raise self._holds_something()
+                if not await db.fetchval("SELECT pg_try_advisory_lock($1)", _WRITER_LOCK):
+                    raise Unavailable("a curator is writing to this database: stop it first")
+                options = ["--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
+                await self._run(
+                    "pg_restore", *options, *(["--clean", "--if-exists"] if has_tables else []), str(file)
+                )
+            finally:
+                await db.close()
+
+    async def _run(self, program: str, *arguments: str, output: BinaryIO | None = None) -> None:
+        """Run a program of PostgreSQL on this database.
+
+        Others can see its arguments, so the password is not among them.
+        """
+        address, password = split_password(self._address)
+        environment = os.environ | ({} if password is None else {"PGPASSWORD": password})
+        pipe = asyncio.subprocess.PIPE
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                f"--dbname={address}",
+                *arguments,
+                env=environment,
+                stdout=output or pipe,
+                stderr=pipe,
+            )
+        except FileNotFoundError as error:
+            problem = f"{program} was not found"
+            raise Unavailable(f"{problem}: install the client programs of PostgreSQL") from error
+        _, said = await process.communicate()
+        if process.returncode:
+            lines = said.decode(errors="replace").strip().splitlines()
+            raise Unavailable(f"{program} failed: {lines[0] if lines else process.returncode}")
 
     async def ready(self) -> None:
         """Insert a report and roll it back."""
@@ -297,6 +357,22 @@ async def _count_new(groups: Sequence[Group], new: Sequence[bytes]) -> Cells:
         cells: Cells = np.sum(counted, axis=0)
         return cells
     return await asyncio.to_thread(count_cells, groups[0].mechanism, b"".join(new))
+
+
+def split_password(url: str) -> tuple[str, str | None]:
+    """An address without its password, and the password.
+
+    >>> split_password("postgresql://me:a%40b@host/db?sslmode=require")
+    ('postgresql://me@host/db?sslmode=require', 'a@b')
+    >>> split_password("postgresql://host/db?password=secret")
+    ('postgresql://host/db', 'secret')
+    """
+    parts = urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    name, colon, secret = user.partition(":")
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    password = query.pop("password", unquote(secret) if colon else None)
+    return urlunsplit(parts._replace(netloc=name + at + hosts, query=urlencode(query))), password
 
 
 async def _check_writable(db: Any) -> None:

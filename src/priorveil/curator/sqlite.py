@@ -14,7 +14,7 @@ from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from priorveil.curator.store import (
     cells_as_json,
     count_cells,
 )
+from priorveil.errors import InvalidInput
 
 T = TypeVar("T")
 Identity = tuple[int, int]  # of a file, whatever its names: its device and its number there
@@ -126,6 +127,33 @@ class SqliteStore(Store):
                 backup.unlink()
                 raise
         return backup
+
+    async def back_up(self, file: BinaryIO) -> None:
+        """Write a backup into an empty file; a curator may go on."""
+
+        def save() -> None:
+            self._check_path()
+            with self._connect() as db:
+                self._schema_version(db)
+                db.execute("VACUUM INTO ?", [file.name])
+
+        with self._own_errors():
+            await asyncio.to_thread(save)
+
+    async def restore(self, file: Path, replace: bool) -> None:
+        """Fill the file from a backup, in one transaction: it works as a whole, or changes nothing."""
+
+        def load() -> None:
+            self._check_path()
+            if not replace and self.path.exists() and self.path.stat().st_size:
+                raise self._holds_something()
+            with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as backup:
+                _check_backup(file, backup, self._newest_version)
+                with self._hold_file(), self._connect() as db:
+                    backup.backup(db)
+
+        with self._own_errors():
+            await asyncio.to_thread(load)
 
     def _check_path(self) -> None:
         """Refuse what cannot be a store, before any file is made."""
@@ -321,3 +349,19 @@ def _execute(db: sqlite3.Connection, statement: str, *arguments: object) -> list
 
 def _identity(file: os.stat_result) -> Identity:
     return file.st_dev, file.st_ino
+
+
+def _check_backup(file: Path, backup: sqlite3.Connection, newest: int) -> None:
+    """Refuse a file that is not a sound backup of a store."""
+    try:
+        version = int(backup.execute("PRAGMA user_version").fetchone()[0])
+        problems = [text for (text,) in backup.execute("PRAGMA quick_check")]
+    except sqlite3.DatabaseError as error:
+        raise InvalidInput("file", str(file), f"it is not a backup of an SQLite store ({error})") from error
+    if not 1 <= version <= newest:
+        advice = (
+            f"it has schema {version}, this priorveil knows 1 to {newest}: use the priorveil that made it"
+        )
+        raise InvalidInput("file", str(file), advice)
+    if problems != ["ok"]:
+        raise InvalidInput("file", str(file), "the backup is damaged: take another one")

@@ -25,11 +25,12 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mappin
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.atomic_files import atomic_write
 from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits, hide_password
@@ -209,6 +210,23 @@ class Store(ABC):
     @abstractmethod
     async def ready(self) -> None:
         """Return if a report can be stored now: insert one and roll it back. Raises `Unavailable` or `StoreFull`."""
+
+    @abstractmethod
+    async def back_up(self, file: BinaryIO) -> None:
+        """Write a backup into an empty file; curators may go on.
+
+        The store need not be open, and may have an older schema.
+        """
+
+    @abstractmethod
+    async def restore(self, file: Path, replace: bool) -> None:
+        """Fill the store from a backup. No curator may run, and without `replace` nothing may be in the store."""
+
+    def _holds_something(self) -> InvalidInput:
+        """The error for a store that would be overwritten unasked."""
+        return self._invalid(
+            "it holds a store already: restore into another one, or give --force to replace it"
+        )
 
     @abstractmethod
     async def commit(self, groups: Sequence[Group]) -> int:
@@ -470,6 +488,18 @@ async def ensure_admin(url: str, secret: str | None, another: bool, migrate: boo
         while not await store.add_token(Token.of(new_secret, next(names), "admin")):
             pass
         return new_secret
+
+
+async def back_up_store(url: str, file: Path, replace: bool = False) -> None:
+    """Write a backup of a store that a curator has made into a file that only its owner can read."""
+    store = open_store(url, create=False)
+    with atomic_write(file, replace, private=True, argument="file") as draft:
+        await store.back_up(draft)
+
+
+async def restore_store(file: Path, url: str, replace: bool = False) -> None:
+    """Fill a store from a backup; with `replace`, instead of what it holds."""
+    await open_store(url).restore(file, replace)
 
 
 @dataclass
