@@ -322,3 +322,15 @@ def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_dashboard_says_who_may_answer_and_what_that_means(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "few")
+    browser.see("#admission", "Everybody who knows the address can answer, also many times")
+    texts = {
+        "crowded": "At most 1 report can be stored, and strangers can fill that up.",
+        "invited": "Each answer needs an invitation",
+    }
+    for name, text in texts.items():
+        browser.open(f"{curator.url}/dashboard#{curator.campaigns[name].id}")
+        browser.see("#admission", text)

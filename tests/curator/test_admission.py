@@ -28,7 +28,7 @@ from priorveil.curator.admission import (
     fresh_codes,
     withdraw,
 )
-from priorveil.curator.store import Store, open_store
+from priorveil.curator.store import Store, Unavailable, open_store
 
 
 @pytest.fixture(scope="module")
@@ -255,6 +255,20 @@ def test_withdrawn_reports_leave_the_tallies(store_url: str, cohorts: Campaign) 
         assert await withdraw(store, cohorts, everything) == 80
         await check_counts(store, cohorts, 0)
         assert await store.commit(parts) == 120  # their ids are forgotten
+
+    in_store(store_url, work)
+
+
+def test_reports_for_a_campaign_that_is_gone_are_kept_by_their_senders(
+    store_url: str, invited: Campaign
+) -> None:
+    async def work(store: Store) -> None:
+        with pytest.raises(Unavailable):
+            await admit(store, [claim(invited)])
+        await store.add_campaign(invited)
+        foreign = claim(invited)._replace(plan="0" * 64)
+        with pytest.raises(Unavailable):
+            await admit(store, [claim(invited), foreign])
 
     in_store(store_url, work)
 

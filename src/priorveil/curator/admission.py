@@ -87,6 +87,8 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
         new: dict[tuple[str, str], list[bytes]] = {}
         for claim in claims:
             id = claim.campaign.id
+            if (id, claim.plan) not in plans:  # it was deleted meanwhile
+                raise Unavailable("this store does not have the campaign")
             number, plan = numbers[id], plans[id, claim.plan]
             stored = yield _FIND, number, claim.report_id
             reason = None

@@ -77,6 +77,18 @@ def assumed_prior(campaign: Campaign) -> str | None:
     return f"LDP holds for everybody. LIP{of_cohorts} holds {ONLY_IF_RIGHT}."
 
 
+def admission(campaign: Campaign) -> str:
+    """Who may answer, and what that means for the results."""
+    if campaign.admission == "invitation":
+        text = "Each answer needs an invitation: priorveil invite makes a link for each person, good for one answer."
+    else:
+        text = "Everybody who knows the address can answer, also many times: strangers can change the result."
+    if campaign.most_reports is not None:
+        text += f" At most {plural(campaign.most_reports, 'report')} can be stored"
+        text += ", and strangers can fill that up." if campaign.admission == "open" else "."
+    return text
+
+
 def privacy_texts(certificate: Certificate) -> messages.PrivacyTexts:
     """The levels of one plan, rounded up."""
     levels = (certificate.lip_lower, certificate.lip_upper, certificate.ldp)

@@ -403,6 +403,7 @@ class Estimates(Body):
     assumed_prior: Annotated[
         str | None, _about("a sentence on what holds if a prior was only assumed; null if all are known")
     ]
+    admission: Annotated[str, _about("who may answer, and what that means for the results")]
     methods: list[MethodTitle]
     reports: Natural
     cohorts: list[Annotated[Any, _described(oneOf=_COHORTS)]]  # Shown or Withheld

@@ -63,8 +63,8 @@ function copier(id, label, say) {
   return button;
 }
 
-/** The link that people are given. */
-export function sharing(id, state, say) {
+/** The link that people are given, and who may answer. */
+export function sharing(id, { state, admission }, say) {
   return [
     el("h2", {}, "Share"),
     el(
@@ -73,6 +73,7 @@ export function sharing(id, state, say) {
       state === "closed" ? "It was answered at " : "People answer at ",
       el("a", { href: `/answer/${id}` }, address(id)),
     ),
+    el("p", { id: "admission" }, admission),
     state !== "closed" && el("div", { class: "actions" }, copier(id, "Copy link for people", say)),
   ];
 }

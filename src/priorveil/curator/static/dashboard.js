@@ -168,7 +168,7 @@ function sections(view, estimates, counters) {
     planned(shown, several),
     privacy(estimates),
     refused(counters),
-    sharing(view.id, estimates.state, say),
+    sharing(view.id, estimates, say),
     downloads(view),
     ending(view.id, estimates.state, showErrors, () => refresh(view), () => (location.hash = "")),
   ];
