@@ -7,10 +7,14 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
+from local_server import served
 from priorveil.cli import commands
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import JSON
 from priorveil.curator import settings
 from priorveil.curator.settings import DEFAULTS, RequestLimits, Section, example, read_settings, variable
 from priorveil.errors import InvalidFile, InvalidInput
@@ -139,3 +143,16 @@ def test_check_shows_what_is_in_force_and_its_source_but_no_password(tmp_path: P
     read = tomllib.loads(shown.output)
     assert (read["listen"]["host"], read["listen"]["port"]) == ("127.0.0.1", 9)
     assert list(tmp_path.iterdir()) == [path], "nothing is opened"
+
+
+def test_serve_keeps_to_its_settings(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRIORVEIL_REQUESTS_BODY", "100")
+    with served(str(tmp_path / "reports.db"), tmp_path, campaign) as [server]:
+        place = f"http://127.0.0.1:{server.port}/v1/campaigns/{campaign.id}/reports"
+        sizes = {
+            size: httpx.post(place, content=bytes(size), headers={"content-type": JSON})
+            for size in (100, 101)
+        }
+    assert {size: answer.status_code for size, answer in sizes.items()} == {100: 400, 101: 413}

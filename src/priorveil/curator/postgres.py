@@ -95,6 +95,7 @@ class PostgresStore(Store):
         # Cells change all the time, and a new version stays on its page.
         super().__init__(url, create, options="", cell_options="WITH (fillfactor = 50)", **dialect)
         self._migrate, self._patience = migrate, limits.retry_seconds
+        self._connections = limits.connections
         seconds = {"lock_timeout": limits.lock_seconds, "statement_timeout": limits.statement_seconds}
         timeouts = {name: f"{1000 * limit:.0f}ms" for name, limit in seconds.items()}
         # The server ends a slow statement; the client's own limit is for a server that is silent.
@@ -111,7 +112,9 @@ class PostgresStore(Store):
     async def open(self) -> None:
         """Connect, and make the tables that are missing."""
         with self._opening_errors():
-            self._pool = await asyncpg.create_pool(self._address, min_size=0, max_size=4, **self._options)
+            self._pool = await asyncpg.create_pool(
+                self._address, min_size=0, max_size=self._connections, **self._options
+            )
             async with self._pool.acquire() as db, db.transaction():
                 await self._prepare_schema(db)
 

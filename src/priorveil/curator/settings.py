@@ -154,6 +154,7 @@ class ConnectionLimits(Section):
 class DatabaseLimits(Section):
     """Limits on the database."""
 
+    connections: int = setting(4, "Connections to PostgreSQL, besides the one that stores reports.", least=1)
     lock_seconds: float = setting(5.0, "Seconds to wait for a lock that another program holds.", least=0.01)
     statement_seconds: float = setting(30.0, "Seconds for one statement, on PostgreSQL.", least=0.01)
     retry_seconds: float = setting(
