@@ -30,7 +30,7 @@ COMMANDS = {
     "audit": "Measure what a CHANNEL leaks under a PRIOR.",
     "privatize": "Turn a private column of a table into reports, by a PLAN.",
     "estimate": "Estimate from a table of REPORTS made by a PLAN.",
-    "campaign": "Make a campaign, a question to people, from a PLAN.",
+    "campaign": "Make a campaign, a question to people, from a PLAN; list, close, reopen or delete one.",
     "serve": "Collect reports and estimate while they come in.",
     "invite": "Make invitations to a CAMPAIGN, given by its file or its id, and print their links.",
     "token": "Make, list and revoke the tokens of a running curator.",

@@ -1,4 +1,4 @@
-r"""`priorveil campaign`: make the file of a campaign, a question that people answer, from a plan.
+r"""`priorveil campaign`: make the file of a campaign, a question that people answer, from a plan, or manage campaigns.
 
 To try it in an empty folder
   printf 'yes,0.3\nno,0.7\n' > prior.csv
@@ -11,6 +11,8 @@ Examples
   priorveil campaign plans/ --question "For whom do you work?" -o campaign.json
       a plan for each group of people, named by its file; people choose their
       group, which is sent as it is
+  priorveil campaign list --server https://survey.example
+  priorveil campaign close campaign.json
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ import click
 
 from priorveil.atomic_files import atomic_write
 from priorveil.cli import inputs, options
+from priorveil.cli.curator_api import CuratorApi, campaign_id, with_curator
 from priorveil.errors import plural
 
 if TYPE_CHECKING:
     from priorveil.collect.campaign import Campaign
 
 
+_YES = click.option("--yes", is_flag=True, help="Do not ask.")
 _SECTIONS = {
     "Options that most campaigns need": ("--question", "--asked-by", "--purpose", "--output"),
     "What else people read": ("--contact",),
@@ -36,7 +40,82 @@ _SECTIONS = {
 }
 
 
-@click.command(cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__))
+_DIGITS = 6  # of the id, which are typed before a campaign is deleted
+
+
+class _CampaignGroup(click.Group):
+    """Commands about campaigns. Where none is named, a campaign is made."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command `new` before arguments that name none."""
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["new", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_CampaignGroup, epilog=options.epilog(__doc__))
+def campaign() -> None:
+    """Make a campaign, a question to people, from a PLAN; list, close, reopen or delete one.
+
+    `priorveil campaign PLAN` is short for `priorveil campaign new PLAN`. The other commands are for the campaigns of a
+    running curator, each given by its file or its id.
+    """
+
+
+@campaign.command("list")
+@with_curator
+def list_campaigns(api: CuratorApi) -> None:
+    """List all campaigns with their state, oldest first."""
+    for entry in api.request("GET", "v1", "campaigns")["campaigns"]:
+        reports = ", reports deleted" if entry["deleted"] else ""
+        click.echo(f"{entry['id']}  {entry['state']}{reports}  {entry['question']}")
+
+
+@campaign.command()
+@click.argument("campaign")
+@_YES
+@with_curator
+def close(api: CuratorApi, campaign: str, yes: bool) -> None:
+    """Take no more reports for a CAMPAIGN. It can be reopened until its own end."""
+    id = campaign_id(campaign)
+    if not yes:
+        click.confirm(f"Close the campaign {id[:12]}?", abort=True, err=True)
+    api.request("POST", "v1", "campaigns", id, "close")
+    click.echo(f"closed {id}")
+
+
+@campaign.command()
+@click.argument("campaign")
+@_YES
+@with_curator
+def reopen(api: CuratorApi, campaign: str, yes: bool) -> None:
+    """Take reports again for a CAMPAIGN that was closed early."""
+    id = campaign_id(campaign)
+    if not yes:
+        click.confirm(f"Reopen the campaign {id[:12]}?", abort=True, err=True)
+    api.request("POST", "v1", "campaigns", id, "reopen")
+    click.echo(f"reopened {id}")
+
+
+@campaign.command()
+@click.argument("campaign")
+@_YES
+@with_curator
+def delete(api: CuratorApi, campaign: str, yes: bool) -> None:
+    """Delete a CAMPAIGN with all its reports and results. It can never be created again."""
+    id = campaign_id(campaign)
+    if not yes:
+        digits = id[:_DIGITS]
+        typed = click.prompt(f"Delete it for good? Type the first digits of its id, {digits}", err=True)
+        if typed.strip().lower() != digits:
+            raise click.UsageError(f"{typed} are not the first digits of the id: nothing was deleted")
+    reports = api.request("DELETE", "v1", "campaigns", id)["reports"]
+    click.echo(f"deleted {id} with {plural(reports, 'report')}")
+
+
+@campaign.command(
+    cls=options.SectionedCommand, sections=_SECTIONS, epilog="Examples: priorveil campaign --help"
+)
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.option("--question", required=True, help="What people are asked.")
 @click.option("--asked-by", default="", help="Who asks; people read it before they answer.")
@@ -55,7 +134,7 @@ _SECTIONS = {
 @click.option("--most-reports", type=int, help="Take no more reports than these.")
 @click.option("-o", "--output", required=True, type=options.OutputFile(), help="Save the campaign here.")
 @click.option("--force", is_flag=True, help="Replace the output file if it exists.")
-def campaign(plan: Path, output: Path, force: bool, **texts: Any) -> None:
+def new(plan: Path, output: Path, force: bool, **texts: Any) -> None:
     """Make a campaign, a question to people, from a PLAN.
 
     PLAN may be a folder with a plan for each group of people.

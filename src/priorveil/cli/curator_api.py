@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -47,6 +48,19 @@ class CuratorApi:
                 f"the curator at {self.server} answered {response.status_code}: {detail}"
             )
         return content
+
+
+def campaign_id(given: str) -> str:
+    """The id of a campaign, from its file or as it is."""
+    from priorveil.collect.campaign import Campaign
+
+    if re.fullmatch("[0-9a-f]{64}", given):
+        return given
+    if not Path(given).is_file():
+        raise click.UsageError(
+            f"CAMPAIGN {given}: give the file of a campaign, or its id of 64 hexadecimal digits"
+        )
+    return Campaign.from_json(Path(given).read_bytes()).id
 
 
 def with_curator(command: Callable[..., Any]) -> Callable[..., Any]:

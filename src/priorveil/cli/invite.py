@@ -9,13 +9,10 @@ Examples
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import click
 
 from priorveil.cli import options
-from priorveil.cli.curator_api import CuratorApi, with_curator
+from priorveil.cli.curator_api import CuratorApi, campaign_id, with_curator
 from priorveil.errors import plural
 
 _MOST = 10_000  # invitations in one request
@@ -32,23 +29,10 @@ def invite(api: CuratorApi, campaign: str, count: int, codes: bool, site: str | 
 
     Each is good for one answer. The campaign must have the admission `invitation`. The links are shown once.
     """
-    id = _campaign_id(campaign)
+    id = campaign_id(campaign)
     page = "" if codes else f"{(site or api.server).rstrip('/')}/answer/{id}#code="
     for start in range(0, count, _MOST):
         document = {"count": min(_MOST, count - start)}
         made = api.request("POST", "v1", "campaigns", id, "invitations", document=document)
         click.echo("".join(f"{page}{code}\n" for code in made["codes"]), nl=False)
     click.echo(f"{plural(count, 'invitation')}, shown once: only hashes are stored", err=True)
-
-
-def _campaign_id(given: str) -> str:
-    """The id of a campaign, from its file or as it is."""
-    from priorveil.collect.campaign import Campaign
-
-    if re.fullmatch("[0-9a-f]{64}", given):
-        return given
-    if not Path(given).is_file():
-        raise click.UsageError(
-            f"CAMPAIGN {given}: give the file of a campaign, or its id of 64 hexadecimal digits"
-        )
-    return Campaign.from_json(Path(given).read_bytes()).id

@@ -1,0 +1,95 @@
+"""`priorveil campaign list`, `close`, `reopen` and `delete`, as an admin runs them against a curator."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import PRIOR
+from local_server import Server
+from patience import PATIENCE
+from priorveil.cli import run
+from priorveil.collect.campaign import Campaign, ask
+
+
+@pytest.fixture(scope="module")
+def curator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("life")
+    running = Server(str(folder / "a.db"), folder)
+    yield running
+    running.stop()
+
+
+class Admin:
+    """Runs commands with the token, and types answers to what they ask."""
+
+    def __init__(self, curator: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.url, self.monkeypatch = f"http://127.0.0.1:{curator.port}", monkeypatch
+        self.secret = curator.token.read_text()
+        monkeypatch.setenv("PRIORVEIL_TOKEN", self.secret)
+        monkeypatch.setenv("PRIORVEIL_SERVER", self.url)
+        monkeypatch.delenv("HTTP_PROXY", raising=False)
+
+    def create(self, campaign: Campaign) -> None:
+        header = {"authorization": f"Bearer {self.secret}"}
+        where, text = f"{self.url}/v1/campaigns", campaign.to_json()
+        assert httpx.post(where, content=text, headers=header, timeout=PATIENCE).status_code == 201
+
+    def state(self, campaign: Campaign) -> str:
+        status = httpx.get(f"{self.url}/v1/campaigns/{campaign.id}/status", timeout=PATIENCE)
+        return str(status.json()["state"]) if status.status_code == 200 else str(status.status_code)
+
+    def run(self, *arguments: str, typed: str = "") -> int:
+        self.monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        return run(["campaign", *arguments])
+
+
+@pytest.fixture
+def admin(curator: Server, monkeypatch: pytest.MonkeyPatch) -> Admin:
+    return Admin(curator, monkeypatch)
+
+
+def test_a_campaign_is_closed_reopened_and_deleted(
+    admin: Admin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = ask("Do you sing?", PRIOR)
+    admin.create(campaign)
+    file = tmp_path / "campaign.json"
+    file.write_text(campaign.to_json(), encoding="utf-8")
+    assert admin.run("list") == 0
+    assert f"{campaign.id}  open  Do you sing?\n" in capsys.readouterr().out
+    with pytest.raises(KeyboardInterrupt):
+        admin.run("close", str(file), typed="n\n")
+    assert admin.state(campaign) == "open"
+    assert admin.run("close", str(file), typed="y\n") == 0
+    assert admin.state(campaign) == "closed"
+    assert admin.run("reopen", campaign.id, "--yes") == 0
+    assert admin.state(campaign) == "open"
+    assert admin.run("delete", campaign.id, typed="000000\n") == 2
+    assert admin.state(campaign) == "open"
+    capsys.readouterr()
+    assert admin.run("delete", campaign.id, typed=f"{campaign.id[:6]}\n") == 0
+    assert capsys.readouterr().out == f"deleted {campaign.id} with 0 reports\n"
+    assert admin.state(campaign) == "404"
+
+
+def test_what_has_ended_does_not_reopen(admin: Admin, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = ask("Was it?", PRIOR, closes=datetime(2026, 1, 1, tzinfo=UTC))
+    admin.create(campaign)
+    assert admin.run("reopen", campaign.id, "--yes") == 2
+    assert "409" in capsys.readouterr().err
+
+
+def test_without_a_command_a_campaign_is_made(tmp_path: Path, campaign: Campaign) -> None:
+    plan, made = tmp_path / "plan.json", tmp_path / "campaign.json"
+    campaign.plan_for(None).save(plan)
+    texts = ["--question", "Do you sing?", "--asked-by", "The town", "--purpose", "To know"]
+    for arguments in ([str(plan), *texts], [*texts, str(plan)], ["new", str(plan), *texts]):
+        assert run(["campaign", *arguments, "--force", "-o", str(made)]) == 0
+        assert Campaign.from_json(made.read_bytes()).question == "Do you sing?"
