@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import sqlite3
 from pathlib import Path
 
@@ -14,9 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 from curator.test_api import on, path, reports
+from local_server import Place, at, in_store
+from patience import PATIENCE
 from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import Damaged, open_store
+from priorveil.curator.store import Damaged, Group, Store, open_store
+from priorveil.curator.tokens import Token
 
 
 def stored(url: str, *campaigns: Campaign) -> None:
@@ -125,3 +129,75 @@ def test_a_recount_goes_past_a_damaged_campaign(
     assert found.exception is None and found.return_value == 1
     assert "damaged" in found.output and "Croesus" not in found.output
     assert "all other tallies agree with the reports: 1 campaign, 0 reports\n" in found.output
+
+
+# -- exports from a store with missing reports ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_an_export_without_all_reports_is_an_error(store_url: str, campaign: Campaign, kind: str) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        sent = reports(campaign, 10)
+        await http.post(path(campaign, "/reports"), json={"reports": sent})
+        store = http.app.service.store  # type: ignore[attr-defined]
+        lost = bytes.fromhex(sent[3]["report_id"])
+        await store._change(("DELETE FROM submissions WHERE report_id = $1", lost))
+        answer = await http.get(path(campaign, "/reports"), params={"format": kind})
+        assert (
+            answer.status_code == 500 and "reports that were counted are missing" in answer.json()["detail"]
+        )
+        assert [record.action for record in await store.records(10)] == [], "nothing has left"
+
+    on(store_url, work, campaign)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("place_of_damage", [0.02, 0.9])
+def test_an_export_from_a_damaged_file_is_not_taken_for_a_whole_one(
+    tmp_path: Path,
+    campaign: Campaign,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    place_of_damage: float,
+) -> None:
+    """At the beginning it is an error; later the connection is cut, which every client notices."""
+    monkeypatch.setattr("priorveil.curator.store._PAGE", 100)
+    file, ids = tmp_path / "reports.db", sorted(os.urandom(16) for _ in range(2000))
+
+    async def fill(store: Store) -> None:
+        await store.add_campaign(campaign)
+        plan = campaign.plan_for(None)
+        await store.commit([Group(campaign.id, plan.id, plan.mechanism, b"".join(ids), bytes(8 * 2000))])
+
+    in_store(str(file), fill)
+    content = bytearray(file.read_bytes())
+    page = content.index(ids[int(place_of_damage * 2000)]) // 1024 * 1024
+    content[page : page + 1024] = bytes(1024)
+    file.write_bytes(content)
+
+    async def work(there: Place) -> None:
+        await there.app.service.store.add_token(Token.of("secret", "anna", "admin"))
+        await there.app.service.load_tokens()
+        url = f"http://127.0.0.1:{there.port}{path(campaign, '/reports')}"
+        async with httpx.AsyncClient(headers={"authorization": "Bearer secret"}, timeout=PATIENCE) as http:
+            if place_of_damage < 0.1:
+                answer = await http.get(url, params={"format": kind})
+                assert answer.status_code == 503 and "cannot be read" in answer.json()["detail"]
+            else:
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await http.get(url, params={"format": kind})
+
+    at(tmp_path, campaign, work)
+    assert [campaign.id[:12] in text for text in caplog.messages if "export" in text] == [True]
+    assert "Traceback" not in caplog.text
+
+
+def test_deleted_reports_are_not_exported_as_none(store_url: str, campaign: Campaign) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        await http.post(path(campaign, "/reports"), json={"reports": reports(campaign, 3)})
+        await http.app.service.delete(campaign.id, keep_results=True)  # type: ignore[attr-defined]
+        answer = await http.get(path(campaign, "/reports"))
+        assert answer.status_code == 409 and "were deleted" in answer.json()["detail"]
+
+    on(store_url, work, campaign)

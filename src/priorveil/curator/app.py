@@ -33,7 +33,7 @@ from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import BodyMemory, LoadedCampaigns, Service
 from priorveil.curator.settings import DEFAULTS, Settings
-from priorveil.curator.store import Damaged, Store, StoredCampaign
+from priorveil.curator.store import Damaged, Ended, Store, StoredCampaign, Unavailable
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import SECRET_BYTES, Role, Token
 from priorveil.curator.uploads import Reader, is_batch, read_json, read_packed
@@ -436,15 +436,26 @@ class Curator:
         kind = request.query_params.get("format", "parquet")
         if kind not in ("parquet", "csv"):
             raise HTTPException(400, "format: choose parquet or csv")
-        reports = self.service.store.reports(live.campaign)
+        if live.deleted is not None:
+            raise Ended(
+                f"the reports of this campaign were deleted {live.deleted}: there is nothing to export"
+            )
+        reports = self.service.reports(live.campaign)
         pieces = (csv_pieces if kind == "csv" else parquet_pieces)(live.campaign, reports)
-        tallies = await self.service.store.tallies(live.campaign)
-        count = sum(tally.reports for tally in tallies.values())
+        try:
+            first = await anext(
+                pieces
+            )  # an error after this cuts the connection, so that no file seems whole
+        except Unavailable as error:
+            problem = "the stored reports cannot be read: the curator's log says why"
+            raise HTTPException(503, problem, {"retry-after": "1"}) from error
+        count = await self.service.report_count(live.campaign)
         await self.service.record(
             request.state.who, "exported", live.campaign.id, count
         )  # before anything leaves
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{live.campaign.id[:12]}.{kind}"'}
-        return responses.Export(pieces, 200, headers, responses.CSV if kind == "csv" else responses.PARQUET)
+        media_type = responses.CSV if kind == "csv" else responses.PARQUET
+        return responses.Export(_chain(first, pieces), 200, headers, media_type)
 
     # -- tokens ----------------------------------------------------------------------------------------------
 
@@ -516,6 +527,12 @@ def _require_role(token: Token | None, roles: Sequence[Role]) -> Token:
     if token.role not in roles:
         raise HTTPException(403, f"{needed}; yours has the role {token.role}")
     return token
+
+
+async def _chain(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in others:
+        yield piece
 
 
 def _level(text: str) -> float:

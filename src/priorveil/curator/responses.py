@@ -28,7 +28,7 @@ from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
 from priorveil.curator.service import RETRY_FULL_SECONDS
 from priorveil.curator.store import Damaged, Ended, StoredReport, StoreFull, Unavailable
-from priorveil.errors import MissingExtra
+from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema
 from priorveil.reading.combination import combine_estimates
@@ -252,7 +252,7 @@ class _Sink(io.BytesIO):
 
 
 class Export(StreamingResponse):
-    """A long response that ends when its reader disconnects.
+    """A long response that ends when its reader disconnects. An error cuts it off, so that it never seems whole.
 
     Starlette's StreamingResponse also waits for its disconnect listener, which a stalled reader can block.
     """
@@ -268,5 +268,9 @@ class Export(StreamingResponse):
 
         try:
             await self.stream_response(send_unless_gone)
+        except (
+            PriorveilError
+        ):  # it was logged; without an end of the response, the server cuts the connection
+            raise ClientDisconnect from None
         finally:
             gone.cancel()

@@ -9,7 +9,7 @@ import logging
 import re
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from priorveil.collect.campaign import State, stamp
+from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.curator.admission import is_limited
 from priorveil.curator.group_commit import QueueFull, Writer
 from priorveil.curator.logs import FailureLog
@@ -34,6 +34,7 @@ from priorveil.curator.store import (
     Record,
     Store,
     StoredCampaign,
+    StoredReport,
     StoreFull,
     Unavailable,
     count_cells,
@@ -41,6 +42,7 @@ from priorveil.curator.store import (
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token, token_digest
 from priorveil.curator.uploads import UNKNOWN_PLAN, Reader, Upload
+from priorveil.errors import PriorveilError
 from priorveil.reading.families import reader_of
 from priorveil.reading.tally import Tally
 
@@ -384,6 +386,31 @@ class Service:
 
         name = ("estimates", live.campaign.id, key)
         return await self._runs.run(name, run)
+
+    async def report_count(self, campaign: Campaign) -> int:
+        """How many reports were counted."""
+        return sum(tally.reports for tally in (await self.store.tallies(campaign)).values())
+
+    async def reports(self, campaign: Campaign) -> AsyncIterator[list[StoredReport]]:
+        """All reports, page by page; raises `Damaged` if there are fewer than were counted, and logs what it raises.
+
+        A page waits until the next one was read, so an error is raised before the last page, and of few reports before
+        the first one.
+        """
+        try:
+            before, read = await self.report_count(campaign), 0
+            waiting: list[StoredReport] = []
+            async for page in self.store.reports(campaign):
+                if waiting:
+                    yield waiting
+                waiting, read = page, read + len(page)
+            if read < min(before, await self.report_count(campaign)):
+                raise Damaged(campaign.id, "reports that were counted are missing")
+            if waiting:
+                yield waiting
+        except PriorveilError as error:
+            _log.error("an export of %s ended with an error: %s", campaign.id[:12], error)
+            raise
 
     async def refusal_counts(self, campaign: str) -> dict[str, int]:
         """How many reports were refused, by reason, including those not yet saved."""
