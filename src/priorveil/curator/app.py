@@ -200,10 +200,9 @@ class Curator:
         own = (
             None if is_this_machine(address) else address
         )  # a proxy that tells no addresses is one for everybody
-        if wait := self.submissions.wait(own):
+        if wait := self.submissions.take(own):
             advice = {**_CLOSE, **_ANY_ORIGIN, "retry-after": str(math.ceil(wait))}
             raise HTTPException(429, "too many submissions: try again later", advice)
-        self.submissions.add(own)
 
     def _address(self, request: Request) -> str:
         """Where a request comes from. Only a trusted proxy is believed, which says it in X-Real-IP."""

@@ -53,21 +53,38 @@ class AddressRates:
 
     def wait(self, address: str | None) -> float:
         """Seconds until this address may do it again, 0 if it may now."""
-        now = self.clock()
-        mine = None if address is None else self._addresses.get(self.hash(address))
-        return max(self._total.wait(now), mine.wait(now) if mine else 0.0)
+        return self._wait(None if address is None else self._addresses.get(self.hash(address)))
 
     def add(self, address: str | None) -> None:
         """Count one more."""
-        now, allowances = self.clock(), [self._total]
-        if address is not None:
-            key = self.hash(address)
-            mine = self._addresses.pop(key, None) or _Allowance(self.limits.burst, self.limits.rate, at=now)
-            remember(self._addresses, key, mine)
-            allowances.append(mine)
-        for allowance in allowances:
-            allowance.wait(now)
-            allowance.used += 1
+        self._add(None if address is None else self._allowance(address))
+
+    def take(self, address: str | None) -> float:
+        """Count one more if it may be done now; otherwise the seconds to wait."""
+        mine = None if address is None else self._allowance(address)
+        wait = self._wait(mine)
+        if not wait:
+            self._add(mine)
+        return wait
+
+    def _allowance(self, address: str) -> _Allowance:
+        """What one address may do; it then is the one remembered last."""
+        key = self.hash(address)
+        mine = self._addresses.pop(key, None)
+        if mine is None:
+            mine = _Allowance(self.limits.burst, self.limits.rate, at=self.clock())
+        remember(self._addresses, key, mine)
+        return mine
+
+    def _wait(self, mine: _Allowance | None) -> float:
+        now = self.clock()
+        return max(self._total.wait(now), 0.0 if mine is None else mine.wait(now))
+
+    def _add(self, mine: _Allowance | None) -> None:
+        self._wait(mine)  # what was used before recovers until now
+        self._total.used += 1
+        if mine is not None:
+            mine.used += 1
 
     def hash(self, address: str, more: str = "") -> bytes:
         """What is remembered of an address."""
@@ -89,10 +106,10 @@ def _network(address: str) -> str:
     ('192.0.2.7', '2001:db8:1:2::')
     """
     try:
-        ip = ipaddress.ip_address(address)
+        ip = ipaddress.IPv6Address(address) if ":" in address else None
     except ValueError:
         return address
-    return str(ip) if ip.version == 4 else str(ipaddress.ip_network((ip, 64), strict=False).network_address)
+    return address if ip is None else str(ipaddress.ip_network((ip, 64), strict=False).network_address)
 
 
 def read_networks(field: str, text: str) -> list[Network]:
@@ -119,8 +136,9 @@ def is_inside(address: str, networks: Sequence[Network]) -> bool:
 
 
 def is_this_machine(address: str) -> bool:
-    """Whether an address is one of this machine itself; a socket without an address is."""
-    return address == "" or is_inside(address, _LOOPBACK)
+    """Whether an address is one of this machine itself; a socket without an address is.
 
-
-_LOOPBACK = read_networks("loopback", "127.0.0.0/8, ::1")
+    >>> [is_this_machine(address) for address in ("127.0.0.1", "::1", "", "192.0.2.1")]
+    [True, True, True, False]
+    """
+    return address.startswith("127.") or address in ("::1", "")
