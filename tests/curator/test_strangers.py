@@ -374,6 +374,30 @@ def test_loading_a_campaign_holds_up_no_other(tmp_path: Path) -> None:
     on(store, work, first, second)
 
 
+def test_campaigns_are_loaded_in_turn_with_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at once; the next one only when the rest of one of them is over."""
+    campaigns = questions(4)
+    store = SlowLoading(tmp_path / "a.db")
+
+    async def work(http: httpx.AsyncClient) -> None:
+        rests: list[Callable[[], None]] = []
+        loop, release = asyncio.get_running_loop(), service_of(http)._loading.release
+        later = loop.call_later
+
+        def call_later(seconds: float, work: Any, *arguments: Any, **context: Any) -> Any:
+            return rests.append(work) if work == release else later(seconds, work, *arguments, **context)
+
+        monkeypatch.setattr(loop, "call_later", call_later)
+        asked = [asyncio.create_task(http.get(f"/v1/campaigns/{each.id}/status")) for each in campaigns]
+        for loads in (2, 3, 4):
+            await until(lambda: len(rests) == loads, "the next ones are loaded")  # noqa: B023
+            assert store.loads.total() == loads
+            rests[loads - 2]()
+        assert {(await each).status_code for each in asked} == {200}
+
+    on(store, work, *campaigns)
+
+
 def test_unknown_ids_load_nothing_and_share_one_list(tmp_path: Path, campaign: Campaign) -> None:
     store = SlowLoading(tmp_path / "a.db")
 

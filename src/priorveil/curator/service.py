@@ -51,6 +51,7 @@ T = TypeVar("T")
 _REFRESH = 1.0  # seconds within which a change by another process is noticed
 RETRY_FULL_SECONDS = 60  # after which a sender tries a full disk again
 SMALL_BODY = 4 << 10  # bytes: a smaller body is read at once, and there is always room for it
+_REST = 3  # times as long as loading took, before another campaign is loaded in its place
 _COUNTED = 256  # reports that are counted at a time where counting is slow
 _ESTIMATES = 16  # results that are kept in case no report comes before the next request
 Estimator = Callable[[Mapping[str, Tally], State], T]  # from the tallies of a campaign and its state
@@ -230,6 +231,20 @@ class Service:
     async def _list_ids(self) -> None:
         self._ids = {id for id, _ in await self.store.campaign_ids()}
 
+    async def _load_in_turn(self, id: str) -> StoredCampaign | None:
+        """A campaign from the store, when its turn has come.
+
+        Proving certificates takes the processor from all other requests. So the next one has its turn after a rest that
+        is longer than the work: somebody who asks for many campaigns in turn cannot keep the curator busy.
+        """
+        await self._loading.acquire()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            return await self.store.campaign(id)
+        finally:
+            loop.call_later(_REST * (loop.time() - began), self._loading.release)
+
     async def _load(self, id: str) -> StoredCampaign | None:
         """A campaign from the store, unless somebody has loaded it meanwhile."""
         if id in self._damaged:
@@ -237,8 +252,7 @@ class Service:
         stored = self.loaded.find(id)
         if stored is None:
             try:
-                async with self._loading:
-                    stored = await self.store.campaign(id)
+                stored = await self._load_in_turn(id)
             except Damaged as error:
                 self._damaged[id] = error
                 _log.error("%s", error)
