@@ -3,6 +3,8 @@
     python benchmarks/curator.py                  both stores, single reports and batches, a few seconds each
     python benchmarks/curator.py --hold 10000000 --seconds 300
                                                   batches of 100 on top of ten million stored reports
+    python benchmarks/curator.py --abuse          single reports on SQLite while strangers attack, and the share of
+                                                  their rate that honest uploads keep
 
 `cpu us` is what the server's process uses for one request, `database` what PostgreSQL's processes do. `bare`
 is the ceiling: a server written as one usually would, Starlette and msgspec on the same server, which reads the body
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -27,7 +30,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from priorveil import Prior
+from _attacks import ATTACKS
+from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.store import Group, open_store
@@ -37,6 +41,9 @@ from postgres_server import PostgresServer, free_port
 
 TOKEN, COLLECTOR = "benchmark", "collector"
 PREPARED = 2_000_000  # weight of the requests made beforehand
+VALUES = 5000  # of the large campaign
+ROUNDS = 5  # of each attack, and without it
+ATTACKS_FILE = Path(__file__).with_name("_attacks.py")
 PASS = 1_000_000  # reports in one sorted pass of preloading
 TUNED = {
     "shared_buffers": "2GB",
@@ -49,6 +56,7 @@ import asyncio, sys
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app, open_store
 from priorveil.curator.server import find_address, run
+from priorveil.curator.settings import CampaignLimits, Settings
 from priorveil.curator.tokens import Token
 url, port, campaign = sys.argv[1], int(sys.argv[2]), Campaign.from_json(open(sys.argv[3]).read())
 async def prepare():
@@ -64,7 +72,8 @@ class Nothing:
     async def commit(self, groups): return 0
 if sys.argv[4] != "nothing":
     asyncio.run(prepare())
-    run(create_app(open_store(url)), find_address("127.0.0.1", port))
+    few = Settings(campaigns=CampaignLimits(loaded=10)) if sys.argv[4] == "abuse" else Settings()
+    run(create_app(open_store(url), few), find_address("127.0.0.1", port))
 else:
     asyncio.run(prepare())
     run(create_app(Nothing(open_store(url))), find_address("127.0.0.1", port))
@@ -378,6 +387,59 @@ def hold(campaign: Campaign, kind: str, url: str, total: int, seconds: float, po
         print("  memory of the curator in MiB: " + ", ".join(f"{size:.0f}" for size in memory), flush=True)
 
 
+def abuse(campaign: Campaign, url: str, seconds: float, connections: int) -> None:
+    """The rate of honest uploads with and without each attack, in turns."""
+    sys.path.remove(
+        str(Path(__file__).parent)
+    )  # numba would take our coverage.py for the package of that name
+    shares = 1 / np.arange(1, VALUES + 1)
+    plan = design(Prior(shares / shares.sum()), 1.0, Distribution(), method="arc")
+    large = Campaign("Which of thousands?", {"everyone": plan}, smallest_count=1)
+    cold = [ask(f"Question {i}?", Prior(np.full(50, 1 / 50))) for i in range(30)]
+    with served(url, campaign, "abuse") as (port, pid):
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        base = f"http://127.0.0.1:{port}/v1/campaigns"
+        with httpx.Client(headers=bearer, timeout=120) as http:
+            for each in (large, *cold):
+                http.post(base, content=each.to_json()).raise_for_status()
+            reports = plan.privatize(np.arange(1000) % VALUES, np.random.default_rng(3), codes=True)
+            body = packed_body(plan.id, os.urandom(16_000), reports.astype("<i8").tobytes())
+            kind = {"content-type": PACKED}
+            http.post(f"{base}/{large.id}/reports", content=body, headers=kind).raise_for_status()
+        targets = {
+            "honest": campaign.id,
+            "large": large.id,
+            "large_plan": plan.id,
+            "cold": [each.id for each in cold],
+            "admin": TOKEN,
+            "collector": COLLECTOR,
+        }
+        columns = ("uploads/s", "attacked", "kept", "p99 ms", "attacked", "failed", "MiB")
+        print(f"{'attack':<12}" + "".join(f"{name:>12}" for name in columns))
+        for name in ATTACKS:
+            rows: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
+            memory = 0.0
+            for attacked in (False, True) * ROUNDS:
+                arguments = [sys.executable, str(ATTACKS_FILE), name, str(port), json.dumps(targets)]
+                attack = subprocess.Popen(arguments, stderr=subprocess.DEVNULL) if attacked else None
+                time.sleep(1.0)  # it has begun, or the last one has ended
+                rows[attacked].append(measured(port, pid, campaign, 1, False, seconds, connections))
+                memory = max(memory, resident(pid))
+                if attack is not None:
+                    assert attack.poll() is None, f"{name} has ended by itself"
+                    attack.kill()
+                    attack.wait()
+            quiet, busy = ([row["requests"] for row in each] for each in rows)
+            kept = float(np.median(np.array(busy) / quiet))  # neighbours in time: the machine may be busy
+            slow = [float(np.median([row["p99"] for row in each])) for each in rows]
+            failed = sum(row["failed"] for each in rows for row in each)
+            print(
+                f"{name:<12}{np.median(quiet):>12,.0f}{np.median(busy):>12,.0f}{kept:>12.0%}{slow[0]:>12.0f}{slow[1]:>12.0f}"
+                f"{failed:>12.0f}{memory:>12.0f}",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -385,11 +447,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--connections", type=int, default=256)
     parser.add_argument("--hold", type=int, default=0)
+    parser.add_argument("--abuse", action="store_true")
     parser.add_argument("--stores", default="bare,nothing,sqlite,postgres")
     chosen = parser.parse_args()
     campaign = ask("What kind of work do you do?", Prior([0.69, 0.11, 0.13, 0.07]))
     with tempfile.TemporaryDirectory(prefix="priorveil-bench-") as name:
         folder = Path(name)
+        if chosen.abuse:
+            return abuse(campaign, str(folder / "abuse.db"), chosen.seconds, min(chosen.connections, 64))
         places = {name: str(folder / f"{name}.db") for name in ("bare", "nothing", "sqlite")}
         server = None
         try:
