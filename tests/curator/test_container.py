@@ -45,7 +45,7 @@ class Container:
                 " backup.db", f" {self.folder}/backup.db"
             )
             command = command.replace("127.0.0.1:8000", f"127.0.0.1:{self.port}")
-            command = re.sub(r"(?<= )(?<!entrypoint )priorveil(?=[ :]|$)", NAME, command)
+            command = re.sub(r"(?<= )(?<!entrypoint )(?<!exec priorveil )priorveil(?=[ :]|$)", NAME, command)
             done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
             assert done.returncode == 0, (command, done.stderr[-2000:])
             said += done.stdout
