@@ -177,6 +177,35 @@ def test_two_processes_fill_a_campaign_and_use_codes_once(postgres: Any) -> None
     asyncio.run(run())
 
 
+def test_lost_connections_use_no_code_without_a_report(postgres: Any, invited: Campaign) -> None:
+    """Whether a connection ends before or after its transaction is committed, the sender is told the truth."""
+    url = postgres.url("admit_lost")
+    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+
+    async def run() -> None:
+        async with open_store(url) as store:
+            await store.add_campaign(invited)
+            codes = await invite(store, invited, 40)
+            db = await asyncpg.connect(url)
+            cut, reasons = 0, list[str | None]()
+
+            async def send() -> None:
+                for code in codes:
+                    reasons.extend((await admit(store, [claim(invited, code)])).reasons)
+
+            sending = asyncio.create_task(send())
+            while not sending.done() and cut < 20:
+                cut += len(await db.fetch(others, "admit_lost"))
+                await asyncio.sleep(0.03)
+            await sending
+            await db.close()
+            assert cut > 0 and reasons == [None] * 40
+            assert await store.free_invitations(invited.id) == 0
+            await check_counts(store, invited, 40)
+
+    asyncio.run(run())
+
+
 def test_no_row_of_postgres_tells_which_code_a_report_came_with(postgres: Any, invited: Campaign) -> None:
     """Of all live rows, only the tallies share the transaction of a report."""
     url = postgres.url("xmin")
