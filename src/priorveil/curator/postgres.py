@@ -156,7 +156,7 @@ class PostgresStore(Store):
         if not self._migrate:
             problem = f"it has schema {version}, this priorveil uses {self._newest_version}"
             raise self._invalid(
-                f"{problem}: stop all curators, take a backup, then `priorveil serve --migrate`"
+                f"{problem}: stop all curators, run `priorveil backup`, then `priorveil serve --migrate`"
             )
         if not await db.fetchval("SELECT pg_try_advisory_xact_lock($1)", _WRITER_LOCK):
             raise Unavailable("a curator is writing to this database: stop it first")

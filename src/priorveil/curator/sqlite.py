@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from priorveil.atomic_files import lock_file
+from priorveil.atomic_files import atomic_write, lock_file
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
@@ -119,13 +118,8 @@ class SqliteStore(Store):
         """A copy of the file beside it, durable."""
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         backup = self._sibling(f".schema-{version}.{now}")
-        with open(backup, "xb", opener=partial(os.open, mode=0o600)) as file:
-            try:
-                db.execute("VACUUM INTO ?", [str(backup)])  # takes an empty file
-                os.fsync(file.fileno())
-            except BaseException:
-                backup.unlink()
-                raise
+        with atomic_write(backup, private=True, argument="store") as draft:
+            db.execute("VACUUM INTO ?", [str(draft.name)])
         return backup
 
     async def back_up(self, file: BinaryIO) -> None:
