@@ -30,6 +30,7 @@ from local_server import Server, served
 from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer, free_port
 from priorveil.collect.campaign import Campaign
+from priorveil.curator.settings import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
@@ -342,7 +343,8 @@ def test_the_services_are_valid_and_confined() -> None:
     check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(path)]
     checked = subprocess.run(check, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout
-    services = yaml.safe_load(path.read_text())["services"]
+    declared = yaml.safe_load(path.read_text())
+    services = declared["services"]
     assert set(services) == {"database", "curator", "proxy", "metrics"}
     for service in services.values():
         assert service["read_only"] and service["cap_drop"] == ["ALL"] and service["mem_limit"]
@@ -360,6 +362,13 @@ def test_the_services_are_valid_and_confined() -> None:
         for word in services["curator"]["command"]
     ]
     assert_understood(["serve", "--host", "0.0.0.0", *command])
+    environment = services["curator"]["environment"]
+    in_force = read_settings(DEPLOY / "priorveil.toml", environment, {}).settings
+    [network] = declared["networks"]["inside"]["ipam"]["config"]
+    assert in_force.listen.trusted_proxies == network["subnet"]
+    limits = in_force.submissions
+    everybody = (limits.total_burst, limits.total_rate)  # all people have the proxy's address
+    assert (limits.burst, limits.rate) == everybody
     assert services["proxy"]["environment"]["CURATOR"] in (DEPLOY / "prometheus.yml").read_text()
 
 
