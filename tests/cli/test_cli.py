@@ -374,7 +374,7 @@ def test_a_folder_that_cannot_be_written_to_is_found_before_the_work(tmp_path: P
         "locked cannot be written to",
         "'locked' is not writable",
         "locked/a: Permission denied",
-        "locked (Permission denied): choose another folder",
+        "(Permission denied): let the curator's user write to the file and its folder",
     )
     assert [line for line in lines if not any(words in line for words in refusals)] == []
     assert all(line.startswith("2 error: ") for line in lines[2:])
