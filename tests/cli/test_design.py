@@ -1012,7 +1012,7 @@ def test_without_a_prior_the_command_says_what_it_assumes(files: Path) -> None:
     assert shown.count("only if the assumed prior is right") == 1
     read(*task, "-o", "plan.json")
     inspected = " ".join(run("inspect", "plan.json")[1].split())
-    assert inspected.count("only if the assumed prior is right") == 2
+    assert inspected.count("only if the assumed prior is right") == 5  # LIP twice, DI, MIP, and a sentence
     levels = inspected.partition("notion level meaning")[2]
     assert levels.index("LDP") < levels.index("LIP")
     assert read("inspect", "plan.json")["assumed_prior"] is True
