@@ -190,6 +190,7 @@ def lifts(
 ) -> Lifts:
     """The exact extremes of an integer table.
 
+    >>> from priorveil.priors import Prior
     >>> lifts(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]))
     Lifts(lowest=Fraction(1, 2), highest=Fraction(3, 2), ldp=Fraction(3, 1), ratio=None)
     """
@@ -227,6 +228,7 @@ def certify_table(
     `epsilon`, a number or a `Budget`; the `secret`, the value itself by default; the `notion`, LIP by
     default.
 
+    >>> from priorveil.priors import Prior
     >>> certify_table(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]), 0.7).lip.__round__(6)
     0.693147
     >>> certify_table(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]), 0.69)
@@ -327,6 +329,7 @@ def certified_table(
     pass the exact check.
 
     >>> Q = np.array([[0.731, 0.269], [0.269, 0.731]])
+    >>> from priorveil.priors import Prior
     >>> table, proof = certified_table(Q, Prior([0.5, 0.5]), Budget(1.0))
     >>> proof.lip <= 1.0, int(table[0].sum()) == TOTAL
     (True, True)
