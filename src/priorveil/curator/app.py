@@ -197,9 +197,8 @@ class Curator:
     def _count_submission(self, request: Request) -> None:
         """Count what somebody without a token does; refuse it if there was too much of it."""
         address = self._address(request)
-        own = (
-            None if is_this_machine(address) else address
-        )  # a proxy that tells no addresses is one for everybody
+        # A proxy that tells no addresses is one for everybody.
+        own = None if is_this_machine(address) else address
         if wait := self.submissions.take(own):
             advice = {**_CLOSE, **_ANY_ORIGIN, "retry-after": str(math.ceil(wait))}
             raise HTTPException(429, "too many submissions: try again later", advice)
@@ -442,16 +441,13 @@ class Curator:
         reports = self.service.reports(live.campaign)
         pieces = (csv_pieces if kind == "csv" else parquet_pieces)(live.campaign, reports)
         try:
-            first = await anext(
-                pieces
-            )  # an error after this cuts the connection, so that no file seems whole
+            first = await anext(pieces)  # a later error cuts the connection: no file seems whole
         except Unavailable as error:
             problem = "the stored reports cannot be read: the curator's log says why"
             raise HTTPException(503, problem, {"retry-after": "1"}) from error
         count = await self.service.report_count(live.campaign)
-        await self.service.record(
-            request.state.who, "exported", live.campaign.id, count
-        )  # before anything leaves
+        # Before anything leaves.
+        await self.service.record(request.state.who, "exported", live.campaign.id, count)
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{live.campaign.id[:12]}.{kind}"'}
         media_type = responses.CSV if kind == "csv" else responses.PARQUET
         return responses.Export(_chain(first, pieces), 200, headers, media_type)
