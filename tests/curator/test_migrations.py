@@ -7,6 +7,7 @@ import hashlib
 import logging
 import shutil
 import sqlite3
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,17 @@ import pytest
 from local_server import in_store
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.store import Group, Store, StoreFull, Unavailable, count_words, open_store
+from priorveil.curator.store import (
+    Group,
+    Record,
+    Store,
+    StoreFull,
+    Unavailable,
+    back_up_store,
+    count_words,
+    open_store,
+    restore_store,
+)
 from priorveil.errors import InvalidInput
 from refusals import raises
 from small_disk import small_disk
@@ -91,6 +102,34 @@ def test_every_older_version_is_brought_forward(store_url: str, version: int, ca
 
     asyncio.run(migrate())
     in_store(store_url, lambda store: check_content(store, campaign))
+
+
+@pytest.mark.parametrize("version", range(1, NEWEST))
+def test_an_older_backup_replaces_a_newer_store(
+    store_url: str, tmp_path: Path, version: int, campaign: Campaign
+) -> None:
+    """With all that the newer store had; then it is brought forward like any older store."""
+    file = tmp_path / "backup"
+    fill_old_store(store_url, version, campaign)
+    asyncio.run(back_up_store(store_url, file))
+
+    async def migrate(*checks: Callable[[Store], Awaitable[None]]) -> None:
+        async with open_store(store_url, migrate=True) as store:
+            for check in checks:
+                await check(store)
+
+    async def use(store: Store) -> None:
+        await store.add_invitations(campaign.id, [bytes(32)])
+        await store.add_record(Record("2026-02-02T00:00:00Z", "anna", "closed"))
+
+    async def check(store: Store) -> None:
+        await check_content(store, campaign)
+        assert await store.free_invitations(campaign.id) == 0 and await store.records(9) == []
+
+    asyncio.run(migrate(use))
+    for _ in range(2):
+        asyncio.run(restore_store(file, store_url, replace=True))
+    asyncio.run(migrate(check))
 
 
 def test_a_migrated_store_is_like_a_new_one(tmp_path: Path, campaign: Campaign) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -180,7 +181,11 @@ class PostgresStore(Store):
         await self._run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", output=file)
 
     async def restore(self, file: Path, replace: bool) -> None:
-        """Fill the database from a backup with pg_restore, in one transaction."""
+        """Fill the database from a backup with pg_restore, in one transaction.
+
+        pg_restore replaces the tables that are in the backup. Those that an older backup does not have are dropped
+        after it; a restore that was interrupted in between can be run again.
+        """
         with self._opening_errors():
             db = await asyncpg.connect(self._address, timeout=10)
             try:
@@ -193,8 +198,15 @@ class PostgresStore(Store):
                 await self._run(
                     "pg_restore", *options, *(["--clean", "--if-exists"] if has_tables else []), str(file)
                 )
+                version = await db.fetchval("SELECT max(version) FROM schema_version")
+                for table in self._tables(self._newest_version) - self._tables(version):
+                    await db.execute(f"DROP TABLE IF EXISTS {table}")
             finally:
                 await db.close()
+
+    def _tables(self, version: int) -> set[str]:
+        """The tables that the migrations up to a version make."""
+        return set(re.findall(r"CREATE TABLE (\w+)", " ".join(self._migrations[:version])))
 
     async def _run(self, program: str, *arguments: str, output: BinaryIO | None = None) -> None:
         """Run a program of PostgreSQL on this database.
