@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sqlite3
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import asyncpg
@@ -19,8 +20,10 @@ from local_server import Place, at, in_store
 from patience import PATIENCE
 from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import Damaged, Group, Store, open_store
+from priorveil.curator.admission import withdraw
+from priorveil.curator.store import Damaged, Ended, Group, Store, open_store
 from priorveil.curator.tokens import Token
+from refusals import raises
 
 
 def stored(url: str, *campaigns: Campaign) -> None:
@@ -201,3 +204,52 @@ def test_deleted_reports_are_not_exported_as_none(store_url: str, campaign: Camp
         assert answer.status_code == 409 and "were deleted" in answer.json()["detail"]
 
     on(store_url, work, campaign)
+
+
+def change_during_an_export(
+    url: str, campaign: Campaign, change: Callable[[Store, bytes, bytes], Awaitable[object]]
+) -> list[bytes]:
+    """The ids that are read while something is done with the first and the last report."""
+    read = list[bytes]()
+
+    async def work(http: httpx.AsyncClient) -> None:
+        await http.post(path(campaign, "/reports"), json={"reports": reports(campaign, 20)})
+        service = http.app.service  # type: ignore[attr-defined]
+        ids = [id async for page in service.store.reports(campaign) for id, *_ in page]
+        async for page in service.reports(campaign):
+            if not read:
+                await change(service.store, ids[0], ids[-1])
+            read.extend(id for id, *_ in page)
+
+    on(url, work, campaign)
+    return read
+
+
+def test_a_withdrawal_during_an_export_is_no_damage(
+    store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also not if a new report makes up for it in the tallies, with an id that was read past."""
+    monkeypatch.setattr("priorveil.curator.store._PAGE", 4)
+    plan = campaign.plan_for(None)
+
+    async def replace(store: Store, first: bytes, last: bytes) -> None:
+        assert await withdraw(store, campaign, [last]) == 1
+        new = Group(campaign.id, plan.id, plan.mechanism, bytes(16), bytes(8))
+        assert bytes(16) < first and await store.commit([new]) == 1
+
+    read = change_during_an_export(store_url, campaign, replace)
+    assert len(read) == 19 and bytes(16) not in read
+
+
+@pytest.mark.parametrize("keep_results", [True, False])
+def test_a_campaign_deleted_during_an_export_is_not_damaged_but_ended(
+    store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch, keep_results: bool
+) -> None:
+    monkeypatch.setattr("priorveil.curator.store._PAGE", 4)
+
+    async def delete(store: Store, first: bytes, last: bytes) -> None:
+        await store.end_campaign(campaign.id, "2026-01-01T00:00:00Z", keep_results)
+        await store.finish_deletions()
+
+    with raises(Ended):
+        change_during_an_export(store_url, campaign, delete)

@@ -406,10 +406,10 @@ class Service:
         return sum(tally.reports for tally in (await self.store.tallies(campaign)).values())
 
     async def reports(self, campaign: Campaign) -> AsyncIterator[list[StoredReport]]:
-        """All reports, page by page; raises `Damaged` if there are fewer than were counted, and logs what it raises.
+        """All reports, page by page; raises `Damaged` if counted reports are missing, and logs what it raises.
 
         A page waits until the next one was read, so an error is raised before the last page, and of few reports before
-        the first one.
+        the first one. Raises `Ended` if the campaign is deleted meanwhile.
         """
         try:
             before, read = await self.report_count(campaign), 0
@@ -418,7 +418,8 @@ class Service:
                 if waiting:
                     yield waiting
                 waiting, read = page, read + len(page)
-            if read < min(before, await self.report_count(campaign)):
+            # There may be fewer because some were withdrawn, so a statement that sees one moment decides.
+            if read < before and await self.store.missing_reports(campaign.id) > 0:
                 raise Damaged(campaign.id, "reports that were counted are missing")
             if waiting:
                 yield waiting

@@ -43,7 +43,7 @@ from priorveil.reading.tally import Tally
 _SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))
 _MIGRATIONS = [file.read_text(encoding="utf-8") for file in _SCHEMA_FILES]
 _STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
-_ADD_CELLS, _PROBE, _REPORTS, _REFUSE = _STATEMENTS.split("\n\n")
+_ADD_CELLS, _PROBE, _REPORTS, _REFUSE, _TOTALS = _STATEMENTS.split("\n\n")
 _DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
 _END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
@@ -333,6 +333,13 @@ class Store(ABC):
         while rows := await self._fetch(_REPORTS, campaign.id, last, _PAGE):
             yield [tuple(row) for row in rows]
             last = rows[-1][0]
+
+    async def missing_reports(self, campaign: str) -> int:
+        """How many reports were counted and are not stored; raises `Ended` if they were deleted."""
+        [[deleted, counted, stored]] = await self._fetch(_TOTALS, campaign)
+        if deleted is not None:
+            raise Ended(f"the reports of this campaign were deleted {deleted}: there is nothing to read")
+        return int(counted) - int(stored)
 
     async def tallies(self, campaign: Campaign) -> dict[str, Tally]:
         """The stored tally of each plan."""

@@ -15,3 +15,10 @@ ORDER BY report_id LIMIT $3
 -- Add to the number of refused reports.
 INSERT INTO refusals (campaign, reason, count) VALUES ($1, $2, $3)
 ON CONFLICT (campaign, reason) DO UPDATE SET count = refusals.count + excluded.count
+
+-- When a campaign was ended, how many reports are in its tallies, and how many are stored: all as of one moment.
+SELECT deleted, (
+    SELECT coalesce(sum(count), 0) FROM tallies JOIN plans ON plans.number = plan
+    WHERE plans.campaign = campaigns.number AND cell = 0
+), (SELECT count(*) FROM submissions WHERE campaign = campaigns.number)
+FROM campaigns WHERE id = $1
