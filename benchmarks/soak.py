@@ -43,6 +43,7 @@ INVITED = 20  # codes that an admin makes at once
 STALL = 2.0  # seconds for which the senders stood still
 GRACE = 120.0  # seconds after the end in which what was not acknowledged is sent again
 SAMPLE = 5.0  # seconds between two looks at the memory
+LAST = 12  # looks at the memory in a minute
 PAUSE = 0.2  # seconds before an unacknowledged request is sent again
 PAUSES = {
     "single": 0.02,
@@ -260,11 +261,16 @@ def report(soak: Soak, store: str, seconds: float, stored: dict[str, int], recou
     ]
     lines += ["", "| process | ended by | memory at the start | in the middle | at the end | highest |"]
     lines += ["|---|---|---:|---:|---:|---:|"]
-    for number, life in enumerate(score.lives, 1):
-        if life.memory:
-            sizes = (life.memory[0], life.memory[len(life.memory) // 2], life.memory[-1], max(life.memory))
-            shown = " | ".join(f"{size:.0f} MiB" for size in sizes)
-            lines.append(f"| {number} | {life.end} | {shown} |")
+    lives = [life for life in score.lives if life.memory]
+    for number, life in enumerate(lives, 1):
+        sizes = (life.memory[0], life.memory[len(life.memory) // 2], life.memory[-1], max(life.memory))
+        shown = " | ".join(f"{size:.0f} MiB" for size in sizes)
+        lines.append(f"| {number} | {life.end} | {shown} |")
+    first, last = (np.median(life.memory[-LAST:]) for life in (lives[0], lives[-1]))
+    lines += [
+        "",
+        f"Median memory in the last minute of the first process: {first:.0f} MiB, of the last: {last:.0f} MiB.",
+    ]
     acknowledged = " and ".join(f"{score.reports[name]:,} ({name})" for name in soak.campaigns)
     found = " and ".join(f"{stored[name]:,} ({name})" for name in soak.campaigns)
     lines += [

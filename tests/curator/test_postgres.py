@@ -14,12 +14,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from patience import until
+from patience import PATIENCE, until
 from postgres_server import PostgresServer
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.postgres import PostgresStore
+from priorveil.curator.settings import DatabaseLimits
 from priorveil.curator.store import Group, Unavailable
 from priorveil.errors import InvalidInput
 from refusals import raises
@@ -425,6 +426,32 @@ def test_a_commit_that_is_cancelled_breaks_nothing(url: str, campaign: Campaign)
                 await asyncio.wait([task])
                 assert await store.commit([group]) in (0, 10)
             assert await right(store, campaign, 400)
+
+    asyncio.run(run())
+
+
+def test_a_store_closes_while_requests_wait_for_the_database(url: str, campaign: Campaign) -> None:
+    """A stop that waited for them could take minutes; they end with an error, and nothing connects again."""
+    patient = DatabaseLimits(lock_seconds=1e4, statement_seconds=1e4, retry_seconds=1e4)
+
+    async def run() -> None:
+        admin = await asyncpg.connect(url)
+        store = PostgresStore(url, limits=patient)
+        await store.open()
+        await store.add_campaign(campaign)
+        async with admin.transaction():
+            await admin.execute("LOCK TABLE tallies, submissions")
+            reading = asyncio.create_task(store.tallies(campaign))
+            writing = asyncio.create_task(store.commit([some(campaign, 10)]))
+            while await admin.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < 2:
+                await asyncio.sleep(0.02)
+            await asyncio.wait_for(store.close(), PATIENCE)
+            for task in (reading, writing):
+                with raises(Unavailable):
+                    await asyncio.wait_for(task, PATIENCE)
+            with raises(Unavailable):
+                await store.commit([some(campaign, 10)])
+        await admin.close()
 
     asyncio.run(run())
 

@@ -170,6 +170,9 @@ def test_a_table_that_is_locked(
                 assert (await upload(http, campaign), await is_ready(http)) == (503, 503)
                 [line] = lines(caplog)
                 assert "lock" in line and "pg_locks" in line
+                await admin.execute("LOCK TABLE tallies")
+                estimates = await http.get(f"/v1/campaigns/{campaign.id}/estimates")
+                assert estimates.status_code == 503
             assert (await is_ready(http), await upload(http, campaign)) == (200, 200)
         await admin.close()
 

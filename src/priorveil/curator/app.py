@@ -416,6 +416,8 @@ class Curator:
 
         try:
             estimates = await self.service.estimates(live, (method, level), calculate)
+        except Unavailable:
+            raise
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
         return json_response(estimates)

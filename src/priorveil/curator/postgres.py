@@ -57,6 +57,7 @@ _SETTINGS = {
     "tcp_keepalives_interval": "10",
 }
 _MIGRATION_SECONDS = 86_400.0  # for one step of a migration of large tables
+_CLOSE_SECONDS = 5.0  # for work under way to end
 _READ_SECONDS = 2.0  # in which a lost connection should come back for a request that only reads
 _LOST = (
     OSError,
@@ -163,11 +164,20 @@ class PostgresStore(Store):
             raise Unavailable("a curator is writing to this database: stop it first")
 
     async def close(self) -> None:
-        """Close all connections."""
-        if self._writer is not None:
-            await self._writer.close()
-        if self._pool is not None:
-            await self._pool.close()
+        """Close all connections. Work that does not end soon is interrupted and raises `Unavailable`."""
+        if self._pool is None:
+            return
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await asyncio.gather(self._pool.close(), self._close_writer())
+        except TimeoutError:  # the pool has interrupted its own work
+            if self._writer is not None:
+                self._writer.terminate()
+
+    async def _close_writer(self) -> None:
+        async with self._writing:
+            if self._writer is not None:
+                await self._writer.close()
 
     async def back_up(self, file: BinaryIO) -> None:
         """Write a backup into an empty file with pg_dump; curators may go on."""
@@ -290,6 +300,8 @@ class PostgresStore(Store):
     async def _connect_writer(self) -> Any:
         """The connection that writes. It holds a shared lock, by which `replace_tallies` knows of it."""
         if self._writer is None or self._writer.is_closed():
+            if self._pool.is_closing():
+                raise asyncpg.InterfaceError("the store is closed")
             db = await asyncpg.connect(self._address, timeout=10, **self._options)
             try:
                 await db.execute("SELECT pg_advisory_lock_shared($1)", _WRITER_LOCK)
@@ -357,7 +369,7 @@ class PostgresStore(Store):
             except asyncpg.DiskFullError as error:
                 raise StoreFull("the disk of the database is full: free some space") from error
             except _LOST as error:
-                if time.monotonic() + pause > deadline:
+                if self._pool.is_closing() or time.monotonic() + pause > deadline:
                     raise _unavailable(error) from error
             except asyncpg.PostgresError as error:  # only the administrator of the database can correct it
                 raise _unavailable(error) from error
