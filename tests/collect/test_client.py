@@ -380,7 +380,7 @@ def test_a_curator_whose_clock_jumps_is_asked_again(tmp_path: Path) -> None:
 
     async def work(place: Place) -> None:
         for shift, refusal in ((2 * day, "closed"), (-2 * day, "not yet open"), (0 * day, None)):
-            place.app.service.clock = lambda shift=shift: now + shift
+            place.app.service.life.clock = lambda shift=shift: now + shift
             waiting = await asyncio.to_thread(answer, place.port, refusal)
             assert waiting == (refusal is not None)
         assert await place.stored() == 1

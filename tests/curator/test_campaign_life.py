@@ -34,7 +34,7 @@ class Curator:
         self.set_clock(OPENS + DAY)
 
     def set_clock(self, now: datetime) -> None:
-        self.service.clock = lambda: now
+        self.service.life.clock = lambda: now
 
     async def upload(self, report_id: str | None = None) -> dict[str, Any]:
         body = report(self.campaign, 0, report_id)
@@ -148,7 +148,7 @@ def test_an_interrupted_deletion_is_finished_later(store_url: str, limits: dict[
         assert await store.end_campaign(curator.campaign.id, "2026-02-02T00:00:00Z", False) == 1
         assert (await curator.rows())["submissions"] == 1
         assert "detail" in await curator.upload(), "it is still loaded, but the store takes nothing for it"
-        await curator.service.delete_expired()
+        await curator.service.life.delete_expired()
         assert await curator.rows() == dict.fromkeys(TABLES, 0)
 
     on(store_url, work, **limits)
@@ -156,14 +156,14 @@ def test_an_interrupted_deletion_is_finished_later(store_url: str, limits: dict[
 
 def test_reports_go_when_they_were_kept_until_their_time_and_results_stay(store_url: str) -> None:
     async def work(curator: Curator) -> None:
-        curator.service.grace = 0
+        curator.service.life.grace = 0
         assert await curator.reason() is None
         estimates = (await curator.http.get(f"{curator.place}/estimates")).json()
         curator.set_clock(KEPT - timedelta(seconds=1))
-        await curator.service.delete_expired()
+        await curator.service.life.delete_expired()
         assert (await curator.rows())["submissions"] == 1
         curator.set_clock(KEPT)
-        await curator.service.delete_expired()
+        await curator.service.life.delete_expired()
         assert (await curator.rows())["submissions"] == 0
         after = (await curator.http.get(f"{curator.place}/estimates")).json()
         assert after == {**estimates, "state": "closed"}
@@ -186,7 +186,7 @@ def test_a_clock_that_is_wrong_for_a_moment_deletes_nothing(store_url: str) -> N
         assert await curator.reason() is None
         for now in (KEPT + DAY, OPENS + DAY, KEPT + DAY):
             curator.set_clock(now)
-            await curator.service.delete_expired()
+            await curator.service.life.delete_expired()
         curator.set_clock(OPENS + DAY)
         assert await curator.reason() is None
         assert (await curator.rows())["submissions"] == 2

@@ -75,7 +75,7 @@ def test_whole_and_chunked_bodies_get_the_same_responses(tmp_path: Path, campaig
             (whole,) = await there.send(there.request(body, kind=kind))
             (chunked,) = await there.send(there.chunked(body, kind))
             assert whole == chunked and whole[0] == b"%d" % status
-        await there.app.service.close(there.app.service.loaded.in_use[campaign.id])
+        await there.app.service.life.close(there.app.service.campaigns.loaded.in_use[campaign.id])
         body = report(campaign)
         whole, chunked = await there.send(there.request(body)), await there.send(there.chunked(body))
         assert whole == chunked and b'"closed"' in whole[0][1] and b'"accepted":0' in whole[0][1]
@@ -148,11 +148,15 @@ def test_an_unexpected_error_is_answered_and_not_shown(
         raise RuntimeError("unforeseen")
 
     async def work(there: Place) -> None:
-        for name, request in (("store_upload", there.request(report(campaign))), ("find", HEALTH)):
+        service, unknown = there.app.service, f"GET /v1/campaigns/{'0' * 64} HTTP/1.1\r\nhost: x\r\n\r\n"
+        upload = there.request(report(campaign))
+        for part, name, request in (
+            (service, "store_upload", upload),
+            (service.campaigns, "find", unknown.encode()),
+        ):
             with monkeypatch.context() as patch:
-                patch.setattr(there.app.service, name, fail)
-                path = f"GET /v1/campaigns/{'0' * 64} HTTP/1.1\r\nhost: x\r\n\r\n".encode()
-                ((status, content),) = await there.send(request if name == "store_upload" else path)
+                patch.setattr(part, name, fail)
+                ((status, content),) = await there.send(request)
                 assert status == b"500" and b"unforeseen" not in content
         assert await there.send(there.request(report(campaign))) == [OK]
 

@@ -199,7 +199,7 @@ def test_an_export_from_a_damaged_file_is_not_taken_for_a_whole_one(
 def test_deleted_reports_are_not_exported_as_none(store_url: str, campaign: Campaign) -> None:
     async def work(http: httpx.AsyncClient) -> None:
         await http.post(path(campaign, "/reports"), json={"reports": reports(campaign, 3)})
-        await http.app.service.delete(campaign.id, keep_results=True)  # type: ignore[attr-defined]
+        await http.app.service.life.delete(campaign.id, keep_results=True)  # type: ignore[attr-defined]
         answer = await http.get(path(campaign, "/reports"))
         assert answer.status_code == 409 and "were deleted" in answer.json()["detail"]
 

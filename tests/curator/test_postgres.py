@@ -164,7 +164,7 @@ def test_a_closing_is_noticed_after_a_time_as_a_standby(url: str, campaign: Camp
         admin = await asyncpg.connect(elsewhere(url))
         async with app.lifespan():
             await store.add_campaign(campaign)
-            live = await app.service.find(campaign.id)
+            live = await app.service.campaigns.find(campaign.id)
             assert live is not None
             await admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
             await admin.execute(
@@ -401,12 +401,15 @@ def test_a_service_forgets_a_campaign_that_was_lost(url: str, campaign: Campaign
             await store.add_campaign(campaign)
             await standby.copy()
             await store.add_campaign(cohorts)
-            assert await app.service.find(campaign.id) and await app.service.find(cohorts.id)
+            assert await app.service.campaigns.find(campaign.id) and await app.service.campaigns.find(
+                cohorts.id
+            )
             await standby.take_over()
             await until(
-                lambda: list(app.service.loaded.in_use) == [campaign.id], "the lost campaign is noticed"
+                lambda: list(app.service.campaigns.loaded.in_use) == [campaign.id],
+                "the lost campaign is noticed",
             )
-            assert await app.service.find(cohorts.id) is None
+            assert await app.service.campaigns.find(cohorts.id) is None
             assert await store.commit([some(campaign, 3)]) == 3
 
     asyncio.run(run())

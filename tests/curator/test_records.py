@@ -111,6 +111,6 @@ def test_the_newest_records_come_first(
             await service.record("tests", "exported", campaign.id, number)
         found: list[dict[str, Any]] = (await http.get("/v1/records")).json()["records"]
         assert [record["count"] for record in found] == [4, 3, 2]
-        assert all(record["at"] <= (stamp(service.clock()) or "") for record in found)
+        assert all(record["at"] <= (stamp(service.life.clock()) or "") for record in found)
 
     on(store_url, work, campaign)

@@ -20,8 +20,10 @@ from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import JSON
 from priorveil.curator import create_app, responses, uploads
+from priorveil.curator.body_memory import SMALL_BODY, BodyMemory
+from priorveil.curator.loaded_campaigns import LoadedCampaigns
 from priorveil.curator.messages import LARGEST_BATCH
-from priorveil.curator.service import SMALL_BODY, BodyMemory, LoadedCampaigns, Service
+from priorveil.curator.service import Service
 from priorveil.curator.settings import AttemptLimits, CampaignLimits, RequestLimits, Settings
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.sqlite import SqliteStore
@@ -120,9 +122,9 @@ def test_a_batch_that_is_decoded_while_the_campaign_closes_is_refused(
         body, url = batch(campaign, 100), f"/v1/campaigns/{campaign.id}/reports"
         sent = asyncio.create_task(http.post(url, content=body, headers=KIND))
         await until(decoding.is_set, "the batch is decoded")
-        live = await service.find(campaign.id)
+        live = await service.campaigns.find(campaign.id)
         assert live is not None
-        await service.close(live)
+        await service.life.close(live)
         closed.set()
         receipt = (await sent).json()
         assert receipt["accepted"] == 0 and {each["reason"] for each in receipt["refused"]} == {"closed"}
@@ -381,7 +383,7 @@ def test_campaigns_are_loaded_in_turn_with_rests(tmp_path: Path, monkeypatch: py
 
     async def work(http: httpx.AsyncClient) -> None:
         rests: list[Callable[[], None]] = []
-        loop, release = asyncio.get_running_loop(), service_of(http)._loading.release
+        loop, release = asyncio.get_running_loop(), service_of(http).campaigns._loading.release
         later = loop.call_later
 
         def call_later(seconds: float, work: Any, *arguments: Any, **context: Any) -> Any:
@@ -466,9 +468,9 @@ def test_a_dropped_campaign_is_loaded_again(tmp_path: Path) -> None:
             for each in campaigns:
                 await store.add_campaign(each)
             for each in campaigns * 2:
-                assert (await app.service.find(each.id)) is not None
+                assert (await app.service.campaigns.find(each.id)) is not None
                 gc.collect()
-        assert set(store.loads.values()) == {2} and len(app.service.loaded._recent) == 2
+        assert set(store.loads.values()) == {2} and len(app.service.campaigns.loaded._recent) == 2
 
     asyncio.run(run())
 

@@ -25,13 +25,17 @@ from priorveil.collect.campaign import Campaign, State, read_time, stamp
 from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
 from priorveil.curator import messages, metrics, responses
 from priorveil.curator.admission import code_digest, fresh_codes, withdraw
+from priorveil.curator.body_memory import BodyMemory
+from priorveil.curator.campaign_life import CampaignLife
+from priorveil.curator.estimate_cache import EstimateCache
 from priorveil.curator.group_commit import QueueFull, Writer
+from priorveil.curator.loaded_campaigns import CampaignLoader
 from priorveil.curator.logs import FailureLog
 from priorveil.curator.metrics import Metrics
 from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
-from priorveil.curator.service import BodyMemory, LoadedCampaigns, Service
+from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import Damaged, Ended, Store, StoredCampaign, Unavailable
 from priorveil.curator.token_attempts import TokenAttempts
@@ -71,15 +75,22 @@ class Curator:
         failures, self.metrics = FailureLog(settings.log.repeat_seconds), Metrics()
         self.submissions = AddressRates(settings.submissions)
         self._proxies = read_networks("trusted_proxies", settings.listen.trusted_proxies)
+        # Loading and estimating take seconds: they do not wait for each other, and batches do not wait for them.
+        threads = self.limits.threads
+        writer = Writer(store, self.limits.waiting, failures.report, self.metrics)
+        campaigns = CampaignLoader(store, settings.campaigns, threads)
+        estimates = EstimateCache(store, threads)
         self.service = Service(
             store,
-            Writer(store, self.limits.waiting, failures.report, self.metrics),
+            writer,
             failures,
             self.metrics,
             BodyMemory(self.limits.bodies),
-            LoadedCampaigns(settings.campaigns),
+            campaigns,
+            estimates,
+            CampaignLife(store, writer, campaigns, estimates),
             TokenAttempts(settings.attempts),
-            self.limits.threads,
+            threads,
         )
         self.metrics.queue_bytes.set_function(lambda: self.service.writer.waiting)
         self.metrics.queue_limit.set(self.limits.waiting)
@@ -210,7 +221,7 @@ class Curator:
         return told if told is not None and is_inside(peer, self._proxies) else peer
 
     async def _live(self, campaign: str) -> StoredCampaign:
-        live = await self.service.find(campaign)
+        live = await self.service.campaigns.find(campaign)
         if live is None:
             raise HTTPException(404, _UNKNOWN)
         return live
@@ -258,7 +269,7 @@ class Curator:
         live = await self._live(request.path_params["id"])
         leans = live.campaign.leans_on_prior
         return json_response(
-            messages.Status(live.campaign.id, self.service.state(live), leans), headers=_ANY_ORIGIN
+            messages.Status(live.campaign.id, self.service.life.state(live), leans), headers=_ANY_ORIGIN
         )
 
     async def invitation(self, request: Request) -> Response:
@@ -358,7 +369,7 @@ class Curator:
         """Take no more reports."""
         live = await self._live(request.path_params["id"])
         was_open = live.closed is None
-        await self.service.close(live)
+        await self.service.life.close(live)
         if was_open:
             await self.service.record(request.state.who, "closed", live.campaign.id)
         return json_response(self._summary(live))
@@ -367,7 +378,7 @@ class Curator:
         """Take reports again, before the end of the campaign."""
         live = await self._live(request.path_params["id"])
         was_closed = live.closed is not None
-        await self.service.reopen(live)
+        await self.service.life.reopen(live)
         if was_closed:
             await self.service.record(request.state.who, "reopened", live.campaign.id)
         return json_response(self._summary(live))
@@ -375,14 +386,14 @@ class Curator:
     async def delete(self, request: Request) -> Response:
         """Delete the campaign with all its reports; its id stays taken."""
         id = request.path_params["id"]
-        reports = await self.service.delete(id)
+        reports = await self.service.life.delete(id)
         if reports is None:
             raise HTTPException(404, _UNKNOWN)
         await self.service.record(request.state.who, "deleted", id, reports)
         return json_response(messages.Deleted(id, reports))
 
     def _summary(self, live: StoredCampaign) -> messages.Summary:
-        campaign, state = live.campaign, self.service.state(live)
+        campaign, state = live.campaign, self.service.life.state(live)
         return messages.Summary(
             campaign.id, campaign.question, list(campaign.cohorts), state, live.closed, live.deleted
         )
@@ -414,8 +425,11 @@ class Curator:
         def calculate(tallies: Mapping[str, Tally], state: State) -> messages.Estimates:
             return responses.campaign_estimates(live.campaign, tallies, method, level, state)
 
+        def state() -> State:
+            return self.service.life.state(live)
+
         try:
-            estimates = await self.service.estimates(live, (method, level), calculate)
+            estimates = await self.service.estimates.find(live.campaign, state, (method, level), calculate)
         except Unavailable:
             raise
         except PriorveilError as error:

@@ -1,0 +1,116 @@
+"""The life of a campaign: it is open, closed, reopened and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from priorveil.collect.campaign import State, stamp
+from priorveil.curator.estimate_cache import EstimateCache
+from priorveil.curator.group_commit import Writer
+from priorveil.curator.loaded_campaigns import CAMPAIGN_ID, CampaignLoader
+from priorveil.curator.store import Ended, Record, Store, StoredCampaign
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class CampaignLife:
+    """Changes of campaigns, one at a time.
+
+    A clock may be wrong for a while, and deleted reports do not come back: reports are deleted when the clock has
+    been past the time until which they are kept for `grace` seconds.
+    """
+
+    store: Store
+    writer: Writer
+    campaigns: CampaignLoader
+    estimates: EstimateCache
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    grace: float = 600.0
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _expired: dict[str, float] = field(default_factory=dict)
+
+    def now(self) -> str:
+        """The time as it is stored."""
+        return stamp(self.clock()) or ""
+
+    def state(self, live: StoredCampaign) -> State:
+        """Whether a campaign takes reports now."""
+        return live.state(self.clock())
+
+    async def close(self, live: StoredCampaign) -> None:
+        """Accept no more reports for a campaign."""
+        async with self._changing:
+            before, when = live.closed, self.now()
+            live.closed = before or when
+            try:
+                await self.writer.flush()  # what was accepted is counted before the campaign counts as closed
+                await self.store.close_campaign(live.campaign.id, when)
+            except BaseException:
+                live.closed = before
+                raise
+
+    async def reopen(self, live: StoredCampaign) -> None:
+        """Accept reports again for a campaign that was closed early; raises `Ended` after its end."""
+        async with self._changing:
+            closes = live.campaign.closes
+            if closes is not None and self.clock() >= closes:
+                raise Ended(f"this campaign ended {stamp(closes)}: it cannot reopen")
+            await self.store.reopen_campaign(live.campaign.id)
+            live.closed = None
+
+    async def delete(self, campaign: str, keep_results: bool = False) -> int | None:
+        """Delete a campaign with its reports, or its reports only; how many there were, None without such a campaign.
+
+        If this is interrupted, `delete_expired` deletes the rest.
+        """
+        if not CAMPAIGN_ID.fullmatch(campaign):
+            return None
+        async with self._changing:
+            live, when = self.campaigns.loaded.in_use.get(campaign), self.now()
+            before = live.closed if live else None
+            if live:
+                live.closed = before or when
+            try:
+                await self.writer.flush()
+                reports = await self.store.end_campaign(campaign, when, keep_results)
+            except BaseException:
+                if live:
+                    live.closed = before
+                raise
+            self.campaigns.forget(campaign)
+            self.estimates.clear()
+        await self.store.finish_deletions()
+        return reports
+
+    async def delete_expired(self) -> None:
+        """Delete the reports that were kept until their time, and what an interrupted deletion has left."""
+        now = asyncio.get_running_loop().time()
+        self._expired = {
+            id: self._expired.get(id, now) for id in await self.store.expired_campaigns(self.now())
+        }
+        for id, since in list(self._expired.items()):
+            if now - since >= self.grace:
+                reports = await self.delete(id, keep_results=True)
+                action = "deleted reports at keep_until"
+                await self.store.add_record(Record(self.now(), "the curator", action, id, reports))
+                _log.info("%s: %s reports were kept until their time and are deleted", id[:12], reports)
+        await self.store.finish_deletions()
+
+    async def notice_changes(self) -> None:
+        """Take over what changed in the store.
+
+        Another process may have closed or reopened a campaign; a restored database may no longer have it.
+        """
+        async with self._changing:
+            closed, loaded = await self.campaigns.list_ids(), self.campaigns.loaded
+            for id in list(loaded.in_use):
+                live = loaded.in_use.get(id)
+                if id not in closed:
+                    loaded.remove(id)
+                elif live is not None:
+                    live.closed = closed[id]

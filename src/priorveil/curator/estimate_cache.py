@@ -1,0 +1,64 @@
+"""Estimates of campaigns, calculated once for all who wait and kept until they change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+from priorveil.collect.campaign import Campaign, State
+from priorveil.curator.shared_runs import SharedRuns
+from priorveil.curator.store import Store
+from priorveil.reading.tally import Tally
+
+T = TypeVar("T")
+Estimator = Callable[[Mapping[str, Tally], State], T]  # from the tallies of a campaign and its state
+
+_ESTIMATES = 16  # results that are kept in case no report comes before the next request
+
+
+class _Kept(NamedTuple):
+    """An estimate, and the state and tallies that it was made from."""
+
+    source: tuple[State, Mapping[str, Tally]]
+    estimates: Any
+
+
+class EstimateCache:
+    """The last estimates. They are calculated in threads of their own, since that takes seconds."""
+
+    def __init__(self, store: Store, threads: int) -> None:
+        self._store, self._runs = store, SharedRuns()
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._calculators = ThreadPoolExecutor(threads, thread_name_prefix="priorveil-calculator")
+
+    async def find(
+        self, campaign: Campaign, state: Callable[[], State], key: Hashable, calculate: Estimator[T]
+    ) -> T:
+        """The estimates of a campaign, calculated once for all who wait for those with the same key."""
+
+        async def run() -> T:
+            source = (state(), await self._store.tallies(campaign))
+            kept = self._kept.pop(name, None)
+            if kept is None or kept.source != source:
+                loop = asyncio.get_running_loop()
+                estimates = await loop.run_in_executor(self._calculators, calculate, source[1], source[0])
+                kept = _Kept(source, estimates)
+            self._kept[name] = kept
+            while len(self._kept) > _ESTIMATES:
+                self._kept.popitem(last=False)
+            result: T = kept.estimates
+            return result
+
+        name = (campaign.id, key)
+        return await self._runs.run(name, run)
+
+    def clear(self) -> None:
+        """Forget all estimates."""
+        self._kept.clear()
+
+    def stop(self) -> None:
+        """Calculate nothing more."""
+        self._calculators.shutdown(wait=False, cancel_futures=True)
