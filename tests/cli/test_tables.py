@@ -118,6 +118,33 @@ def test_a_repeated_report_is_counted_once_and_named(
     assert "other.csv row 1 and other.csv row 298" in capsys.readouterr().err
 
 
+def test_several_files_are_read_as_one_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Path("people.csv").read_text().splitlines()
+    Path("first.csv").write_text("\n".join(lines[:101]) + "\n")
+    Path("rest.csv").write_text("\n".join([lines[0], *lines[101:]]) + "\n")
+    task = ["privatize", "plan.json", "first.csv", "rest.csv", "--column", "answer", "-o"]
+    assert run(*task, "r.csv") == 0
+    rows = Path("r.csv").read_text().splitlines()
+    Path("a.csv").write_text("\n".join(rows[:201]) + "\n")
+    Path("b.csv").write_text("\n".join([rows[0], *rows[101:]]) + "\n")  # 100 reports are in both files
+    capsys.readouterr()
+    assert run("estimate", "plan.json", "r.csv", "--json") == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert run("estimate", "plan.json", "a.csv", "b.csv", "--json") == 0
+    shown = capsys.readouterr()
+    estimate = json.loads(shown.out)
+    assert "397 rows, 297 reports" in shown.err
+    assert estimate.pop("repeated") == 100 and expected.pop("repeated") == 0 and estimate == expected
+    assert run(*task, "rest.csv", "--force") == 2
+    assert "-o and DATA" in capsys.readouterr().err
+    assert run("estimate", "plan.json", "a.csv", "-") == 2
+    assert "give it alone" in capsys.readouterr().err
+    Path("none.csv").write_text(f"{rows[0]}\n")
+    Path("nobody.csv").write_text(f"{rows[0]}\n")
+    assert run("estimate", "plan.json", "none.csv", "nobody.csv") == 2
+    assert "'none.csv, nobody.csv'" in capsys.readouterr().err
+
+
 def test_reports_without_ids_cannot_be_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
     columns = [line.split(",") for line in Path("r.csv").read_text().splitlines()]

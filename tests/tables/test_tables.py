@@ -343,6 +343,24 @@ def test_folders_patterns_and_partitions(tmp_path: Path) -> None:
         estimate_table(tmp_path / "none.parquet", COLUMNS)
 
 
+def test_a_list_of_paths_is_one_table(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "town=north").mkdir(parents=True)
+    files = [tmp_path / "a.csv", tmp_path / "b.parquet", tmp_path / "folder" / "town=north" / "c.parquet"]
+    for rows, file in enumerate(files, 1):
+        privatize_table({"x": ["a"] * rows}, COLUMNS, "x", file)
+    assert tally_table(files, COLUMNS).reports == 6
+    assert tally_table((str(files[0]), tmp_path / "folder"), COLUMNS).reports == 4
+    assert tally_table([files[1], f"{tmp_path}/folder/*/*"], COLUMNS).reports == 5
+    (tmp_path / "link.csv").symlink_to(files[0])
+    for second in (tmp_path / "a.csv", tmp_path / "link.csv", tmp_path):
+        with raises(InvalidInput, argument="data", value=str(second)):
+            tally_table([files[0], second], COLUMNS)
+    with raises(InvalidInput, argument="data", value=f"{tmp_path}/none*"):
+        tally_table([files[0], f"{tmp_path}/none*"], COLUMNS)
+    with raises(InvalidInput, argument="data"):
+        tally_table([], COLUMNS)
+
+
 def test_rows_are_numbered_over_files_and_broken_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,8 @@ Examples
   priorveil estimate plan.json reports.parquet
       shares with 95 % intervals and the counts beside them, or the sum; of
       numbers also the mean, averages by group or quantiles
+  priorveil estimate plan.json monday.csv tuesday.csv
+      all the reports of several files
   priorveil estimate plan.json reports/ --by town --csv > towns.csv
       an estimate for every town, each with its own interval
   priorveil estimate plan.json reports.csv --margin age
@@ -30,14 +32,15 @@ Missing reports, and reports that this plan cannot have made, are left out, coun
 status 1 if they are most of the rows. The first row of data is row 1, also in JSON and in the file of --refused; row
 numbers continue from one file to the next.
 
-A report that is there several times, with the same id in the column `report_id`, is counted once. The same id with
-another report is an error. Without ids, repeated reports cannot be noticed.
+A report that is there several times, with the same id in the column `report_id`, is counted once, also if it is in
+several files. The same id with another report is an error. Without ids, repeated reports cannot be noticed.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +49,7 @@ import click
 
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import InvalidInput, plural
-from priorveil.priors.label_texts import label_parts, label_text
+from priorveil.priors.label_texts import first_labels, label_parts, label_text
 from priorveil.reading.wording import answer, describe, group_title, number_tables, table_cells, value_rows
 
 if TYPE_CHECKING:
@@ -71,7 +74,7 @@ _SECTIONS = {
     cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__, options.TABLES_HELP)
 )
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
-@click.argument("reports")
+@click.argument("reports", nargs=-1, required=True)
 @click.option("--column", default="report", help="The column of the reports.")
 @click.option("--by", metavar="COLUMN", help="An estimate for each value of a public column.")
 @click.option(
@@ -99,7 +102,7 @@ _SECTIONS = {
 @options.REFUSED
 def estimate(
     plan: Path,
-    reports: str,
+    reports: tuple[str, ...],
     by: str | None,
     margin: str | None,
     cohort: str | None,
@@ -110,7 +113,7 @@ def estimate(
     refused_file: Path | None,
     **settings: Any,
 ) -> int:
-    """Estimate from a table of REPORTS made by a PLAN."""
+    """Estimate from tables of REPORTS made by a PLAN."""
     from priorveil.tables import estimate_table
 
     if as_json and as_csv:
@@ -138,11 +141,11 @@ def _margin(estimates: TableEstimate, attributes: list[str]) -> TableEstimate:
     return replace(estimates, everybody=estimates.everybody.margin(attributes), groups=groups)
 
 
-def _check_reports(estimates: TableEstimate, source: str) -> None:
+def _check_reports(estimates: TableEstimate, sources: Sequence[str]) -> None:
     """Refuse an estimate from nothing, and warn where many reports are not this plan's."""
     from priorveil.tables.refusals import FOREIGN
 
-    reports = estimates.everybody.reports
+    source, reports = first_labels(sources), estimates.everybody.reports
     share = estimates.refused.counts.get(FOREIGN, 0) / max(1, reports + estimates.refused.total)
     many = share > _MANY_FOREIGN
     if not reports and not estimates.refused.total:

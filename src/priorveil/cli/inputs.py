@@ -149,12 +149,14 @@ def require_new(force: bool, *paths: Path | None) -> None:
             raise click.UsageError(f"{path} exists: choose another name, or --force")
 
 
-def require_distinct(read: Mapping[str, Path | str | None], written: Mapping[str, Path | None]) -> None:
+def require_distinct(
+    read: Mapping[str, Path | tuple[str, ...] | None], written: Mapping[str, Path | None]
+) -> None:
     """Refuse to write over a file that is read, or twice into one file."""
-    from priorveil.tables.read import table_files
+    from priorveil.tables.read import named_paths, table_files
 
-    inputs = [(name, table_files(Path(path))) for name, path in read.items() if path is not None]
-    names = {os.path.realpath(file): name for name, files in inputs for file, _ in files}
+    paths = [(name, path) for name, data in read.items() for path in named_paths(data)]
+    names = {os.path.realpath(file): name for name, path in paths for file, _ in table_files(path)}
     for name, path in written.items():
         if path is None or str(path) == "-":
             continue

@@ -152,8 +152,8 @@ GRID = click.option(
 )
 
 TABLES_HELP = """Tables
-  Parquet, Arrow or CSV (also in gzip), recognised by their content: a file, a
-  folder of files (folders named column=value give a column), a pattern in
+  Parquet, Arrow or CSV (also in gzip), recognised by their content: files,
+  folders of files (folders named column=value give a column), patterns in
   quotes, or - for standard input (Arrow or CSV). In a CSV an empty cell is a
   missing value.
   PLAN is a plan; or, with --cohort COLUMN, a folder with a plan VALUE.json

@@ -43,7 +43,7 @@ def draw_plan(plan: pv.Plan, path: Path) -> None:
 
 def run_on_table(
     task: Callable[..., Any],
-    data: str,
+    data: tuple[str, ...],
     *arguments: object,
     words: str,
     refused_file: Path | None,
@@ -57,8 +57,10 @@ def run_on_table(
     """
     from priorveil.tables import NothingWritten
 
+    if "-" in data and len(data) > 1:
+        raise click.UsageError("- is standard input, which cannot be read together with files: give it alone")
     with rows_bar(words) as progress, _refused_rows_file(refused_file, force) as on_refused:
-        table = sys.stdin.buffer if data == "-" else data
+        table = sys.stdin.buffer if data == ("-",) else data
         try:
             outcome = task(table, *arguments, progress=progress, on_refused=on_refused, **settings)
         except NothingWritten as error:

@@ -12,7 +12,7 @@ Examples
   priorveil privatize plan.json people.csv --column age --column smokes -o reports.parquet
       a plan on two attributes, one of which may be a number (design --grid);
       without --column the columns that have their names are taken
-  priorveil privatize plan.json 'day-*.parquet' --column answer --keep town -o reports.parquet
+  priorveil privatize plan.json day-*.parquet --column answer --keep town -o reports.parquet
       keep the public column town, to estimate by it later
   priorveil privatize plans/ people.csv --column answer --cohort country -o reports.parquet
       a plan for each country
@@ -53,7 +53,7 @@ _SECTIONS = {
     cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__, options.TABLES_HELP)
 )
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @click.option(
     "--column",
     multiple=True,
@@ -76,7 +76,7 @@ _SECTIONS = {
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON (on stderr if OUT is -).")
 def privatize(
     plan: Path,
-    data: str,
+    data: tuple[str, ...],
     column: tuple[str, ...],
     out: Path,
     cohort: str | None,
@@ -86,7 +86,7 @@ def privatize(
     as_json: bool,
     **settings: Any,
 ) -> int:
-    """Turn a private column of a table into reports, by a PLAN."""
+    """Turn a private column of tables, DATA, into reports, by a PLAN."""
     from priorveil.priors.domain import (
         AMBIGUOUS_NUMBER,
         LEFT_OUT,

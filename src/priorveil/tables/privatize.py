@@ -60,14 +60,14 @@ def privatize_table(
 ) -> Privatized:
     """Perturb a column of a table of any size: every row gets a report, with an id of its own and the plan's id.
 
-    `data` is a path (a file, a folder, a pattern), an open file, a pyarrow, pandas or polars table, a DuckDB
-    relation, or a mapping of columns. For a plan on several attributes `column` is a list with a column for each, in
-    their order or with their names; without it, the columns that have their names are taken. `out` is a path or an open
-    file; without it the reports are returned as an Arrow table. A file appears when all of it is written. Other columns
-    are left out, except those in `keep` and the public column `cohort`, whose values choose among several plans,
-    `{value: plan}`. A row whose value is missing or outside the domain is refused: it is counted and listed by number,
-    and `on_refused(row, reason)` is called. If every row is refused, or with `strict` any row, nothing is written:
-    `NothingWritten`.
+    `data` is a path (a file, a folder, a pattern), a list of paths, an open file, a pyarrow, pandas or polars table, a
+    DuckDB relation, or a mapping of columns. For a plan on several attributes `column` is a list with a column for
+    each, in their order or with their names; without it, the columns that have their names are taken. `out` is a path
+    or an open file; without it the reports are returned as an Arrow table. A file appears when all of it is written.
+    Other columns are left out, except those in `keep` and the public column `cohort`, whose values choose among several
+    plans, `{value: plan}`. A row whose value is missing or outside the domain is refused: it is counted and listed by
+    number, and `on_refused(row, reason)` is called. If every row is refused, or with `strict` any row, nothing is
+    written: `NothingWritten`.
     `progress(rows, of, share)` is called after each batch.
 
     CSV files need no further library; everything else needs the extra `tables`.

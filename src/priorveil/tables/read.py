@@ -104,12 +104,8 @@ def open_table(data: Any, columns: Sequence[str], batch_rows: int, optional: Seq
     [[1, 2], [3]]
     """
     wanted = Wanted(tuple(columns), tuple(optional))
-    if isinstance(data, str | os.PathLike):
-        files = table_files(Path(data))
-        if not files:
-            advice = "no file has this name or matches this pattern: check the path"
-            raise InvalidInput("data", str(data), advice)
-        return _open_files(files, wanted, batch_rows)
+    if paths := named_paths(data):
+        return _open_files(_files_to_read(paths), wanted, batch_rows)
     if hasattr(data, "read"):
         return _open_file(data, wanted, batch_rows)
     return _open_object(data, wanted, batch_rows)
@@ -331,6 +327,30 @@ def _open_parquet(file: Any, path: str | None, wanted: Wanted, batch_rows: int) 
 # -- several files -----------------------------------------------------------------------------------------
 
 
+def named_paths(data: Any) -> list[Path]:
+    """The paths that `data` names, one or a list of them; none where it is another kind of table."""
+    paths = data if isinstance(data, list | tuple) else [data]
+    return (
+        [Path(path) for path in paths] if all(isinstance(path, str | os.PathLike) for path in paths) else []
+    )
+
+
+def _files_to_read(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
+    """The files of all paths: each path has a file, and no two paths have the same."""
+    files, earlier = [], set[str]()
+    for path in paths:
+        inside = table_files(path)
+        if not inside:
+            advice = "no file has this name or matches this pattern: check the path"
+            raise InvalidInput("data", str(path), advice)
+        targets = {os.path.realpath(file) for file, _ in inside}
+        if targets & earlier:
+            raise InvalidInput("data", str(path), "a file of it is given twice: give each file once")
+        earlier |= targets
+        files += inside
+    return files
+
+
 def table_files(path: Path) -> list[tuple[Path, Path]]:
     """The files of a path: the file itself, all files in a folder, or all that match a pattern; sorted by name.
 
@@ -407,8 +427,7 @@ def _parquet_footers(paths: Iterable[Path]) -> list[Any] | None:
 
 def only_text(data: Any, column: str) -> str | None:
     """The only text in a column of Parquet files, by their statistics; None where there may be another."""
-    is_path = isinstance(data, str | os.PathLike)
-    footers = _parquet_footers(path for path, _ in table_files(Path(data))) if is_path else None
+    footers = _parquet_footers(file for path in named_paths(data) for file, _ in table_files(path))
     texts: set[Any] = set()
     for footer in footers or []:
         if column not in footer.schema.names:

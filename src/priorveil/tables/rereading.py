@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import IO, Any
 
 from priorveil.frames import pyarrow
 from priorveil.tables.batches import Batch
-from priorveil.tables.read import BorrowedReader, OpenTable, open_table
+from priorveil.tables.read import BorrowedReader, OpenTable, named_paths, open_table
 
 
 class Rereadable:
@@ -35,7 +34,7 @@ class Rereadable:
             return self._opened()
         if hasattr(self._data, "read"):
             return self._open_stream()
-        if isinstance(self._data, str | os.PathLike) or _in_memory(self._data):
+        if named_paths(self._data) or _in_memory(self._data):
             return self._opened()
         return self._open_lazy()
 
