@@ -21,7 +21,7 @@ from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
 
 import priorveil as pv
-from browser.steps import TOKEN
+from browser.steps import ANALYST, TOKEN
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign, ask, read_time
 from priorveil.collect.wire import fresh_id, report_to_json
@@ -172,6 +172,7 @@ def serving(path: Path) -> Iterator[Curator]:
         store = SqliteStore(path)
         await store.open()
         await store.add_token(Token.of(TOKEN, "stage", "admin"))
+        await store.add_token(Token.of(ANALYST, "reader", "analyst"))
         for campaign in campaigns.values():
             await store.add_campaign(campaign)
         await store.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 TOKEN = "a-token-for-tests"
+ANALYST = "a-token-of-an-analyst"
 TAB, SPACE, ENTER, ESCAPE, DOWN = "\ue004", " ", "\ue007", "\ue00c", "\ue015"  # keys, as WebDriver names them
 
 

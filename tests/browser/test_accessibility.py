@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import choose, sign_in
+from browser.steps import ANALYST, choose, sign_in
 
 Step = Callable[[Any, Any], Any]
 
@@ -70,8 +70,37 @@ def _closing(browser: Any, curator: Any) -> None:
     browser.see("dialog h2")
 
 
+def _deleting(browser: Any, curator: Any) -> None:
+    _withheld(browser, curator)
+    browser.click("#delete")
+    browser.click("dialog button", "Delete for good")
+    browser.see("dialog [role=alert]")
+
+
+def _inviting(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "invited")
+    browser.click("#invite")
+    browser.see("dialog input").send_keys("3")
+    browser.picture("step-invite")
+    browser.click("dialog button", "Make them")
+    browser.see("dialog textarea")
+
+
+def _reading(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "watched", ANALYST)
+    browser.see("#histogram")
+
+
+def _records(browser: Any, curator: Any) -> None:
+    curator.invite("invited", 2)
+    sign_in(browser, curator)
+    browser.click("main a", "Records")
+    browser.see(".records td", "invited")
+
+
 STEPS: list[Step] = [
     _question, _list, _review, _thanks, _unknown, _front, _sign_in, _campaigns, _watching, _withheld, _closing,
+    _deleting, _inviting, _reading, _records,
 ]  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import priorveil as pv
-from browser.steps import ENTER, ESCAPE, TAB, sign_in
+from browser.steps import ANALYST, ENTER, ESCAPE, TAB, choose, sign_in
+from patience import wait_until
 from priorveil.collect.campaign import ask
 
 HEADING = "main h1"
@@ -130,6 +131,79 @@ def test_a_campaign_that_was_closed_early_reopens(browser: Any, curator: Any) ->
     browser.click("dialog button", "Reopen it")
     browser.see(".facts .badge", "open")
     assert state(browser, "reopened", curator) == "open"
+
+
+def test_invitations_are_made_counted_and_shown_once(browser: Any, curator: Any) -> None:
+    invited = ask("Do you row?", pv.Prior({"yes": 0.2, "no": 0.8}), admission="invitation")
+    curator.create(invited)
+    curator.campaigns["rowing"] = invited
+    sign_in(browser, curator, "rowing")
+    browser.see("#free", "nobody has used yet: 0")
+    browser.click("#invite")
+    for count in ("", "0", "10001", "-3", "2.5"):
+        browser.run("document.querySelector('dialog input').value = arguments[0]", count)
+        browser.click("dialog button", "Make them")
+        browser.see("dialog [role=alert]", "Give a number from 1 to 10,000.")
+    browser.run("document.querySelector('dialog input').value = 12")
+    browser.click("dialog button", "Make them")
+    browser.see("dialog h2", "12 links")
+    links = browser.run("return document.querySelector('dialog textarea').value").split()
+    browser.click("dialog a", "Save as a file")
+    file = browser.downloads / f"invitations-{invited.id[:12]}.txt"
+    wait_until(file.exists, "the file is there")
+    assert file.read_text().split() == links and len(set(links)) == 12
+    browser.click("dialog button", "Done")
+    assert browser.gone("dialog")
+    browser.see("#free", "nobody has used yet: 12")
+    browser.open(links[0])
+    choose(browser, "yes")
+    browser.click("button", "Send")
+    browser.see("main h1", "Thank you")
+    browser.open(f"{curator.url}/dashboard#{invited.id}")
+    browser.see("#free", "nobody has used yet: 11")
+
+
+def test_an_analyst_is_offered_what_the_token_opens_and_no_more(browser: Any, curator: Any) -> None:
+    """The console stays empty, so nothing that needs another role was asked for."""
+    sign_in(browser, curator, token=ANALYST)
+    entry(browser, "Do you own a bicycle?").find_element("css selector", "a").click()
+    browser.see("#admission", "Each answer needs an invitation")
+    assert browser.gone("#free, #invite, #close, #reopen, #delete, #download, #download-csv")
+    browser.click("main a", "All campaigns")
+    entry(browser, "Do you own a bicycle?")
+    assert browser.gone("input[type=file], main a[href='#records']")
+
+
+def test_records_tell_who_did_what(browser: Any, curator: Any) -> None:
+    gone = ask("Do you dive?", pv.Prior({"yes": 0.2, "no": 0.8}))
+    curator.create(gone)
+    curator.campaigns["diving"] = gone
+    curator.close("diving")
+    curator.invite("invited", 1234)
+    sign_in(browser, curator)
+    browser.click("main a", "Records")
+    browser.see(".records")
+    rows = [row.text for row in browser.driver.find_elements("css selector", ".records tbody tr")][:3]
+    for row, parts in zip(
+        rows,
+        (
+            ("invited", "Do you own a bicycle?", "1,234"),
+            ("closed", "Do you dive?"),
+            ("created", "Do you dive?"),
+        ),
+        strict=True,
+    ):
+        assert all(part in row for part in ("stage", *parts))
+    browser.click(".records a", "Do you dive?")
+    browser.see(HEADING, "Do you dive?")
+    browser.click("#delete")
+    browser.see("dialog input").send_keys(gone.id[:6])
+    browser.click("dialog button", "Delete for good")
+    browser.see(".campaigns")
+    browser.click("main a", "Records")
+    first = browser.see(".records tbody tr")
+    assert all(part in first.text for part in ("stage", "deleted", gone.id[:12], "0"))
+    assert first.find_elements("css selector", "a") == []
 
 
 def test_closing_needs_no_mouse(browser: Any, curator: Any) -> None:

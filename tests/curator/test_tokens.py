@@ -20,7 +20,8 @@ from priorveil.curator.store import ensure_admin, open_store
 from priorveil.curator.tokens import Token
 
 # What each role may do, by the operations of the OpenAPI document; everything with a token is here.
-ANALYST = {"campaigns", "estimates", "counters"}
+COLLECT = {"own_token"}
+ANALYST = {"campaigns", "estimates", "counters", *COLLECT}
 ADMIN = {
     "create",
     "records",
@@ -35,7 +36,7 @@ ADMIN = {
     "revoke_token",
     *ANALYST,
 }
-ALLOWED = {"admin": ADMIN, "analyst": ANALYST, "collect": set()}
+ALLOWED = {"admin": ADMIN, "analyst": ANALYST, "collect": COLLECT}
 
 
 def operations() -> list[tuple[str, str, str]]:
@@ -90,6 +91,19 @@ def test_tokens_are_made_listed_and_revoked(store_url: str, campaign: Campaign) 
         assert (await http.delete("/v1/tokens/anna")).status_code == 204
         assert (await http.delete("/v1/tokens/anna")).status_code == 404
         assert (await http.get("/v1/campaigns", headers=header)).status_code == 401
+
+    on(store_url, work, campaign)
+
+
+def test_a_holder_may_ask_what_a_token_opens(store_url: str, campaign: Campaign) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        expires = "2999-01-01T00:00:00Z"
+        for role in ("admin", "analyst", "collect"):
+            headers = await new_token(http, f"a-{role}", role, expires=expires)
+            own = await http.get("/v1/token", headers=headers)
+            assert own.json() == {"name": f"a-{role}", "role": role, "expires": expires}
+        for header in ("Bearer wrong", ""):
+            assert (await http.get("/v1/token", headers={"authorization": header})).status_code == 401
 
     on(store_url, work, campaign)
 

@@ -39,7 +39,7 @@ from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import Damaged, Ended, Store, StoredCampaign, Unavailable
 from priorveil.curator.token_attempts import TokenAttempts
-from priorveil.curator.tokens import SECRET_BYTES, Role, Token
+from priorveil.curator.tokens import ROLES, SECRET_BYTES, Role, Token
 from priorveil.curator.uploads import Reader, is_batch, read_json, read_packed
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.reading.estimate import ESTIMATE_METHODS
@@ -169,6 +169,7 @@ class Curator:
             Route("/v1/campaigns/{id}/reopen", admin(self.reopen), methods=["POST"]),
             Route("/v1/campaigns/{id}/estimates", analyst(self.estimates), methods=["GET"]),
             Route("/v1/campaigns/{id}/counters", analyst(self.counters), methods=["GET"]),
+            Route("/v1/token", self.own_token, methods=["GET"]),
             Route("/v1/tokens", admin(self.tokens), methods=["GET"]),
             Route("/v1/tokens", admin(self.create_token), methods=["POST"]),
             Route("/v1/tokens/{name}", admin(self.revoke_token), methods=["DELETE"]),
@@ -469,6 +470,11 @@ class Curator:
         return responses.Export(_chain(first, pieces), 200, headers, media_type)
 
     # -- tokens ----------------------------------------------------------------------------------------------
+
+    async def own_token(self, request: Request) -> Response:
+        """The token of the request, without its secret: pages offer only what it opens."""
+        token = self._require_token(request, ROLES)
+        return json_response(messages.NewToken(token.name, token.role, token.expires))
 
     async def tokens(self, request: Request) -> Response:
         """All tokens, without their secrets."""

@@ -77,10 +77,10 @@ def assumed_prior(campaign: Campaign) -> str | None:
     return f"LDP holds for everybody. LIP{of_cohorts} holds {ONLY_IF_RIGHT}."
 
 
-def admission(campaign: Campaign) -> str:
+def admission_text(campaign: Campaign) -> str:
     """Who may answer, and what that means for the results."""
     if campaign.admission == "invitation":
-        text = "Each answer needs an invitation: priorveil invite makes a link for each person, good for one answer."
+        text = "Each answer needs an invitation: a link or a code that is good for one answer."
     else:
         text = "Everybody who knows the address can answer, also many times: strangers can change the result."
     if campaign.most_reports is not None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from priorveil.collect.campaign import State
+from priorveil.collect.campaign import Admission, State
 from priorveil.collect.wire import CODE_BYTES, ID_BYTES, LARGEST_REPORT
 from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.queries.matrices import StatisticName
@@ -403,7 +403,8 @@ class Estimates(Body):
     assumed_prior: Annotated[
         str | None, _about("a sentence on what holds if a prior was only assumed; null if all are known")
     ]
-    admission: Annotated[str, _about("who may answer, and what that means for the results")]
+    admission: Admission
+    admission_text: Annotated[str, _about("who may answer, and what that means for the results")]
     methods: list[MethodTitle]
     reports: Natural
     cohorts: list[Annotated[Any, _described(oneOf=_COHORTS)]]  # Shown or Withheld

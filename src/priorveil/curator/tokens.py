@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, get_args
 
 from priorveil.collect.campaign import stamp
 
 # An admin may do everything, an analyst reads estimates, a collector sends batches of reports.
 Role = Literal["admin", "analyst", "collect"]
+ROLES: tuple[Role, ...] = get_args(Role)
 SECRET_BYTES = 32
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)"  # in Python $ also matches before a last newline
 

@@ -1,17 +1,19 @@
-// The list of campaigns, a new one from its file, the link that people are given, and the end of a campaign.
+// The list of campaigns, a new one from its file, the links that people are given, and the end of a campaign.
 
-import { read, remove, send } from "/static/curator.js";
-import { el } from "/static/dom.js";
+import { isAdmin, read, remove, send } from "/static/curator.js";
+import { el, number } from "/static/dom.js";
 
 /** The page of all campaigns, newest first; `showErrors` runs what may fail, `say` tells a screen reader. */
 export async function campaignList(showErrors, say) {
-  const { campaigns } = await read("");
+  const admin = await isAdmin(); // first and alone: a wrong token is tried once
+  const { campaigns } = await read("/campaigns");
   return [
     el("h1", { tabindex: "-1" }, "Campaigns"),
+    admin && el("p", {}, el("a", { href: "#records" }, "Records: who did what")),
     campaigns.length > 0
       ? el("ul", { class: "campaigns" }, ...campaigns.toReversed().map((campaign) => entry(campaign, say)))
       : el("p", {}, "There is no campaign yet."),
-    creation(showErrors),
+    admin && creation(showErrors),
   ];
 }
 
@@ -63,8 +65,8 @@ function copier(id, label, say) {
   return button;
 }
 
-/** The link that people are given, and who may answer. */
-export function sharing(id, { state, admission }, say) {
+/** The link that people are given, and who may answer; `free` counts invitations, if the token may know that. */
+export function sharing(id, { state, admission_text: admission }, free, showErrors, changed, say) {
   return [
     el("h2", {}, "Share"),
     el(
@@ -74,8 +76,59 @@ export function sharing(id, { state, admission }, say) {
       el("a", { href: `/answer/${id}` }, address(id)),
     ),
     el("p", { id: "admission" }, admission),
-    state !== "closed" && el("div", { class: "actions" }, copier(id, "Copy link for people", say)),
+    free !== null && el("p", { id: "free" }, `Invitations that nobody has used yet: ${number(free)}.`),
+    state !== "closed" &&
+      el(
+        "div",
+        { class: "actions" },
+        copier(id, "Copy link for people", say),
+        free !== null && confirmed("invite", "Make invitations…", invitation(id, changed), showErrors),
+      ),
   ];
+}
+
+const MOST = 10000; // invitations in one request
+
+const invitation = (id, changed) => ({
+  title: "Make invitations?",
+  text: "Each makes a link that is good for one answer.",
+  field: { type: "number", name: "count", min: 1, max: MOST, label: `How many, at most ${number(MOST)}` },
+  check: (count) => /^[0-9]+$/.test(count) && count >= 1 && count <= MOST,
+  otherwise: `Give a number from 1 to ${number(MOST)}.`,
+  yes: "Make them",
+  no: "Make none",
+  run: async (count) => {
+    const { codes } = await send(`/campaigns/${id}/invitations`, JSON.stringify({ count: Number(count) }));
+    changed();
+    return () => showLinks(id, codes);
+  },
+});
+
+/** The links of new invitations, until the dialog is closed. */
+function showLinks(id, codes) {
+  const text = codes.map((code) => `${address(id)}#code=${code}\n`).join("");
+  const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  const dialog = el(
+    "dialog",
+    {
+      "aria-labelledby": "links",
+      onclose: () => {
+        URL.revokeObjectURL(url);
+        dialog.remove();
+      },
+    },
+    el("h2", { id: "links" }, codes.length === 1 ? "One link" : `${number(codes.length)} links`),
+    el("p", {}, "They are shown only here: the curator stores nothing but their hashes. Give each person one."),
+    el("label", { class: "field" }, "Links", el("textarea", { readonly: true, rows: 6, spellcheck: "false" }, text)),
+    el(
+      "div",
+      { class: "actions" },
+      el("a", { class: "button", href: url, download: `invitations-${id.slice(0, 12)}.txt` }, "Save as a file"),
+      el("button", { type: "button", class: "plain", onclick: () => dialog.close() }, "Done"),
+    ),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 // -- a new campaign ------------------------------------------------------------------------------------------------
@@ -92,7 +145,7 @@ function creation(showErrors) {
   const create = async () => {
     problem.hidden = true;
     try {
-      const { id } = await send("", await file.files[0].text());
+      const { id } = await send("/campaigns", await file.files[0].text());
       location.hash = id;
     } catch (error) {
       if (error.constructor !== Error) throw error;
@@ -133,29 +186,29 @@ const DIGITS = 6; // of the id, which are typed before a campaign is deleted
 /** Buttons that close, reopen or delete a campaign, once that is confirmed; `changed` and `deleted` are called when it is done. */
 export function ending(id, state, showErrors, changed, deleted) {
   const closed = state === "closed";
-  const button = (name, text, question) =>
-    el("button", { type: "button", class: "plain", id: name, onclick: () => ask(question, showErrors) }, text);
   const closing = {
     title: "Close this campaign?",
     text: "People who answer from now on are turned away. It can be reopened until its own end.",
     yes: "Close it",
     no: "Keep it open",
-    run: () => send(`/${id}/close`).then(changed),
+    run: () => send(`/campaigns/${id}/close`).then(() => changed()),
   };
   const reopening = {
     title: "Reopen this campaign?",
     text: "People can answer again. A campaign whose own end has passed stays closed.",
     yes: "Reopen it",
     no: "Keep it closed",
-    run: () => send(`/${id}/reopen`).then(changed),
+    run: () => send(`/campaigns/${id}/reopen`).then(() => changed()),
   };
   const deletion = {
     title: "Delete this campaign?",
     text: "All its reports and results are deleted. This cannot be undone, and the same campaign cannot be created again.",
-    typed: id.slice(0, DIGITS),
+    field: { type: "text", name: "digits", label: `Type the first digits of its id, ${id.slice(0, DIGITS)}` },
+    check: (digits) => digits.toLowerCase() === id.slice(0, DIGITS),
+    otherwise: "These are not the first digits of its id.",
     yes: "Delete for good",
     no: "Keep it",
-    run: () => remove(`/${id}`).then(deleted),
+    run: () => remove(`/campaigns/${id}`).then(() => deleted()),
   };
   return [
     el("h2", {}, "End"),
@@ -163,38 +216,49 @@ export function ending(id, state, showErrors, changed, deleted) {
     el(
       "div",
       { class: "actions" },
-      closed ? button("reopen", "Reopen this campaign…", reopening) : button("close", "Close this campaign…", closing),
-      button("delete", "Delete this campaign…", deletion),
+      closed
+        ? confirmed("reopen", "Reopen this campaign…", reopening, showErrors)
+        : confirmed("close", "Close this campaign…", closing, showErrors),
+      confirmed("delete", "Delete this campaign…", deletion, showErrors),
     ),
   ];
 }
 
-/** Ask before something is done, and say in the same place why the curator refused it. */
-function ask({ title, text, typed = null, yes, no, run }, showErrors) {
-  const field =
-    typed !== null && el("input", { type: "text", name: "digits", autocomplete: "off", spellcheck: "false", required: true });
+// -- questions before something is done --------------------------------------------------------------------------------
+
+/** A button that asks first. */
+const confirmed = (id, text, question, showErrors) =>
+  el("button", { type: "button", class: "plain", id, onclick: () => ask(question, showErrors) }, text);
+
+/** Ask before something is done, and say in the same place why it is refused. `run` may return what comes afterwards. */
+function ask({ title, text, field = null, check, otherwise, yes, no, run }, showErrors) {
+  const { label, ...attributes } = field ?? {};
+  const input = field && el("input", { ...attributes, autocomplete: "off", spellcheck: "false", required: true });
   const problem = el("p", { class: "warning", role: "alert", hidden: true });
   const refuse = (why) => {
     problem.textContent = why;
     problem.hidden = false;
   };
   const confirm = async () => {
-    if (field && field.value.trim().toLowerCase() !== typed) return refuse("These are not the first digits of its id.");
+    const given = input?.value.trim();
+    if (input && !check(given)) return refuse(otherwise);
+    let afterwards;
     try {
-      await run();
+      afterwards = await run(given);
     } catch (error) {
       if (error.constructor === Error) return refuse(error.message);
       dialog.close();
       throw error;
     }
-    return dialog.close();
+    dialog.close();
+    return afterwards?.();
   };
   const dialog = el(
     "dialog",
     { "aria-labelledby": "sure", onclose: () => dialog.remove() },
     el("h2", { id: "sure" }, title),
     el("p", {}, text),
-    field && el("label", { class: "field" }, `Type the first digits of its id, ${typed}`, field),
+    input && el("label", { class: "field" }, label, input),
     problem,
     el(
       "div",

@@ -5,16 +5,18 @@ const TOKEN = "priorveil-token"; // in sessionStorage: forgotten when the tab is
 /** The token is unknown or no longer valid. */
 export class SignedOut extends Error {}
 
+let holder = null; // whose token it is: { secret, role }
+
 export const signedIn = () => sessionStorage.getItem(TOKEN) !== null;
 export const signIn = (token) => sessionStorage.setItem(TOKEN, token);
 export const forget = () => sessionStorage.removeItem(TOKEN);
 
-/** The response to a request about campaigns; an error response is thrown. */
+/** The response to a request; an error response is thrown. */
 export async function ask(path, options = {}) {
   const token = sessionStorage.getItem(TOKEN);
   if (!/^[!-~]+$/.test(token)) throw new SignedOut(); // no header can carry it, and no curator has it
   const headers = { authorization: `Bearer ${token}` };
-  const response = await fetch(`/v1/campaigns${path}`, { ...options, headers, cache: "no-store" });
+  const response = await fetch(`/v1${path}`, { ...options, headers, cache: "no-store" });
   if (response.status === 401) throw new SignedOut();
   if (!response.ok)
     throw new Error((await response.json().catch(() => ({}))).detail ?? `the curator answered ${response.status}`);
@@ -22,5 +24,13 @@ export async function ask(path, options = {}) {
 }
 
 export const read = async (path) => (await ask(path)).json();
+
+/** Whether the token opens everything; the curator decides, the pages only leave out what it would refuse. */
+export async function isAdmin() {
+  const secret = sessionStorage.getItem(TOKEN);
+  if (holder?.secret !== secret) holder = { secret, role: (await read("/token")).role };
+  return holder.role === "admin";
+}
+
 export const remove = async (path) => (await ask(path, { method: "DELETE" })).json();
 export const send = async (path, body) => (await ask(path, { method: "POST", body })).json();

@@ -1,9 +1,10 @@
 // The curator's dashboard: sign in, choose a campaign, watch its estimates.
 
 import { badge, campaignList, ending, sharing } from "/static/campaigns.js";
-import { SignedOut, ask, forget, read, signIn, signedIn } from "/static/curator.js";
+import { SignedOut, ask, forget, isAdmin, read, signIn, signedIn } from "/static/curator.js";
 import { el, number } from "/static/dom.js";
 import { estimateTables } from "/static/histogram.js";
+import { recordTable } from "/static/records.js";
 
 const EVERY = 4000; // milliseconds between looks at the counts
 
@@ -33,7 +34,9 @@ function route() {
   const id = location.hash.slice(1);
   leave.hidden = !signedIn();
   if (leave.hidden) return showSignIn();
-  return showErrors(() => (/^[0-9a-f]{64}$/.test(id) ? watch(id) : showCampaigns()));
+  if (/^[0-9a-f]{64}$/.test(id)) return showErrors(() => watch(id));
+  if (id === "records") return showErrors(() => showPage("Records", recordTable));
+  return showErrors(() => showPage("Campaigns", () => campaignList(showErrors, say)));
 }
 
 /** Run; an invalid token leads back to signing in, any other error is shown. */
@@ -96,20 +99,20 @@ function showSignIn(why) {
   field.focus();
 }
 
-/** The list of campaigns. The old page is cleared at once, and a list that cannot be read is fetched again. */
-async function showCampaigns() {
-  document.title = "Campaigns · priorveil";
-  put(el("h1", { tabindex: "-1" }, "Campaigns"), el("p", {}, "One moment…"));
-  await listed(location.hash);
+/** A page with a list. The old page is cleared at once, and a list that cannot be read is fetched again. */
+async function showPage(title, load) {
+  document.title = `${title} · priorveil`;
+  put(el("h1", { tabindex: "-1" }, title), el("p", {}, "One moment…"));
+  await listed(location.hash, load);
 }
 
-async function listed(place) {
+async function listed(place, load) {
   try {
-    const list = await campaignList(showErrors, say);
+    const list = await load();
     if (location.hash === place && signedIn()) put(list);
   } catch (error) {
     if (location.hash !== place) return;
-    again = setTimeout(() => showErrors(() => listed(place)), EVERY);
+    again = setTimeout(() => showErrors(() => listed(place, load)), EVERY);
     throw error;
   }
 }
@@ -130,18 +133,21 @@ async function watch(id) {
 async function refresh(view) {
   clearTimeout(view.timer);
   await showErrors(async () => {
+    const admin = await isAdmin();
     const [estimates, counters] = await Promise.all([
-      read(`/${view.id}/estimates?method=${view.method}`),
-      read(`/${view.id}/counters`),
+      read(`/campaigns/${view.id}/estimates?method=${view.method}`),
+      read(`/campaigns/${view.id}/counters`),
     ]);
+    const counted = admin && estimates.admission === "invitation";
+    const { free } = counted ? await read(`/campaigns/${view.id}/invitations`) : { free: null };
     if (openCampaign !== view) return;
     main.querySelector("#trouble")?.remove();
-    draw(view, estimates, counters);
+    draw(view, estimates, { ...counters, free }, admin);
   });
   if (openCampaign === view && !document.hidden) view.timer = setTimeout(() => refresh(view), EVERY);
 }
 
-function draw(view, estimates, counters) {
+function draw(view, estimates, counters, admin) {
   const text = JSON.stringify([estimates, counters, view.method, view.cohort]);
   if (text === view.lastText) return;
   const fresh = view.lastText === null;
@@ -150,12 +156,12 @@ function draw(view, estimates, counters) {
   const came = `${number(estimates.reports)} ${estimates.reports === 1 ? "report" : "reports"}`;
   document.title = `${came} · ${estimates.question}`;
   main.querySelector("#question").textContent = estimates.question;
-  main.querySelector("#live").replaceChildren(...sections(view, estimates, counters).flat(Infinity).filter(Boolean));
+  main.querySelector("#live").replaceChildren(...sections(view, estimates, counters, admin).flat(Infinity).filter(Boolean));
   if (focused) document.getElementById(focused)?.focus();
   if (!fresh) say(came);
 }
 
-function sections(view, estimates, counters) {
+function sections(view, estimates, counters, admin) {
   const several = estimates.cohorts.length > 1;
   const cohort = estimates.cohorts.find((c) => c.cohort === view.cohort);
   const chosen = cohort ?? (several ? estimates.total : estimates.cohorts[0]);
@@ -168,9 +174,11 @@ function sections(view, estimates, counters) {
     planned(shown, several),
     privacy(estimates),
     refused(counters),
-    sharing(view.id, estimates, say),
-    downloads(view),
-    ending(view.id, estimates.state, showErrors, () => refresh(view), () => (location.hash = "")),
+    sharing(view.id, estimates, counters.free, showErrors, () => refresh(view), say),
+    admin && downloads(view),
+    admin && ending(view.id, estimates.state, showErrors, () => refresh(view), () => {
+      location.hash = "";
+    }),
   ];
 }
 
@@ -341,7 +349,7 @@ function downloads(view) {
 async function download(view, button, kind) {
   button.disabled = true;
   try {
-    const url = URL.createObjectURL(await (await ask(`/${view.id}/reports?format=${kind}`)).blob());
+    const url = URL.createObjectURL(await (await ask(`/campaigns/${view.id}/reports?format=${kind}`)).blob());
     el("a", { href: url, download: `${view.id.slice(0, 12)}.${kind}` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60000);
   } finally {

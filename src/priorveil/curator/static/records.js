@@ -1,0 +1,47 @@
+// The records: which holder of a token did what, and when.
+
+import { read } from "/static/curator.js";
+import { el, number } from "/static/dom.js";
+
+const HEADS = ["Time", "Token", "What was done", "Campaign", "Number"];
+
+/** The page of the newest records, newest first. */
+export async function recordTable() {
+  const [{ records }, { campaigns }] = await Promise.all([read("/records"), read("/campaigns")]);
+  const questions = new Map(campaigns.map(({ id, question }) => [id, question]));
+  return [
+    el("p", {}, el("a", { href: "#" }, "All campaigns")),
+    el("h1", { tabindex: "-1" }, "Records"),
+    el("p", {}, "What the holders of tokens did, newest first. No record has a report or its id."),
+    records.length > 0 ? table(records, questions) : el("p", {}, "There is no record yet."),
+  ];
+}
+
+function table(records, questions) {
+  const head = (name) => el("th", { scope: "col", class: name === "Number" && "figure" }, name);
+  return el(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Records" },
+    el(
+      "table",
+      { class: "records" },
+      el("thead", {}, el("tr", {}, ...HEADS.map(head))),
+      el("tbody", {}, ...records.map((record) => row(record, questions))),
+    ),
+  );
+}
+
+function row({ at, who, action, campaign, count }, questions) {
+  const question = questions.get(campaign);
+  const time = new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  return el(
+    "tr",
+    {},
+    el("td", {}, el("time", { datetime: at }, time)),
+    el("td", {}, who),
+    el("td", {}, action),
+    // A deleted campaign has no question and no page any more.
+    el("td", {}, question ? el("a", { href: `#${campaign}`, dir: "auto" }, question) : (campaign ?? "").slice(0, 12)),
+    el("td", { class: "figure" }, count !== null && number(count)),
+  );
+}
