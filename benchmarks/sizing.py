@@ -1,11 +1,11 @@
-"""What three deployments hold: one process on SQLite, one on PostgreSQL, and two on partitioned PostgreSQL.
+"""What three deployments hold: one process on SQLite, one on PostgreSQL, two behind nginx on partitioned PostgreSQL.
 
     python benchmarks/sizing.py --seconds 20
 
 For each: single reports and batches of 100 a second at full load, the latency of single reports at half of that
 rate, private memory of a process, and bytes on the disk for each report. At half load requests are due at even times,
-and latency counts from when a request was due. Load generator, curators and database share this machine; the
-table says how busy it was with other work.
+and latency counts from when a request was due. Load generator, proxy, curators and database share this machine; the
+table says how busy it was with other work. The proxy has no limits and no TLS.
 """
 
 from __future__ import annotations
@@ -13,22 +13,48 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import socket
+import subprocess
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import asyncpg
 import numpy as np
 
-from curator import TUNED, Connection, Load, PostgresServer, resident, served
+from curator import TUNED, Connection, Load, PostgresServer, free_port, resident, served
+from patience import wait_until
 from priorveil import Prior
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.curator.store import open_store
 
 CONNECTIONS = 64
 PARTITIONS = 4
-NAMES = ("one process, SQLite", "one process, PostgreSQL", "two processes, partitioned PostgreSQL")
+NAMES = (
+    "one process, SQLite",
+    "one process, PostgreSQL",
+    "two processes behind nginx, partitioned PostgreSQL",
+)
+PROXY = """
+daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log crit; {user}
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    {temporary}
+    upstream curators {{ {servers} keepalive 64; }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{
+            proxy_pass http://curators;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_request_buffering off;
+        }}
+    }}
+}}
+"""
 
 
 class PacedLoad(Load):
@@ -58,18 +84,49 @@ class PacedConnection(Connection):
         asyncio.get_running_loop().call_later(wait, self.transport.write, request)
 
 
-def loaded(ports: list[int], load: Load, kind: type[Connection], connections: int) -> float:
-    """Seconds that the load took, spread over the ports."""
+def loaded(port: int, load: Load, kind: type[Connection], connections: int) -> float:
+    """Seconds that the load took."""
 
     async def run() -> float:
         start, loop = time.perf_counter(), asyncio.get_running_loop()
         load.open, load.done = connections, asyncio.Event()
-        for number in range(connections):
-            await loop.create_connection(lambda: kind(load), "127.0.0.1", ports[number % len(ports)])
+        for _ in range(connections):
+            await loop.create_connection(lambda: kind(load), "127.0.0.1", port)
         await load.done.wait()
         return time.perf_counter() - start
 
     return asyncio.run(run())
+
+
+def is_open(port: int) -> bool:
+    """Whether something listens on a port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def proxied(ports: list[int]) -> Iterator[int]:
+    """The port of nginx in front of several curators."""
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="priorveil-proxy-") as folder:
+        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        path = Path(folder) / "nginx.conf"
+        path.write_text(
+            PROXY.format(
+                folder=folder,
+                user="user root;" if os.geteuid() == 0 else "",
+                temporary=" ".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds),
+                servers=" ".join(f"server 127.0.0.1:{each};" for each in ports),
+                port=port,
+            )
+        )
+        process = subprocess.Popen(["nginx", "-p", folder, "-c", str(path)])
+        try:
+            wait_until(lambda: is_open(port), "nginx listens")
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
 
 
 async def partition(url: str) -> None:
@@ -107,14 +164,15 @@ def row(campaign: Campaign, name: str, url: str, processes: int, seconds: float)
     with ExitStack() as stack:
         running = [stack.enter_context(served(url, campaign, "curator")) for _ in range(processes)]
         ports = [port for port, _ in running]
+        port = stack.enter_context(proxied(ports)) if processes > 1 else ports[0]
         single = Load(campaign, 1, False, seconds, None)
-        took = loaded(ports, single, Connection, CONNECTIONS)
+        took = loaded(port, single, Connection, CONNECTIONS)
         rate = len(single.times) / took
         batch = Load(campaign, 100, False, seconds, None)
-        took = loaded(ports, batch, Connection, 16)
+        took = loaded(port, batch, Connection, 16)
         batches = 100 * len(batch.times) / took
         half = PacedLoad(campaign, seconds, rate / 2)
-        loaded(ports, half, PacedConnection, CONNECTIONS)
+        loaded(port, half, PacedConnection, CONNECTIONS)
         memory = max(resident(pid) for _, pid in running)
     p50, p99 = np.percentile(half.times, [50, 99]) * 1000
     reports = len(single.times) + 100 * len(batch.times) + len(half.times)

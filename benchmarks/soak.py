@@ -60,6 +60,15 @@ EXPLANATIONS = {
     "": "none",
 }
 
+HEAD = """# Soak test
+
+Mixed load for an hour, written by `python benchmarks/soak.py --write docs/soak.md` and again with `--store postgres`.
+People send single reports, a gateway sends batches of 100, invited people use codes, an analyst reads estimates, and
+an admin exports all reports. What was not acknowledged is sent again, with the same ids. Every other restart is a
+kill -9. The command fails if an error has no explanation, or if a report is missing or stored twice. Memory is
+the private memory of the curator's process.
+"""
+
 
 @dataclass
 class Life:
@@ -283,12 +292,7 @@ def report(soak: Soak, store: str, seconds: float, stored: dict[str, int], recou
 
 def page(results: dict[str, str]) -> str:
     """The page of the documentation, with the reports of all runs."""
-    head = (
-        "# Soak test\n\nWritten by `python benchmarks/soak.py --write`. People send single reports, a gateway sends\n"
-        "batches of 100, invited people use codes, an analyst reads estimates, and an admin exports everything.\n"
-        "What was not acknowledged is sent again. Every other restart is a kill -9.\n"
-    )
-    return head + "".join(f"\n## {store}\n\n{text}" for store, text in sorted(results.items()))
+    return HEAD + "".join(f"\n## {store}\n\n{text}" for store, text in sorted(results.items()))
 
 
 def write(path: Path, store: str, text: str) -> None:
