@@ -37,17 +37,21 @@ def paced(rate: float) -> Iterator[None]:
         yield
 
 
-def ask(port: int, rate: float, requests: Callable[[], bytes]) -> None:
-    """One request after the other on a connection that is opened again when it ends."""
-    line = connect(port)
-    for _ in paced(rate):
+def ask(port: int, rate: float, requests: Callable[[], bytes], connections: int = 1) -> None:
+    """One request after the other on connections that take turns; one that ends is opened again."""
+    lines = [connect(port) for _ in range(connections)]
+    for line in lines:
+        line.sendall(requests())
+    for number, _ in enumerate(paced(rate)):
+        turn = number % connections
         try:
-            line.sendall(requests())
-            if not line.recv(1 << 20):
+            if not lines[turn].recv(1 << 20):
                 raise ConnectionError
+            lines[turn].sendall(requests())
         except OSError:
-            line.close()
-            line = connect(port)
+            lines[turn].close()
+            lines[turn] = connect(port)
+            lines[turn].sendall(requests())
 
 
 def zeros(port: int, targets: dict[str, Any]) -> None:
@@ -93,7 +97,7 @@ def cold(port: int, targets: dict[str, Any]) -> None:
         id = secrets.choice(ids) if secrets.randbelow(10) == 0 else secrets.token_hex(32)
         return request(f"GET /v1/campaigns/{id}/status")
 
-    ask(port, 300, next_request)
+    ask(port, 300, next_request, connections=50)
 
 
 def dashboards(port: int, targets: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from patience import PATIENCE, until
 from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import JSON
-from priorveil.curator import create_app, responses, uploads
+from priorveil.curator import create_app, loaded_campaigns, responses, uploads
 from priorveil.curator.body_memory import SMALL_BODY, BodyMemory
 from priorveil.curator.loaded_campaigns import LoadedCampaigns
 from priorveil.curator.messages import LARGEST_BATCH
@@ -339,20 +340,23 @@ def questions(count: int) -> list[Campaign]:
 
 
 class SlowLoading(SqliteStore):
-    """A store that counts what it loads; loading the campaigns in `held` waits until they are released."""
+    """A store that counts loads and their seconds; loading the campaigns in `held` waits until they are released."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.loads: Counter[str] = Counter()
-        self.lists = 0
+        self.seconds, self.lists = 0.0, 0
         self.held: set[str] = set()
         self.release = asyncio.Event()
 
     async def campaign(self, campaign: str) -> StoredCampaign | None:
         self.loads[campaign] += 1
+        began = time.monotonic()
         if campaign in self.held:
             await self.release.wait()
-        return await super().campaign(campaign)
+        found = await super().campaign(campaign)
+        self.seconds += time.monotonic() - began
+        return found
 
     async def campaign_ids(self) -> list[tuple[str, str | None]]:
         self.lists += 1
@@ -377,17 +381,21 @@ def test_loading_a_campaign_holds_up_no_other(tmp_path: Path) -> None:
 
 
 def test_campaigns_are_loaded_in_turn_with_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two at once; the next one only when the rest of one of them is over."""
+    """Two at once, the next one when the rest of one of them is over; loading takes a quarter of the time at most."""
     campaigns = questions(4)
     store = SlowLoading(tmp_path / "a.db")
 
     async def work(http: httpx.AsyncClient) -> None:
         rests: list[Callable[[], None]] = []
+        lengths: list[float] = []
         loop, release = asyncio.get_running_loop(), service_of(http).campaigns._loading.release
         later = loop.call_later
 
         def call_later(seconds: float, work: Any, *arguments: Any, **context: Any) -> Any:
-            return rests.append(work) if work == release else later(seconds, work, *arguments, **context)
+            if work != release:
+                return later(seconds, work, *arguments, **context)
+            lengths.append(seconds)
+            return rests.append(work)
 
         monkeypatch.setattr(loop, "call_later", call_later)
         asked = [asyncio.create_task(http.get(f"/v1/campaigns/{each.id}/status")) for each in campaigns]
@@ -396,6 +404,7 @@ def test_campaigns_are_loaded_in_turn_with_rests(tmp_path: Path, monkeypatch: py
             assert store.loads.total() == loads
             rests[loads - 2]()
         assert {(await each).status_code for each in asked} == {200}
+        assert (sum(lengths) + store.seconds) / 2 >= 4 * store.seconds  # two threads
 
     on(store, work, *campaigns)
 
@@ -411,6 +420,23 @@ def test_unknown_ids_load_nothing_and_share_one_list(tmp_path: Path, campaign: C
         assert not store.loads and store.lists - before < 20  # the refresher may make some of them
 
     on(store, work, campaign)
+
+
+def test_unknown_ids_wait_for_a_list_that_is_rare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store has other things to do than to list its campaigns for each unknown id."""
+    monkeypatch.setattr(loaded_campaigns, "_LIST_SECONDS", 1e6, raising=False)
+    store = SlowLoading(tmp_path / "a.db")
+
+    async def run() -> None:
+        async with store:
+            campaigns = loaded_campaigns.CampaignLoader(store, CampaignLimits(), 2)
+            asked = [asyncio.create_task(campaigns.find(f"{i:064x}")) for i in range(20)]
+            answered, waiting = await asyncio.wait(asked, timeout=0.5)
+            assert not answered and not store.lists
+            for task in waiting:
+                task.cancel()
+
+    asyncio.run(run())
 
 
 def test_a_campaign_that_another_process_adds_is_found_at_once(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from priorveil.curator.settings import CampaignLimits
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 
-_REST = 3  # times as long as loading took, before another campaign is loaded in its place
+_REST = 4  # for each thread: times as long as loading took, before another campaign is loaded in its place
+_LIST_SECONDS = 0.05  # between two lists of ids for requests with unknown ones
 CAMPAIGN_ID = re.compile("[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class CampaignLoader:
 
     def __init__(self, store: Store, limits: CampaignLimits, threads: int) -> None:
         self.store, self.loaded = store, LoadedCampaigns(limits)
-        self._loading = asyncio.Semaphore(threads)
+        self._threads, self._loading = threads, asyncio.Semaphore(threads)
         self._runs = SharedRuns()
         self._ids: set[str] = set()
         self._damaged: dict[str, Damaged] = {}
@@ -76,9 +77,14 @@ class CampaignLoader:
         if stored is not None or not CAMPAIGN_ID.fullmatch(id):  # other texts never reach the database
             return stored
         if id not in self._ids:  # one list for all who ask: unknown ids cost nothing more
-            await self._runs.run("ids", self.list_ids)
+            await self._runs.run("ids", self._list_ids_after_pause)
         # Checking certificates is expensive: once for each campaign, however many requests come.
         return await self._runs.run(("campaign", id), lambda: self._load(id)) if id in self._ids else None
+
+    async def _list_ids_after_pause(self) -> None:
+        """List the ids for all who asked; also for requests one after the other there are few lists a second."""
+        await asyncio.sleep(_LIST_SECONDS)
+        await self.list_ids()
 
     async def list_ids(self) -> dict[str, str | None]:
         """The ids of the campaigns in the store, each with the time at which it was closed early."""
@@ -89,8 +95,9 @@ class CampaignLoader:
     async def _load_in_turn(self, id: str) -> StoredCampaign | None:
         """A campaign from the store, when its turn has come.
 
-        Proving certificates takes the processor from all other requests. So the next one has its turn after a rest that
-        is longer than the work: somebody who asks for many campaigns in turn cannot keep the curator busy.
+        Proving certificates takes the interpreter from all other requests. So the next one has its turn after a rest
+        that is longer than the work: all threads together take at most a quarter of the time, however many
+        campaigns somebody asks for.
         """
         await self._loading.acquire()
         loop = asyncio.get_running_loop()
@@ -98,7 +105,8 @@ class CampaignLoader:
         try:
             return await self.store.campaign(id)
         finally:
-            loop.call_later(_REST * (loop.time() - began), self._loading.release)
+            rest = _REST * self._threads * (loop.time() - began)
+            loop.call_later(rest, self._loading.release)
 
     async def _load(self, id: str) -> StoredCampaign | None:
         """A campaign from the store, unless somebody has loaded it meanwhile."""
