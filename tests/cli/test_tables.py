@@ -239,6 +239,48 @@ def test_attributes_of_the_plan_name_columns_and_margins(
         assert words in capsys.readouterr().err
 
 
+def test_shares_within_groups(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = {(age, pet, town): 1 / 7 for age in ("old", "young") for pet in ("cat", "dog") for town in "AB"}
+    del cells["young", "dog", "B"]
+    prior = pv.Prior.joint(cells, ("age", "pet", "town"), impossible="leave out")
+    plan = pv.design(prior, 2.0, pv.Distribution())
+    plan.save("table.json")
+    values = [*cells] * 100 + [("old", "cat", "A")] * 200
+    write_reports("r.csv", plan, plan.privatize(values, rng=np.random.default_rng(1)).tolist())
+    everybody = estimate_table("r.csv", plan).everybody
+    command = ["estimate", "table.json", "r.csv", "--margin", "pet", "--within", "age"]
+    assert run(*command, "--json") == 0
+    statistics = {s["name"]: s for s in json.loads(capsys.readouterr().out)["statistics"]}
+    margin = everybody.margin("age", "pet")
+    for age, pet in margin.labels:
+        ratio = margin.ratio([(age, pet)], [(age, "cat"), (age, "dog")])
+        share = statistics.pop(f"share within age, age={age}, pet={pet}")
+        assert (share["value"], share["std_error"]) == pytest.approx((ratio.value, ratio.std_error))
+        assert (share["lower"], share["upper"]) == pytest.approx(ratio.interval())
+    assert not statistics
+    assert run(*command) == 0
+    assert re.search(
+        r"^age +pet +share within age +95 % low +high\nold +cat +\d", capsys.readouterr().out, re.MULTILINE
+    )
+    assert run("estimate", "table.json", "r.csv", "--within", "town,age", "--csv") == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))[len(cells) :]
+    assert {(line["age"], line["pet"], line["town"]) for line in lines} == set(cells)
+    alone = next(line for line in lines if (line["age"], line["town"]) == ("young", "B"))
+    assert float(alone["estimate"]) == pytest.approx(1)  # its dogs were left out
+    for groups, words in (("age,pet,town", "leave one out"), ("home", "choose among age, pet, town")):
+        assert run("estimate", "table.json", "r.csv", "--within", groups) == 2
+        shown = capsys.readouterr()
+        assert shown.out == "" and words in shown.err
+    write_reports("one.csv", PLAN, [0, 1, 2])
+    assert run("estimate", "plan.json", "one.csv", "--within", "age") == 2
+    assert "no names of attributes" in capsys.readouterr().err
+    few = plan.privatize([("old", "cat", "A")] * 2, rng=np.random.default_rng(3)).tolist()
+    write_reports("few.csv", plan, few)
+    assert run("estimate", "table.json", "few.csv", "--within", "age") == 0
+    shown = capsys.readouterr().out
+    assert "not bounded" in shown and "shares within a group without an interval" in shown
+
+
 def test_methods_levels_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     run("privatize", "unary.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.parquet")

@@ -17,6 +17,8 @@ Examples
       an estimate for every town, each with its own interval
   priorveil estimate plan.json reports.csv --margin age
       of a plan on several attributes: the shares of one of them
+  priorveil estimate plan.json reports.csv --margin smokes --within age
+      the table of both, and the shares of those who smoke within each age
   priorveil estimate plan.json reports.csv --method unbiased --json
       right on average whatever the prior; for a program to read
   priorveil estimate plan.json reports.parquet --plot estimate.svg
@@ -50,7 +52,17 @@ import click
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import InvalidInput, plural
 from priorveil.priors.label_texts import first_labels, label_parts, label_text
-from priorveil.reading.wording import answer, describe, group_title, number_tables, table_cells, value_rows
+from priorveil.reading.wording import (
+    UNBOUNDED_SHARE,
+    answer,
+    describe,
+    group_title,
+    number_tables,
+    shares_within,
+    table_cells,
+    table_records,
+    value_rows,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,7 +76,7 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 
 
 _SECTIONS = {
-    "Options that most estimates need": ("--by", "--margin", "--method", "--level"),
+    "Options that most estimates need": ("--by", "--margin", "--within", "--method", "--level"),
     "What REPORTS hold": ("--column", "--cohort", "--assume-plan"),
     "The output": ("--json", "--csv", "--plot", "--refused"),
 }
@@ -81,6 +93,12 @@ _SECTIONS = {
     "--margin",
     metavar="NAMES",
     help="Of a plan on several attributes: those to show, such as age,smokes, summed over the others.",
+)
+@click.option(
+    "--within",
+    metavar="NAMES",
+    help="Of several attributes: the shares of those of --margin, or of all others, within each group of "
+    "these, such as age.",
 )
 @options.COHORT
 @click.option(
@@ -105,6 +123,7 @@ def estimate(
     reports: tuple[str, ...],
     by: str | None,
     margin: str | None,
+    within: str | None,
     cohort: str | None,
     level: float,
     as_json: bool,
@@ -123,16 +142,24 @@ def estimate(
     plans = inputs.read_plans(plan, cohort)
     estimates = outputs.run_on_table(estimate_table, reports, plans, words="counting", **settings)
     _check_reports(estimates, reports)
+    groups = _names(within)
     if margin is not None:
-        estimates = _margin(estimates, [name.strip() for name in margin.split(",")])
+        estimates = _margin(estimates, list(dict.fromkeys([*groups, *_names(margin)])))
+    if groups:  # refuse them before anything is printed
+        shares_within(estimates.everybody, groups)
     if plot is not None:
         from priorveil.studies import plots
 
         outputs.save_plot(plots.estimate_plot(estimates, by, level), plot)
     show = _print_json if as_json else _print_csv if as_csv else _print_tables
-    show(estimates, by, level)
+    show(estimates, by, level, groups)
     _print_repeats(estimates)
     return outputs.refusal_status(estimates.refused, estimates.everybody.reports)
+
+
+def _names(text: str | None) -> list[str]:
+    """The names of attributes in an option."""
+    return [] if text is None else [name.strip() for name in text.split(",")]
 
 
 def _margin(estimates: TableEstimate, attributes: list[str]) -> TableEstimate:
@@ -174,16 +201,24 @@ def _print_repeats(estimates: TableEstimate) -> None:
         click.echo(f"{without} {verb} an id (column report_id): {advice}", err=True)
 
 
-def _print_json(estimates: TableEstimate, by: str | None, level: float) -> None:
+def _print_json(estimates: TableEstimate, by: str | None, level: float, within: Sequence[str]) -> None:
     """Print an object with everybody, the groups and the refused rows."""
-    record = {"level": level, **estimates.everybody.record(level)}
+    record = {"level": level, **_record(estimates.everybody, level, within)}
     if by is not None:
         record["by"] = by
         record["groups"] = [
-            {"group": group, **each.record(level)} for group, each in estimates.groups.items()
+            {"group": group, **_record(each, level, within)} for group, each in estimates.groups.items()
         ]
     repeats = {"repeated": estimates.tallies.repeated, "without_id": estimates.tallies.without_id}
     screen.print_json({**record, **outputs.refused_record(estimates.refused), **repeats})
+
+
+def _record(estimate: Estimate, level: float, within: Sequence[str]) -> dict[str, Any]:
+    """An estimate as JSON; shares within groups are among its statistics."""
+    record = estimate.record(level)
+    if within:
+        record["statistics"] += table_records(shares_within(estimate, within, level))
+    return record
 
 
 def _parts(estimates: TableEstimate, by: str | None) -> list[tuple[str, Estimate]]:
@@ -192,7 +227,7 @@ def _parts(estimates: TableEstimate, by: str | None) -> list[tuple[str, Estimate
     return [*parts, ("everybody: " if parts else "", estimates.everybody)]
 
 
-def _print_csv(estimates: TableEstimate, by: str | None, level: float) -> None:
+def _print_csv(estimates: TableEstimate, by: str | None, level: float, within: Sequence[str]) -> None:
     """Print a line for each value, of each group if there are groups; warnings and notes go to standard error.
 
     A table of several attributes has a column for each of them too, and numbers of people have their shares.
@@ -217,6 +252,11 @@ def _print_csv(estimates: TableEstimate, by: str | None, level: float) -> None:
             lines.writerow(first | _csv_cells(label_text(label), row) | cells)
         for table in number_tables(estimate, level):
             lines.writerows(first | _csv_cells(table.name_of(row), row) for row in table.rows)
+        if within:
+            table = shares_within(estimate, within, level)
+            for row in table.rows:
+                levels = dict(zip(table.heads, row.label, strict=True)) if attributes else {}
+                lines.writerow(first | _csv_cells(table.name_of(row), row) | levels)
     for note in everybody.notes:
         console.print(note)
 
@@ -226,11 +266,11 @@ def _csv_cells(name: str, row: StatisticRow) -> dict[str, Any]:
     return {"value": name, **dict(zip(_NUMBERS, row.numbers, strict=True))}
 
 
-def _print_tables(estimates: TableEstimate, by: str | None, level: float) -> None:
+def _print_tables(estimates: TableEstimate, by: str | None, level: float, within: Sequence[str]) -> None:
     """Print a table for each group and for everybody, and what the estimate assumes."""
     console = screen.open_console()
     for title, estimate in _parts(estimates, by):
-        _print_estimate(console, estimate, level, title)
+        _print_estimate(console, estimate, level, title, within)
     for note in estimates.everybody.notes:
         console.print(note)
 
@@ -240,13 +280,18 @@ def _print_warning(console: Console, warning: str | None, title: str) -> None:
         console.print(f"{title}Warning: {warning}", style="bold red")
 
 
-def _print_estimate(console: Console, estimate: Estimate, level: float, title: str) -> None:
+def _print_estimate(
+    console: Console, estimate: Estimate, level: float, title: str, within: Sequence[str]
+) -> None:
     description = describe(estimate, level)
     _print_warning(console, description.warning, title)
     console.print(f"{title}reports: {estimate.reports:,}", style="italic")
-    for table in description.tables:
+    shares = [shares_within(estimate, within, level)] if within else []
+    for table in [*description.tables, *shares]:
         heads, rows = table_cells(table, description)
         numbers = len(heads) - len(table.heads)
         screen.print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
         if table.left_out is not None:
             console.print(f"{table.left_out}; --csv lists all")
+    if any(row.is_unbounded for table in shares for row in table.rows):
+        console.print(UNBOUNDED_SHARE)

@@ -51,6 +51,10 @@ UNBOUNDED_AVERAGE = (
     "The reports do not bound the average of a group without an interval: too few people reported to exclude that "
     "nobody belongs to it. Its average is nan where the estimate counts nobody."
 )
+UNBOUNDED_SHARE = (
+    "The reports do not bound the shares within a group without an interval: too few people reported to exclude that "
+    "nobody belongs to it."
+)
 ABOUT_POINTS = (
     "Numbers were rounded at random to the points of a grid, and this is about the points, not about the numbers. "
     "For shares of numbers use Prior.cells, for their mean use mean()."
@@ -271,6 +275,30 @@ def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTab
     return StatisticTable(averages.by, tuple(rows), averages.title)
 
 
+def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float = 0.95) -> StatisticTable:
+    """The shares of the levels of other attributes within the groups that these attributes of a table form."""
+    domain = estimate.readings[0].prior.domain
+    _, members = domain.margin(groups, "within")
+    others = [name for name in estimate.attributes if name not in groups]
+    if not others:
+        raise InvalidInput("within", list(groups), "no attribute is left whose shares to show: leave one out")
+    levels, rows = domain.margin(others)
+    shares = [estimate.mean(row.tolist(), by=groups) for row in rows]
+    cells = [
+        _row(
+            tuple(map(label_text, (*label_parts(group), *level))),
+            (statistic.value, statistic.std_error, *statistic.interval(confidence)),
+            None,
+            _precise_share_texts,
+        )
+        for place, group in enumerate(shares[0].labels)
+        for level, row, share in zip(levels, rows, shares, strict=True)
+        if (row * members[place]).any()  # the table has this combination
+        for statistic in [share.statistics[place]]
+    ]
+    return StatisticTable((*groups, *others), tuple(cells), f"share within {' x '.join(groups)}")
+
+
 def averages_text(averages: Averages) -> str:
     """The averages by group with 95 % intervals, as plain text."""
     return _plain_text(describe_averages(averages))
@@ -305,10 +333,13 @@ def people_text(people: float) -> str:
 
 def number_records(estimate: Estimate, confidence: float = 0.95) -> list[dict[str, Any]]:
     """The statistics of `number_tables` as JSON."""
+    return [record for table in number_tables(estimate, confidence) for record in table_records(table)]
+
+
+def table_records(table: StatisticTable) -> list[dict[str, Any]]:
+    """The rows of a table as JSON."""
     names = ("value", "std_error", "lower", "upper")
-    tables = number_tables(estimate, confidence)
-    rows = [(table.name_of(row), row) for table in tables for row in table.rows]
-    return [{"name": name, **dict(zip(names, row.numbers, strict=True))} for name, row in rows]
+    return [{"name": table.name_of(row), **dict(zip(names, row.numbers, strict=True))} for row in table.rows]
 
 
 def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
