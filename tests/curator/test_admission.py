@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg
 import httpx
+import numpy as np
 import pytest
 
 from conftest import PRIOR
@@ -173,6 +174,22 @@ def test_two_processes_fill_a_campaign_and_use_codes_once(postgres: Any) -> None
             await check_counts(one, limited, most)
             await check_counts(two, invited, 40)
             assert await one.free_invitations(invited.id) == 0
+
+    asyncio.run(run())
+
+
+def test_under_open_admission_the_first_report_with_an_id_counts(store_url: str, campaign: Campaign) -> None:
+    """Others are acknowledged and left out, whatever they say."""
+    plan, report_id = campaign.plan_for(None), fresh_id()
+
+    async def run() -> None:
+        async with running(open_store(store_url), campaign) as http:
+            for value in (1, 0, 2, 1):
+                body = {"report_id": report_id, "plan": plan.id, "report": value}
+                answer = await http.post(f"/v1/campaigns/{campaign.id}/reports", json=body)
+                assert answer.json() == {"accepted": 1, "refused": []}
+            tallies = await http.app.service.store.tallies(campaign)  # type: ignore[attr-defined]
+            assert tallies == {plan.id: plan.tally(np.array([1]))}
 
     asyncio.run(run())
 

@@ -313,15 +313,16 @@ async def impatient(folder: Path, campaign: Campaign) -> AsyncIterator[Talk]:
         yield talk
 
 
-LONG = b"content-length: 100000"
+LONG, ONE = b"content-length: 100000", b"content-length: 4000"  # the second is what a stranger may send
 UNKNOWN = b"POST /v1/campaigns/unknown/reports HTTP/1.1\r\nhost: x\r\n"
 ENDLESS: list[tuple[Callable[[Campaign], bytes], bytes, list[int]]] = [
-    (lambda c: upload(c, LONG, body=b"{"), b" ", [408]),
+    (lambda c: upload(c, ONE, body=b"{"), b" ", [408]),
+    (lambda c: upload(c, LONG, body=b"{"), b" ", [413]),
     (lambda c: upload(c, CHUNKED), b"1\r\n \r\n", [408]),
     (lambda c: upload(c, CHUNKED), b"40000\r\n" + b" " * 0x40000 + b"\r\n", [413]),
     (lambda c: upload(c, CHUNKED, body=b"5;"), b"x" * 50, [408]),
     (lambda c: upload(c, CHUNKED, body=b"0\r\n"), b"x: y\r\n", [408]),
-    (lambda c: upload(c, LONG, body=b"{"), b"", [408]),
+    (lambda c: upload(c, ONE, body=b"{"), b"", [408]),
     (lambda c: b"", b"", []),
     (lambda c: b"GET /healthz HTTP/1.1\r\n", b"x: y\r\n", []),
     (lambda c: b"\r\n", b"\r\n", []),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import threading
 import time
 from collections import Counter
@@ -17,9 +18,9 @@ import pytest
 
 from local_server import Place, at, report, responses_with, running, statuses
 from patience import PATIENCE, until
-from priorveil import Distribution, Prior, design
+from priorveil import Distribution, Histogram, Prior, design
 from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.wire import JSON
+from priorveil.collect.wire import JSON, fresh_id, report_to_json
 from priorveil.curator import create_app, loaded_campaigns, responses, uploads
 from priorveil.curator.body_memory import SMALL_BODY, BodyMemory
 from priorveil.curator.loaded_campaigns import LoadedCampaigns
@@ -190,6 +191,49 @@ def test_unfinished_bodies_are_limited_in_total_and_hold_up_no_single_report(
         await until(lambda: memory.held == 0, "the memory is given back")
 
     at(tmp_path, campaign, work, limits=limits)
+
+
+def test_a_stranger_sends_no_more_than_one_report_takes(tmp_path: Path) -> None:
+    """The longest report of a wide plan fits; what is longer is refused before any of it is read."""
+    prior = Prior.zipf(40_000)
+    wide, narrow = (design(prior, 2.0, Histogram(), method=method) for method in ("unary", "arc"))
+    cohorts = Campaign("Which one?", {"wide": wide, "narrow": narrow})
+    row = wide.privatize([0], np.random.default_rng(1))[0]
+    longest = json.dumps(
+        {
+            "report_id": fresh_id(),
+            "plan": wide.id,
+            "report": report_to_json(wide.mechanism, row),
+            "code": "0" * 32,
+        },
+        indent=4,
+    )
+    assert len(longest) > 2 * SMALL_BODY
+
+    async def send(http: httpx.AsyncClient, body: str, **headers: str) -> httpx.Response:
+        kind = {"content-type": JSON, "authorization": "", **headers}
+        return await http.post(f"/v1/campaigns/{cohorts.id}/reports", content=body, headers=kind)
+
+    async def work(http: httpx.AsyncClient) -> None:
+        assert (await send(http, longest)).json() == {"accepted": 1, "refused": []}
+        refused = await send(http, longest + " " * SMALL_BODY)
+        assert refused.status_code == 413 and "role collect" in refused.json()["detail"]
+        token = http.headers["authorization"]
+        known = await send(http, longest + " " * SMALL_BODY, authorization=token)
+        assert known.json() == {"accepted": 1, "refused": []}
+
+    on(open_store(str(tmp_path / "a.db")), work, cohorts)
+
+
+def test_the_body_of_a_stranger_is_refused_by_its_length_alone(tmp_path: Path, campaign: Campaign) -> None:
+    async def work(there: Place) -> None:
+        reader, writer = await there.connect()
+        line = f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\n"
+        writer.write(line.encode() + b"content-length: 5000\r\n\r\n")
+        assert statuses(await asyncio.wait_for(reader.read(), PATIENCE)) == [413]
+        writer.close()
+
+    at(tmp_path, campaign, work)
 
 
 def test_a_refused_body_says_when_to_come_back(tmp_path: Path, campaign: Campaign) -> None:

@@ -52,6 +52,7 @@ _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "o
 _READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
 _RECORDS = 1000  # in a response
 _COLLECTORS: tuple[Role, ...] = ("collect", "admin")
+_ONE_REPORT = ": send one report, or a batch with a token that has the role collect"
 _UPLOAD_ROUTE = "/v1/campaigns/{id}/reports"
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
 _UNKNOWN = "no campaign has this id"
@@ -193,10 +194,12 @@ class Curator:
             token = self._token(request)
             if kind == PACKED:
                 _require_role(token, _COLLECTORS)  # before its body is read
+            longest, advice = self.limits.body, ""
             if token is None or token.role not in _COLLECTORS:
                 self._count_submission(request)
+                longest, advice = min(longest, live.longest_submission), _ONE_REPORT
             with self.service.bodies.share() as hold:
-                body = await self._body(request, self.limits.body, hold)
+                body = await self._body(request, longest, hold, advice)
                 if kind == JSON and is_batch(body):
                     _require_role(token, _COLLECTORS)
                 receipt = await self.service.store_upload(_READERS[kind], body, live)
@@ -228,7 +231,11 @@ class Curator:
         return live
 
     async def _body(
-        self, request: Request, longest: int, hold: Callable[[int], None] = lambda size: None
+        self,
+        request: Request,
+        longest: int,
+        hold: Callable[[int], None] = lambda size: None,
+        advice: str = "",
     ) -> bytes:
         """Read the body, and tell `hold` its length while it grows.
 
@@ -255,7 +262,7 @@ class Curator:
         except TimeoutError:
             raise HTTPException(408, f"the body took more than {seconds:g} seconds", _CLOSE) from None
         if size > longest:
-            raise HTTPException(413, f"the body is longer than {longest} bytes", _CLOSE)
+            raise HTTPException(413, f"the body is longer than {longest} bytes{advice}", _CLOSE)
         return bytes(body)
 
     # -- everybody -------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 
@@ -47,6 +48,7 @@ _ADD_CELLS, _PROBE, _REPORTS, _REFUSE, _TOTALS = _STATEMENTS.split("\n\n")
 _DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
 _END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
+_AROUND_REPORT = 4 << 10  # bytes of a submission besides its report
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 _ADD_TOKEN = """INSERT INTO tokens (digest, name, role, expires) VALUES ($1, $2, $3, $4)
 ON CONFLICT DO NOTHING RETURNING name"""
@@ -142,6 +144,12 @@ class StoredCampaign:
     document: bytes
     closed: str | None
     deleted: str | None = None
+
+    @cached_property
+    def longest_submission(self) -> int:
+        """Bytes in which one report of any of its plans fits, with its ids and its code, as JSON with some blanks."""
+        words = max(words_per_report(plan.mechanism) for plan in self.campaign.plans.values())
+        return _AROUND_REPORT + 2 * WORD_BYTES * words
 
     def state(self, now: datetime) -> State:
         """Whether it takes reports at this time."""
