@@ -713,6 +713,9 @@ def test_the_index_of_a_series_names_its_attributes() -> None:
             make(counts.iloc[:3])
     with raises(InvalidInput, argument="labels"):
         Prior(counts / 100, labels=["a", "b", "c", "d"])
+    for own_labels in (counts, people.age.value_counts(), {"a": 3, "b": 1}):
+        with raises(InvalidInput, argument="labels"):
+            Prior.from_counts(own_labels, labels=["x", "y", "z", "w"][: len(own_labels)])
 
 
 def test_advice_on_empty_cells_is_advice_that_works() -> None:

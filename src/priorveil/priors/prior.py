@@ -92,11 +92,7 @@ for counts, use Prior.from_counts
     ) -> None:
         names = index_names(probabilities)
         own_labels, numbers = labelled_numbers("probabilities", probabilities)
-        if own_labels is not None and labels is not None:
-            raise InvalidInput(
-                "labels", labels, "the probabilities have labels of their own: leave these out"
-            )
-        domain: LabelsOrDomain = labels if own_labels is None else own_labels
+        domain = _only_labels("probabilities", own_labels, labels)
         if names is not None:
             domain, numbers = joint_masses(probabilities, names, "refuse", None, (), None, "refuse")
         self.probabilities = as_distribution("probabilities", numbers)
@@ -239,12 +235,13 @@ for counts, use Prior.from_counts
         numbers: Sequence[Any]
         names = index_names(counts) if names is None else names
         if names is not None:
-            labels, numbers = joint_masses(counts, names, impossible, smoothing, grids, cells, outside)
+            cell_labels, numbers = joint_masses(counts, names, impossible, smoothing, grids, cells, outside)
+            labels = _only_labels("counts", cell_labels, labels)
         elif grids or cells:
             raise InvalidInput("names", None, "name the attributes of which grids and cells are some")
         else:
             own_labels, numbers = labelled_numbers("counts", counts)
-            labels = labels if own_labels is None else own_labels
+            labels = _only_labels("counts", own_labels, labels)
         whole = [_count(c) for c in numbers]
         _require_size(len(whole))
         if smoothing is None:
@@ -694,6 +691,13 @@ def labelled_numbers(argument: str, numbers: Any) -> tuple[list[Any] | None, Any
         return None, np.asarray(numbers)
     advice = "give a list, an array, a mapping from labels to numbers, or a pandas Series"
     raise InvalidPrior(argument, NOT_SHOWN, f"type {type(numbers).__name__}; {advice}")
+
+
+def _only_labels(argument: str, own_labels: LabelsOrDomain, labels: LabelsOrDomain) -> LabelsOrDomain:
+    """The labels that numbers have of their own, or those that were given beside them: not both."""
+    if own_labels is not None and labels is not None:
+        raise InvalidInput("labels", labels, f"the {argument} have labels of their own: leave these out")
+    return labels if own_labels is None else own_labels
 
 
 # -- labels, matrices and weights, also of secrets, sets and channels ------------------------------------------
