@@ -81,6 +81,14 @@ def test_a_leaning_plan_may_determine_only_its_statistics() -> None:
     assert plan.estimate(plan.tally([0, 1]), "unbiased").values.sum() == pytest.approx(2)
 
 
+def test_where_a_channel_is_too_large_to_check_the_precision_says_so() -> None:
+    plan = pv.design(pv.Prior.zipf(3000), 1.0, pv.Histogram(), method="arc")
+    assert not plan.identifiable and plan.reader.identifies_by_assumption
+    assert plan.precision.determined is None and plan.precision.population is None
+    assert "it is not checked whether reports alone determine" in str(plan.precision)
+    assert dict(plan.summary())["identifies the distribution"].startswith("not checked")
+
+
 @pytest.mark.parametrize(("size", "epsilon"), [(300, 1.0), (2, 1e-6)])
 def test_what_identifies_is_read_however_many_people_it_takes(size: int, epsilon: float) -> None:
     """A table of many values, or a weak one, determines the distribution in principle."""

@@ -237,7 +237,10 @@ class Precision(Body):
         StatisticName, _about("the half widths of shares are shares; others have the unit of the query")
     ]
     determined: Annotated[
-        bool, _about("whether enough reports would determine the statistics, without the prior")
+        bool | None,
+        _about(
+            "whether enough reports would determine the statistics, without the prior; null if not checked"
+        ),
     ]
     text: Annotated[str, _about("the same in one sentence")]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -430,10 +429,14 @@ class Plan:
         """
         width = normal_width(confidence, "confidence")
         leaning = None if self.query.unbiased else width * float(self.std_error(people).max())
-        population, determined = None, False
-        with suppress(NotIdentifiable, TooLarge):
+        population: float | None = None
+        determined: bool | None = True
+        try:
             population = width * float(self.expected_std_error("unbiased", people, population=True).max())
-            determined = True
+        except NotIdentifiable:
+            determined = None if self.reader.identifies_by_assumption else False
+        except TooLarge:
+            determined = None
         rows = self.query.rows(self.reference)
         widest = 1.0 if rows is None else float(np.ptp(rows, axis=1).max())
         if population is not None and population > widest / 2:

@@ -197,6 +197,8 @@ def _no_report_text(plan: Plan) -> str:
 
 
 def _identifies(plan: Plan) -> str:
+    if plan.precision.determined is None:
+        return "not checked for so many values: estimates lean on the prior"
     if not plan.precision.determined:
         return "no: estimates lean on the prior"
     text = _IDENTIFIES[plan.identifiable, plan.query.unbiased]

@@ -193,6 +193,11 @@ class ArcReader(Reader[Arc]):
         """
         return not self._is_large and identifiable(self.mechanism.matrix)
 
+    @property
+    def identifies_by_assumption(self) -> bool:
+        """Whether the channel is too large to check: then the answer is no."""
+        return self._is_large
+
     def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior."""
         parts = split_prior(prior, len(self.cells.base))

@@ -13,10 +13,11 @@ class Precision:
     """The largest half width among the statistics, expected from these people under the prior; prints as a sentence.
 
     `population` is for the population that the people are drawn from, read without the prior. It is None if these
-    people are too few, or if reports do not determine the statistics at all (`determined` is False). `these_people` is
-    for the people who reported, read with the prior, and holds if the prior is right: the population's shares are then
-    the prior's, and need no estimate. It is None for a plan that does not lean on the prior. Half widths of shares are
-    shares; other statistics have the unit of the query.
+    people are too few, if reports do not determine the statistics at all (`determined` is False), or if the channel is
+    too large to find out (`determined` is None). `these_people` is for the people who reported, read with the prior,
+    and holds if the prior is right: the population's shares are then the prior's, and need no estimate. It is None for
+    a plan that does not lean on the prior. Half widths of shares are shares; other statistics have the unit of the
+    query.
     """
 
     people: int
@@ -24,7 +25,7 @@ class Precision:
     population: float | None
     these_people: float | None
     statistic: str
-    determined: bool
+    determined: bool | None
 
     def document(self) -> dict[str, Any]:
         """The numbers and the sentence as JSON."""

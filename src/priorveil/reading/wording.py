@@ -756,6 +756,8 @@ def precision_text(precision: Precision) -> str:
     """What is known about the population and, leaning on the prior, about these people."""
     people, statistic, confidence = f"{precision.people:,} people", precision.statistic, precision.confidence
     sentence = "reports alone do not determine the population, however many there are"
+    if precision.determined is None:
+        sentence = "for so many values it is not checked whether reports alone determine the population"
     if precision.determined:
         sentence = f"reports of {people} are too few to estimate the population without the prior"
     if precision.population is not None:
