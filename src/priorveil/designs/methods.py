@@ -276,6 +276,8 @@ def design(
     ctrl-C: each time with the best certified plan so far. It calls `progress(round, error, bound)` as it goes;
     without it, a design that takes more than a second shows a bar on a terminal and in notebooks, unless
     `progress=False`.
+    `time_limit` is for the search: it stops after the step that it has begun, and the plan is certified after that.
+    With many values a step and the certificate can take several seconds each; up to 14 values LDP is one step.
     If `rounds` is given, it stops after that many rounds of search instead of at the time limit, so that the plan does
     not depend on how fast the machine is.
 

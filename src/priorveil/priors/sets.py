@@ -6,7 +6,10 @@ certificate ask for little: where a linear function is smallest (in floats and i
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, product
@@ -126,7 +129,7 @@ class PriorSet(ReadOnly):
     def exact_extremes(self, column: Sequence[Fraction | int]) -> tuple[Fraction, Fraction]:
         """The smallest and the largest `p @ column` over the set, in exact arithmetic."""
         low, high = self._minimiser(column), self._minimiser([-c for c in column])
-        return _mean(low, column), _mean(high, column)
+        return low.mean(column), high.mean(column)
 
     def vertices(self) -> Array:
         """The corners of the set's convex hull, one per row. A linear condition that holds there holds throughout."""
@@ -137,7 +140,11 @@ class PriorSet(ReadOnly):
 
     def best(self, direction: Array) -> Array:
         """The member or corner with the largest `p @ direction`."""
-        return np.array(self._minimiser((-direction).tolist()), dtype=np.float64)
+        if self.members:
+            members = np.array([p.probabilities for p in self.members])
+            return np.asarray(members[np.argmax(members @ direction)])
+        best = self._minimiser((-direction).tolist())
+        return np.array([weight / best.total for weight in best.weights])
 
     def encloses(self, prior: Prior) -> bool:
         """Whether a prior lies in the convex hull of the set, up to rounding.
@@ -177,9 +184,10 @@ class PriorSet(ReadOnly):
         columns = zip(*(p.fractions for p in self.members), strict=True)
         return [sum(column, Fraction(0)) / len(self.members) for column in columns]
 
-    def _minimiser(self, column: Sequence[Any]) -> Sequence[Fraction]:
+    def _minimiser(self, column: Sequence[Any]) -> _Shares:
         """The prior of the set with the smallest mean of the column."""
-        return min((p.fractions for p in self.members), key=lambda p: _mean(p, column))
+        shares = (_Shares(p.weights, p.total) for p in self.members)
+        return min(shares, key=lambda p: p.mean(column))
 
     def _lowest(self, columns: Array) -> Array:
         """The smallest mean of every column, in floats."""
@@ -190,6 +198,17 @@ class PriorSet(ReadOnly):
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """The corners of the set, perhaps repeated."""
         yield from (p.fractions for p in self.members)
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Shares as whole numbers that add up to `total`: their sums are far quicker than those of fractions."""
+
+    weights: Sequence[int]
+    total: int
+
+    def mean(self, column: Sequence[Fraction | int]) -> Fraction:
+        return Fraction(sum(map(operator.mul, self.weights, column)), self.total)
 
 
 class PriorInterval(PriorSet):
@@ -228,14 +247,21 @@ class PriorInterval(PriorSet):
         share = Fraction(1 - sum(self.lower), room) if room else Fraction(0)
         return [a + (b - a) * share for a, b in zip(self.lower, self.upper, strict=True)]
 
-    def _minimiser(self, column: Sequence[Any]) -> Sequence[Fraction]:
-        p = list(self.lower)
-        left = 1 - sum(p)
-        for x in sorted(range(len(p)), key=lambda i: column[i]):
-            step = min(left, self.upper[x] - self.lower[x])
-            p[x] += step
+    @cached_property
+    def _whole_ends(self) -> tuple[list[int], list[int], int]:
+        """Both ends and one, all times the smallest number that makes them whole."""
+        total = math.lcm(*(end.denominator for end in (*self.lower, *self.upper)))
+        lower, upper = ([int(end * total) for end in ends] for ends in (self.lower, self.upper))
+        return lower, upper, total
+
+    def _minimiser(self, column: Sequence[Any]) -> _Shares:
+        lower, upper, total = self._whole_ends
+        weights, left = list(lower), total - sum(lower)
+        for x in sorted(range(len(weights)), key=lambda i: column[i]):
+            step = min(left, upper[x] - lower[x])
+            weights[x] += step
             left -= step
-        return p
+        return _Shares(weights, total)
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """At a corner all values but one are at an end of their interval."""
@@ -280,15 +306,16 @@ class PriorBall(PriorSet):
     def _middle(self) -> Sequence[Fraction]:
         return self.middle.fractions
 
-    def _minimiser(self, column: Sequence[Any]) -> Sequence[Fraction]:
-        p = list(self.middle.fractions)
-        order, left = sorted(range(len(p)), key=lambda i: column[i]), self.radius
+    def _minimiser(self, column: Sequence[Any]) -> _Shares:
+        radius, parts = self.radius.numerator, self.radius.denominator
+        weights = [weight * parts for weight in self.middle.weights]
+        order, left = sorted(range(len(weights)), key=lambda i: column[i]), radius * self.middle.total
         for x in reversed(order[1:]):
-            step = min(left, p[x])
-            p[x] -= step
-            p[order[0]] += step
+            step = min(left, weights[x])
+            weights[x] -= step
+            weights[order[0]] += step
             left -= step
-        return p
+        return _Shares(weights, self.middle.total * parts)
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """At a corner one value gains the radius: some others lose all they have, and one loses a part."""
@@ -332,10 +359,6 @@ _READ_KINDS: dict[str, Callable[[Mapping[str, Any], LabelsOrDomain], PriorSet]] 
     PriorInterval.kind: _read_interval,
     PriorBall.kind: _read_ball,
 }
-
-
-def _mean(p: Sequence[Fraction], column: Sequence[Any]) -> Any:
-    return sum((a * c for a, c in zip(p, column, strict=True)), Fraction(0))
 
 
 def _move(p: Fractions, source: int, target: int, mass: Fraction) -> Fractions:
