@@ -169,6 +169,12 @@ def test_every_entry_of_the_reference_exists(entry: str) -> None:
     assert pydoc.locate(entry) is not None
 
 
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_code_in_a_table_shows_no_escaped_bar(page: Path) -> None:
+    """The site shows the backslash, and who copies the line gets it: such code belongs in a block."""
+    assert re.findall(r"`[^`\n]*\\\|[^`\n]*`", page.read_text(encoding="utf-8")) == []
+
+
 def test_the_page_of_commands_is_current() -> None:
     """Asked of a program of its own: here, other tests have made commands show help in their way."""
     script = str(ROOT / "scripts" / "commands.py")
