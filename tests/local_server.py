@@ -202,6 +202,10 @@ class Server:
         with httpx.Client(verify=False, timeout=PATIENCE) as http:
             wait_until(ready, "the server is ready")
 
+    def halt(self) -> None:
+        """Stop the process as it is."""
+        self.process.send_signal(signal.SIGSTOP)
+
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -212,14 +216,19 @@ class Server:
 
 
 @contextmanager
-def served(url: str, folder: Path, campaign: Campaign, count: int = 1) -> Iterator[list[Server]]:
+def served(url: str, folder: Path, *campaigns: Campaign, count: int = 1) -> Iterator[list[Server]]:
     servers = [Server(url, folder) for _ in range(count)]
     try:
         base = f"http://127.0.0.1:{servers[0].port}"
-        made = httpx.post(
-            f"{base}/v1/campaigns", content=campaign.to_json(), headers=HEADER, verify=False, timeout=PATIENCE
-        )
-        assert made.status_code == 201, made.text
+        for campaign in campaigns:
+            made = httpx.post(
+                f"{base}/v1/campaigns",
+                content=campaign.to_json(),
+                headers=HEADER,
+                verify=False,
+                timeout=PATIENCE,
+            )
+            assert made.status_code == 201, made.text
         yield servers
     finally:
         for server in servers:

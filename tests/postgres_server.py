@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from patience import PATIENCE
+from patience import PATIENCE, wait_until
 
 _PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
@@ -34,7 +35,7 @@ def free_port() -> int:
 class PostgresServer:
     """Started at once; `url` makes a fresh database; `restart` ends the server without warning and starts it again.
 
-    Its files are in a new folder, `within` another one if that is given.
+    As a context manager it is removed in the end. Its files are in a new folder, `within` another one if that is given.
     """
 
     def __init__(self, within: Path | None = None, **settings: str) -> None:
@@ -45,6 +46,12 @@ class PostgresServer:
         options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
         self._run([_binary("initdb"), "-D", str(self.data), *options])
         self.start()
+
+    def __enter__(self) -> PostgresServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def _user(self) -> list[str]:
         """PostgreSQL refuses to run as root: then it runs as its own user."""
@@ -67,9 +74,25 @@ class PostgresServer:
         command = [*self._as, _binary("pg_ctl"), "-D", str(self.data), *options, "start"]
         nothing = subprocess.DEVNULL  # the server must not hold our pipes
         subprocess.run(command, check=True, stdout=nothing, stderr=nothing, cwd="/", timeout=PATIENCE)
+        self._pid = int((self.data / "postmaster.pid").read_text().split()[0])
 
     def stop(self, mode: str = "immediate") -> None:
         self._run([_binary("pg_ctl"), "-D", str(self.data), "-w", "-m", mode, "stop"])
+
+    def halt(self) -> None:
+        """Stop all its processes as they are."""
+        os.kill(self._pid, signal.SIGSTOP)  # from now on it makes no others
+        children = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text().split()
+        self._halted = [self._pid, *map(int, children)]
+        for process in self._halted:
+            os.kill(process, signal.SIGSTOP)
+
+    def kill(self) -> None:
+        """End all processes that were halted."""
+        for process in self._halted:
+            os.kill(process, signal.SIGKILL)
+        # Until it is gone, the file with its number keeps another server from starting.
+        wait_until(lambda: not Path(f"/proc/{self._pid}").exists(), "PostgreSQL has ended")
 
     def remove(self) -> None:
         self.stop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
@@ -19,7 +20,7 @@ from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import ID_BYTES, PACKED, WORD_BYTES, packed_body
+from priorveil.collect.wire import ID_BYTES, PACKED, WORD_BYTES, fresh_id, packed_body
 from priorveil.curator.store import open_store
 from small_disk import small_disk
 
@@ -54,6 +55,36 @@ class Sender:
         where = f"{self.base}/v1/campaigns/{self.campaign.id}/counters"
         return int(httpx.get(where, headers=HEADER, timeout=PATIENCE).json()["reports"]["everyone"])
 
+    def withdraw(self) -> int:
+        """Withdraw a report that was acknowledged; the status."""
+        id = min(self.acknowledged)
+        status = post(self, self.campaign, "withdrawals", report_ids=[id.hex()]).status_code
+        if status == 200:
+            self.acknowledged.remove(id)
+        return status
+
+
+class Guest:
+    """Somebody with an invitation, who sends a report again until it is acknowledged."""
+
+    def __init__(self, sender: Sender, campaign: Campaign) -> None:
+        self.sender, self.campaign = sender, campaign
+        [self.code] = post(sender, campaign, "invitations", count=1).json()["codes"]
+        self.report = {"report_id": fresh_id(), "plan": campaign.plan_for(None).id, "report": 0}
+
+    def send(self) -> int:
+        """The status; the code is used up if and only if the report was acknowledged."""
+        response = post(self.sender, self.campaign, "reports", code=self.code, **self.report)
+        assert response.status_code == 507 or response.json() == {"accepted": 1, "refused": []}
+        free = post(self.sender, self.campaign, "invitation", code=self.code).json()["free"]
+        assert free == (response.status_code == 507)
+        return response.status_code
+
+
+def post(sender: Sender, campaign: Campaign, rest: str, **body: object) -> httpx.Response:
+    where = f"{sender.base}/v1/campaigns/{campaign.id}/{rest}"
+    return httpx.post(where, json=body, headers=HEADER, timeout=PATIENCE)
+
 
 def stored_ids(url: str, campaign: Campaign) -> list[bytes]:
     async def read() -> list[bytes]:
@@ -71,8 +102,10 @@ def ready(sender: Sender) -> int:
 
 
 def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, room: int) -> None:
-    with served(url, folder, campaign) as [server]:
+    invited = replace(campaign, admission="invitation")
+    with served(url, folder, campaign, invited) as [server]:
         sender = Sender(server, campaign)
+        guest = Guest(sender, invited)
         assert sender.send().status_code == 200
         filler = disk / "filler"
         filler.write_bytes(bytes(max(left(disk) - room, 0)))
@@ -89,9 +122,12 @@ def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, r
         assert httpx.get(f"{sender.base}/healthz", timeout=PATIENCE).status_code == 200
         assert server.process.poll() is None
         wait_until(lambda: ready(sender) == 503, "the curator is not ready")
+        assert guest.send() in (200, 507) and sender.withdraw() in (200, 507)  # one row may still fit
+        assert sender.counted() == len(sender.acknowledged)
         filler.unlink()
         again = [sender.send(ids).status_code for ids in (sender.refused[0], *[None] * 5)]
         assert again == [200] * 6, "without a restart"
+        assert (guest.send(), sender.withdraw()) == (200, 200)
         wait_until(lambda: ready(sender) == 200, "the curator is ready again")
         known = b"".join(sorted(sender.acknowledged)[:BATCH])
         assert sender.send(known).status_code == 200, "sending again counts nothing twice"
@@ -101,7 +137,8 @@ def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, r
         assert "Traceback" not in log and log.count("full: free some space") == 1
     assert sorted(stored_ids(url, campaign)) == sorted(sender.acknowledged)
     found = CliRunner().invoke(commands, ["recount", "--store", url], standalone_mode=False)
-    size = f"1 campaign, {len(sender.acknowledged):,} reports"
+    assert stored_ids(url, invited) == [bytes.fromhex(guest.report["report_id"])]
+    size = f"2 campaigns, {len(sender.acknowledged) + 1:,} reports"
     assert found.output == f"all tallies agree with the reports: {size}\n"
 
 
