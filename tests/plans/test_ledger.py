@@ -254,7 +254,7 @@ def test_a_plan_that_was_read_from_a_file_is_the_one_that_was_written() -> None:
 
 def test_a_plan_that_tells_the_value_is_refused_however_large_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the joint channel is too large to measure, and the plan, made for a secret, has no LDP level."""
-    monkeypatch.setattr("priorveil.plans.ledger._MOST_EXACT_ENTRIES", 1)
+    monkeypatch.setattr("priorveil.plans.ledger.MOST_EXACT_ENTRIES", 1)
     prior, rows = pv.Prior.uniform(4), [[0.26, 0.26, 0.24, 0.24], [0.24, 0.24, 0.26, 0.26]]
     plan = pv.design(prior, 1.0, pv.Histogram(), secret=pv.Secret(rows))
     assert math.isinf(plan.certificate.ldp)

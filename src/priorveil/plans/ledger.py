@@ -19,27 +19,11 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, BudgetExceeded, Infeasible, InvalidInput, TooLarge
 from priorveil.formatting import level_at_most
 from priorveil.frames import Library, to_frame
-from priorveil.notions import LEVEL_HEADS, LipSides, PriorOrSet, Secrets, as_prior_or_set, leakage, scenarios
+from priorveil.notions import LEVEL_HEADS, PriorOrSet, Secrets, as_prior_or_set, scenarios
 from priorveil.plans import Plan
+from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, bound, measure
 from priorveil.plans.wording import ledger_facts, ledger_levels
 from priorveil.priors import Budget, Prior
-
-_MOST_EXACT_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
-_ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
-
-
-@dataclass(frozen=True)
-class JointLeakage(LipSides):
-    """The leakage of several reports together: LIP for the secret, LDP for the value; `exact` unless a bound."""
-
-    lip_lower: float = 0.0
-    lip_upper: float = 0.0
-    ldp: float = 0.0
-    exact: bool = True
-
-    def within(self, limit: Budget) -> bool:
-        """Whether both sides are within a limit; a level that is not a number is not."""
-        return self.lip_lower <= limit.lower and self.lip_upper <= limit.upper
 
 
 @dataclass(frozen=True)
@@ -129,7 +113,7 @@ class Ledger:
         if not self.spent and self._certified_for(plan):
             c = plan.certificate
             return joint, JointLeakage(c.lip_lower, c.lip_upper, c.ldp)
-        return joint, self._bound(plan) if joint is None else self._measure(joint)
+        return joint, self._bound(plan) if joint is None else measure(joint, self.prior, self.secret)
 
     def _joint_with(self, plan: Plan) -> Channel | None:
         """The joint channel of all reports so far and one by this plan; None if it is too large to write out.
@@ -141,16 +125,9 @@ class Ledger:
             return None
         try:
             entries = self._joint.matrix.size * plan.channel.shape[1]
-            return self._joint.joint_with(plan.channel) if entries <= _MOST_EXACT_ENTRIES else None
+            return self._joint.joint_with(plan.channel) if entries <= MOST_EXACT_ENTRIES else None
         except TooLarge:
             return None
-
-    def _measure(self, joint: Channel) -> JointLeakage:
-        """The levels of the joint channel, raised by more than the rounding of floats."""
-        measured = leakage(joint, self.prior, self.secret)
-        levels = (measured.lip_lower, measured.lip_upper, measured.ldp)
-        lower, upper, ldp = (level + _ROUNDING * (1 + level) for level in levels)
-        return JointLeakage(lower, upper, ldp)
 
     def _bound(self, plan: Plan) -> JointLeakage:
         """The bound for the value itself: `min(2 sum - max, sum of LDP levels)`, on both sides."""
@@ -158,11 +135,8 @@ class Ledger:
             problem = "for a latent secret levels cannot be added, and the joint channel cannot be measured"
             advice = "answer fewer questions, or use plans with fewer different reports"
             raise Infeasible(f"{problem}: {advice}")
-        lips = [entry.lip for entry in self.spent] + [self._own_level(plan)]
-        ldp = math.fsum(entry.ldp for entry in self.spent) + plan.certificate.ldp
-        together = math.inf if math.inf in lips else 2 * math.fsum(lips) - max(lips)
-        lip = min(together, ldp)
-        return JointLeakage(lip, lip, min(ldp, 2 * lip), exact=False)
+        own = self._own_level(plan), plan.certificate.ldp
+        return bound([*((entry.lip, entry.ldp) for entry in self.spent), own])
 
     def _own_level(self, plan: Plan) -> float:
         """The plan's level under this ledger's prior: its certificate's if they agree, else its LDP level."""

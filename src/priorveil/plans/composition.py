@@ -1,0 +1,110 @@
+"""What several reports of one person tell together, also about different attributes.
+
+A report about some attributes is a channel from the tuple of all answers, with the same lifts. So several reports are
+several reports about one value, the tuple. For the tuple, and so for each attribute, their level is at most
+`min(2 sum - max, sum of LDP levels)`, whatever the answers have to do with each other, if the prior of every plan
+is a margin of one joint law. Of plans with priors that contradict each other only the LDP levels count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from priorveil.arrays import Array, Ints
+from priorveil.channels import Channel
+from priorveil.errors import InvalidInput
+from priorveil.notions import LipSides, PriorOrSet, Secrets, leakage
+from priorveil.priors import Budget, Label, Prior
+
+MOST_EXACT_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
+_ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
+_SAME_SHARES = 1e-9  # how much two priors of one attribute may differ, relative: what floats lose in sums
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JointLeakage(LipSides):
+    """The leakage of several reports together: LIP for the secret, LDP for the value; `exact` unless a bound."""
+
+    lip_lower: float = 0.0
+    lip_upper: float = 0.0
+    ldp: float = 0.0
+    exact: bool = True
+
+    def within(self, limit: Budget) -> bool:
+        """Whether both sides are within a limit; a level that is not a number is not."""
+        return self.lip_lower <= limit.lower and self.lip_upper <= limit.upper
+
+
+def bound(levels: Iterable[tuple[float, float]]) -> JointLeakage:
+    """The most that reports with these levels of LIP and LDP tell together: `min(2 sum - max, sum of LDP levels)`.
+
+    >>> bound([(1.0, 2.0), (0.5, 1.0)])
+    JointLeakage(lip_lower=2.0, lip_upper=2.0, ldp=3.0, exact=False)
+    """
+    lips, ldps = zip(*levels, strict=True)
+    ldp = math.fsum(ldps)
+    together = math.inf if math.inf in lips else 2 * math.fsum(lips) - max(lips)
+    lip = min(together, ldp)
+    return JointLeakage(lip, lip, min(ldp, 2 * lip), exact=False)
+
+
+def measure(joint: Channel, prior: PriorOrSet, secret: Secrets = None) -> JointLeakage:
+    """The levels of a joint channel, raised by more than the rounding of floats."""
+    measured = leakage(joint, prior, secret)
+    levels = (measured.lip_lower, measured.lip_upper, measured.ldp)
+    lower, upper, ldp = (level + _ROUNDING * (1 + level) for level in levels)
+    return JointLeakage(lower, upper, ldp)
+
+
+def agree(names: Names, prior: PriorOrSet, other_names: Names, other: PriorOrSet) -> bool:
+    """Whether two priors give the attributes that they share the same probabilities.
+
+    Sets of priors agree only where they are the same.
+
+    >>> joint = Prior.joint({("a", 0): 0.4, ("a", 1): 0.1, ("b", 0): 0.2, ("b", 1): 0.3}, names=("age", "sex"))
+    >>> [agree(("age", "sex"), joint, ("age",), Prior({"b": p, "a": 1 - p})) for p in (0.5, 0.4)]
+    [True, False]
+    """
+    shared = tuple(name for name in names if name in other_names)
+    if not shared or (names == other_names and prior == other):
+        return True
+    if not (isinstance(prior, Prior) and isinstance(other, Prior)):
+        return False
+    ours, theirs = _margin(names, prior, shared), _margin(other_names, other, shared)
+    return ours.keys() == theirs.keys() and all(
+        math.isclose(share, theirs[cell], rel_tol=_SAME_SHARES) for cell, share in ours.items()
+    )
+
+
+def _margin(names: Names, prior: Prior, some: Names) -> dict[tuple[Label, ...], float]:
+    """The probabilities of the combinations of levels of some of the attributes."""
+    if prior.names is None:
+        return {(label,): float(p) for label, p in zip(prior.labels, prior.probabilities, strict=True)}
+    cells, rows = prior.domain.margin(some)
+    return dict(zip(cells, (rows @ prior.probabilities).tolist(), strict=True))
+
+
+def extend(matrix: Array, labels: Sequence[Label], names: Names, joint: Prior) -> Array:
+    """A channel about some attributes as one from the tuples of all: a row for each value of the joint prior."""
+    return np.asarray(matrix[_positions(labels, names, joint)])
+
+
+def _positions(labels: Sequence[Label], names: Names, joint: Prior) -> Ints:
+    """For each value of the joint prior the position of its levels of these attributes among the labels."""
+    cells, rows = joint.domain.margin(names, "joint")
+    index = {
+        label if isinstance(label, tuple) and len(names) > 1 else (label,): i
+        for i, label in enumerate(labels)
+    }
+    if unknown := [cell for cell in cells if cell not in index]:
+        advice = (
+            f"a plan about {' x '.join(names)} has no such value: give a joint prior of the plans' values"
+        )
+        raise InvalidInput("joint", unknown[0], advice)
+    return np.asarray(np.array([index[cell] for cell in cells])[rows.argmax(axis=0)])

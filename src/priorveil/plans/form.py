@@ -1,0 +1,531 @@
+"""Forms: what leaves a device. A form has slots, and a person sends one report for each of them.
+
+A *part* is a plan about some attributes. A slot with several parts asks each person about one of them, drawn at random
+with public shares. So a budget that is split over all questions is a form with a slot for each; one question for each
+person is one slot with several parts; and questions that are designed together are one part with several attributes.
+
+A submission is a row of little-endian 64-bit words, as many for everybody: its size tells nothing. A report that is
+a whole number is one word, and a row of bits its words. A slot with several parts begins with a word that has the
+position of the part, and a report that is shorter than the slot is followed by words that are zero.
+
+Randomness: first one word for each slot with several parts, in order; its upper 20 bits are the draw `r`, and the part
+is the number of partial sums of the shares that are at most `r`. Then, slot by slot, what the drawn plan takes.
+
+The draw does not depend on the answers, so it cancels in every lift. The level of a slot is the largest of the levels
+of its parts. `plans.composition` has the levels of several slots.
+
+Of `N` people `n_j` are asked about part `j`, a random part of all, and its shares are estimated from their reports
+alone. Given `n_j` they are `n_j` independent reports, so estimates and intervals of the plan hold as they are. They are
+multiplied by `N / n_j`, not by one over the chance of being asked, which would add the variance of `n_j`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.arrays import Ints, Mask
+from priorveil.atomic_files import atomic_write
+from priorveil.certify import TOTAL
+from priorveil.channels import Channel
+from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, OutsideDomain, PlanError, TooLarge
+from priorveil.frames import Column, is_column, table_columns, table_names
+from priorveil.mechanisms import Table
+from priorveil.mechanisms.interface import FROM_PRIVATIZE
+from priorveil.mechanisms.randomness import WORD, Source, Words, as_source
+from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, Names, agree, bound, extend, measure
+from priorveil.plans.document import content_id, parse, read_field
+from priorveil.plans.plan import Plan
+from priorveil.priors import Prior
+from priorveil.reading.estimate import Estimate, EstimateMethod
+from priorveil.reading.tally import Tally, Weighted
+
+PARTS = 1 << 20  # shares are whole numbers over this power of two, so that they are drawn exactly
+_LEAST = 1e-5  # the least share, relative to the largest: a part with a single value is asked about too
+_FORMAT, _VERSION = "priorveil-form", 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """A plan about some attributes: about one it has any labels, about several its prior has their names."""
+
+    attributes: Names
+    plan: Plan
+
+    def __post_init__(self) -> None:
+        own = self.plan.reference.names
+        is_tuple = isinstance(self.attributes, tuple) and all(isinstance(n, str) for n in self.attributes)
+        if (
+            not is_tuple
+            or self.attributes != (own or self.attributes)
+            or (own is None and len(self.attributes) != 1)
+        ):
+            advice = f"give a tuple of the attributes of the plan's prior, {own or ('name',)}"
+            raise InvalidInput("attributes", self.attributes, advice)
+
+    @property
+    def width(self) -> int:
+        """The number of 64-bit words of a report."""
+        return self.plan.mechanism.width or 1
+
+    @cached_property
+    def cells(self) -> int:
+        """How many numbers count the reports: how many there are, and the counts of a tally."""
+        return 1 + int(np.prod(self.plan.reader.counts_shape))
+
+    def privatize(self, columns: Mapping[str, Column], rows: Ints, source: Source) -> Words:
+        """The reports of some people, a row of words for each; `columns` have the values of all people."""
+        values = {name: _take(columns[name], rows) for name in self.attributes}
+        plan, name = self.plan, " x ".join(self.attributes)
+        try:
+            own = values if plan.reference.names else values[self.attributes[0]]
+            reports = plan.privatize(own, source, missing="pass")
+        except OutsideDomain as error:
+            domain = plan.domain.describe()
+            named = domain if plan.reference.names else f"{name}: {domain}"
+            raise OutsideDomain(int(rows[error.row]), named, *error.hints) from None
+        if (absent := np.ma.getmaskarray(reports).reshape(len(rows), -1).any(axis=1)).any():
+            advice = f"the answer about {name} is missing: fill it in or leave the person out"
+            raise InvalidInput(f"values[{int(rows[np.argmax(absent)])}]", None, advice)
+        return np.asarray(reports).astype(WORD, copy=False).reshape(len(rows), self.width)
+
+    def reports(self, words: Words) -> npt.NDArray[Any]:
+        """The reports that begin rows of words, as an array of the plan's mechanism."""
+        mechanism = self.plan.mechanism
+        return mechanism.report_array(
+            words[:, : self.width] if mechanism.width else words[:, 0].view(np.int64)
+        )
+
+    def accepts(self, words: Words) -> Mask:
+        """Which rows have a report that the plan can have made, and zeros after it."""
+        accepted = self.plan.mechanism.accepts(self.reports(words))
+        return accepted & ~words[:, self.width :].any(axis=1) if words.shape[1] > self.width else accepted
+
+    def document(self, share: int, plan: Any) -> dict[str, Any]:
+        """The part as JSON, with its share and its plan, or the id of that."""
+        return {"attributes": list(self.attributes), "share": share, "plan": plan}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One report of each person: about its part, or about one of several parts, drawn with public `shares`.
+
+    Shares are whole numbers that add up to `PARTS`. Plans for a drawn part have unbiased queries: the people who are
+    asked are a sample of all, and an estimate that leans on the prior has no error for those who are not.
+    """
+
+    parts: tuple[Part, ...]
+    shares: tuple[int, ...] = (PARTS,)
+
+    def __post_init__(self) -> None:
+        if not self.parts or not all(isinstance(part, Part) for part in self.parts):
+            raise InvalidInput(
+                "parts", [type(part).__name__ for part in self.parts], "give at least one Part"
+            )
+        if len(self.parts) > 1 and not all(part.plan.query.unbiased for part in self.parts):
+            leaning = [part.attributes for part in self.parts if not part.plan.query.unbiased]
+            raise InvalidInput("parts", leaning, "parts are drawn: give plans for unbiased queries")
+        shares = self.shares
+        if len(shares) != len(self.parts) or min(shares) < 1 or sum(shares) != PARTS:
+            raise InvalidInput(
+                "shares", shares, f"give whole numbers that add up to {PARTS}, one for each part"
+            )
+
+    @classmethod
+    def drawn(cls, parts: Sequence[Part], weights: Sequence[float]) -> Slot:
+        """A slot whose shares are as the weights, as near as whole numbers can be; each part has a share."""
+        least = _LEAST * max(1.0, *weights) if len(weights) else 0.0
+        roots = np.maximum(np.asarray(weights, dtype=np.float64), least)
+        ends = np.rint(np.cumsum(roots) / roots.sum() * PARTS).astype(np.int64)
+        return cls(tuple(parts), tuple(np.diff(ends, prepend=0).tolist()))
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether there are several parts, of which each person is asked about one."""
+        return len(self.parts) > 1
+
+    @cached_property
+    def width(self) -> int:
+        """The number of 64-bit words: those of the longest report, and one for the part if it is drawn."""
+        return self.is_drawn + max(part.width for part in self.parts)
+
+    @cached_property
+    def _lottery(self) -> Table:
+        return Table(np.array([self.shares]) * (TOTAL // PARTS))
+
+    def draw(self, people: int, source: Source) -> Ints:
+        """The position of a part for each person; a slot with one part draws no words."""
+        places = np.zeros(people, dtype=np.int64)
+        return self._lottery.sample(places, source) if self.is_drawn else places
+
+    def privatize(self, columns: Mapping[str, Column], drawn: Ints, source: Source, words: Words) -> None:
+        """Write the reports of all people into rows of zeros; `drawn` has the position of each one's part."""
+        if self.is_drawn:
+            words[:, 0] = drawn
+        for place, part in enumerate(self.parts):
+            rows = np.flatnonzero(drawn == place)
+            if rows.size:
+                start = int(self.is_drawn)
+                words[rows, start : start + part.width] = part.privatize(columns, rows, source)
+
+    def by_part(self, words: Words) -> Iterator[tuple[Part, Words, Mask | slice]]:
+        """For each part the words of its reports, and which rows they are."""
+        if not self.is_drawn:
+            yield self.parts[0], words, slice(None)
+            return
+        for place, part in enumerate(self.parts):
+            rows = words[:, 0] == place
+            yield part, words[rows, 1:], rows
+
+    def accepts(self, words: Words) -> Mask:
+        """Which rows are the report of a part."""
+        accepted = np.zeros(len(words), dtype=bool)
+        for part, own, rows in self.by_part(words):
+            accepted[rows] = part.accepts(own)
+        return accepted
+
+
+@dataclass(frozen=True)
+class Form:
+    """What people send: a report for each slot. `design_form` and `design_margins` make one.
+
+    >>> import priorveil as pv
+    >>> smokes, drives = (pv.Prior({"yes": p, "no": 1 - p}) for p in (0.2, 0.6))
+    >>> plans = {name: pv.design(known, 0.4, pv.Distribution()) for name, known in (("s", smokes), ("d", drives))}
+    >>> form = Form(tuple(Slot((Part((name,), plan),)) for name, plan in plans.items()))
+    >>> form
+    Form(LIP 1.2, LDP 1.329; s, d)
+    >>> words = form.privatize({"s": ["yes", "no"], "d": ["no", "no"]})
+    >>> words.shape, form.accepts(words).tolist()
+    ((2, 2), [True, True])
+    >>> list(form.estimate(form.tallies(form.count(words))))
+    [('s',), ('d',)]
+    """
+
+    slots: tuple[Slot, ...]
+
+    def __post_init__(self) -> None:
+        if not self.slots or not all(isinstance(slot, Slot) for slot in self.slots):
+            raise InvalidInput(
+                "slots", [type(slot).__name__ for slot in self.slots], "give at least one Slot"
+            )
+        asked = [part.attributes for part in self.parts]
+        if repeated := [names for names in asked if asked.count(names) > 1]:
+            raise InvalidInput(
+                "slots", repeated[0], "give one part for these attributes: estimates go by them"
+            )
+        if len(asked) > 1 and any(part.plan.secret is not None for part in self.parts):
+            advice = (
+                "a plan for a latent secret is a form of its own: its level says nothing about other reports"
+            )
+            raise InvalidInput("slots", asked, advice)
+
+    @classmethod
+    def of(cls, attribute: str | Names, plan: Plan) -> Form:
+        """The form with one slot and one part."""
+        return cls((Slot((Part((attribute,) if isinstance(attribute, str) else attribute, plan),)),))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts of all slots, in order."""
+        return tuple(part for slot in self.slots for part in slot.parts)
+
+    @property
+    def attributes(self) -> Names:
+        """All attributes, in order, without repeats."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.attributes))
+
+    @cached_property
+    def width(self) -> int:
+        """The number of 64-bit words of a submission."""
+        return sum(slot.width for slot in self.slots)
+
+    @cached_property
+    def id(self) -> str:
+        """The SHA-256 of the form's content, with the ids of its plans."""
+        return content_id({"slots": self._slots_document(lambda plan: plan.id)})
+
+    def __repr__(self) -> str:
+        levels = self.levels()
+        asked = ", ".join(_asked_text(slot) for slot in self.slots)
+        return f"Form(LIP {levels.lip:.4g}, LDP {levels.ldp:.4g}; {asked})"
+
+    # -- levels --------------------------------------------------------------------------------------------
+
+    def levels(self, joint: Prior | None = None) -> JointLeakage:
+        """What a whole submission tells about all answers together, and so about each of them.
+
+        It holds whatever the answers have to do with each other. With the `joint` prior of all attributes it is
+        measured on the joint channel where that is small. A plan counts with its LDP level if its prior is only
+        assumed, or if it contradicts the prior of another plan or the joint prior.
+        """
+        if joint is not None:
+            return self._levels_under(joint)
+        parts = self.parts
+        wrong = {
+            part.attributes
+            for one, other in combinations(parts, 2)
+            if not agree(one.attributes, one.plan.prior, other.attributes, other.plan.prior)
+            for part in (one, other)
+        }
+        return self._levels_without({part.attributes for part in parts if part.plan.prior.assumed} | wrong)
+
+    def _levels_without(self, unknown: set[Names]) -> JointLeakage:
+        """The levels if the priors of some parts are not known."""
+        slots = []
+        for slot in self.slots:
+            proofs = [(part.plan.certificate, part.attributes in unknown) for part in slot.parts]
+            lower = max(proof.ldp if wrong else proof.lip_lower for proof, wrong in proofs)
+            upper = max(proof.ldp if wrong else proof.lip_upper for proof, wrong in proofs)
+            slots.append(JointLeakage(lower, upper, max(proof.ldp for proof, _ in proofs)))
+        return slots[0] if len(slots) == 1 else bound((slot.lip, slot.ldp) for slot in slots)
+
+    def _levels_under(self, joint: Prior) -> JointLeakage:
+        if joint.names is None or not set(self.attributes) <= set(joint.names):
+            raise InvalidInput("joint", joint.names, f"give a joint prior of {', '.join(self.attributes)}")
+        unknown = {
+            part.attributes
+            for part in self.parts
+            if joint.assumed or not agree(part.attributes, part.plan.prior, joint.names, joint)
+        }
+        if len(self.slots) == 1 and not unknown:
+            return self._levels_without(unknown)  # certified
+        channel = None if joint.assumed else self._channel(joint)
+        return self._levels_without(unknown) if channel is None else measure(channel, joint)
+
+    def _channel(self, joint: Prior) -> Channel | None:
+        """The channel from the tuples of all answers to whole submissions; None if it cannot be written out.
+
+        A matrix that averages over reports would understate the leakage. Numbers are rounded again for each report, so
+        they have no joint channel.
+        """
+        whole = Channel(np.ones((len(joint), 1)), joint.labels)
+        if any(part.plan.mechanism.averages or part.plan.domain.rounds for part in self.parts):
+            return None
+        try:
+            for slot in self.slots:
+                blocks = [
+                    extend(part.plan.channel.matrix, part.plan.labels, part.attributes, joint)
+                    * (share / PARTS)
+                    for part, share in zip(slot.parts, slot.shares, strict=True)
+                ]
+                matrix = np.hstack(blocks)
+                if whole.matrix.size * matrix.shape[1] > MOST_EXACT_ENTRIES:
+                    return None
+                whole = whole.joint_with(Channel(matrix, joint.labels))
+        except TooLarge:
+            return None
+        return whole
+
+    # -- run -----------------------------------------------------------------------------------------------
+
+    def draw(self, rng: np.random.Generator | Source | None = None) -> tuple[int, ...]:
+        """For each slot the position of the part that one person is asked about."""
+        source = as_source(rng)
+        return tuple(int(slot.draw(1, source)[0]) for slot in self.slots)
+
+    def privatize(
+        self,
+        values: Any,
+        draw: Sequence[int] | None = None,
+        rng: np.random.Generator | Source | None = None,
+    ) -> Words:
+        """The submissions of people, a row of words each.
+
+        `values` has a column for each attribute, by name: a data frame, an Arrow table or a mapping; for one person
+        it may have single values. `draw` has for each slot the position of the part to report about; then only the
+        attributes of these parts are needed. Without it, a part is drawn for each person.
+        """
+        source = as_source(rng)
+        if draw is not None:
+            self._require_draw(draw)
+        parts = self.parts if draw is None else self.drawn_parts(draw)
+        columns = _columns(values, tuple(dict.fromkeys(n for part in parts for n in part.attributes)))
+        people = len(next(iter(columns.values())))
+        places = [
+            slot.draw(people, source) if draw is None else np.full(people, draw[at])
+            for at, slot in enumerate(self.slots)
+        ]
+        words = np.zeros((people, self.width), dtype=WORD)
+        for (slot, own), drawn in zip(self._by_slot(words), places, strict=True):
+            slot.privatize(columns, drawn, source, own)
+        return words
+
+    def drawn_parts(self, draw: Sequence[int]) -> tuple[Part, ...]:
+        """The parts that a person with this draw is asked about, one for each slot."""
+        self._require_draw(draw)
+        return tuple(slot.parts[place] for slot, place in zip(self.slots, draw, strict=True))
+
+    def _require_draw(self, draw: Sequence[int]) -> None:
+        sizes = [len(slot.parts) for slot in self.slots]
+        if len(draw) != len(sizes) or not all(0 <= place < n for place, n in zip(draw, sizes, strict=True)):
+            advice = f"give for each slot the position of a part: below {', '.join(map(str, sizes))}"
+            raise InvalidInput("draw", draw, advice)
+
+    # -- read ----------------------------------------------------------------------------------------------
+
+    def accepts(self, words: Words) -> Mask:
+        """Which rows of words this form can have made."""
+        rows = self._rows(words)
+        return np.asarray(np.all([slot.accepts(own) for slot, own in self._by_slot(rows)], axis=0))
+
+    def count(self, words: Words) -> Ints:
+        """The submissions added up: for each part the number of its reports, and the counts of its tally.
+
+        A row that this form cannot have made is refused.
+        """
+        rows = self._rows(words)
+        accepted = self.accepts(rows)
+        if not accepted.all():
+            advice = f"this form never makes such a submission; {FROM_PRIVATIZE}"
+            raise ForeignReport(f"reports[{int(np.argmin(accepted))}]", NOT_SHOWN, advice)
+        cells: list[npt.ArrayLike] = []
+        for slot, own in self._by_slot(rows):
+            for part, reports, _ in slot.by_part(own):
+                cells += [[len(reports)], part.plan.reader.count_valid(part.reports(reports)).ravel()]
+        return np.concatenate(cells)
+
+    def tallies(self, cells: Ints) -> tuple[Tally, ...]:
+        """The tally of each part, in the order of `parts`, from the cells of `count` or a sum of them."""
+        ends = list(accumulate((part.cells for part in self.parts), initial=0))
+        if np.shape(cells) != (ends[-1],):
+            raise InvalidInput("cells", np.shape(cells), f"give the {ends[-1]} numbers of form.count")
+        pieces = [cells[start:end] for start, end in pairwise(ends)]
+        return tuple(
+            Tally(part.plan.id, own[1:].reshape(part.plan.reader.counts_shape), int(own[0]))
+            for part, own in zip(self.parts, pieces, strict=True)
+        )
+
+    def estimate(self, tallies: Sequence[Tally], method: EstimateMethod = "auto") -> dict[Names, Estimate]:
+        """What the tallies of all parts say, by attributes.
+
+        The estimates of a drawn part are for all people of its slot, from the reports of those who were asked about
+        it. Of a part that nobody was asked about nothing is known: its standard errors are infinite.
+        """
+        tallies = tuple(tallies)
+        if len(tallies) != len(self.parts):
+            raise InvalidInput("tallies", len(tallies), f"give {len(self.parts)}, one for each part")
+        ends = accumulate((len(slot.parts) for slot in self.slots), initial=0)
+        found: dict[Names, Estimate] = {}
+        for slot, (start, end) in zip(self.slots, pairwise(ends), strict=True):
+            own = tallies[start:end]
+            people = sum(tally.reports for tally in own)
+            for part, tally in zip(slot.parts, own, strict=True):
+                found[part.attributes] = _estimate(
+                    part.plan, tally, people if slot.is_drawn else None, method
+                )
+        return found
+
+    def _by_slot(self, words: Words) -> Iterator[tuple[Slot, Words]]:
+        """For each slot its columns of words."""
+        ends = accumulate((slot.width for slot in self.slots), initial=0)
+        for slot, (start, end) in zip(self.slots, pairwise(ends), strict=True):
+            yield slot, words[:, start:end]
+
+    def _rows(self, words: Words) -> Words:
+        array = np.asarray(words)
+        if array.ndim != 2 or array.shape[1] != self.width or array.dtype != WORD:
+            shape = f"{array.dtype} array of shape {array.shape}"
+            raise ForeignReport(
+                "reports", shape, f"give rows of {self.width} words of type uint64; {FROM_PRIVATIZE}"
+            )
+        return array
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def _slots_document(self, of_plan: Any) -> list[list[dict[str, Any]]]:
+        return [
+            [part.document(n, of_plan(part.plan)) for part, n in zip(slot.parts, slot.shares, strict=True)]
+            for slot in self.slots
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """The form as JSON, with whole plans, without its id."""
+        slots = self._slots_document(lambda plan: {"id": plan.id, **plan.document()})
+        return {"format": _FORMAT, "version": _VERSION, "slots": slots}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Form:
+        """Read a form from its document, proving every certificate again; an `id` in it has to be the form's."""
+        document = parse(json.dumps(document), _FORMAT, _VERSION, "`Form.save`")
+
+        def read() -> Form:
+            return cls(tuple(_read_slot(parts) for parts in document["slots"]))
+
+        form: Form = read_field("slots", read)
+        if document.get("id", form.id) != form.id:
+            raise PlanError("id", "the id does not match the content: the form was changed")
+        return form
+
+    def save(self, path: str | Path) -> None:
+        """Write all plans and shares to a JSON file, replacing an older one."""
+        text = json.dumps({"id": self.id, **self.document()}, ensure_ascii=False, indent=1) + "\n"
+        with atomic_write(Path(path), replace=True, argument="path") as file:
+            file.write(text.encode())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Form:
+        """Read the file that `save` wrote, proving every certificate again."""
+        return cls.read(parse(Path(path).read_bytes(), _FORMAT, _VERSION, "`Form.save`"))
+
+
+def _read_slot(parts: Sequence[Mapping[str, Any]]) -> Slot:
+    plans = [Part(tuple(part["attributes"]), Plan.from_json(json.dumps(part["plan"]))) for part in parts]
+    shares = [part["share"] for part in parts]
+    if any(type(share) is not int for share in shares):
+        raise ValueError("shares are whole numbers")
+    return Slot(tuple(plans), tuple(shares))
+
+
+def _asked_text(slot: Slot) -> str:
+    names = [" x ".join(part.attributes) for part in slot.parts]
+    if not slot.is_drawn:
+        return names[0]
+    shares = zip(names, slot.shares, strict=True)
+    return "one of " + ", ".join(f"{name} ({100 * share / PARTS:.1f} %)" for name, share in shares)
+
+
+def _columns(values: Any, names: Names) -> dict[str, Column]:
+    """The columns of a table by name; of single values those of one person."""
+    present = table_names(values)
+    if present is None:
+        advice = f"type {type(values).__name__}; give a table or a mapping with a column for each attribute"
+        raise InvalidInput("values", NOT_SHOWN, f"{advice}: {', '.join(names)}")
+    if all(name in present and not is_column(values[name]) for name in names):
+        return {name: [values[name]] for name in names}
+    columns = table_columns(values, names, "values")
+    assert columns is not None  # a table has columns
+    return dict(zip(names, columns, strict=True))
+
+
+def _take(column: Column, rows: Ints) -> Column:
+    """Some rows of a column."""
+    if len(rows) == len(column):
+        return column
+    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(rows)
+
+
+def _estimate(plan: Plan, tally: Tally, people: int | None, method: EstimateMethod) -> Estimate:
+    """The estimate of a part; of a drawn one for all `people` of its slot."""
+    if people is None:
+        return plan.estimate(tally, method)
+    answer = plan.estimate(_for_all(tally, people), method)
+    if answer.reports:
+        return answer
+    return replace(answer, std_error=np.full_like(answer.values, np.inf), readings=())
+
+
+def _for_all(tally: Tally, people: int) -> Tally:
+    """The tally with weights that make its reports stand for all people."""
+    weight, counts = people / max(tally.reports, 1), tally.counts.astype(np.float64)
+    sums = weight * counts, weight**2 * counts
+    totals = weight * tally.reports, weight**2 * tally.reports
+    return replace(tally, weighted=Weighted(*sums, *totals, least=0.0, offset=0.0))
