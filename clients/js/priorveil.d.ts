@@ -24,6 +24,14 @@ export class NotSent extends PriorveilError {
   constructor(message: string);
 }
 
+/** With this answer, what this device has sent to the curator would tell more than its limit allows. Nothing was drawn or sent. */
+export class BudgetExceeded extends PriorveilError {
+  constructor(level: number, limit: number);
+  /** The LDP level that all answers together would have. */
+  readonly level: number;
+  readonly limit: number;
+}
+
 /** The one text of a document: keys sorted by code point, no spaces. */
 export function canonical(value: Json): string;
 /** The SHA-256 of a document's canonical text, without its own `id`, in hexadecimal. */
@@ -83,6 +91,10 @@ export interface Plan {
   readonly kind: "table" | "grouped" | "arc" | "orders" | "unary" | "subset" | "hashing";
   /** Random words that a report takes, whatever the value (for rounded numbers, one more with probability `2**-64`). */
   readonly draws: number;
+  /** 64-bit words of a report. */
+  readonly words: number;
+  /** Whether a report is a row of bits, in hexadecimal, and not a whole number. */
+  readonly reportsBits: boolean;
   readonly levels: Levels;
   /** Whether the whole certificate was proven again, or only the LDP level, which implies the rest. */
   readonly proof: "budget" | "ldp";
@@ -107,49 +119,139 @@ export interface Plan {
   accepts(report: unknown): boolean;
 }
 
-/** A question with a checked plan for each cohort; made by `readCampaign`. */
+/** A plan about some attributes, and how many of `2**20` people are asked about it. */
+export interface Part {
+  readonly attributes: readonly string[];
+  readonly share: number;
+  readonly plan: Plan;
+}
+
+/** One report of a submission: about its only part, or about one of several, which the device draws. */
+export interface Slot {
+  readonly parts: readonly Part[];
+  /** Whether there are several parts. */
+  readonly drawn: boolean;
+  /** 64-bit words of a report. */
+  readonly width: number;
+}
+
+/** What the people of a cohort send: one report for each slot; made by `readForm`. */
+export interface Form {
+  readonly id: string;
+  readonly slots: readonly Slot[];
+  readonly parts: readonly Part[];
+  readonly attributes: readonly string[];
+  /** 64-bit words of a submission, the same for everybody. */
+  readonly width: number;
+  /** What a whole submission tells about all answers together, whatever they have to do with each other. */
+  readonly levels: Levels;
+  /** For each slot the position of a part, drawn at random. */
+  draw(source?: Source): number[];
+  /** Whether these are positions of parts, one for each slot. */
+  fitsDraw(draw: unknown): boolean;
+  /** The parts that a draw has chosen, one for each slot. */
+  drawnParts(draw: readonly number[]): Part[];
+  /** The submission of one person, in hexadecimal: `values` has a level for each attribute. Leave `source` out for real answers. */
+  privatize(values: ReadonlyMap<string, Value>, draw: readonly number[], source?: Source): string;
+  /** The same with a source of random words for each slot, by its position. */
+  privatizeBySlot(values: ReadonlyMap<string, Value>, draw: readonly number[], sourceOf: (slot: number) => Source): string;
+  /** The position of the part and its report for each slot; null if this form cannot have made the submission. */
+  unpack(report: unknown): { readonly at: number; readonly report: Report }[] | null;
+  /** Whether this form can have made a submission. */
+  accepts(report: unknown): boolean;
+}
+
+/** A text by language; empty where it was not given. */
+export type Texts = { readonly [language: string]: string };
+
+/** The level of a question that earlier answers skip. */
+export const NOT_ASKED: "not asked";
+
+export interface Question {
+  readonly name: string;
+  readonly kind: "choice" | "choices" | "number";
+  readonly text: Texts;
+  readonly hint: Texts;
+  readonly unit: Texts;
+  readonly options: readonly { readonly code: string; readonly text: Texts }[];
+  /** The earlier questions, and the codes after which this one is asked; empty: always. */
+  readonly askedIf: ReadonlyMap<string, readonly string[]>;
+  /** The ranges that a number is put into; null where its plan rounds or sorts it. */
+  readonly ranges: Numbers | null;
+  /** One, or one for each option of several choices. */
+  readonly attributes: readonly string[];
+}
+
+/** An answer: the code of an option, the codes of several, or a number. */
+export type Answer = string | number | bigint | readonly string[] | ReadonlySet<string>;
+/** An answer for each question that is asked, by its name. */
+export type Answers = { readonly [question: string]: Answer };
+
+/** Questions, and a checked form for each cohort; made by `readCampaign`. */
 export interface Campaign {
   readonly id: string;
   readonly document: Document;
-  readonly question: string;
-  readonly labels: readonly Label[];
-  readonly numbers: Numbers | null;
-  readonly attributes: readonly Attribute[] | null;
-  readonly contact: string;
+  readonly title: Texts;
+  readonly description: Texts;
   /** Who asks, and why: texts for people, which may be empty. */
-  readonly askedBy: string;
-  readonly purpose: string;
+  readonly askedBy: Texts;
+  readonly purpose: Texts;
+  readonly contact: string;
+  /** The languages of all texts, the default first. */
+  readonly languages: readonly string[];
+  readonly questions: readonly Question[];
   readonly smallestCount: number;
   /** Whether everybody may answer, or a report needs the single-use code of an invitation. */
   readonly admission: "open" | "invitation";
   /** No more reports than these are taken; null for no limit. */
   readonly mostReports: number | null;
+  /** The LDP level to which the campaign lowers the limit of devices; null if it does not. */
+  readonly limit: number | null;
   readonly opens: Date | null;
   readonly closes: Date | null;
   /** When the reports are deleted; null if that is not decided. */
   readonly keepUntil: Date | null;
   readonly cohorts: readonly string[];
-  readonly plans: { readonly [cohort: string]: Plan };
+  readonly forms: { readonly [cohort: string]: Form };
   /** By this clock. */
   state(now?: Date): "not yet open" | "open" | "closed";
-  /** The plan of a cohort; the name may be left out where there is only one. */
-  planFor(cohort?: string): Plan;
+  /** The form of a cohort; the name may be left out where there is only one. */
+  formFor(cohort?: string): Form;
+  /** The questions to show for a draw, in order: those of the drawn parts, and those that decide whether they are asked. */
+  questionsToAsk(cohort: string | undefined, draw: readonly number[]): Question[];
+  /** Of these questions, the ones that are asked after the answers so far. */
+  questionsAsked(questions: readonly Question[], answers: Answers): Question[];
+  /** A level for each attribute of these questions; the answer to a question that is skipped is ignored. */
+  attributeValues(answers: Answers, questions?: readonly Question[]): Map<string, Value>;
 }
 
 /** Read a plan from its document or text: check its id, prove its certificate again, or refuse it with the field. */
 export function readPlan(given: string | Document, expected?: { id?: string }): Promise<Plan>;
+/** Read a form from its document or text: check its id and every plan in it, or refuse it with the field. */
+export function readForm(given: string | Document, expected?: { id?: string }): Promise<Form>;
 /** Read a campaign from its document or text: check its id and every plan in it, or refuse it with the field. */
 export function readCampaign(given: string | Document, expected?: { id?: string }): Promise<Campaign>;
 
 /** Exactly what leaves the device. */
 export interface Leaving {
   readonly report_id: string;
-  readonly plan: string;
-  readonly report: Report;
+  readonly form: string;
+  /** Hexadecimal digits, as many for everybody with this form. */
+  readonly report: string;
 }
 
-/** Where reports are remembered; answers may also be promises. */
+/** A submission as it is stored: with the curator's origin and the LDP level, which count against the limit. */
+export interface Remembered extends Leaving {
+  readonly origin: string;
+  readonly ldp: string;
+  readonly delivered: boolean;
+  readonly withdrawn?: true;
+}
+
+/** Where submissions and draws are remembered; results may also be promises. */
 export interface ReportStorage {
+  /** All keys: those of other campaigns count against the limit. */
+  keys(): Iterable<string> | PromiseLike<Iterable<string>>;
   /** The text under a key; null or undefined if there is none. */
   getItem(key: string): string | null | undefined | PromiseLike<string | null | undefined>;
   /** Store a text, durably, instead of what was there. */
@@ -165,10 +267,14 @@ export class FileStorage implements ReportStorage {
   static open(folder: string): Promise<FileStorage>;
   /** The absolute path of the folder. */
   readonly folder: string;
+  keys(): string[];
   getItem(key: string): string | null;
   setItem(key: string, text: string): void;
   addItem(key: string, text: string): void;
 }
+
+/** The LDP level that all answers of a device to one curator may reach together, unless it is told otherwise. */
+export const DEFAULT_LIMIT: 10;
 
 export interface ClientOptions {
   fetch?: typeof globalThis.fetch;
@@ -179,6 +285,8 @@ export interface ClientOptions {
   timeout?: number;
   /** The code of an invitation, if the campaign needs one and it is not in the link. */
   code?: string;
+  /** The LDP level that all answers of this device to the same curator may reach; `DEFAULT_LIMIT` if not given. */
+  limit?: number;
 }
 
 /** Answers one campaign, once; `url` is the campaign's address. */
@@ -187,14 +295,16 @@ export class Client {
   readonly url: string;
   /** The campaign, fetched once and checked: also that it is the one named by the address. */
   campaign(): Promise<Campaign>;
-  /** What is remembered: the report, and whether it was delivered or withdrawn; or null. */
-  remembered(): Promise<(Leaving & { readonly delivered: boolean; readonly withdrawn?: true }) | null>;
+  /** What is remembered: the submission, and whether it was delivered or withdrawn; or null. */
+  remembered(): Promise<Remembered | null>;
   /** Whether a first answer can be sent: the campaign needs no invitation, or the code of this client can still be used. */
   invited(): Promise<boolean>;
-  /** What sending this answer would send. Nothing leaves and nothing is stored yet. */
-  prepare(value: Value, cohort?: string): Promise<Leaving>;
-  /** Perturb the value here, remember the report, and send it. */
-  answer(value: Value, cohort?: string): Promise<{ report: Leaving; replayed: boolean }>;
+  /** For each slot the part that this device is asked about: drawn once, and remembered before it is returned. */
+  begin(cohort?: string): Promise<number[]>;
+  /** What sending these answers would send. Nothing leaves yet; only the draw is remembered. */
+  prepare(answers: Answers | Answer, cohort?: string): Promise<Leaving>;
+  /** Perturb the answers here, remember the submission, and send it; one answer may stand alone where there is one question. */
+  answer(answers: Answers | Answer, cohort?: string): Promise<{ report: Leaving; replayed: boolean }>;
   /** Send the remembered report, if there is one and it was not delivered; true if nothing is left to send. */
   deliver(): Promise<boolean>;
   /** Remove the report of an earlier answer from the curator; true if it was there. It is never sent again. */

@@ -38,6 +38,17 @@ export class NotSent extends PriorveilError {
   }
 }
 
+/** With this answer, what this device has sent to the curator would tell more than its limit allows. Nothing was drawn or sent. */
+export class BudgetExceeded extends PriorveilError {
+  constructor(level, limit) {
+    const told = level === Infinity ? "no bound is known for" : `LDP ${level.toPrecision(4)} would be reached by`;
+    super("limit", `${told} all answers of this device to this curator; its limit is ${limit}`);
+    this.name = "BudgetExceeded";
+    this.level = level;
+    this.limit = limit;
+  }
+}
+
 function need(holds, field, message) {
   if (!holds) throw new PriorveilError(field, message);
 }
@@ -867,6 +878,8 @@ class Plan {
     this.refusesNumbers = domain.refusesNumbers;
     this.kind = document.mechanism.kind;
     this.draws = mechanism.draws + domain.draws;
+    this.words = mechanism.width ?? 1;
+    this.reportsBits = mechanism.width !== undefined;
     this.prior = probabilities(document.prior);
     this.priorAssumed = document.prior.assumed === true;
     this.protects = document.secret === null ? "value" : "secret";
@@ -1428,20 +1441,306 @@ function shares(row, size, field) {
   return { numbers, integers, total: sum(integers), one };
 }
 
+// -- forms: what leaves the device ---------------------------------------------------------------------------------
+
+const SHARE_BITS = 20n; // the shares of a slot's parts add up to 2**20, so that a part is drawn exactly
+
+/** One report of a submission: about the attributes of its only part, or of the part that this device has drawn. */
+class Slot {
+  #weights;
+
+  constructor(parts) {
+    this.parts = Object.freeze(parts);
+    this.#weights = parts.map(({ share }) => BigInt(share) << (TOTAL_BITS - SHARE_BITS));
+    this.drawn = parts.length > 1;
+    this.width = (this.drawn ? 1 : 0) + Math.max(...parts.map(({ plan }) => plan.words));
+    Object.freeze(this);
+  }
+
+  /** The position of a part, by its share. It takes no random word where there is only one part. */
+  draw(source = systemWords) {
+    return this.drawn ? scan(this.#weights, source(1)[0]) : 0;
+  }
+
+  /** The report about a part as hexadecimal, of the same length for every part and value. */
+  privatize(values, at, source = systemWords) {
+    const { attributes, plan } = this.parts[at];
+    const levels = attributes.map((name) => {
+      need(values.has(name), "answers", `there is none for ${name}`);
+      return values.get(name);
+    });
+    const report = plan.privatize(plan.attributes === null ? levels[0] : levels, source);
+    const packed = typeof report === "string" ? report : wordText(report);
+    return `${this.drawn ? wordText(at) : ""}${packed}`.padEnd(16 * this.width, "0");
+  }
+
+  /** The position of the part and its report, from their hexadecimal; null if this slot cannot have made them. */
+  unpack(text) {
+    const at = this.drawn ? wordNumber(text.slice(0, 16)) : 0;
+    if (at === null || at >= this.parts.length) return null;
+    const { plan } = this.parts[at];
+    const rest = this.drawn ? text.slice(16) : text;
+    const [own, padding] = [rest.slice(0, 16 * plan.words), rest.slice(16 * plan.words)];
+    const report = plan.reportsBits ? own : wordNumber(own);
+    return plan.accepts(report) && /^0*$/.test(padding) ? { at, report } : null;
+  }
+}
+
+/** A whole number as the hexadecimal of one little-endian word. */
+function wordText(number) {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(number), true);
+  return hex(bytes);
+}
+
+/** The whole number of a word in hexadecimal; null if it is too large for a number. */
+function wordNumber(text) {
+  const value = text.match(/../g).reduceRight((total, byte) => (total << 8n) | BigInt(`0x${byte}`), 0n);
+  return value < LARGEST_REPORT ? Number(value) : null;
+}
+
+/**
+ * What the people of a cohort send: one report for each slot. Made by `readForm` and `readCampaign` only.
+ *
+ * `levels` are those of a whole submission, about any answer and all of them together: proven for each plan, and added up by a
+ * bound that holds whatever the answers have to do with each other.
+ */
+class Form {
+  constructor(id, slots) {
+    this.id = id;
+    this.slots = Object.freeze(slots);
+    this.parts = Object.freeze(slots.flatMap((slot) => slot.parts));
+    this.attributes = Object.freeze([...new Set(this.parts.flatMap((part) => part.attributes))]);
+    this.width = slots.reduce((total, slot) => total + slot.width, 0);
+    this.levels = Object.freeze(submissionLevels(slots));
+    Object.freeze(this);
+  }
+
+  /** For each slot the position of a part, drawn at random. */
+  draw(source = systemWords) {
+    return this.slots.map((slot) => slot.draw(source));
+  }
+
+  /** The parts that a draw has chosen, one for each slot. */
+  drawnParts(draw) {
+    need(this.fitsDraw(draw), "draw", "should have the position of a part for each slot");
+    return this.slots.map((slot, i) => slot.parts[draw[i]]);
+  }
+
+  /** Whether these are positions of parts, one for each slot. */
+  fitsDraw(draw) {
+    const inside = (at, i) => Number.isInteger(at) && at >= 0 && at < this.slots[i].parts.length;
+    return Array.isArray(draw) && draw.length === this.slots.length && draw.every(inside);
+  }
+
+  /** The submission of one person: `values` has a level for each attribute of the drawn parts. */
+  privatize(values, draw, source = systemWords) {
+    return this.privatizeBySlot(values, draw, () => source);
+  }
+
+  /** The same with a source of random words for each slot, by its position. */
+  privatizeBySlot(values, draw, sourceOf) {
+    this.drawnParts(draw);
+    return this.slots.map((slot, i) => slot.privatize(values, draw[i], sourceOf(i))).join("");
+  }
+
+  /** The part and its report for each slot of a submission; null if this form cannot have made it. */
+  unpack(report) {
+    if (typeof report !== "string" || report.length !== 16 * this.width || !/^[0-9a-f]+$/.test(report)) return null;
+    let start = 0;
+    const reports = this.slots.map((slot) => {
+      start += 16 * slot.width;
+      return slot.unpack(report.slice(start - 16 * slot.width, start));
+    });
+    return reports.includes(null) ? null : reports;
+  }
+
+  /** Whether this form can have made a submission. */
+  accepts(report) {
+    return this.unpack(report) !== null;
+  }
+}
+
+/**
+ * What a whole submission tells about all answers together, and so about each of them, whatever they have to do with each
+ * other. Of one report, the largest levels of its parts. Of several, `min(2 sum - max, sum of LDP levels)`. A part counts with its
+ * LDP level if its prior is only assumed, or contradicts that of another part.
+ */
+function submissionLevels(slots) {
+  const parts = slots.flatMap((slot) => slot.parts);
+  const unknown = new Set(parts.filter(({ plan }) => plan.priorAssumed));
+  parts.forEach((one, i) => {
+    for (const other of parts.slice(i + 1)) if (!priorsAgree(one, other)) unknown.add(one).add(other);
+  });
+  const each = slots.map((slot) => {
+    const top = (name) =>
+      Math.max(...slot.parts.map((part) => (unknown.has(part) ? part.plan.levels.ldp : part.plan.levels[name])));
+    return { lip: top("lip"), lipLower: top("lipLower"), lipUpper: top("lipUpper"), ldp: top("ldp") };
+  });
+  if (each.length === 1) return each[0];
+  const [lips, ldp] = [each.map((level) => level.lip), each.reduce((total, level) => total + level.ldp, 0)];
+  const lip = Math.min(2 * lips.reduce((a, b) => a + b) - Math.max(...lips), ldp);
+  return { lip, lipLower: lip, lipUpper: lip, ldp };
+}
+
+const SAME_SHARE = 1e-9; // how much two priors of one attribute may differ, relative
+
+/** Whether two parts give the attributes that they share the same prior shares; sets of priors agree only if they are the same. */
+function priorsAgree(one, other) {
+  const shared = one.attributes.filter((name) => other.attributes.includes(name));
+  if (shared.length === 0) return true;
+  const content = ({ attributes, plan: { document } }) => canonical([attributes, document.labels, document.prior]);
+  if (content(one) === content(other)) return true;
+  if (one.plan.prior === null || other.plan.prior === null) return false;
+  const [ours, theirs] = [one, other].map((part) => marginOf(part, shared));
+  const near = (a, b) => b !== undefined && Math.abs(a - b) <= SAME_SHARE * Math.max(a, b);
+  return ours.size === theirs.size && [...ours].every(([key, share]) => near(share, theirs.get(key)));
+}
+
+/** The prior share of each combination of levels of some of a part's attributes. */
+function marginOf({ attributes, plan }, some) {
+  const places = some.map((name) => attributes.indexOf(name));
+  const shares = new Map();
+  plan.labels.forEach((label, code) => {
+    const levels = plan.attributes === null ? [label] : label;
+    const key = valueKey(places.map((i) => levels[i]));
+    shares.set(key, (shares.get(key) ?? 0) + plan.prior[code]);
+  });
+  return shares;
+}
+
+/** Read a form from its document: check its id and every plan in it, or refuse it with the field. */
+export async function readForm(given, { id } = {}) {
+  const document = deepFreeze(parseDocument(given));
+  need(document.format === "priorveil-form", "format", "not a form");
+  need(document.version === 1, "version", "not known here; this client reads 1");
+  checkFields(document, ["id", "format", "version", "slots"], "");
+  need(Array.isArray(document.slots) && document.slots.length > 0, "slots", "should have a slot");
+  for (const parts of document.slots) {
+    need(Array.isArray(parts) && parts.length > 0, "slots", "a slot should have a part");
+    for (const part of parts) checkFields(part, ["attributes", "share", "plan"], "slots");
+  }
+  const names = document.slots.map((parts) => parts.map((part) => ({ ...part, plan: part.plan?.id ?? null })));
+  await checkId({ id: document.id, slots: names }, id);
+  const slots = await Promise.all(document.slots.map(readSlot));
+  const parts = slots.flatMap((slot) => slot.parts);
+  const alone = parts.length === 1 || parts.every(({ plan }) => plan.protects === "value" && plan.levels.ldp < Infinity);
+  need(alone, "slots", "a plan that protects a secret, or has no LDP level, should be the only part");
+  const asked = parts.map(({ attributes }) => canonical(attributes));
+  need(new Set(asked).size === asked.length, "slots", "two parts have the same attributes");
+  return new Form(document.id, slots);
+}
+
+async function readSlot(listed) {
+  const parts = await Promise.all(
+    listed.map(async ({ attributes, share, plan: document }) => {
+      const plan = await readPlan(document);
+      const named = Array.isArray(attributes) && attributes.every((name) => typeof name === "string" && name !== "");
+      const own = plan.attributes?.map(({ name }) => name);
+      const fits = named && (own ? canonical(own) === canonical(attributes) : attributes.length === 1);
+      need(fits, "slots.attributes", "should be those of the plan, or one name");
+      need(own || !plan.labels.some(Array.isArray), "slots.attributes", "the values of the plan have no names");
+      need(Number.isSafeInteger(share) && share > 0, "slots.share", "should be a whole number above zero");
+      return Object.freeze({ attributes, share, plan });
+    }),
+  );
+  const total = parts.reduce((sum, { share }) => sum + share, 0);
+  need(total === Number(1n << SHARE_BITS), "slots.share", `should add up to 2**${SHARE_BITS} in a slot`);
+  return new Slot(parts);
+}
+
 // -- campaigns -----------------------------------------------------------------------------------------------------
 
-/** A question with a checked plan for each cohort. Made by `readCampaign` only. */
+export const NOT_ASKED = "not asked"; // the level of a question that earlier answers skip
+const [YES, NO] = ["yes", "no"]; // the levels of an option of "tick all that apply"
+
+/** One question: a choice, several choices, or a number. Made by `readCampaign` only. */
+class Question {
+  #codes = new Map(); // the options by the key of their code
+  #ranges;
+
+  constructor(document) {
+    for (const name of ["name", "kind", "text", "hint", "unit", "options"]) this[name] = document[name];
+    this.askedIf = Object.freeze(new Map(Object.entries(document.asked_if)));
+    for (const { code } of this.options) this.#codes.set(valueKey(code), code);
+    this.#ranges =
+      document.edges.length > 0
+        ? new NumberDomain({ kind: "cells", edges: document.edges, outside: "ends" }, "questions.edges")
+        : null;
+    this.ranges = this.#ranges?.numbers ?? null;
+    this.attributes = Object.freeze(
+      this.kind === "choices" ? this.options.map(({ code }) => `${this.name}/${code}`) : [this.name],
+    );
+    Object.freeze(this);
+  }
+
+  /** Whether it is asked after these answers: a code for each question, or null for one that was skipped. */
+  isAsked(answers) {
+    return [...this.askedIf].every(([gate, codes]) => codes.includes(answers.get(gate)));
+  }
+
+  /** The answer as a code, a list of codes, a number or the label of its range; an error if it is none, without showing it. */
+  read(answer) {
+    if (this.kind === "number") return this.#readNumber(answer);
+    if (this.kind === "choice") return this.#codeOf(answer);
+    const listed = answer instanceof Set ? [...answer] : answer;
+    need(Array.isArray(listed), this.#field, "should be a list of the codes of its options, empty if none applies");
+    const chosen = new Set(listed.map((code) => this.#codeOf(code)));
+    return this.options.map(({ code }) => code).filter((code) => chosen.has(code));
+  }
+
+  get #field() {
+    return `answers.${this.name}`;
+  }
+
+  #codeOf(answer) {
+    const code = Array.isArray(answer) ? undefined : this.#codes.get(valueKey(answer) ?? "");
+    need(code !== undefined, this.#field, "should be the code of one of its options");
+    return code;
+  }
+
+  #readNumber(answer) {
+    const key = typeof answer === "boolean" ? undefined : valueKey(withDecimalPoints(answer));
+    const good = answer === Infinity || answer === -Infinity || key?.startsWith("number ");
+    need(good && !Array.isArray(answer), this.#field, "should be a number");
+    return this.#ranges === null ? answer : this.#ranges.labels[this.#ranges.code(answer)];
+  }
+
+  /** The level of each attribute, from an answer that was read; null for a question that was skipped. */
+  levels(answer) {
+    if (answer === null) return this.attributes.map((name) => [name, NOT_ASKED]);
+    if (this.kind !== "choices") return [[this.name, answer]];
+    return this.options.map(({ code }, i) => [this.attributes[i], answer.includes(code) ? YES : NO]);
+  }
+
+  /** Refuse a plan whose values of an attribute are others than an answer can give. */
+  checkDomain({ labels, numbers }, refusesNumbers) {
+    const number = this.kind === "number" && this.#ranges === null;
+    const listed = { number: () => this.#ranges.labels, choice: () => this.options.map(({ code }) => code), choices: () => [YES, NO] };
+    const expected = number ? [] : [...listed[this.kind](), ...(this.askedIf.size > 0 ? [NOT_ASKED] : [])];
+    const keys = new Set(labels.map(valueKey));
+    const same = keys.size === expected.length && expected.every((level) => keys.has(valueKey(level)));
+    need(number ? numbers !== null : numbers === null && same, "cohorts", `the values of ${this.name} are not those of its plan`);
+    need(!number || !refusesNumbers, "cohorts", "should count numbers outside the range at the ends: silence would reveal them");
+  }
+}
+
+/** Questions, and a checked form for each cohort. Made by `readCampaign` only. */
 class Campaign {
-  constructor(document, plans) {
+  #questions;
+
+  constructor(document, questions, forms) {
     this.document = document;
-    this.plans = plans;
-    for (const name of ["id", "question", "contact", "purpose"]) this[name] = document[name];
-    ({ labels: this.labels, numbers: this.numbers, attributes: this.attributes } = Object.values(plans)[0]);
+    this.forms = forms;
+    for (const name of ["id", "title", "description", "purpose", "contact", "languages", "admission"])
+      this[name] = document[name];
+    this.questions = Object.freeze(questions);
+    this.#questions = new Map(questions.map((question) => [question.name, question]));
     this.askedBy = document.asked_by;
     this.smallestCount = document.smallest_count;
-    this.admission = document.admission;
     this.mostReports = document.most_reports;
-    this.cohorts = Object.keys(plans);
+    this.limit = document.limit === null ? null : Number(document.limit);
+    this.cohorts = Object.freeze(Object.keys(forms));
     [this.opens, this.closes, this.keepUntil] = TIMES.map((name) =>
       document[name] === null ? null : new Date(document[name]),
     );
@@ -1454,59 +1753,171 @@ class Campaign {
     return this.closes !== null && now >= this.closes ? "closed" : "open";
   }
 
-  /** The plan of a cohort; the name may be left out where there is only one. */
-  planFor(cohort) {
+  /** The form of a cohort; the name may be left out where there is only one. */
+  formFor(cohort) {
     const name = cohort === undefined && this.cohorts.length === 1 ? this.cohorts[0] : cohort;
-    need(Object.hasOwn(this.plans, name ?? ""), "cohort", `choose one of ${this.cohorts.join(", ")}`);
-    return this.plans[name];
+    need(Object.hasOwn(this.forms, name ?? ""), "cohort", `choose one of ${this.cohorts.join(", ")}`);
+    return this.forms[name];
+  }
+
+  /** The questions to show for a draw, in order: those of the drawn parts, and those that decide whether they are asked. */
+  questionsToAsk(cohort, draw) {
+    const reported = new Set(this.formFor(cohort).drawnParts(draw).flatMap((part) => part.attributes));
+    const shown = new Set();
+    for (const question of [...this.questions].reverse()) {
+      const own = question.attributes.some((name) => reported.has(name));
+      if (!own && !shown.has(question.name)) continue;
+      shown.add(question.name);
+      for (const gate of question.askedIf.keys()) shown.add(gate);
+    }
+    return this.questions.filter(({ name }) => shown.has(name));
+  }
+
+  /** Of these questions, the ones that are asked after the answers so far; each answer is a code, codes or a number. */
+  questionsAsked(questions, answers) {
+    const read = this.#readAnswers(questions, answers, () => undefined);
+    return questions.filter(({ name }) => read.get(name) !== null);
+  }
+
+  /**
+   * A level for each attribute of these questions, from answers by the name of the question. The answer to a question that is
+   * skipped is ignored. An answer that is none is an error that does not show it.
+   */
+  attributeValues(answers, questions = this.questions) {
+    const missing = ({ name }) => {
+      throw new PriorveilError(`answers.${name}`, "is missing");
+    };
+    const read = this.#readAnswers(questions, answers, missing);
+    return new Map(questions.flatMap((question) => question.levels(read.get(question.name))));
+  }
+
+  #readAnswers(questions, answers, missing) {
+    const object = answers !== null && typeof answers === "object" && !Array.isArray(answers);
+    need(object, "answers", "should be an object with an answer for each question, by its name");
+    for (const name of Object.keys(answers)) need(this.#questions.has(name), `answers.${name}`, "is not a question here");
+    const read = new Map();
+    for (const question of questions) {
+      const { name } = question;
+      const given = Object.hasOwn(answers, name) ? answers[name] : undefined;
+      if (!question.isAsked(read)) read.set(name, null);
+      else read.set(name, given === undefined ? missing(question) : question.read(given));
+    }
+    return read;
   }
 }
 
-const TEXTS = ["contact", "asked_by", "purpose"]; // may be empty
 const TIMES = ["opens", "closes", "keep_until"]; // may be null
 const CAMPAIGN = [
-  ..."id format version question labels cohorts smallest_count admission most_reports".split(" "),
+  ..."id format version title description languages questions cohorts".split(" "),
+  ..."smallest_count admission most_reports limit contact asked_by purpose".split(" "),
   ...TIMES,
-  ...TEXTS,
 ];
+const QUESTION = ["name", "kind", "text", "hint", "unit", "options", "asked_if", "edges"];
+const LEAST_OPTIONS = { choice: 2, choices: 1, number: 0 };
 const ADMISSIONS = ["open", "invitation"];
 const LONGEST_TEXT = 2000;
+const LONGEST_CODE = 200;
 
 /** Read a campaign from its document or text: check its id and every plan in it, or refuse it with the field. */
 export async function readCampaign(given, { id } = {}) {
   const document = deepFreeze(parseDocument(given));
   need(document.format === "priorveil-campaign", "format", "not a campaign");
-  need(document.version === 1, "version", "not known here; this client reads 1");
+  need(document.version === 2, "version", "not known here; this client reads 2");
   checkFields(document, CAMPAIGN, "");
   await checkId(document, id);
   checkCampaign(document);
+  const questions = readQuestions(document);
   const entries = Object.entries(document.cohorts);
-  const plans = await Promise.all(entries.map(async ([name, plan]) => [name, await readPlan(plan)]));
-  const labels = canonical(document.labels);
-  need(
-    plans.every(([, plan]) => canonical(plan.document.labels) === labels),
-    "labels",
-    "they are not those of the plans",
-  );
-  const answered = plans.every(([, plan]) => !plan.refusesNumbers);
-  need(answered, "labels", "should count numbers outside the range at the ends: silence would reveal them");
-  need(new Set(plans.map(([, plan]) => plan.id)).size === plans.length, "cohorts", "two cohorts share a plan");
-  return new Campaign(document, Object.freeze(Object.fromEntries(plans)));
+  const forms = await Promise.all(entries.map(async ([name, form]) => [name, await readForm(form)]));
+  for (const [, form] of forms) checkForm(form, questions);
+  const reported = forms.map(([, { attributes }]) => canonical([...attributes].sort()));
+  need(new Set(reported).size === 1, "cohorts", "should all be asked about the same attributes");
+  need(new Set(forms.map(([, form]) => form.id)).size === forms.length, "cohorts", "two cohorts share a form");
+  return new Campaign(document, questions, Object.freeze(Object.fromEntries(forms)));
+}
+
+/** The plans of a form are about attributes of the questions, and have the values that answers give. */
+function checkForm({ parts, attributes }, questions) {
+  const owner = new Map(questions.flatMap((question) => question.attributes.map((name) => [name, question])));
+  for (const name of attributes) need(owner.has(name), "cohorts", `no question has the attribute ${name}`);
+  for (const { attributes: names, plan } of parts)
+    names.forEach((name, i) => owner.get(name).checkDomain((plan.attributes ?? [plan])[i], plan.refusesNumbers));
 }
 
 function checkCampaign(document) {
-  const { question, cohorts, opens, closes, keep_until: kept, smallest_count: count, most_reports: most } = document;
-  checkText(question, "question");
-  for (const name of TEXTS) checkText(document[name], name, true);
+  const { cohorts, opens, closes, keep_until: kept, smallest_count: count, most_reports: most, languages } = document;
+  const tag = (text) => typeof text === "string" && /^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8}){0,3}$/.test(text);
+  const tags = Array.isArray(languages) && languages.length > 0 && languages.every(tag);
+  const different = tags && new Set(languages.map((text) => text.toLowerCase())).size === languages.length;
+  need(different, "languages", "should be tags such as en or pt-BR, each once");
+  checkTexts(document.title, "title", languages);
+  for (const name of ["description", "asked_by", "purpose"]) checkTexts(document[name], name, languages, true);
+  checkText(document.contact, "contact", true);
   need(Number.isSafeInteger(count) && count >= 0, "smallest_count", "should be a whole number");
   need(most === null || (Number.isSafeInteger(most) && most > 0), "most_reports", "should be a whole number above zero");
+  need(document.limit === null || real(document.limit, "limit") > 0, "limit", "should be a number above zero");
   need(ADMISSIONS.includes(document.admission), "admission", `should be one of ${ADMISSIONS.join(", ")}`);
   const some = cohorts !== null && typeof cohorts === "object" && !Array.isArray(cohorts) && Object.keys(cohorts);
-  need(some && some.length > 0, "cohorts", "should have a plan");
+  need(some && some.length > 0, "cohorts", "should have a form");
   for (const name of some) checkText(name, "cohorts");
   for (const name of TIMES) checkTime(document[name], name);
   need(opens === null || closes === null || opens < closes, "closes", "should be after it opens");
   need(kept === null || (closes !== null && closes < kept), "keep_until", "should be after it closes");
+}
+
+function readQuestions({ questions, languages }) {
+  need(Array.isArray(questions) && questions.length > 0, "questions", "should have a question");
+  const earlier = new Map();
+  for (const document of questions) {
+    checkQuestion(document, languages);
+    need(!earlier.has(document.name), "questions.name", "two questions have the same");
+    for (const [gate, codes] of Object.entries(document.asked_if)) {
+      const question = earlier.get(gate);
+      need(question?.kind === "choice", "questions.asked_if", "should name an earlier question with one choice");
+      const options = question.options.map(({ code }) => code);
+      const some = Array.isArray(codes) && codes.length > 0 && codes.every((code) => options.includes(code));
+      need(some, "questions.asked_if", "should have some of the options of that question");
+    }
+    earlier.set(document.name, new Question(document));
+  }
+  return [...earlier.values()];
+}
+
+function checkQuestion(document, languages) {
+  checkFields(document, QUESTION, "questions");
+  const { name, kind, options, asked_if: gates, edges } = document;
+  const named = typeof name === "string" && /^[\p{L}\p{N}_-]{1,200}$/u.test(name);
+  need(named, "questions.name", "should be letters, digits, _ and -");
+  need(hasKind(LEAST_OPTIONS, kind), "questions.kind", "should be choice, choices or number");
+  checkTexts(document.text, "questions.text", languages);
+  for (const text of ["hint", "unit"]) checkTexts(document[text], `questions.${text}`, languages, true);
+  const enough = Array.isArray(options) && options.length >= LEAST_OPTIONS[kind] && (kind !== "number" || options.length === 0);
+  need(enough, "questions.options", "should be as many as the question needs");
+  const keys = new Set([valueKey(NOT_ASKED)]);
+  for (const option of options) {
+    checkFields(option, ["code", "text"], "questions.options");
+    const { code } = option;
+    const key = typeof code === "string" && code.length <= LONGEST_CODE && code === code.trim() ? valueKey(code) : null;
+    need(key !== null && !keys.has(key), "questions.options", "should have different codes, and not 'not asked'");
+    keys.add(key);
+    checkTexts(option.text, "questions.options", languages);
+  }
+  for (const language of languages) {
+    const texts = new Set(options.map(({ text }) => text[language].trim().toLowerCase()));
+    need(texts.size === options.length, "questions.options", "two have the same text in a language");
+  }
+  const object = gates !== null && typeof gates === "object" && !Array.isArray(gates);
+  need(object, "questions.asked_if", "should be an object");
+  need(Array.isArray(edges) && (kind === "number" || edges.length === 0), "questions.edges", "belong to a number");
+  const conditional = kind === "number" && Object.keys(gates).length > 0;
+  need(!conditional || edges.length > 0, "questions.edges", "are needed where a number is not always asked");
+}
+
+/** A text in every language; one that may be empty is then an empty object. */
+function checkTexts(texts, field, languages, empty = false) {
+  if (empty && canonical(texts ?? null) === "{}") return;
+  checkFields(texts, languages, field);
+  for (const language of languages) checkText(texts[language], field);
 }
 
 function checkText(text, field, empty = false) {
@@ -1532,21 +1943,28 @@ const BUSY = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 const LONGEST_REQUEST = 120; // seconds, to the last byte of the answer
 const LONGEST_TIMER = 2 ** 31 - 1; // milliseconds; longer ones ring at once
 
+/** The LDP level that all answers of a device to one curator may reach together, unless it is told otherwise. */
+export const DEFAULT_LIMIT = 10;
+
 /**
  * Answers one campaign, once. `url` is the campaign's address; `fetch`, `storage` and `wait` may be replaced; `timeout` is
- * how many seconds a request may take. `code` is that of an invitation; the link of an invitation has it after `#`.
+ * how many seconds a request may take. `code` is that of an invitation; the link of an invitation has it after `#`. `limit` is
+ * the LDP level that all answers of this device to the same curator may reach; a campaign may lower it.
  *
- * The report is remembered before it is sent, and from then on it is the answer: asked again, the client sends the same
- * report, so that nobody learns more. Where nothing can be remembered, nothing is sent. The value itself is never stored. The
- * random words are drawn once and used for whatever value is chosen in the end, so that trying answers out cannot pick a report.
+ * `begin` draws which questions are asked, where the form asks each person about a part of them, and remembers the draw before
+ * anything is shown. The submission is remembered before it is sent, and from then on it is the answer: asked again, the client
+ * sends the same submission, so that nobody learns more. Where nothing can be remembered, nothing is sent. Answers are never
+ * stored. Random words are drawn once, are used for whatever answers are chosen in the end, so that trying answers out cannot pick
+ * a report, and stay in memory: together with a report they would reveal the answer.
  */
 export class Client {
   #campaign;
-  #words = new Map();
+  #words = new Map(); // by form and draw
   #storage;
   #fetch;
   #wait;
   #timeout;
+  #limit;
   #code;
   #codeIsFree = false;
 
@@ -1557,6 +1975,9 @@ export class Client {
     need(code === null || isCode(code), "code", "should be the 32 hexadecimal digits of an invitation");
     this.#code = code;
     need(typeof timeout === "number" && timeout > 0, "timeout", "should be a number of seconds, above zero");
+    const { limit = DEFAULT_LIMIT } = options;
+    need(typeof limit === "number" && limit > 0, "limit", "should be a number above zero");
+    this.#limit = limit;
     // The page that people answer on stands for its campaign.
     this.url = address.replace(/\/+$/, "").replace(/\/answer\/([0-9a-f]{64})([/?].*)?$/, "/v1/campaigns/$1");
     this.#timeout = timeout;
@@ -1586,45 +2007,57 @@ export class Client {
     return free;
   }
 
-  /** What is remembered: the report in the form in which it leaves, and whether it was delivered; or null. */
+  /** What is remembered: the submission in the form in which it leaves, and whether it was delivered; or null. */
   async remembered() {
-    const { id } = await this.campaign();
-    const text = await this.#useStorage("getItem", id);
-    return (text ?? null) === null ? null : this.#readRecord(text);
+    const { id, forms } = await this.campaign();
+    const text = await this.#useStorage("getItem", keyOf(id));
+    if ((text ?? null) === null) return null;
+    const record = readRecord(text);
+    const form = Object.values(forms).find((f) => f.id === record.form);
+    need(form?.accepts(record.report), "storage", UNREADABLE);
+    return record;
   }
 
-  /** A record that cannot be read is an error: a second answer could reveal more than one report does. */
-  #readRecord(text) {
-    let record = null;
-    try {
-      record = JSON.parse(text);
-    } catch {
-      // the error is raised below
-    }
-    const plan = Object.values(this.#campaign.plans).find((p) => p.id === record?.plan);
-    const sound = plan?.accepts(record.report) && typeof record.report_id === "string";
-    need(sound, "storage", "what was remembered cannot be read; clear it to answer again");
-    return Object.freeze(record);
-  }
-
-  /** What sending this answer would send: `{ report_id, plan, report }`. Nothing leaves and nothing is stored yet. */
-  async prepare(value, cohort) {
-    const plan = (await this.campaign()).planFor(cohort);
-    plan.code(value); // also a replay refuses what is not an answer
-    return wireReport((await this.remembered()) ?? this.#drawReport(plan, value));
-  }
-
-  /** Perturb the value here, remember the report, and send it; the receipt says whether it is a replay. */
-  async answer(value, cohort) {
+  /**
+   * For each slot of the cohort's form the position of the part that this device is asked about: drawn once, and remembered
+   * before it is returned. Raises `BudgetExceeded` if answering would pass the limit of the device or the campaign.
+   */
+  async begin(cohort) {
     const campaign = await this.campaign();
-    const plan = campaign.planFor(cohort);
-    plan.code(value);
+    const form = campaign.formFor(cohort);
+    const sent = await this.remembered();
+    if (sent !== null) return drawOf(campaign, sent);
+    await this.#checkLimit(campaign, form);
+    if (!form.slots.some((slot) => slot.drawn)) return form.draw();
+    const key = `priorveil:draw:${campaign.id}:${form.id}`;
+    return inTurn(key, async () => {
+      const earlier = await this.#useStorage("getItem", key);
+      if ((earlier ?? null) === null) await this.#add(key, JSON.stringify(form.draw()));
+      const draw = parseJson((await this.#useStorage("getItem", key)) ?? "null");
+      need(form.fitsDraw(draw), "storage", UNREADABLE);
+      return draw;
+    });
+  }
+
+  /** What sending these answers would send: `{ report_id, form, report }`. Nothing leaves yet; only the draw is remembered. */
+  async prepare(answers, cohort) {
+    const known = await this.remembered();
+    const drawn = await this.#drawSubmission(answers, cohort); // also a replay refuses what is not an answer
+    return wireReport(known ?? drawn);
+  }
+
+  /**
+   * Perturb the answers here, remember the submission, and send it; the receipt says whether it is a replay. `answers` has an
+   * answer for each question, by its name; of a campaign with one question it may be the answer itself.
+   */
+  async answer(answers, cohort) {
+    const campaign = await this.campaign();
     return inTurn(keyOf(campaign.id), async () => {
       const before = await this.remembered();
+      const drawn = await this.#drawSubmission(answers, cohort);
       if (before?.withdrawn) throw new ReportRefused("withdrawn");
       if (before === null && !(await this.invited())) throw new ReportRefused("no invitation");
-      const drawn = before ?? this.#drawReport(plan, value);
-      const kept = before ?? (await this.#storeFirst(drawn));
+      const kept = before ?? (await this.#storeFirst(drawn, campaign.formFor(cohort)));
       this.#words.clear();
       await this.#deliverOnce(kept);
       return { report: wireReport(kept), replayed: before !== null || kept.report_id !== drawn.report_id };
@@ -1650,48 +2083,83 @@ export class Client {
     return inTurn(keyOf(id), async () => {
       const known = await this.remembered();
       need(known !== null, "storage", "there is no answer to withdraw");
-      await this.#useStorage("setItem", id, JSON.stringify({ ...known, withdrawn: true }));
+      await this.#useStorage("setItem", keyOf(id), JSON.stringify({ ...known, withdrawn: true }));
       const { removed } = await this.#ask("withdrawals", { report_ids: [known.report_id] });
       if (typeof removed !== "number") throw new NotSent(FOREIGN);
       return removed > 0;
     });
   }
 
-  /** The report that this client's words make of an answer. */
-  #drawReport(plan, value) {
-    if (!this.#words.has(plan.id)) this.#words.set(plan.id, { report_id: freshId(), words: systemWords(plan.draws) });
-    const { report_id, words } = this.#words.get(plan.id);
-    return { report_id, plan: plan.id, report: plan.privatize(value, keptWords(words)) };
+  /** The submission that this client's words make of answers. */
+  async #drawSubmission(given, cohort) {
+    const campaign = await this.campaign();
+    const draw = await this.begin(cohort);
+    const form = campaign.formFor(cohort);
+    if (!form.fitsDraw(draw)) return null; // another cohort was answered before, and is sent again
+    const values = campaign.attributeValues(answersBy(campaign, given), campaign.questionsToAsk(cohort, draw));
+    const key = JSON.stringify([form.id, draw]);
+    if (!this.#words.has(key)) {
+      const words = form.drawnParts(draw).map(({ plan }) => systemWords(plan.draws));
+      this.#words.set(key, { report_id: freshId(), words });
+    }
+    const { report_id, words } = this.#words.get(key);
+    return { report_id, form: form.id, report: form.privatizeBySlot(values, draw, (i) => keptWords(words[i])) };
   }
 
-  /** Remember a first report. What the storage then holds is the answer: that of another tab, if it came first. */
-  async #storeFirst(drawn) {
-    const text = JSON.stringify({ ...drawn, delivered: false });
-    await this.#useStorage(typeof this.#storage?.addItem === "function" ? "addItem" : "setItem", this.#campaign.id, text);
+  /** Raise `BudgetExceeded` if this form and all that was answered to this curator before pass the limit. */
+  async #checkLimit({ id, limit }, form) {
+    const { origin } = new URL(this.url);
+    const keys = (await this.#useStorage("keys")).filter((key) => ANSWERED.test(key) && key !== keyOf(id));
+    const records = [];
+    for (const key of keys) {
+      const text = await this.#useStorage("getItem", key);
+      if ((text ?? null) !== null) records.push(readRecord(text));
+    }
+    const spent = records.filter((record) => record.origin === origin).map(({ ldp }) => real(ldp, "storage"));
+    const level = spent.reduce((total, earlier) => total + earlier, spentBy(form));
+    const most = Math.min(this.#limit, limit ?? Infinity);
+    // A level without bound is its device's only answer to a curator.
+    if (spentBy(form) === Infinity ? spent.length > 0 : level > most) throw new BudgetExceeded(level, most);
+  }
+
+  /** Remember a first submission. What the storage then holds is the answer: that of another tab, if it came first. */
+  async #storeFirst(drawn, form) {
+    const [{ origin }, key] = [new URL(this.url), keyOf(this.#campaign.id)];
+    const text = JSON.stringify({ ...drawn, origin, ldp: numberText(spentBy(form)), delivered: false });
+    await exclusively(this.#storage, async () => {
+      await this.#checkLimit(this.#campaign, form); // another tab may have answered another campaign meanwhile
+      await this.#add(key, text);
+    });
     const kept = await this.remembered();
     need(kept !== null, "storage", `what was written is not there. ${UNSENT}`);
     return kept;
+  }
+
+  /** Store a text unless the key has one; a storage that cannot tell is told to store it. */
+  #add(key, text) {
+    return this.#useStorage(typeof this.#storage?.addItem === "function" ? "addItem" : "setItem", key, text);
   }
 
   async #deliverOnce(known) {
     if (known.delivered) return;
     await this.#send(wireReport(known));
     try {
-      await this.#useStorage("setItem", this.#campaign.id, JSON.stringify({ ...known, delivered: true }));
+      await this.#useStorage("setItem", keyOf(this.#campaign.id), JSON.stringify({ ...known, delivered: true }));
     } catch {
       // It has arrived and is still remembered: all that can follow is the same report again, which is not counted.
     }
   }
 
   /** Call the storage; where there is none, or it fails, raise an error of our own. */
-  async #useStorage(verb, id, ...text) {
-    const usable = ["getItem", "setItem"].every((name) => typeof this.#storage?.[name] === "function");
+  async #useStorage(verb, ...given) {
+    const usable = ["getItem", "setItem", "keys"].every((name) => typeof this.#storage?.[name] === "function");
     need(usable, "storage", `there is nowhere to remember the report. ${UNSENT} ${ADVICE}`);
     try {
-      return await this.#storage[verb](keyOf(id), ...text);
+      const result = await this.#storage[verb](...given);
+      return verb === "keys" ? [...result] : result;
     } catch (error) {
       const why = typeof error?.code === "string" ? error.code : error?.name; // its message may quote what was to be written
-      const done = verb === "getItem" ? "looked up" : "remembered";
+      const done = verb === "getItem" || verb === "keys" ? "looked up" : "remembered";
       throw new PriorveilError("storage", `the report cannot be ${done} (${why}). ${UNSENT}`);
     }
   }
@@ -1782,8 +2250,35 @@ function parseJson(text) {
   }
 }
 
-/** The report exactly as it is sent. */
-const wireReport = ({ report_id, plan, report }) => Object.freeze({ report_id, plan, report });
+/** The submission exactly as it is sent. */
+const wireReport = ({ report_id, form, report }) => Object.freeze({ report_id, form, report });
+
+/** Answers by question; of a campaign with one question the answer may stand alone. */
+function answersBy({ questions }, given) {
+  const byName = given !== null && typeof given === "object" && !Array.isArray(given) && !(given instanceof Set);
+  return byName || questions.length > 1 ? given : { [questions[0].name]: given };
+}
+
+/** What a form takes of a device's limit: its LDP level; a plan for a latent secret is not about that, and has no bound. */
+const spentBy = ({ parts, levels }) => (parts.some(({ plan }) => plan.protects === "secret") ? Infinity : levels.ldp);
+
+/** The part of each slot that a submission is about. */
+function drawOf({ forms }, { form: id, report }) {
+  const form = Object.values(forms).find((f) => f.id === id);
+  return form.unpack(report).map(({ at }) => at);
+}
+
+/** A record that cannot be read is an error: a second answer could reveal more than one submission does. */
+function readRecord(text) {
+  const record = parseJson(text);
+  const level = record?.ldp === "inf" ? Infinity : Number(record?.ldp);
+  const texts = ["report_id", "form", "report", "origin", "ldp"].every((name) => typeof record?.[name] === "string");
+  need(texts && level >= 0, "storage", UNREADABLE);
+  return Object.freeze(record);
+}
+
+const UNREADABLE = "what was remembered cannot be read; clear it to answer again";
+const ANSWERED = /^priorveil:[0-9a-f]{64}$/; // the keys of submissions
 const sleep = (seconds) =>
   new Promise((done) => {
     setTimeout(done, 1000 * seconds);
@@ -1808,6 +2303,10 @@ const REPORTS = "reports"; // the one table of the database
 
 /** IndexedDB, whose transactions are ordered across tabs and workers: of several first reports one stands, and all see it. */
 const databaseStorage = {
+  async keys() {
+    return (await transact("readonly", (reports) => reports.getAllKeys())).result;
+  },
+
   async getItem(key) {
     return (await transact("readonly", (reports) => reports.get(key))).result ?? null;
   },
@@ -1883,6 +2382,12 @@ export class FileStorage {
     return new FileStorage(absolute, fs);
   }
 
+  /** The keys of all texts in the folder. */
+  keys() {
+    const names = this.#fs.readdirSync(this.folder).filter((name) => name.endsWith(".json") && !name.startsWith("."));
+    return names.map((name) => decodeURIComponent(name.slice(0, -".json".length)));
+  }
+
   /** The text under a key, or null if there is none. A file that cannot be read is an error, not a missing one. */
   getItem(key) {
     try {
@@ -1934,6 +2439,12 @@ export class FileStorage {
       this.#fs.closeSync(file);
     }
   }
+}
+
+/** Alone among the tabs of a browser, so that two campaigns that are answered at once are both counted. */
+function exclusively(storage, work) {
+  const locks = storage === databaseStorage ? globalThis.navigator?.locks : undefined;
+  return locks ? locks.request("priorveil", work) : inTurn("priorveil", work);
 }
 
 const turns = new Map();

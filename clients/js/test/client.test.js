@@ -1,55 +1,10 @@
 // The client against a curator that is a function: what leaves, what is remembered, what is tried again.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { Client, NotSent, PriorveilError, ReportRefused, contentId, readCampaign } from "../priorveil.js";
-
-const plan = (name) => JSON.parse(readFileSync(new URL(`../vectors/${name}.json`, import.meta.url), "utf8")).plan;
-
-async function campaign(change = {}) {
-  const everyone = plan("table-distribution");
-  const document = {
-    format: "priorveil-campaign",
-    version: 1,
-    question: "Where do you work?",
-    labels: everyone.labels,
-    cohorts: { everyone },
-    opens: null,
-    closes: null,
-    keep_until: null,
-    smallest_count: 10,
-    admission: "open",
-    most_reports: null,
-    contact: "",
-    asked_by: "",
-    purpose: "",
-    ...change,
-  };
-  return { ...document, id: await contentId(document) };
-}
-
-const told = (document) => new Response(JSON.stringify(document), { headers: { "content-type": "application/json" } });
-
-/** A curator that takes what it is given; `answers` come first, each a status or a body. */
-async function curator({ document, answers = [] } = {}) {
-  const served = document ?? (await campaign());
-  const sent = [];
-  const fetch = async (url, request = {}) => {
-    if (request.method !== "POST") return told(served);
-    sent.push({ url, ...request });
-    const next = answers.shift() ?? { accepted: 1, refused: [] };
-    if (next === "down") throw new TypeError("fetch failed");
-    return typeof next === "number" ? new Response("{}", { status: next }) : new Response(JSON.stringify(next));
-  };
-  return { served, sent, fetch, url: `https://example.org/v1/campaigns/${served.id}` };
-}
-
-function storage() {
-  const held = new Map();
-  return { held, getItem: (key) => held.get(key) ?? null, setItem: (key, text) => held.set(key, text) };
-}
+import { campaign, curator, formOf, plan, question, storage } from "../fixtures/campaigns.js";
 
 function client(c, store = storage()) {
   const waits = [];
@@ -66,31 +21,32 @@ function client(c, store = storage()) {
 }
 
 test("numbers are answered, and far ones count at the ends", async () => {
-  const everyone = plan("table-grid");
-  const c = await curator({ document: await campaign({ labels: everyone.labels, cohorts: { everyone } }) });
+  const everyone = await formOf("hours", plan("table-grid"));
+  const questions = [question("hours", "number")];
+  const c = await curator({ document: await campaign({ questions, cohorts: { everyone } }) });
   for (const value of [12.5, -7, 1e300, Infinity, " 12.5", 3n]) await client(c).answer(value);
   assert.equal(c.sent.length, 6);
   const one = client(c);
   const first = await one.prepare(12.5);
   assert.deepEqual(await one.prepare(12.5), first, "the same words round it again");
   for (const value of ["12.5 h", NaN, null, undefined, [3], "", true, {}])
-    await assert.rejects(one.answer(value), (error) => error.field === "value" && !error.message.includes("12.5"));
+    await assert.rejects(one.answer(value), (error) => error.field === "answers.hours" && !error.message.includes("12.5"));
 });
 
 test("a campaign that would refuse numbers outside the range is refused", async () => {
-  const everyone = plan("table-cells");
-  const document = await campaign({ labels: everyone.labels, cohorts: { everyone } });
-  await assert.rejects(readCampaign(document), /labels: should count numbers/);
+  const everyone = await formOf("hours", plan("table-cells"));
+  const document = await campaign({ questions: [question("hours", "number")], cohorts: { everyone } });
+  await assert.rejects(readCampaign(document), /cohorts: should count numbers/);
 });
 
-test("one report leaves, with its id, its plan and nothing else", async () => {
+test("one report leaves, with its id, its form and nothing else", async () => {
   const c = await curator();
   const { report, replayed } = await client(c).answer("Private");
   assert.equal(replayed, false);
   assert.equal(c.sent.length, 1);
   assert.equal(c.sent[0].url, `${c.url}/reports`);
   assert.deepEqual(JSON.parse(c.sent[0].body), report);
-  assert.deepEqual(Object.keys(report).sort(), ["plan", "report", "report_id"]);
+  assert.deepEqual(Object.keys(report).sort(), ["form", "report", "report_id"]);
   assert.match(report.report_id, /^[0-9a-f]{32}$/);
   assert.equal(c.sent[0].credentials, "omit");
 });
@@ -112,13 +68,15 @@ test("asked again, it replays; the value is nowhere in the storage", async () =>
   assert.deepEqual(again, { report, replayed: true });
   assert.equal(c.sent.length, 1);
   const [text] = [...store.held.values()];
-  assert.deepEqual(Object.keys(JSON.parse(text)).sort(), ["delivered", "plan", "report", "report_id"]);
+  assert.deepEqual(Object.keys(JSON.parse(text)).sort(), ["delivered", "form", "ldp", "origin", "report", "report_id"]);
 });
 
 test("a memory that cannot be read is not answered over", async () => {
   const [c, store] = [await curator(), storage()];
   const [{ id }] = Object.values(c.served.cohorts);
-  for (const text of ["{", "null", '{"plan":"x","report":0}', JSON.stringify({ plan: id, report: 0 })]) {
+  const sound = { report_id: "00", form: id, report: "0".repeat(16), origin: "https://example.org", ldp: "1.0" };
+  const broken = [{ form: "x" }, { report: "f".repeat(16) }, { report_id: 5 }, { ldp: "much" }, { origin: null }];
+  for (const text of ["{", "null", ...broken.map((change) => JSON.stringify({ ...sound, ...change }))]) {
     store.setItem(`priorveil:${c.served.id}`, text);
     await assert.rejects(client(c, store).answer("Private"), (e) => e.field === "storage");
   }
@@ -155,7 +113,7 @@ test("with nowhere to remember, the campaign is shown and nothing is sent", asyn
     await withDatabase(found, async () => {
       const c = await curator();
       const one = new Client(c.url, { fetch: c.fetch });
-      assert.equal((await one.campaign()).question, "Where do you work?");
+      assert.equal((await one.campaign()).title.en, "Where do you work?");
       for (const asked of [one.prepare("Private"), one.answer("Private"), one.deliver(), one.remembered()])
         await assert.rejects(asked, (e) => forgetful(e) && /FileStorage/.test(e.message), place);
       assert.equal(c.sent.length, 0, place);
@@ -192,7 +150,8 @@ test("a storage that fails or forgets stops the answer before it leaves", async 
   const failing = {
     full: { ...storage(), setItem: full },
     "full, by a promise": { ...storage(), setItem: async (key, text) => full(key, text) },
-    forgetting: { getItem: () => null, setItem: () => {} },
+    forgetting: { getItem: () => null, setItem: () => {}, keys: () => [] },
+    "one that cannot list": { ...storage(), keys: undefined },
     unreadable: { ...storage(), getItem: denied },
     "not a storage": new Map(),
   };
@@ -215,7 +174,7 @@ test("a storage that fails after the report has arrived does not call it lost", 
 function slow() {
   const store = storage();
   const later = (act) => (key, text) => new Promise((done) => setTimeout(() => done(act(key, text)), 1));
-  return { held: store.held, getItem: later(store.getItem), setItem: later(store.setItem) };
+  return { held: store.held, getItem: later(store.getItem), setItem: later(store.setItem), keys: later(store.keys) };
 }
 
 test("asked twice at the same instant, one report leaves", async () => {
@@ -328,7 +287,7 @@ test("a download that breaks off is tried again, and told as undelivered", async
   await listening({ get }, async (url) => {
     const waits = [];
     const options = { storage: storage(), wait: async (s) => waits.push(s) };
-    assert.equal((await new Client(url, options).campaign()).question, "Where do you work?");
+    assert.equal((await new Client(url, options).campaign()).title.en, "Where do you work?");
     assert.equal(waits.length, 3);
     await assert.rejects(new Client(url, options).campaign(), NotSent);
   });
@@ -400,9 +359,9 @@ test("where there is no campaign, the curator's refusal is told", async () => {
 test("a campaign that is not the one asked for, or was changed, is not answered", async () => {
   const other = await campaign({ contact: "somebody else" });
   const c = await curator();
-  const swapped = { ...c, fetch: async () => told(other) };
+  const swapped = { ...c, fetch: async () => Response.json(other) };
   await assert.rejects(client(swapped).answer("Private"), (e) => e.field === "id");
-  const changed = await curator({ document: { ...(await campaign()), question: "How ill are you?" } });
+  const changed = await curator({ document: { ...(await campaign()), title: { en: "How ill are you?" } } });
   await assert.rejects(client(changed).answer("Private"), (e) => e.field === "id");
 });
 
@@ -411,23 +370,21 @@ test("a campaign with a plan that leaks is not answered", async () => {
   leaky.budget = { lower: "0.5", upper: "0.5" };
   leaky.id = await contentId(leaky);
   await assert.rejects(
-    readCampaign(await campaign({ cohorts: { everyone: leaky } })),
+    readCampaign(await campaign({ cohorts: { everyone: await formOf("work", leaky) } })),
     (e) => e.field === "certificate",
   );
 });
 
-test("cohorts: each has its plan, and one must be chosen where there are several", async () => {
-  const two = await readCampaign(
-    await campaign({ cohorts: { north: plan("table-distribution"), south: plan("table-histogram") } }),
-  );
+test("cohorts: each has its form, and one must be chosen where there are several", async () => {
+  const [north, south] = [await formOf("work", plan("table-distribution")), await formOf("work", plan("table-histogram"))];
+  const two = await readCampaign(await campaign({ cohorts: { north, south } }));
   assert.deepEqual(two.cohorts, ["north", "south"]);
-  assert.equal(two.planFor("south").id, plan("table-histogram").id);
-  assert.throws(() => two.planFor(), PriorveilError);
-  assert.throws(() => two.planFor("__proto__"), PriorveilError);
-  const same = { north: plan("table-histogram"), south: plan("table-histogram") };
-  await assert.rejects(readCampaign(await campaign({ cohorts: same })), (e) => e.field === "cohorts");
-  const foreign = { north: plan("table-two-answers") };
-  await assert.rejects(readCampaign(await campaign({ cohorts: foreign })), (e) => e.field === "labels");
+  assert.equal(two.formFor("south").id, south.id);
+  assert.throws(() => two.formFor(), PriorveilError);
+  assert.throws(() => two.formFor("__proto__"), PriorveilError);
+  await assert.rejects(readCampaign(await campaign({ cohorts: { north, south: north } })), (e) => e.field === "cohorts");
+  const foreign = { north: await formOf("work", plan("table-two-answers")) };
+  await assert.rejects(readCampaign(await campaign({ cohorts: foreign })), (e) => e.field === "cohorts");
 });
 
 test("opening and closing times are read", async () => {
@@ -450,13 +407,20 @@ test("a campaign has its fields and no others, and texts that can be shown", asy
   for (const [field, document] of [
     ["note", await campaign({ note: "hello" })],
     ["contact", { ...less, id: await contentId(less) }],
-    ["question", await campaign({ question: " \u001f\u0085" })],
-    ["question", await campaign({ question: "x".repeat(2001) })],
+    ["title", await campaign({ title: { en: " \u001f\u0085" } })],
+    ["title", await campaign({ title: { en: "x".repeat(2001) } })],
+    ["title.en", await campaign({ title: {} })],
+    ["title.de", await campaign({ title: { en: "x", de: "x" } })],
+    ["title.de", await campaign({ languages: ["en", "de"] })],
+    ["languages", await campaign({ languages: [] })],
+    ["languages", await campaign({ languages: ["en", "EN"] })],
     ["contact", await campaign({ contact: 5 })],
     ["asked_by", await campaign({ asked_by: null })],
-    ["purpose", await campaign({ purpose: "x".repeat(2001) })],
-    ["cohorts", await campaign({ cohorts: [plan("table-distribution")] })],
-    ["cohorts", await campaign({ cohorts: { " ": plan("table-distribution") } })],
+    ["purpose", await campaign({ purpose: { en: "x".repeat(2001) } })],
+    ["limit", await campaign({ limit: 5 })],
+    ["limit", await campaign({ limit: "0.0" })],
+    ["cohorts", await campaign({ cohorts: [await formOf("work", plan("table-distribution"))] })],
+    ["cohorts", await campaign({ cohorts: { " ": await formOf("work", plan("table-distribution")) } })],
     ["smallest_count", await campaign({ smallest_count: -1 })],
     ["admission", await campaign({ admission: "friends" })],
     ["most_reports", await campaign({ most_reports: 0 })],
@@ -465,7 +429,7 @@ test("a campaign has its fields and no others, and texts that can be shown", asy
     ["keep_until", await campaign({ closes: "2027-01-01T00:00:00Z", keep_until: "2027-01-01T00:00:00Z" })],
   ])
     await assert.rejects(readCampaign(document), (e) => e instanceof PriorveilError && e.field === field, field);
-  assert.ok(await readCampaign(await campaign({ question: "\u{1f300}".repeat(2000) })));
+  assert.ok(await readCampaign(await campaign({ title: { en: "\u{1f300}".repeat(2000) } })));
 });
 
 const CODE = "00112233445566778899aabbccddeeff";

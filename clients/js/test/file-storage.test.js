@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { Client, FileStorage, PriorveilError, contentId } from "../priorveil.js";
+import { curator } from "../fixtures/campaigns.js";
+import { Client, FileStorage, PriorveilError } from "../priorveil.js";
 
 const KEY = `priorveil:${"0".repeat(64)}`;
 
@@ -19,34 +20,6 @@ async function within(run) {
   }
 }
 
-async function curator() {
-  const vector = readFileSync(new URL("../vectors/table-distribution.json", import.meta.url), "utf8");
-  const { plan } = JSON.parse(vector);
-  const document = {
-    format: "priorveil-campaign",
-    version: 1,
-    question: "Where do you work?",
-    labels: plan.labels,
-    cohorts: { everyone: plan },
-    opens: null,
-    closes: null,
-    keep_until: null,
-    smallest_count: 10,
-    admission: "open",
-    most_reports: null,
-    contact: "",
-    asked_by: "",
-    purpose: "",
-  };
-  const id = await contentId(document);
-  const sent = [];
-  const fetch = async (url, { method, body } = {}) => {
-    if (method === "POST") sent.push(body);
-    return Response.json(method === "POST" ? { accepted: 1, refused: [] } : { ...document, id });
-  };
-  return { sent, fetch, url: `https://example.org/v1/campaigns/${id}` };
-}
-
 test("what is stored is found by the next program, and only its owner can read it", () =>
   within(async (folder) => {
     assert.equal((await FileStorage.open(folder)).getItem(KEY), null);
@@ -55,6 +28,7 @@ test("what is stored is found by the next program, and only its owner can read i
     const store = await FileStorage.open(folder);
     assert.equal(store.getItem(KEY), "two, é");
     assert.equal(store.getItem(`${KEY}1`), null);
+    assert.deepEqual(store.keys(), [KEY]);
     const [name, ...others] = readdirSync(folder);
     assert.deepEqual(others, []); // no draft is left
     if (process.platform !== "win32") {
@@ -107,7 +81,7 @@ test("a client that starts again replays", () =>
       receipts.map(({ replayed }) => replayed),
       [false, true, true],
     );
-    assert.deepEqual(c.sent, [JSON.stringify(receipts[2].report)]);
+    assert.deepEqual(c.sent.map(({ body }) => body), [JSON.stringify(receipts[2].report)]);
   }));
 
 test("where nothing can be written, or a file cannot be read, nothing is sent", () =>
@@ -128,15 +102,17 @@ test("another program that comes between keeps its report, and that is the one s
     const c = await curator();
     const store = await FileStorage.open(folder);
     const theirs = await new Client(c.url, { fetch: c.fetch, storage: store }).prepare("None");
+    const record = JSON.stringify({ ...theirs, origin: "https://example.org", ldp: "1.0", delivered: false });
     const raced = {
+      keys: () => store.keys(),
       getItem: (key) => store.getItem(key),
       setItem: (key, text) => store.setItem(key, text),
       async addItem(key, text) {
-        (await FileStorage.open(folder)).addItem(key, JSON.stringify({ ...theirs, delivered: false }));
+        (await FileStorage.open(folder)).addItem(key, record);
         store.addItem(key, text);
       },
     };
     const receipt = await new Client(c.url, { fetch: c.fetch, storage: raced }).answer("Private");
     assert.deepEqual(receipt, { report: theirs, replayed: true });
-    assert.deepEqual(c.sent, [JSON.stringify(theirs)]);
+    assert.deepEqual(c.sent.map(({ body }) => body), [JSON.stringify(theirs)]);
   }));
