@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from priorveil import Histogram, Prior, design
-from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.campaign import Campaign, ask, ask_with
 
 if TYPE_CHECKING:
     from postgres_server import PostgresServer
@@ -84,7 +84,7 @@ def cohorts() -> Campaign:
         method: design(PRIOR, 1.0, Histogram(), method=method)
         for method in ("columns", "arc", "unary", "hashing")
     }
-    return Campaign("What kind of work do you do?", plans, smallest_count=1)
+    return ask_with("What kind of work do you do?", plans, smallest_count=1)
 
 
 _numbers = itertools.count()

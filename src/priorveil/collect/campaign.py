@@ -1,31 +1,46 @@
-"""Campaigns: a question put to people, with a plan for each cohort.
+"""Campaigns: questions put to people, with a form for each cohort.
 
-A campaign is public and frozen. Its id is the SHA-256 of its content, so changing anything makes a new campaign.
+A campaign is public and frozen. Its id is the SHA-256 of its content, so changing anything makes a new campaign:
+translations as well, because a swapped yes and no would ask something else.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from priorveil.collect.questions import (
+    Question,
+    Text,
+    as_text,
+    check_languages,
+    check_questions,
+    check_text,
+)
 from priorveil.collect.wire import LARGEST_REPORT
-from priorveil.errors import Hint, InvalidInput, PlanError
+from priorveil.errors import NOT_SHOWN, InvalidInput, PlanError, plural
 from priorveil.notions import PriorOrSet
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
-from priorveil.priors import Budget, Domain, Label
+from priorveil.plans.composition import JointLeakage
+from priorveil.plans.form import Form
+from priorveil.priors import Budget, Domain
+from priorveil.priors.domain import entry_key
+from priorveil.priors.label_texts import label_text
+from priorveil.priors.number_domains import NumberDomain
 from priorveil.queries import Distribution, Query, require_same_statistics
 
-VERSION = 1
+VERSION = 2
 FORMAT = "priorveil-campaign"
 EVERYONE = "everyone"  # the cohort of a campaign that has only one
+ANSWER = "answer"  # the name of the question of a campaign that has only one
 
-LONGEST_TEXT = 2000
-_TEXTS = ("contact", "asked_by", "purpose")
+_TEXTS = ("title", "description", "asked_by", "purpose")
 
 State = Literal["not yet open", "open", "closed"]
 Admission = Literal["open", "invitation"]
@@ -34,34 +49,44 @@ _TIMES = ("opens", "closes", "keep_until")
 
 @dataclass(frozen=True, eq=False)
 class Campaign:
-    """A question, its possible answers and, for each cohort, the plan that its people run.
+    """Questions and, for each cohort, the form that its people's devices fill in.
 
-    `opens` and `closes` are aware times (None: always); `smallest_count` is the number of reports below which
-    no estimate is shown. `asked_by` and `purpose` tell people who asks and why, before they answer; `contact` is whom
-    they can ask. Make one with `ask`, or read one with `Campaign.from_json`.
+    `languages` are those of all texts, the default first; a plain text is in the only language. `opens` and `closes`
+    are aware times (None: always); `smallest_count` is the number of reports below which no estimate is shown.
+    `asked_by` and `purpose` tell people who asks and why, before they answer; `contact` is whom they can ask. Make one
+    with `ask`, or read one with `Campaign.from_json`.
 
     Under open `admission` everybody who knows the address can send any number of reports; under `"invitation"` each
     report needs a single-use code. No more than `most_reports` are taken (None: no limit). Reports are deleted at
-    `keep_until` (None: they are kept until somebody deletes them).
+    `keep_until` (None: they are kept until somebody deletes them). `limit` lowers the LDP level that a device lets
+    all its answers to one curator reach; it cannot raise it.
     """
 
-    question: str
-    cohorts: Mapping[str, Plan]
+    title: str | Text
+    questions: Sequence[Question]
+    cohorts: Mapping[str, Form]
+    description: str | Text = ""
+    languages: Sequence[str] = ("en",)
     opens: datetime | None = None
     closes: datetime | None = None
     smallest_count: int = 100
     contact: str = ""
-    asked_by: str = ""
-    purpose: str = ""
+    asked_by: str | Text = ""
+    purpose: str | Text = ""
     admission: Admission = "open"
     most_reports: int | None = None
     keep_until: datetime | None = None
+    limit: float | None = None
 
     def __post_init__(self) -> None:
-        _check_text("question", self.question, least=1)
+        object.__setattr__(self, "languages", check_languages(self.languages))
         for name in _TEXTS:
-            _check_text(name, getattr(self, name))
-        _check_cohorts(self.cohorts)
+            text = as_text(name, getattr(self, name), self.languages, least=int(name == "title"))
+            object.__setattr__(self, name, text)
+        check_text("contact", self.contact)
+        object.__setattr__(self, "questions", check_questions(self.questions, self.languages))
+        object.__setattr__(self, "cohorts", dict(self.cohorts))
+        _check_cohorts(self.questions, self.cohorts)
         if type(self.smallest_count) is not int or not 0 <= self.smallest_count < LARGEST_REPORT:
             raise InvalidInput("smallest_count", self.smallest_count, "give a whole number, zero or more")
         if self.admission not in get_args(Admission):
@@ -69,6 +94,8 @@ class Campaign:
         most = self.most_reports
         if most is not None and (type(most) is not int or not 0 < most < LARGEST_REPORT):
             raise InvalidInput("most_reports", most, "give a whole number above zero, or None for no limit")
+        if self.limit is not None:
+            object.__setattr__(self, "limit", _read_limit(self.limit))
         for name in _TIMES:
             object.__setattr__(self, name, read_time(name, getattr(self, name)))
         if self.opens and self.closes and self.opens >= self.closes:
@@ -77,30 +104,25 @@ class Campaign:
             advice = f"it should be after the campaign closes ({stamp(self.closes) or 'give closes, too'})"
             raise InvalidInput("keep_until", stamp(self.keep_until), advice)
 
-    @property
-    def domain(self) -> Domain:
-        """What an answer may be, the same in every cohort."""
-        return next(iter(self.cohorts.values())).domain
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The possible answers."""
-        return self.domain.labels
-
     @cached_property
-    def plans(self) -> dict[str, Plan]:
-        """The plans by their ids."""
-        return {plan.id: plan for plan in self.cohorts.values()}
+    def forms(self) -> dict[str, Form]:
+        """The forms by their ids."""
+        return {form.id: form for form in self.cohorts.values()}
 
     @cached_property
     def cohort_of(self) -> dict[str, str]:
-        """The cohort that each plan id belongs to."""
-        return {plan.id: name for name, plan in self.cohorts.items()}
+        """The cohort that each form id belongs to."""
+        return {form.id: name for name, form in self.cohorts.items()}
 
     @property
     def leans_on_prior(self) -> bool:
-        """Whether some cohort's query uses the prior in its answer: a wrong prior is then not corrected by reports."""
-        return not all(plan.query.unbiased for plan in self.cohorts.values())
+        """Whether some query uses the prior in its answer: a wrong prior is then not corrected by reports."""
+        return not all(part.plan.query.unbiased for form in self.cohorts.values() for part in form.parts)
+
+    @cached_property
+    def promise(self) -> dict[str, JointLeakage]:
+        """What a whole submission tells about any answer, for each cohort: LIP, and LDP whatever anyone knows."""
+        return {name: form.levels() for name, form in self.cohorts.items()}
 
     @cached_property
     def id(self) -> str:
@@ -126,27 +148,75 @@ class Campaign:
             return "not yet open"
         return "closed" if self.closes is not None and now >= self.closes else "open"
 
-    def plan_for(self, cohort: str | None) -> Plan:
-        """The plan of a cohort; the name may be left out where there is only one."""
+    def form_for(self, cohort: str | None) -> Form:
+        """The form of a cohort; the name may be left out where there is only one."""
         if cohort is None and len(self.cohorts) == 1:
             return next(iter(self.cohorts.values()))
         if cohort is None or cohort not in self.cohorts:
             raise InvalidInput("cohort", cohort, f"choose one of {', '.join(self.cohorts)}")
         return self.cohorts[cohort]
 
+    # -- answers ---------------------------------------------------------------------------------------------
+
+    def questions_to_ask(self, cohort: str | None, draw: Sequence[int]) -> tuple[str, ...]:
+        """The names of the questions to show, in order, where `draw` has the drawn part of each slot of the form.
+
+        They are those of the drawn parts and those that decide whether these are asked. The latter are not reported
+        unless they are drawn as well.
+        """
+        parts = self.form_for(cohort).drawn_parts(draw)
+        return _with_gates(self.questions, {attribute for part in parts for attribute in part.attributes})
+
+    def attribute_values(
+        self, answers: Mapping[str, Any], questions: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        """The level of each attribute from answers by the name of the question: a code, a list of codes, or a number.
+
+        `questions` are those that are asked, by default all. The level of a question that the earlier answers skip is
+        `NOT_ASKED`; an answer to it does not count, because people may go back. Wrong answers are refused, not shown.
+
+        >>> from priorveil import Prior
+        >>> ask("Smoke?", Prior({"yes": 0.2, "no": 0.8})).attribute_values({"answer": "no"})
+        {'answer': 'no'}
+        """
+        names = [question.name for question in self.questions]
+        asked = names if questions is None else questions
+        if not isinstance(answers, Mapping) or not set(answers) <= set(names):
+            raise InvalidInput("answers", NOT_SHOWN, f"give answers by question: {', '.join(names)}")
+        by_question: dict[str, Any] = {}
+        levels: dict[str, Any] = {}
+        for question in self.questions:
+            if question.name not in asked:
+                continue
+            answer = None
+            if question.is_asked(by_question):
+                answer = question.read_answer(answers.get(question.name), self._domains)
+            by_question[question.name] = answer
+            levels |= question.levels(answer)
+        return levels
+
+    @cached_property
+    def _domains(self) -> dict[str, Domain]:
+        """The domain of each attribute that is reported; the same in all cohorts."""
+        return dict(_attribute_domains(next(iter(self.cohorts.values()))))
+
+    # -- documents -------------------------------------------------------------------------------------------
+
     def document(self) -> dict[str, Any]:
         """The campaign as JSON, without its id."""
         return {
             "format": FORMAT,
             "version": VERSION,
-            "question": self.question,
-            "labels": self.domain.document(),
-            "cohorts": {name: {"id": p.id, **p.document()} for name, p in self.cohorts.items()},
+            "languages": list(self.languages),
+            **{name: getattr(self, name) for name in _TEXTS},
+            "questions": [question.document() for question in self.questions],
+            "cohorts": {name: {"id": form.id, **form.document()} for name, form in self.cohorts.items()},
             **{name: stamp(getattr(self, name)) for name in _TIMES},
             "smallest_count": self.smallest_count,
             "admission": self.admission,
             "most_reports": self.most_reports,
-            **{name: getattr(self, name) for name in _TEXTS},
+            "contact": self.contact,
+            "limit": None if self.limit is None else repr(self.limit),
         }
 
     def to_json(self) -> str:
@@ -160,9 +230,13 @@ class Campaign:
         campaign: Campaign = doc.read_field("campaign", lambda: _from_document(read))
         return campaign
 
+    def text(self, text: str | Text) -> str:
+        """A text of this campaign in its default language; empty if it was not given."""
+        return text if isinstance(text, str) else text.get(self.languages[0], "")
+
     def __repr__(self) -> str:
-        sizes = f"{len(self.labels)} answers, {len(self.cohorts)} cohorts"
-        return f"Campaign({self.question!r}, {sizes}, {self.id[:12]})"
+        sizes = f"{plural(len(self.questions), 'question')}, {plural(len(self.cohorts), 'cohort')}"
+        return f"Campaign({self.text(self.title)!r}, {sizes}, {self.id[:12]})"
 
 
 def ask(
@@ -172,7 +246,7 @@ def ask(
     query: Query | None = None,
     **details: Any,
 ) -> Campaign:
-    """A campaign with a plan designed for the prior, or for each cohort's prior.
+    """A campaign about one prior, or one for each cohort: a choice, a number, or a question for each attribute.
 
     The default query is `Distribution`: reports alone decide the answer and can correct a wrong prior.
     `details` are the other fields of `Campaign`: `opens`, `closes`, `asked_by` and so on.
@@ -187,8 +261,26 @@ def ask(
 
     priors = prior if isinstance(prior, Mapping) else {EVERYONE: prior}
     query = Distribution() if query is None else query
-    cohorts = {name: design(p, epsilon, query) for name, p in priors.items()}
-    return Campaign(question, cohorts, **details)
+    plans = {name: design(p, epsilon, query) for name, p in priors.items()}
+    return ask_with(question, plans, **details)
+
+
+def ask_with(question: str, plans: Plan | Mapping[str, Plan], **details: Any) -> Campaign:
+    """A campaign with one plan for everybody, or one for each cohort; all are about the same values."""
+    cohorts = plans if isinstance(plans, Mapping) else {EVERYONE: plans}
+    if not cohorts:
+        raise InvalidInput("cohorts", cohorts, "give a plan for at least one cohort")
+    domain = next(iter(cohorts.values())).domain
+    parts = domain.attributes or {ANSWER: domain}
+    questions = [_question_about(name, question if name == ANSWER else name, d) for name, d in parts.items()]
+    forms = {name: Form.of(tuple(parts), plan) for name, plan in cohorts.items()}
+    return Campaign(question, questions, forms, **details)
+
+
+def _question_about(name: str, text: str, domain: Domain) -> Question:
+    if isinstance(domain, NumberDomain):
+        return Question(name, text, "number")
+    return Question(name, text, "choice", {label_text(label): label_text(label) for label in domain.labels})
 
 
 def stamp(time: datetime | None) -> str | None:
@@ -221,40 +313,93 @@ def read_time(field: str, time: object) -> datetime | None:
         raise InvalidInput(field, time, advice) from error
 
 
-def _check_text(field: str, text: object, least: int = 0) -> None:
-    if not isinstance(text, str) or not least <= len(text.strip()) <= len(text) <= LONGEST_TEXT:
-        raise InvalidInput(field, text, f"give a text of {least} to {LONGEST_TEXT} characters")
+def _read_limit(limit: object) -> float:
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidInput(field, text, "half a surrogate pair is not text") from error
+        number = float(limit)  # type: ignore[arg-type]
+        if not 0 < number < math.inf or isinstance(limit, bool):
+            raise ValueError("out of range")
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            "limit", limit, "give a number above zero, or None for the device's own"
+        ) from error
+    return number
 
 
-def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
+def _with_gates(questions: Sequence[Question], attributes: Set[str]) -> tuple[str, ...]:
+    """The questions that give these attributes, and those that decide whether they are asked, in order."""
+    needed: set[str] = set()
+    for question in reversed(questions):  # a gate comes before what depends on it
+        if question.name in needed or not attributes.isdisjoint(question.attributes):
+            needed |= {question.name, *question.asked_if}
+    return tuple(question.name for question in questions if question.name in needed)
+
+
+def _attribute_domains(form: Form) -> Iterable[tuple[str, Domain]]:
+    """Every attribute of every part, with what a value of it may be."""
+    for part in form.parts:
+        yield from (part.plan.domain.attributes or {part.attributes[0]: part.plan.domain}).items()
+
+
+def _check_cohorts(questions: Sequence[Question], cohorts: Mapping[str, Form]) -> None:
     if not cohorts:
-        raise InvalidInput("cohorts", cohorts, "give a plan for at least one cohort")
-    for name in cohorts:
-        _check_text("cohorts", name, least=1)
-    names, plans = list(cohorts), list(cohorts.values())
-    if any(plan.domain != plans[0].domain for plan in plans):
-        raise InvalidInput("cohorts", names, "the plans should have the same labels, in the same order")
-    if plans[0].domain.refuses_numbers:
-        advice = "numbers outside the range send no report, which reveals that they are outside"
-        hint = Hint("outside='ends' in the prior", purpose="to count them at the nearest end")
-        raise InvalidInput("cohorts", names, advice, hint)
-    parts = ((f"cohort {name!r}", plan.query.statistics(plan.reference)) for name, plan in cohorts.items())
-    require_same_statistics("cohorts", parts)
-    if len({plan.id for plan in plans}) < len(plans):
-        advice = "two cohorts have the same plan, so their reports look alike: give each its own"
+        raise InvalidInput("cohorts", cohorts, "give a form for at least one cohort")
+    for name, form in cohorts.items():
+        check_text("cohorts", name, least=1)
+        if not isinstance(form, Form):
+            raise InvalidInput("cohorts", type(form).__name__, "give a Form for each cohort")
+    names, forms = list(cohorts), list(cohorts.values())
+    attributes = set(forms[0].attributes)
+    if any(set(form.attributes) != attributes for form in forms):
+        raise InvalidInput("cohorts", names, "the forms of all cohorts should be about the same attributes")
+    _check_attributes(questions, attributes)
+    question_of = {attribute: question for question in questions for attribute in question.attributes}
+    domains: dict[str, Domain] = {}
+    for attribute, domain in (pair for form in forms for pair in _attribute_domains(form)):
+        question_of[attribute].check_domain(attribute, domain)
+        if not _same_values(domains.setdefault(attribute, domain), domain):
+            raise InvalidInput("cohorts", names, f"the plans about {attribute} should have the same values")
+    statistics: dict[tuple[str, ...], list[tuple[str, Any]]] = {}
+    for name, form in cohorts.items():
+        for part in form.parts:
+            found = (f"cohort {name!r}", part.plan.query.statistics(part.plan.reference))
+            statistics.setdefault(part.attributes, []).append(found)
+    for parts in statistics.values():
+        require_same_statistics("cohorts", parts)
+    if len({form.id for form in forms}) < len(forms):
+        advice = "two cohorts have the same form, so their reports look alike: give each its own"
         raise InvalidInput("cohorts", names, advice)
+
+
+def _check_attributes(questions: Sequence[Question], attributes: set[str]) -> None:
+    """Refuse forms about attributes that no question gives, and questions that are asked for nothing."""
+    unknown = attributes - {a for question in questions for a in question.attributes}
+    if unknown:
+        raise InvalidInput("cohorts", sorted(unknown), "no question gives these attributes of the forms")
+    partly = [
+        q.name
+        for q in questions
+        if not attributes.isdisjoint(q.attributes) and set(q.attributes) - attributes
+    ]
+    if partly:
+        raise InvalidInput("questions", partly, "the forms are about some options of this question only")
+    useless = {question.name for question in questions} - set(_with_gates(questions, attributes))
+    if useless:
+        raise InvalidInput("questions", sorted(useless), "no form uses its answer: leave this question out")
+
+
+def _same_values(domain: Domain, other: Domain) -> bool:
+    if isinstance(domain, NumberDomain) or isinstance(other, NumberDomain):
+        return domain == other
+    return set(map(entry_key, domain.labels)) == set(map(entry_key, other.labels))
 
 
 def _from_document(read: dict[str, Any]) -> Campaign:
     if not isinstance(read.get("cohorts"), dict):
-        raise PlanError("cohorts", "give a plan for each cohort, by name")
-    cohorts = {name: Plan.from_json(json.dumps(plan)) for name, plan in read["cohorts"].items()}
-    names = (field.name for field in fields(Campaign) if field.name != "cohorts")
-    campaign = Campaign(cohorts=cohorts, **{name: read[name] for name in names})
+        raise PlanError("cohorts", "give a form for each cohort, by name")
+    cohorts = {name: Form.read(form) for name, form in read["cohorts"].items()}
+    questions = [Question.read(question) for question in read["questions"]]
+    names = (field.name for field in fields(Campaign) if field.name not in ("cohorts", "questions"))
+    campaign = Campaign(cohorts=cohorts, questions=questions, **{name: read[name] for name in names})
     received = {"id": campaign.id, **read}
     expected = {"id": campaign.id, **campaign.document()}
     if doc.canonical(received) != doc.canonical(expected):

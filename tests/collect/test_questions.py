@@ -1,0 +1,298 @@
+"""Questions: texts in every language, codes, skip logic, and the attributes that answers give."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from priorveil import Distribution, Plan, Prior, Sum, design
+from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.questions import NOT_ASKED, Question
+from priorveil.errors import InvalidInput, PlanError
+from priorveil.plans.form import PARTS, Form, Part, Slot
+from refusals import raises
+
+SMOKES = Question("smokes", "Do you smoke?", options={"never": "Never", "daily": "Every day"})
+ILLS = Question(
+    "ills",
+    "Which of these?",
+    "choices",
+    {"cough": "Cough", "asthma": "Asthma"},
+    asked_if={"smokes": ("daily",)},
+)
+HOURS = Question("hours", "How long do you work?", "number", unit="hours")
+PACKS = Question("packs", "How many packs?", "number", asked_if={"smokes": ("daily",)}, edges=(0, 1, 5))
+
+
+def plan(prior: Prior) -> Plan:
+    return design(prior, 1.0, Distribution())
+
+
+SMOKING = plan(Prior({"never": 0.7, "daily": 0.3}))
+ILLNESS = plan(
+    Prior.joint(
+        {
+            ("yes", "yes"): 0.05,
+            ("yes", "no"): 0.1,
+            ("no", "yes"): 0.05,
+            ("no", "no"): 0.1,
+            (NOT_ASKED, NOT_ASKED): 0.7,
+        },
+        names=("ills/cough", "ills/asthma"),
+        impossible="leave out",
+    )
+)
+WORKING = design(
+    Prior.grid([0, 40, 80], [0.3, 0.5, 0.2], outside="ends"), 1.0, Sum([0, 40, 80], unbiased=True)
+)
+PACKING = plan(Prior({"[0, 1)": 0.2, "[1, 5]": 0.1, NOT_ASKED: 0.7}))
+
+
+def always(attributes: tuple[str, ...], its_plan: Plan) -> Slot:
+    """A slot that everybody fills in."""
+    return Slot((Part(attributes, its_plan),), (PARTS,))
+
+
+FORM = Form(
+    (
+        always(("ills/cough", "ills/asthma"), ILLNESS),
+        Slot((Part(("hours",), WORKING), Part(("packs",), PACKING)), (PARTS // 4, PARTS - PARTS // 4)),
+    )
+)
+QUESTIONS = (SMOKES, ILLS, HOURS, PACKS)
+
+
+@pytest.fixture(scope="module")
+def health() -> Campaign:
+    return Campaign("Health", QUESTIONS, {"everyone": FORM})
+
+
+def test_a_campaign_with_several_questions_reads_back(health: Campaign) -> None:
+    again = Campaign.from_json(health.to_json())
+    assert again == health and again.to_json() == health.to_json()
+    assert again.questions == health.questions and again.forms.keys() == {FORM.id}
+    assert again.cohort_of == {FORM.id: "everyone"}
+
+
+def test_answers_become_levels_of_attributes(health: Campaign) -> None:
+    answers = {"smokes": "daily", "ills": ["asthma"], "hours": "12,5", "packs": 1}
+    assert health.attribute_values(answers) == {
+        "smokes": "daily",
+        "ills/cough": "no",
+        "ills/asthma": "yes",
+        "hours": "12,5",
+        "packs": "[1, 5]",
+    }
+    nothing_ticked = health.attribute_values(answers | {"ills": ()})
+    assert nothing_ticked["ills/cough"] == nothing_ticked["ills/asthma"] == "no"
+    assert health.attribute_values(answers | {"packs": 99})["packs"] == "[1, 5]"  # at the nearest end
+
+
+def test_a_question_that_is_skipped_has_a_level_of_its_own(health: Campaign) -> None:
+    """People may go back: an answer that was given before does not count."""
+    for more in ({}, {"ills": ["cough"], "packs": 3}, {"packs": "nonsense"}):
+        levels = health.attribute_values({"smokes": "never", "hours": 30, **more})
+        assert [levels[name] for name in ("ills/cough", "ills/asthma", "packs")] == [NOT_ASKED] * 3
+
+
+def test_a_question_after_a_skipped_one_is_skipped_too() -> None:
+    brand = Question("brand", "Which?", options={"a": "A", "b": "B"}, asked_if={"smokes": ("daily",)})
+    why = Question("why", "Why?", options={"x": "X", "y": "Y"}, asked_if={"brand": ("a",)})
+    form = Form((always(("why",), plan(Prior({"x": 0.1, "y": 0.1, NOT_ASKED: 0.8}))),))
+    campaign = Campaign("Brands", [SMOKES, brand, why], {"all": form})
+    assert campaign.questions_to_ask(None, [0]) == ("smokes", "brand", "why")
+    assert campaign.attribute_values({"smokes": "never", "brand": "a", "why": "x"})["why"] == NOT_ASKED
+    assert campaign.attribute_values({"smokes": "daily", "brand": "b"})["why"] == NOT_ASKED
+    assert campaign.attribute_values({"smokes": "daily", "brand": "a", "why": "x"})["why"] == "x"
+
+
+def test_only_drawn_questions_are_asked_with_those_that_decide_on_them(health: Campaign) -> None:
+    assert health.questions_to_ask(None, [0, 0]) == ("smokes", "ills", "hours")
+    drawn = health.questions_to_ask("everyone", [0, 1])
+    assert drawn == ("smokes", "ills", "packs")
+    levels = health.attribute_values({"smokes": "never", "hours": "not read"}, drawn)
+    assert levels == {"smokes": "never"} | dict.fromkeys(("ills/cough", "ills/asthma", "packs"), NOT_ASKED)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("smokes", None),
+        ("smokes", "often"),
+        ("smokes", ["daily"]),
+        ("smokes", ("daily",)),
+        ("smokes", NOT_ASKED),
+        ("ills", None),
+        ("ills", "cough"),
+        ("ills", ["cough", "measles"]),
+        ("ills", 7),
+        ("hours", None),
+        ("hours", "long"),
+        ("hours", "1,234.5"),
+        ("hours", True),
+        ("hours", [8]),
+        ("hours", float("nan")),
+        ("packs", "few"),
+        ("packs", NOT_ASKED),
+    ],
+)
+def test_a_wrong_answer_is_refused_and_not_shown(health: Campaign, name: str, answer: object) -> None:
+    answers: dict[str, Any] = {"smokes": "daily", "ills": [], "hours": 8, "packs": 1}
+    with raises(InvalidInput, argument=f"answers[{name!r}]") as caught:
+        health.attribute_values(answers | {name: answer})
+    assert answer is None or str(answer) not in str(caught.value).replace(name, "")
+
+
+def test_answers_to_unknown_questions_are_refused(health: Campaign) -> None:
+    with raises(InvalidInput, argument="answers"):
+        health.attribute_values({"smoke": "daily"})
+    with raises(InvalidInput, argument="answers"):
+        health.attribute_values("daily")  # type: ignore[arg-type]
+
+
+def test_codes_match_numbers_as_values_do() -> None:
+    rooms = ask("Rooms?", Prior([0.5, 0.3, 0.2]))
+    assert rooms.attribute_values({"answer": 2}) == rooms.attribute_values({"answer": "2"}) == {"answer": "2"}
+    plan = rooms.form_for(None).parts[0].plan
+    assert plan.mechanism.accepts([plan.privatize("2")]).all()
+
+
+def test_ask_takes_every_kind_of_prior() -> None:
+    pair = Prior.joint(
+        {(age, hours): 0.25 for age in ("young", "old") for hours in (0.0, 9.0)},
+        names=("age", "hours"),
+        grids=("hours",),
+        outside="ends",
+    )
+    campaign = ask("About you", pair)
+    assert [(question.name, question.kind) for question in campaign.questions] == [
+        ("age", "choice"),
+        ("hours", "number"),
+    ]
+    assert campaign.form_for(None).attributes == ("age", "hours")
+    cells = ask("How long?", Prior.cells([0, 8, 24], [0.5, 0.5], outside="ends"))
+    assert cells.questions[0].kind == "number" and cells.attribute_values({"answer": 30}) == {"answer": 30}
+    with raises(InvalidInput, argument="cohorts"):  # who is outside the range would send nothing
+        ask("How long?", Prior.cells([0, 8, 24], [0.5, 0.5]))
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argument", "question"),
+    [
+        ("name", replace(SMOKES, name="")),
+        ("name", replace(SMOKES, name="a/b")),
+        ("question smokes", replace(SMOKES, kind=cast("Any", "ranking"))),
+        ("question smokes", replace(SMOKES, text="")),
+        ("question smokes", replace(SMOKES, options={"never": "Never"})),
+        ("question smokes", replace(SMOKES, options={"never": "No", "daily": "no "})),
+        ("question smokes", replace(SMOKES, options={"never": "Never", "": "Daily"})),
+        ("question smokes", replace(SMOKES, options={"8": "Never", "08": "Daily"})),
+        ("question smokes", replace(SMOKES, options={"never": "Never", NOT_ASKED: "Daily"})),
+        ("question smokes, option daily", replace(SMOKES, options={"never": "Never", "daily": ""})),
+        ("question smokes", replace(SMOKES, edges=(0, 1))),
+        ("asked_if", replace(SMOKES, asked_if={"later": ("yes",)})),
+        ("asked_if", replace(SMOKES, asked_if={"smokes": ("daily",)})),
+    ],
+)
+def test_a_wrong_question_is_refused(argument: str, question: Question) -> None:
+    with raises(InvalidInput, argument=argument):
+        Campaign("Smoking", [question], {"all": Form((always(("smokes",), SMOKING),))})
+
+
+@pytest.mark.parametrize(
+    ("argument", "questions"),
+    [
+        ("questions", [*QUESTIONS, HOURS]),
+        ("questions", [*QUESTIONS, replace(SMOKES, name="other")]),  # no form uses it
+        ("questions", ["smokes"]),
+        ("cohorts", [SMOKES, ILLS, HOURS]),  # nobody asks for packs
+        (
+            "cohorts",
+            [replace(SMOKES, options={"a": "A", "daily": "B"}), replace(ILLS, asked_if={}), HOURS, PACKS],
+        ),
+        ("questions", [SMOKES, replace(ILLS, options={**ILLS.options, "other": "Other"}), HOURS, PACKS]),
+        ("cohorts", [SMOKES, ILLS, replace(HOURS, edges=(0, 40, 80)), PACKS]),
+        ("cohorts", [SMOKES, ILLS, HOURS, replace(PACKS, edges=(0, 2, 5))]),
+        ("cohorts", [SMOKES, ILLS, HOURS, replace(PACKS, asked_if={})]),
+        ("question packs", [SMOKES, ILLS, HOURS, replace(PACKS, edges=())]),
+        ("asked_if", [ILLS, SMOKES, HOURS, PACKS]),  # in the wrong order
+        ("asked_if", [SMOKES, replace(ILLS, asked_if={"smokes": ("often",)}), HOURS, PACKS]),
+        ("asked_if", [SMOKES, replace(ILLS, asked_if={"smokes": ()}), HOURS, PACKS]),
+    ],
+)
+def test_questions_that_do_not_fit_the_form_are_refused(argument: str, questions: list[Question]) -> None:
+    with raises(InvalidInput, argument=argument):
+        Campaign("Health", questions, {"everyone": FORM})
+
+
+def test_all_cohorts_report_the_same_attributes() -> None:
+    both = Form((always(("smokes",), SMOKING), always(("hours",), WORKING)))
+    one = Form((always(("smokes",), SMOKING),))
+    with raises(InvalidInput, argument="cohorts"):
+        Campaign("Health", [SMOKES, HOURS], {"a": both, "b": one})
+
+
+# -- languages -----------------------------------------------------------------------------------------------
+
+TWO = {"en": "Do you smoke?", "de": "Rauchen Sie?"}
+OPTIONS = {"never": {"en": "Never", "de": "Nie"}, "daily": {"en": "Every day", "de": "Jeden Tag"}}
+ONE_FORM = {"all": Form((always(("smokes",), SMOKING),))}
+
+
+def test_every_text_is_in_every_language() -> None:
+    campaign = Campaign(TWO, [Question("smokes", TWO, options=OPTIONS)], ONE_FORM, languages=["en", "de"])
+    assert Campaign.from_json(campaign.to_json()) == campaign
+    german_first = Campaign(TWO, campaign.questions, ONE_FORM, languages=["de", "en"])
+    assert german_first.id != campaign.id and german_first.text(german_first.title) == TWO["de"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "question", "details"),
+    [
+        ("question smokes", Question("smokes", "Do you smoke?", options=OPTIONS), {}),
+        ("question smokes, hint", Question("smokes", TWO, options=OPTIONS, hint={"en": "Honestly"}), {}),
+        (
+            "question smokes, option daily",
+            Question("smokes", TWO, options=OPTIONS | {"daily": {"en": "Every day"}}),
+            {},
+        ),
+        (
+            "question smokes",
+            Question("smokes", TWO, options=OPTIONS | {"daily": {"en": "Daily", "de": "Nie"}}),
+            {},
+        ),
+        ("purpose", Question("smokes", TWO, options=OPTIONS), {"purpose": {"de": "Forschung"}}),
+        ("languages", Question("smokes", TWO, options=OPTIONS), {"languages": ["en", "EN"]}),
+        ("languages", Question("smokes", TWO, options=OPTIONS), {"languages": ["English", "de"]}),
+        ("title", Question("smokes", TWO, options=OPTIONS), {"languages": ["en"]}),
+    ],
+)
+def test_partial_translations_are_refused(argument: str, question: Question, details: dict[str, Any]) -> None:
+    with raises(InvalidInput, argument=argument):
+        Campaign(TWO, [question], ONE_FORM, **{"languages": ["en", "de"], **details})
+
+
+def test_a_swapped_translation_is_another_campaign() -> None:
+    campaign = Campaign(TWO, [Question("smokes", TWO, options=OPTIONS)], ONE_FORM, languages=["en", "de"])
+    document = json.loads(campaign.to_json())
+    first, second = (option["text"] for option in document["questions"][0]["options"])
+    first["de"], second["de"] = second["de"], first["de"]
+    with pytest.raises(PlanError) as caught:
+        Campaign.from_json(json.dumps(document))
+    assert caught.value.field == "id"
+
+
+@pytest.mark.parametrize(
+    "change", [{"kind": "other"}, {"options": []}, {"options": [{"code": "a"}]}, {"edges": 3}]
+)
+def test_a_wrong_question_in_a_document_is_refused(health: Campaign, change: dict[str, Any]) -> None:
+    document = health.document()
+    document["questions"][0] |= change
+    with pytest.raises(PlanError):
+        Campaign.from_json(json.dumps(document))
