@@ -68,7 +68,7 @@ def list_campaigns(api: CuratorApi) -> None:
     """List all campaigns with their state, oldest first."""
     for entry in api.request("GET", "v1", "campaigns")["campaigns"]:
         reports = ", reports deleted" if entry["deleted"] else ""
-        click.echo(f"{entry['id']}  {entry['state']}{reports}  {entry['question']}")
+        click.echo(f"{entry['id']}  {entry['state']}{reports}  {entry['title']}")
 
 
 @campaign.command()
@@ -139,11 +139,11 @@ def new(plan: Path, output: Path, force: bool, **texts: Any) -> None:
 
     PLAN may be a folder with a plan for each group of people.
     """
-    from priorveil.collect.campaign import EVERYONE, Campaign
+    from priorveil.collect.campaign import ask_with
 
     inputs.require_new(force, output)
     plans = inputs.read_plans(plan, "cohort" if plan.is_dir() else None)
-    new_campaign = Campaign(cohorts=plans if isinstance(plans, dict) else {EVERYONE: plans}, **texts)
+    new_campaign = ask_with(texts.pop("question"), plans, **texts)
     with atomic_write(output, replace=force) as file:
         file.write(new_campaign.to_json().encode("utf-8"))
     cohorts = plural(len(new_campaign.cohorts), "cohort")
@@ -155,6 +155,6 @@ def new(plan: Path, output: Path, force: bool, **texts: Any) -> None:
 
 def _answers(campaign: Campaign) -> str:
     """Return what people may answer: one of some answers, or a number of a range."""
-    domain = campaign.domain
+    domain = campaign.form_for(next(iter(campaign.cohorts))).parts[0].plan.domain
     is_list = domain.names is None and domain.resolution is None
     return plural(len(domain.labels), "answer") if is_list else domain.describe()

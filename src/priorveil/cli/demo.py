@@ -126,7 +126,7 @@ def _serve(console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], device
     """Show the same as a service, if what it needs is installed."""
     import numpy as np
 
-    from priorveil.collect.campaign import Campaign
+    from priorveil.collect.campaign import ANSWER, ask_with
 
     try:
         from priorveil.curator import demo as service
@@ -134,9 +134,9 @@ def _serve(console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], device
         console.print(f"  no curator: {MissingExtra('the curator', 'serve')}", style="yellow")
         return
     _chapter(console, 5, devices=devices)
-    campaign = Campaign(
+    campaign = ask_with(
         "For whom do you work?",
-        {"everyone": plan},
+        plan,
         smallest_count=100,
         asked_by="The demo of priorveil on this machine",
         purpose="To show how a survey works without true answers",
@@ -144,10 +144,14 @@ def _serve(console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], device
     with service.run_curator(campaign) as curator:
         codes = np.random.default_rng().choice(people, size=devices, replace=False)
         with screen.progress_bar("answering") as advance:
-            for number in service.send_answers(curator, codes.tolist()):
+            answers = [{ANSWER: plan.labels[code]} for code in codes.tolist()]
+            for number in service.send_answers(curator, answers):
                 advance(number / devices, f"{number:,} of {devices:,}")
         console.print(f"  answered {devices:,}")
-        cohort, truth = curator.estimates()["cohorts"][0], np.bincount(codes, minlength=len(plan.labels))
+        (cohort,), truth = (
+            curator.estimates()["results"][0]["cohorts"],
+            np.bincount(codes, minlength=len(plan.labels)),
+        )
         columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
         rows = [(str(v), f"{t:,}", f"{e:,.0f}", f"{a:,.0f} to {b:,.0f}") for v, t, e, a, b in columns]
         screen.print_table(console, ("people", "truth", "estimate", interval_title(0.95)), rows, "lrrr")

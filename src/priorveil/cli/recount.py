@@ -23,9 +23,9 @@ def recount(store: str, repair: bool) -> int:
     summary = asyncio.run(recount_store(store, repair))
     for message in summary.damaged:
         click.echo(message)
-    for campaign, plan, counted, stored in summary.differing:
+    for campaign, form, counted, stored in summary.differing:
         end = " (repaired)" if repair else ""
-        click.echo(f"{campaign[:12]} plan {plan[:12]}: {counted:,} counted, {stored:,} stored{end}")
+        click.echo(f"{campaign[:12]} form {form[:12]}: {counted:,} counted, {stored:,} stored{end}")
     if not summary.differing:
         which = "all other tallies" if summary.damaged else "all tallies"
         size = f"{plural(summary.campaigns, 'campaign')}, {plural(summary.reports, 'report')}"

@@ -19,8 +19,6 @@ from priorveil.atomic_files import atomic_write, lock_file
 from priorveil.collect.transport import parse_campaign_url
 from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput, PriorveilError
-from priorveil.plans.document import content_id
-from priorveil.priors.joint import read_domain
 
 
 class NotStored(PriorveilError, OSError):
@@ -29,14 +27,20 @@ class NotStored(PriorveilError, OSError):
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """A stored answer: the report, the plan that made it, its address, and whether it was sent or refused.
+    """What is stored about a campaign: what was drawn and, after the answer, the report and whether it was sent.
 
-    `code` is that of an invitation, until the report has arrived.
+    `draw` has the part of each slot of the cohort's form, `ldp` is the LDP level of a whole submission. `code` is that
+    of an invitation, until the report has arrived. Answers and random words are never stored: random words and a report
+    together reveal the answers.
     """
 
     url: str
-    report: Report
-    plan: dict[str, Any]
+    campaign: str
+    cohort: str
+    form: str
+    draw: tuple[int, ...]
+    ldp: float
+    report: Report | None = None
     sent: bool = False
     refused: str | None = None
     code: str | None = None
@@ -70,11 +74,11 @@ class AnswerStore:
     def keep(self, answer: StoredAnswer) -> None:
         """Store an answer or its new state, durably. Raises `NotStored` if that fails."""
         if self.folder is None:
-            self._answers[answer.report.campaign] = answer
+            self._answers[answer.campaign] = answer
             return
-        path = self._path(answer.report.campaign)
+        path = self._path(answer.campaign)
         with self._writing(), atomic_write(path, replace=True, private=True, argument="state") as file:
-            file.write(json.dumps(asdict(answer)).encode())
+            file.write(json.dumps({**asdict(answer), "ldp": repr(answer.ldp)}).encode())
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -126,15 +130,17 @@ def _read_answer(path: Path) -> StoredAnswer | None:
 
 def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
     """The answer to a campaign from JSON; a wrong one raises some error."""
-    answer = StoredAnswer(**{**read, "report": Report(**read["report"])})
-    report, labels = answer.report, answer.plan["labels"]
+    report = None if read["report"] is None else Report(**read["report"])
+    fields = {**read, "report": report, "draw": tuple(read["draw"]), "ldp": float(read["ldp"])}
+    answer = StoredAnswer(**fields)
     sound = (
-        parse_campaign_url(answer.url)[1] == report.campaign == campaign
-        and content_id(answer.plan) == answer.plan["id"] == report.plan
-        and isinstance(labels, list | dict)
-        and read_domain(labels)
-        and isinstance(report.report_id, str)
-        and isinstance(report.report, str | int)
+        parse_campaign_url(answer.url)[1] == answer.campaign == campaign
+        and isinstance(answer.cohort, str)
+        and isinstance(answer.form, str)
+        and all(type(part) is int for part in answer.draw)
+        and answer.ldp >= 0
+        and (report is None or (report.campaign, report.form) == (answer.campaign, answer.form))
+        and (report is None or all(isinstance(text, str) for text in asdict(report).values()))
         and isinstance(answer.sent, bool)
         and isinstance(answer.refused, str | None)
         and isinstance(answer.code, str | None)

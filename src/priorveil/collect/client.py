@@ -1,34 +1,42 @@
-"""Answer a campaign from Python: fetch it, check its proof, perturb the value here, and send only the report.
+"""Answer a campaign from Python: fetch it, check its proofs, perturb the answers here, and send only the report.
 
-The answer is stored before it is sent. A second call sends the same report, so that nobody learns more from it, and a
-report that could not be sent is sent later, with the same id.
+What is drawn is stored before it is shown, and the report before it is sent. A second call sends the same report, so
+that nobody learns more from it, and a report that could not be sent is sent later, with the same id.
 """
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from priorveil.collect import transport as http
 from priorveil.collect.answer_store import AnswerStore, NotStored, StoredAnswer
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.state_folder import default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
-from priorveil.collect.wire import CODE_BYTES, Report, fresh_id, hex_bytes, report_to_json
-from priorveil.errors import NOT_SHOWN, InvalidInput, OutsideDomain, PriorveilError, short_repr
-from priorveil.mechanisms.randomness import SystemSource
-from priorveil.plans import Plan
-from priorveil.plans.ledger import Ledger
-from priorveil.priors import Budget, Domain, Label
-from priorveil.priors.domain import MISSING, OUTSIDE
-from priorveil.priors.joint import read_domain
+from priorveil.collect.wire import CODE_BYTES, Report, fresh_id, hex_bytes, words_to_hex
+from priorveil.errors import NOT_SHOWN, BudgetExceeded, InvalidInput, PriorveilError, short_repr
 
-__all__ = ["AnswerStore", "Client", "NotSent", "NotStored", "ReportRefused", "RetryPolicy", "default_folder"]
+__all__ = [
+    "DEFAULT_LIMIT",
+    "AnswerStore",
+    "Client",
+    "NotSent",
+    "NotStored",
+    "ReportRefused",
+    "RetryPolicy",
+    "default_folder",
+]
 
+DEFAULT_LIMIT = 10.0  # of the LDP level of everything that a device tells one curator
 _LARGEST_CAMPAIGN = 64 << 20
 _LARGEST_RECEIPT = 64 << 10
 _LONGEST_REASON = 80
@@ -57,8 +65,9 @@ class Client:
     `campaign_url` ends in the campaign's id, which is checked against the content. `state` is the folder where
     answers are remembered, `default_folder()` if not given; `AnswerStore()` remembers in this process only, for
     simulations. `code` is that of an invitation, for campaigns that need one; a link of an invitation has it in it.
-    `limit` is the level (LIP, or a `Budget`) that all remembered answers about the same values
-    may reach together. `transport` replaces httpx's, for proxies and tests.
+    `limit` is the LDP level that all remembered answers to campaigns of the same curator may reach together; a campaign
+    may lower it. A form with an infinite level (for a latent secret) is only answered if nothing else was, and then
+    nothing else is answered. `transport` replaces httpx's, for proxies and tests.
     """
 
     def __init__(
@@ -66,14 +75,16 @@ class Client:
         campaign_url: str,
         transport: Transport | None = None,
         state: str | Path | AnswerStore | None = None,
-        limit: float | Budget | None = None,
+        limit: float = DEFAULT_LIMIT,
         retry: RetryPolicy | None = None,
         code: str | None = None,
     ) -> None:
         self._url, self._id = http.parse_campaign_url(campaign_url)
         state = default_folder() if state is None else state
         self._answers = state if isinstance(state, AnswerStore) else AnswerStore(state)
-        self._limit = None if limit is None else Budget.of(limit, "limit")
+        if type(limit) not in (int, float) or not limit > 0:
+            raise InvalidInput("limit", limit, "give an LDP level above zero; math.inf for no limit")
+        self._limit = limit
         self._code = http.code_of_link(campaign_url) if code is None else code
         if self._code is not None and hex_bytes(self._code, CODE_BYTES) is None:
             raise InvalidInput("code", NOT_SHOWN, "give the 32 hexadecimal digits of an invitation")
@@ -104,19 +115,31 @@ class Client:
             raise InvalidInput("campaign_url", self._url, problem)
         return campaign
 
-    def answer(self, value: Label, cohort: str | None = None) -> Report:
-        """Answer with a value; only its report leaves. A second call replays the first answer.
+    def begin(self, cohort: str | None = None) -> tuple[int, ...]:
+        """Draw which parts of the form to answer, and store that before it is shown; a second call returns the same.
 
-        The first answer stands: another value of the domain is then ignored, and one outside it refused.
+        `campaign.questions_to_ask(cohort, draw)` are then the questions to answer. Raises `BudgetExceeded` if the
+        limit would be passed (nothing is drawn).
+        """
+        with self._answers.lock():  # another process may have begun meanwhile
+            return self._begin(cohort).draw
+
+    def answer(self, answers: Any, cohort: str | None = None) -> Report:
+        """Answer the questions; only a report leaves. A second call replays the first answer.
+
+        `answers` are by the name of the question: a code, a list of codes, or a number. For a campaign with one
+        question it may be the answer itself. Answers to questions that were not drawn are not used.
+
         Raises `NotSent` if the curator could not be reached (the report is kept), `NotStored` if the answer cannot
         be remembered (nothing is sent), `BudgetExceeded` if the limit would be passed (nothing is drawn or sent).
         """
-        answer = self._answers.find(self._id)
-        _check_answer(value, self.campaign.domain if answer is None else read_domain(answer.plan["labels"]))
-        if answer is None:
-            with self._answers.lock():  # another process may have stored an answer meanwhile
-                answer = self._answers.find(self._id) or self._first_answer(value, cohort)
-        return self._send(answer)
+        stored = self._answers.find(self._id)
+        if stored is None or stored.report is None:
+            with self._answers.lock():
+                stored = self._begin(cohort)
+                if stored.report is None:
+                    stored = self._first_answer(stored, answers)
+        return self._send(stored)
 
     def withdraw(self) -> bool:
         """Remove the report of an earlier answer from the curator; whether it was there.
@@ -125,7 +148,7 @@ class Client:
         """
         with self._answers.lock():
             answer = self._answers.find(self._id)
-            if answer is None:
+            if answer is None or answer.report is None:
                 raise InvalidInput(
                     "state", NOT_SHOWN, "it has no answer to this campaign, so nothing can be withdrawn"
                 )
@@ -137,7 +160,7 @@ class Client:
         """Send what could not be sent before, for all campaigns in the folder; how many are still waiting."""
         waiting = 0
         for answer in self._answers:
-            if answer.sent or answer.refused is not None:
+            if answer.report is None or answer.sent or answer.refused is not None:
                 continue
             try:
                 self._send(answer)
@@ -147,19 +170,42 @@ class Client:
                 waiting += not error.final
         return waiting
 
-    def _first_answer(self, value: Label, cohort: str | None) -> StoredAnswer:
-        """A fresh report within the limit, stored."""
-        plan = self.campaign.plan_for(cohort)
+    def _begin(self, cohort: str | None) -> StoredAnswer:
+        """What is stored about this campaign; before the first answer, a draw within the limit."""
+        stored = self._answers.find(self._id)
+        if stored is not None and stored.report is not None:
+            return stored
+        self._check_open()
+        if stored is not None:
+            if cohort not in (None, stored.cohort):
+                advice = f"what to ask was drawn for {stored.cohort}: answer as one of them"
+                raise InvalidInput("cohort", cohort, advice)
+            self._check_limit(stored.ldp)
+            return stored
+        form = self.campaign.form_for(cohort)
+        ldp = form.levels().ldp
+        self._check_limit(ldp)
+        code = self._free_code()
+        cohort_name = self.campaign.cohort_of[form.id]
+        begun = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
+        self._answers.keep(begun)
+        return begun
+
+    def _first_answer(self, begun: StoredAnswer, answers: Any) -> StoredAnswer:
+        """A fresh report about what was drawn, stored."""
+        campaign, form = self.campaign, self.campaign.forms[begun.form]
+        if not isinstance(answers, Mapping) and len(campaign.questions) == 1:
+            answers = {campaign.questions[0].name: answers}
+        questions = campaign.questions_to_ask(begun.cohort, begun.draw)
+        (words,) = form.privatize(campaign.attribute_values(answers, questions), begun.draw)
+        answer = replace(begun, report=Report(fresh_id(), self._id, form.id, words_to_hex(words)))
+        self._answers.keep(answer)
+        return answer
+
+    def _check_open(self) -> None:
         state = self.campaign.state(datetime.now(UTC))
         if state != "open":
             raise ReportRefused(state, final=False)
-        self._check_limit(plan)
-        code = self._free_code()
-        drawn = report_to_json(plan.mechanism, plan.privatize(value))
-        report = Report(fresh_id(), self._id, plan.id, drawn)
-        answer = StoredAnswer(self._url, report, {"id": plan.id, **plan.document()}, code=code)
-        self._answers.keep(answer)
-        return answer
 
     def _free_code(self) -> str | None:
         """The code to send with a first report, which must be free; None if the campaign needs none."""
@@ -182,29 +228,33 @@ class Client:
         except (UnreadableResponse, ValueError, RecursionError, KeyError, TypeError) as error:
             raise NotSent(other) from error
 
-    def _check_limit(self, plan: Plan) -> None:
-        """Spend what the stored answers about these values spent, then this plan; raises `BudgetExceeded`."""
-        if self._limit is None:
+    def _check_limit(self, ldp: float) -> None:
+        """Refuse an answer if all answers to this curator would then tell more than the limit."""
+        told = [a.ldp for a in self._answers if a.report and _origin(a.url) == _origin(self._url)]
+        if math.isinf(ldp) and not told:
             return
-        ledger = Ledger(plan.prior, plan.secret, self._limit)
-        for answer in self._answers:
-            if set(read_domain(answer.plan["labels"]).labels) == set(plan.labels):
-                ledger.spend(Plan.from_json(json.dumps(answer.plan)))
-        ledger.spend(plan)
+        limit, total = min(self._limit, self.campaign.limit or math.inf), math.fsum([*told, ldp])
+        if total > limit or math.isinf(total):
+            before = f"{math.fsum(told):.4g} was told to this curator before, and this campaign asks for {ldp:.4g} more"
+            raise BudgetExceeded(
+                f"{before} (LDP); the limit is {limit:.4g}: answer no more campaigns of this curator"
+            )
 
     def _send(self, answer: StoredAnswer) -> Report:
+        report = answer.report
+        assert report is not None  # only finished answers are sent
         if answer.refused is not None:
             raise ReportRefused(answer.refused)
         if answer.sent:
-            return answer.report
-        if answer.report.campaign == self._id:
+            return report
+        if answer.campaign == self._id:
             # An earlier client may have used another address, or a code that was not free.
             code = None if answer.code is None else self._code or answer.code
             mine = replace(answer, url=self._url, code=code)
             if mine != answer:
                 self._note(answer := mine)
         try:
-            document = answer.report.document() | ({} if answer.code is None else {"code": answer.code})
+            document = report.document() | ({} if answer.code is None else {"code": answer.code})
             response = self._http.request(f"{answer.url}/reports", _LARGEST_RECEIPT, document)
             if response.status != 200:
                 raise ReportRefused(f"the curator answered {response.status}", final=False)
@@ -219,7 +269,7 @@ class Client:
         self._note(replace(answer, sent=refused is None, refused=refused, code=None))
         if refused is not None:
             raise ReportRefused(refused)
-        return answer.report
+        return report
 
     def _note(self, answer: StoredAnswer) -> None:
         """Store the new state of an answer. If that fails, the answer stays stored as it was, and may be sent again."""
@@ -227,16 +277,10 @@ class Client:
             self._answers.keep(answer)
 
 
-def _check_answer(value: object, domain: Domain) -> None:
-    """Refuse a value that is not one of the answers; the message never shows it."""
-    if not domain.is_value(value):
-        advice = f"type {type(value).__name__}; give one of the campaign's answers"
-        raise InvalidInput("value", NOT_SHOWN, advice)
-    (code,) = domain.encode(domain.columns([value]), SystemSource().words)
-    if code == MISSING:
-        raise InvalidInput("value", NOT_SHOWN, "it is missing; give one of the campaign's answers")
-    if code == OUTSIDE:
-        raise OutsideDomain(0, domain.describe())
+def _origin(url: str) -> tuple[str, str]:
+    """The curator at an address."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
 
 
 def _reason(receipt: bytes) -> str | None:

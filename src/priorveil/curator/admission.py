@@ -21,13 +21,13 @@ ID_IN_USE = "id in use"
 
 _NUMBER = "SELECT number FROM campaigns WHERE id = $1"
 _LASTING = "SELECT id FROM campaigns WHERE number = $1 AND deleted IS NULL"
-_PLANS = "SELECT id, number FROM plans WHERE campaign = $1"
+_FORMS = "SELECT id, number FROM forms WHERE campaign = $1"
 _COUNT = (
-    "SELECT coalesce(sum(count), 0) FROM tallies JOIN plans ON number = plan WHERE campaign = $1 AND cell = 0"
+    "SELECT coalesce(sum(count), 0) FROM tallies JOIN forms ON number = form WHERE campaign = $1 AND cell = 0"
 )
-_FIND = "SELECT plan, words FROM submissions WHERE campaign = $1 AND report_id = $2"
-_ADD = "INSERT INTO submissions (campaign, report_id, plan, words) VALUES ($1, $2, $3, $4)"
-_REMOVE = "DELETE FROM submissions WHERE campaign = $1 AND report_id = $2 RETURNING plan, words"
+_FIND = "SELECT form, words FROM submissions WHERE campaign = $1 AND report_id = $2"
+_ADD = "INSERT INTO submissions (campaign, report_id, form, words) VALUES ($1, $2, $3, $4)"
+_REMOVE = "DELETE FROM submissions WHERE campaign = $1 AND report_id = $2 RETURNING form, words"
 _USE = "DELETE FROM invitations WHERE campaign = $1 AND digest = $2 RETURNING digest"
 
 
@@ -38,7 +38,7 @@ class Claim(NamedTuple):
     """
 
     campaign: Campaign
-    plan: str
+    form: str
     report_id: bytes
     words: bytes
     code: str | None
@@ -72,13 +72,13 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
     def statements() -> Statements[Admitted]:
         campaigns = {claim.campaign.id: claim.campaign for claim in claims}
         numbers: dict[str, int] = {}
-        plans: dict[tuple[str, str], int] = {}
+        forms: dict[tuple[str, str], int] = {}
         room: dict[str, int] = {}
         for id in sorted(campaigns):  # the same order in all writers, to avoid deadlocks
             numbers[id] = yield from _lock(store, id)
             if not (yield _LASTING, numbers[id]):
                 raise Unavailable("the reports of this campaign were deleted")
-            plans |= {(id, plan): number for plan, number in (yield _PLANS, numbers[id])}
+            forms |= {(id, form): number for form, number in (yield _FORMS, numbers[id])}
             most = campaigns[id].most_reports
             if most is not None:
                 [[count]] = yield _COUNT, numbers[id]
@@ -87,26 +87,26 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
         new: dict[tuple[str, str], list[bytes]] = {}
         for claim in claims:
             id = claim.campaign.id
-            if (id, claim.plan) not in plans:  # it was deleted meanwhile
+            if (id, claim.form) not in forms:  # it was deleted meanwhile
                 raise Unavailable("this store does not have the campaign")
-            number, plan = numbers[id], plans[id, claim.plan]
+            number, form = numbers[id], forms[id, claim.form]
             stored = yield _FIND, number, claim.report_id
             reason = None
             if stored:
-                reason = None if tuple(stored[0]) == (plan, claim.words) else ID_IN_USE
+                reason = None if tuple(stored[0]) == (form, claim.words) else ID_IN_USE
             elif room.get(id) == 0:
                 reason = FULL
             elif claim.campaign.admission == "invitation" and not (yield from _use(number, claim.code)):
                 reason = NO_INVITATION
             else:
-                yield _ADD, number, claim.report_id, plan, claim.words
-                new.setdefault((id, claim.plan), []).append(claim.words)
+                yield _ADD, number, claim.report_id, form, claim.words
+                new.setdefault((id, claim.form), []).append(claim.words)
                 if id in room:
                     room[id] -= 1
             reasons.append(reason)
-        for key in sorted(new, key=plans.__getitem__):
-            mechanism = campaigns[key[0]].plans[key[1]].mechanism
-            yield store.add_cells, plans[key], count_words(mechanism, b"".join(new[key]))
+        for key in sorted(new, key=forms.__getitem__):
+            form_of_key = campaigns[key[0]].forms[key[1]]
+            yield store.add_cells, forms[key], count_words(form_of_key, b"".join(new[key]))
         return Admitted(reasons, sum(map(len, new.values())))
 
     return await store.transact(statements)
@@ -116,15 +116,14 @@ async def withdraw(store: Store, campaign: Campaign, report_ids: Iterable[bytes]
     """Remove reports by their ids, and take them out of the tallies; return how many there were."""
 
     def statements() -> Statements[int]:
-        number = yield from _lock(store, campaign.id)
-        plans = {plan: id for id, plan in (yield _PLANS, number)}
+        campaign_number = yield from _lock(store, campaign.id)
+        forms = {number: campaign.forms[id] for id, number in (yield _FORMS, campaign_number)}
         removed: dict[int, list[bytes]] = {}
         for report_id in sorted(set(report_ids)):
-            for plan, words in (yield _REMOVE, number, report_id):
-                removed.setdefault(plan, []).append(words)
-        for plan in sorted(removed):
-            mechanism = campaign.plans[plans[plan]].mechanism
-            yield store.add_cells, plan, count_words(mechanism, b"".join(removed[plan]), sign=-1)
+            for form, words in (yield _REMOVE, campaign_number, report_id):
+                removed.setdefault(form, []).append(words)
+        for form in sorted(removed):
+            yield store.add_cells, form, count_words(forms[form], b"".join(removed[form]), sign=-1)
         return sum(map(len, removed.values()))
 
     return await store.transact(statements)

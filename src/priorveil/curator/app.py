@@ -35,15 +35,15 @@ from priorveil.curator.metrics import Metrics
 from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
+from priorveil.curator.results import campaign_estimates
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
-from priorveil.curator.store import Damaged, Ended, Store, StoredCampaign, Unavailable
+from priorveil.curator.store import Damaged, Ended, FormTally, Store, StoredCampaign, Unavailable
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import ROLES, SECRET_BYTES, Role, Token
 from priorveil.curator.uploads import Reader, is_batch, read_json, read_packed
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.reading.estimate import ESTIMATE_METHODS
-from priorveil.reading.tally import Tally
 
 _CLOSE = {"connection": "close"}
 # Public and without credentials: any page may ask and answer.
@@ -403,7 +403,12 @@ class Curator:
     def _summary(self, live: StoredCampaign) -> messages.Summary:
         campaign, state = live.campaign, self.service.life.state(live)
         return messages.Summary(
-            campaign.id, campaign.question, list(campaign.cohorts), state, live.closed, live.deleted
+            campaign.id,
+            campaign.text(campaign.title),
+            list(campaign.cohorts),
+            state,
+            live.closed,
+            live.deleted,
         )
 
     async def invite(self, request: Request) -> Response:
@@ -430,8 +435,8 @@ class Curator:
         if method not in ESTIMATE_METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(ESTIMATE_METHODS)}")
 
-        def calculate(tallies: Mapping[str, Tally], state: State) -> messages.Estimates:
-            return responses.campaign_estimates(live.campaign, tallies, method, level, state)
+        def calculate(tallies: Mapping[str, FormTally], state: State) -> messages.Estimates:
+            return campaign_estimates(live.campaign, tallies, method, level, state)
 
         def state() -> State:
             return self.service.life.state(live)
@@ -448,7 +453,7 @@ class Curator:
         """How many reports came, by cohort, and how many were refused, by reason."""
         campaign = (await self._live(request.path_params["id"])).campaign
         tallies = await self.service.store.tallies(campaign)
-        counts = {campaign.cohort_of[plan]: tally.reports for plan, tally in tallies.items()}
+        counts = {campaign.cohort_of[form]: tally.reports for form, tally in tallies.items()}
         refused = await self.service.refusal_counts(campaign.id)
         return json_response(messages.Counters(campaign.id, counts, refused))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import fresh_id, report_to_json
+from priorveil.collect.wire import Report, fresh_id, words_to_hex
 from priorveil.curator.app import create_app
 from priorveil.curator.server import Address, find_address, serving
 from priorveil.curator.store import ensure_admin, open_store
@@ -60,18 +60,18 @@ async def _serve(path: str, campaign: Campaign, token: str, address: Address) ->
         yield
 
 
-def send_answers(curator: RunningCurator, codes: Sequence[int]) -> Iterator[int]:
-    """Every device perturbs its value and sends its report; after each, yield how many have."""
-    plan = curator.campaign.plan_for(None)
+def send_answers(curator: RunningCurator, answers: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    """Every device perturbs its answers and sends its report; after each, yield how many have."""
+    campaign, form = curator.campaign, curator.campaign.form_for(None)
 
-    def answer(code: int) -> None:
-        report = report_to_json(plan.mechanism, plan.privatize(code, codes=True))
-        body = {"report_id": fresh_id(), "plan": plan.id, "report": report}
-        curator.http.post("reports", json=body).raise_for_status()
+    def answer(its_answers: Mapping[str, Any]) -> None:
+        (words,) = form.privatize(campaign.attribute_values(its_answers))
+        report = Report(fresh_id(), campaign.id, form.id, words_to_hex(words))
+        curator.http.post("reports", json=report.document()).raise_for_status()
 
     with (
         ThreadPoolExecutor(_AT_ONCE) as pool,
-        closing(pool.map(answer, codes)) as answers,  # type: ignore[type-var] # a generator
+        closing(pool.map(answer, answers)) as sent,  # type: ignore[type-var] # a generator
     ):
-        for number, _ in enumerate(answers, 1):
+        for number, _ in enumerate(sent, 1):
             yield number

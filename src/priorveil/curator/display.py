@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
-from priorveil.certify import Certificate
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import messages
 from priorveil.errors import plural
 from priorveil.formatting import interval_title, level_at_most
 from priorveil.notions import ONLY_IF_RIGHT
 from priorveil.plans import wording as plan_wording
+from priorveil.plans.composition import JointLeakage
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.wording import (
     METHOD_TITLES,
@@ -24,15 +25,17 @@ from priorveil.reading.wording import (
 _MOST_SHOWN = 200  # statistics on a page
 
 
-def estimate_display(estimate: Estimate, confidence: float) -> messages.Display:
-    """The tables and sentences of an estimate."""
+def estimate_display(
+    estimate: Estimate, confidence: float, names: Mapping[str, str] | None = None
+) -> messages.Display:
+    """The tables and sentences of an estimate; `names` are the labels in the words of the campaign."""
     table = per_person_table(estimate, confidence, _MOST_SHOWN)
-    people = estimate.reports if estimate.counts_people else None
+    people = estimate.people if estimate.counts_people else None
     return messages.Display(
         label_head=table.heads[0],
         interval_head=interval_title(confidence),
         shares=estimate.counts_people,
-        rows=[_display_row(row, people) for row in table.rows],
+        rows=[_display_row(row, people, names or {}) for row in table.rows],
         left_out=table.left_out,
         numbers=[
             _display_row(replace(row, label=(each.name_of(row),)))
@@ -43,10 +46,13 @@ def estimate_display(estimate: Estimate, confidence: float) -> messages.Display:
     )
 
 
-def _display_row(row: StatisticRow, people: int | None = None) -> messages.DisplayRow:
+def _display_row(
+    row: StatisticRow, people: float | None = None, names: Mapping[str, str] = MappingProxyType({})
+) -> messages.DisplayRow:
     """A row, with the number of people behind a share of so many."""
+    label = ", ".join(row.label)
     return messages.DisplayRow(
-        label=", ".join(row.label),
+        label=names.get(label, label),
         value=row.value,
         lower=row.low,
         upper=row.high,
@@ -64,13 +70,15 @@ def _people_text(number: int) -> str:
 
 def privacy_facts(campaign: Campaign) -> list[messages.Fact]:
     """The levels that hold for every cohort."""
-    plans = list(campaign.cohorts.values())
-    return [messages.Fact(*fact) for fact in plan_wording.privacy_facts(plans)]
+    facts = plan_wording.privacy_facts(campaign.promise.values(), assumed_prior(campaign) is not None)
+    return [messages.Fact(*fact) for fact in facts]
 
 
 def assumed_prior(campaign: Campaign) -> str | None:
     """What holds for whom, if the prior of a cohort was only assumed; None if all priors are known."""
-    cohorts = [name for name, plan in campaign.cohorts.items() if plan.prior.assumed]
+    cohorts = [
+        name for name, form in campaign.cohorts.items() if any(part.plan.prior.assumed for part in form.parts)
+    ]
     if not cohorts:
         return None
     of_cohorts = f" of {', '.join(cohorts)}" if len(campaign.cohorts) > 1 else ""
@@ -89,15 +97,14 @@ def admission_text(campaign: Campaign) -> str:
     return text
 
 
-def privacy_texts(certificate: Certificate) -> messages.PrivacyTexts:
-    """The levels of one plan, rounded up."""
-    levels = (certificate.lip_lower, certificate.lip_upper, certificate.ldp)
-    return messages.PrivacyTexts(*map(level_at_most, levels))
+def privacy_texts(levels: JointLeakage) -> messages.PrivacyTexts:
+    """The levels of one form, rounded up."""
+    return messages.PrivacyTexts(*map(level_at_most, (levels.lip_lower, levels.lip_upper, levels.ldp)))
 
 
 def methods(campaign: Campaign) -> list[messages.MethodTitle]:
     """The available methods: if reports alone do not determine the answer, only those that trust the prior."""
-    free = all(plan.identifiable for plan in campaign.cohorts.values())
+    free = all(part.plan.identifiable for form in campaign.cohorts.values() for part in form.parts)
     names: Iterable[EstimateMethod] = METHOD_TITLES if free else ("auto", "mmse")
     return [messages.MethodTitle(name, METHOD_TITLES[name]) for name in names]
 
@@ -110,5 +117,6 @@ def leans(campaign: Campaign, method: EstimateMethod) -> bool:
 def withheld_because(campaign: Campaign) -> str:
     """Why the estimates of a campaign are withheld while there are few reports."""
     reports = plural(campaign.smallest_count, "report")
-    of_cohort = " of a cohort" if len(campaign.cohorts) > 1 else ""
+    several = any(len(form.slots) < len(form.parts) for form in campaign.cohorts.values())
+    of_cohort = " of a cohort" if len(campaign.cohorts) > 1 else " about a question" if several else ""
     return f"Withheld: this campaign promises to show no estimate from fewer than {reports}{of_cohort}."

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from priorveil.collect.campaign import Campaign, State
 from priorveil.curator.shared_runs import SharedRuns
-from priorveil.curator.store import Store
-from priorveil.reading.tally import Tally
+from priorveil.curator.store import FormTally, Store
 
 T = TypeVar("T")
-Estimator = Callable[[Mapping[str, Tally], State], T]  # from the tallies of a campaign and its state
+Estimator = Callable[[Mapping[str, FormTally], State], T]  # from the tallies of a campaign and its state
 
 _ESTIMATES = 16  # results that are kept in case no report comes before the next request
 
@@ -22,7 +21,7 @@ _ESTIMATES = 16  # results that are kept in case no report comes before the next
 class _Kept(NamedTuple):
     """An estimate, and the state and tallies that it was made from."""
 
-    source: tuple[State, Mapping[str, Tally]]
+    source: tuple[State, Mapping[str, FormTally]]
     estimates: Any
 
 

@@ -143,16 +143,16 @@ class Writer:
 
 
 def merge_groups(groups: Iterable[Group]) -> list[Group]:
-    """One group for each plan of each campaign, with all its reports; groups that were counted stay as they are."""
-    by_plan: dict[tuple[str, str], list[Group]] = {}
+    """One group for each form of each campaign, with all its reports; groups that were counted stay as they are."""
+    by_form: dict[tuple[str, str], list[Group]] = {}
     counted = []
     for group in groups:
         if group.cells is None:
-            by_plan.setdefault((group.campaign, group.plan), []).append(group)
+            by_form.setdefault((group.campaign, group.form.id), []).append(group)
         else:
             counted.append(group)
     merged = [
         parts[0]._replace(ids=b"".join(p.ids for p in parts), words=b"".join(p.words for p in parts))
-        for parts in by_plan.values()
+        for parts in by_form.values()
     ]
     return merged + counted

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from priorveil.collect.campaign import Admission, State
-from priorveil.collect.wire import CODE_BYTES, ID_BYTES, LARGEST_REPORT
+from priorveil.collect.campaign import State
+from priorveil.collect.wire import CODE_BYTES, ID_BYTES
 from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.queries.matrices import StatisticName
 
@@ -34,8 +34,7 @@ Natural = Annotated[int, Meta(ge=0)]
 ContentId = Annotated[str, _described(pattern="^[0-9a-f]{64}$")]
 ReportId = Annotated[str, _described(pattern=f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$")]
 Code = Annotated[str, _described(pattern=f"^[0-9a-fA-F]{{{2 * CODE_BYTES}}}$")]
-ReportNumber = Annotated[int, _described(minimum=0, maximum=LARGEST_REPORT - 1)]
-ReportBits = Annotated[str, _described(pattern="^([0-9a-fA-F]{16})+$")]
+ReportWords = Annotated[str, _described(pattern="^([0-9a-fA-F]{16})+$")]
 Finite = Annotated[float | None, _about("null where there is none, or it is not finite")]
 Label = Annotated[Any, _described(type=["string", "number", "array"])]
 
@@ -48,11 +47,11 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReportBody(Body, gc=False):
-    """One report with its id and the id of its plan, and the code of an invitation where the campaign needs one."""
+    """One submission with its id and the id of its form, and the code of an invitation where the campaign needs one."""
 
     report_id: ReportId
-    plan: ContentId
-    report: ReportNumber | ReportBits
+    form: ContentId
+    report: ReportWords
     code: Code | None = None
 
 
@@ -141,10 +140,10 @@ class Status(Body):
 
 
 class Summary(Body):
-    """A campaign in the list of campaigns. If it is damaged, `question` says what is wrong."""
+    """A campaign in the list of campaigns. If it is damaged, `title` says what is wrong."""
 
     id: ContentId
-    question: str
+    title: str
     cohorts: list[str]
     state: State | Literal["damaged"]
     closed: Annotated[str | None, _about("when it was closed early")]
@@ -246,7 +245,7 @@ class Precision(Body):
 
 
 class Privacy(Body):
-    """The levels of a plan's certificate."""
+    """What a whole submission tells about any answer."""
 
     lip: Finite
     lip_lower: Finite
@@ -291,7 +290,7 @@ class Display(Body):
 
 
 class Fact(Body):
-    """A fact about all plans of a campaign, with what it means in a few words."""
+    """A fact about all forms of a campaign, with what it means in a few words."""
 
     name: str
     text: str
@@ -306,7 +305,7 @@ class MethodTitle(Body):
 
 
 class PrivacyTexts(Body):
-    """The levels of a plan's certificate as texts, rounded up."""
+    """The same as texts, rounded up."""
 
     lip_lower: str
     lip_upper: str
@@ -317,6 +316,10 @@ class Total(Body, kw_only=True):
     """An estimate."""
 
     reports: Natural
+    people: Annotated[
+        float,
+        _about("how many people the values are about: more than reports where each is asked only a part"),
+    ]
     method: Literal["mmse", "unbiased", "mle", "mixed"]
     assumes: str
     labels: Annotated[list[Label], Meta(min_length=1)]
@@ -354,54 +357,81 @@ class Total(Body, kw_only=True):
     display: Display
 
 
-Promise = Annotated[str, _about("the precision that the plan promises, in a sentence")]
-PriorStatistics = Annotated[list[float], _about("every statistic per person, under the prior")]
+Promise = Annotated[
+    str | None, _about("the precision that the plan promises, in a sentence; null in a margin")
+]
+PriorStatistics = Annotated[
+    list[float] | None, _about("every statistic per person, under the prior; null in a margin")
+]
+
+
+class Cohort(Body):
+    """A cohort: its form, how many submissions it has, and what each of them tells about any answer."""
+
+    cohort: str
+    form: ContentId
+    reports: Natural
+    privacy: Privacy
+    privacy_texts: PrivacyTexts
 
 
 class Shown(Total, kw_only=True):
-    """A cohort with its estimate."""
+    """The result of a cohort."""
 
     cohort: str
     plan: ContentId
-    prior: PriorStatistics
     identifiable: bool
-    precision: Precision
-    privacy: Privacy
-    privacy_texts: PrivacyTexts
-    promise: Promise
+    prior: PriorStatistics = None
+    precision: Precision | None = None
+    promise: Promise = None
     withheld: Annotated[bool, _described(const=False)]
 
 
 class Withheld(Body, kw_only=True):
-    """A cohort with too few reports for an estimate."""
+    """A cohort with too few reports for a result."""
 
     reports: Natural
     cohort: str
     plan: ContentId
-    prior: PriorStatistics
     identifiable: bool
-    precision: Precision
-    privacy: Privacy
-    privacy_texts: PrivacyTexts
-    promise: Promise
+    prior: PriorStatistics = None
+    precision: Precision | None = None
+    promise: Promise = None
     withheld: Annotated[bool, _described(const=True)]
 
 
 _COHORTS = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in (Shown, Withheld)]
 
 
+class Result(Body):
+    """What the reports say about an attribute, or about several together, in each cohort.
+
+    The total is null if a cohort is withheld, or reports about these attributes in another way.
+    """
+
+    attributes: Annotated[list[str], Meta(min_length=1)]
+    questions: Annotated[list[str], _about("the names of the questions that give the attributes")]
+    title: Annotated[str, _about("the texts of these questions, in the default language")]
+    unit: str
+    margin_of: Annotated[
+        list[str] | None, _about("if this is a margin: the attributes of the table that it is read from")
+    ]
+    cohorts: list[Annotated[Any, _described(oneOf=_COHORTS)]]  # Shown or Withheld
+    total: Total | None
+
+
 class Estimates(Body):
-    """The estimates of all cohorts; their total is null if one of them is withheld."""
+    """The results of all questions."""
 
     campaign: ContentId
-    question: str
+    title: str
     level: float
     smallest_count: Natural
     leans_on_prior: bool
     caution: Annotated[
         str | None, _about("a sentence to show first, unless there are warnings; null if none is needed")
     ]
-    withheld_because: Annotated[str, _about("why some estimates are withheld, if some are")]
+    withheld_because: Annotated[str, _about("why some results are withheld, if some are")]
     facts: list[Fact]
     assumed_prior: Annotated[
         str | None, _about("a sentence on what holds if a prior was only assumed; null if all are known")
@@ -409,9 +439,9 @@ class Estimates(Body):
     admission: Admission
     admission_text: Annotated[str, _about("who may answer, and what that means for the results")]
     methods: list[MethodTitle]
-    reports: Natural
-    cohorts: list[Annotated[Any, _described(oneOf=_COHORTS)]]  # Shown or Withheld
-    total: Total | None
+    reports: Annotated[int, Meta(ge=0), _about("how many submissions there are")]
+    cohorts: list[Cohort]
+    results: list[Result]
     state: State
 
 

@@ -26,6 +26,7 @@ from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
     NUMBERS,
     Cells,
+    FormTally,
     Group,
     Statements,
     Store,
@@ -35,7 +36,6 @@ from priorveil.curator.store import (
     count_cells,
 )
 from priorveil.errors import PriorveilError, needs_extra
-from priorveil.reading.tally import Tally
 
 with needs_extra("postgres"):
     import asyncpg
@@ -314,29 +314,29 @@ class PostgresStore(Store):
     async def _insert(self, db: Any, groups: Sequence[Group]) -> int:
         """Insert the reports that are new, and count exactly those."""
         numbers: dict[tuple[str, str], list[int]] = {}
-        by_plan: dict[int, list[Group]] = {}
+        by_form: dict[int, list[Group]] = {}
         rows = []
         campaigns = sorted({group.campaign for group in groups})
         await db.execute(_SHARE_CAMPAIGNS, campaigns)  # none of them is deleted meanwhile
         for id in campaigns:
-            numbers |= {(id, plan): pair for plan, *pair in await db.fetch(NUMBERS, id)}
+            numbers |= {(id, form): pair for form, *pair in await db.fetch(NUMBERS, id)}
         for group in groups:
-            if (group.campaign, group.plan) not in numbers:
+            if (group.campaign, group.form.id) not in numbers:
                 raise Unavailable("this database does not have the campaign")
-            campaign, plan = numbers[group.campaign, group.plan]
-            by_plan.setdefault(plan, []).append(group)
+            campaign, form = numbers[group.campaign, group.form.id]
+            by_form.setdefault(form, []).append(group)
             ids, words = group.rows()
-            rows += [(campaign, *row, plan) for row in zip(ids.tolist(), words.tolist(), strict=True)]
+            rows += [(campaign, *row, form) for row in zip(ids.tolist(), words.tolist(), strict=True)]
         rows.sort(key=itemgetter(0, 1))  # the same order in all writers, to avoid deadlocks
         inserted = await db.fetch(_INSERT, *map(list, zip(*rows, strict=True)))
         new: dict[int, list[bytes]] = {}
-        for plan, word in inserted:
-            new.setdefault(plan, []).append(word)
-        cells = [(plan, cells_as_json(await _count_new(by_plan[plan], new[plan]))) for plan in sorted(new)]
+        for form, word in inserted:
+            new.setdefault(form, []).append(word)
+        cells = [(form, cells_as_json(await _count_new(by_form[form], new[form]))) for form in sorted(new)]
         await db.executemany(self.add_cells, cells)
         return len(inserted)
 
-    async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
+    async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, FormTally]) -> None:
         """Overwrite stored tallies with recounted ones; refused while a curator is connected."""
         async with self._writing:
             db = await self._retry(self._connect_writer)
@@ -378,12 +378,12 @@ class PostgresStore(Store):
 
 
 async def _count_new(groups: Sequence[Group], new: Sequence[bytes]) -> Cells:
-    """The cells of the tally of the new reports of one plan, which came in these groups."""
+    """The cells of the tally of the new reports of one form, which came in these groups."""
     counted = [group.cells for group in groups if group.cells is not None]
     if len(counted) == len(groups) and len(new) == sum(group.size for group in groups):
         cells: Cells = np.sum(counted, axis=0)
         return cells
-    return await asyncio.to_thread(count_cells, groups[0].mechanism, b"".join(new))
+    return await asyncio.to_thread(count_cells, groups[0].form, b"".join(new))
 
 
 def split_password(url: str) -> tuple[str, str | None]:

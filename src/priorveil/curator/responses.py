@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.campaign import Campaign, State
+from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES
-from priorveil.curator import display, messages
+from priorveil.curator import messages
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
 from priorveil.curator.service import RETRY_FULL_SECONDS
@@ -31,12 +30,8 @@ from priorveil.curator.store import Damaged, Ended, StoredReport, StoreFull, Una
 from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema
-from priorveil.reading.combination import combine_estimates
-from priorveil.reading.estimate import Estimate, EstimateMethod
-from priorveil.reading.tally import Tally
-from priorveil.reading.wording import LEANING, precision_sentence
-from priorveil.tables.reports import PLAN, REPORT, REPORT_ID
-from priorveil.tables.write import plan_field
+from priorveil.tables.reports import FORM, REPORT, REPORT_ID
+from priorveil.tables.write import form_field
 
 PROBLEM = "application/problem+json"
 PARQUET = "application/vnd.apache.parquet"
@@ -57,8 +52,6 @@ _PAGE_HEADERS = {
 _STATIC = Path(__file__).parent / "static"
 _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout; a wheel has it in static/
 _log = logging.getLogger(__name__)
-
-_PRIVACY = messages.Privacy.__struct_fields__
 
 
 def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -98,66 +91,6 @@ def problem_for(error: BaseException) -> Response:
     return problem(500, "something went wrong here; it was logged")
 
 
-def campaign_estimates(
-    campaign: Campaign, tallies: Mapping[str, Tally], method: EstimateMethod, level: float, state: State
-) -> messages.Estimates:
-    """The estimates of every cohort and of all cohorts together; withheld where there are too few reports.
-
-    The time they take grows with the values, never with the reports.
-    """
-    least = max(campaign.smallest_count, 1)
-    estimates = {
-        name: plan.estimate(tallies[plan.id], method)
-        for name, plan in campaign.cohorts.items()
-        if tallies[plan.id].reports >= least
-    }
-    cohorts: list[messages.Shown | messages.Withheld] = []
-    for name, plan in campaign.cohorts.items():
-        about_plan: dict[str, Any] = {
-            "cohort": name,
-            "plan": plan.id,
-            "prior": plan.query.expected_answer(plan.reference).tolist(),
-            "identifiable": plan.identifiable,
-            "precision": messages.Precision(**plan.precision.document()),
-            "privacy": messages.Privacy(*(getattr(plan.certificate, bound) for bound in _PRIVACY)),
-            "privacy_texts": display.privacy_texts(plan.certificate),
-            "promise": precision_sentence(plan.precision),
-        }
-        if name in estimates:
-            cohorts.append(
-                messages.Shown(**about_plan, **_estimate_fields(estimates[name], level), withheld=False)
-            )
-        else:
-            reports = tallies[plan.id].reports
-            cohorts.append(messages.Withheld(**about_plan, reports=reports, withheld=True))
-    total = combine_estimates([*estimates.values()]) if len(estimates) == len(cohorts) else None
-    return messages.Estimates(
-        campaign=campaign.id,
-        question=campaign.question,
-        level=level,
-        smallest_count=campaign.smallest_count,
-        leans_on_prior=campaign.leans_on_prior,
-        caution=LEANING if display.leans(campaign, method) else None,
-        withheld_because=display.withheld_because(campaign),
-        facts=display.privacy_facts(campaign),
-        assumed_prior=display.assumed_prior(campaign),
-        admission=campaign.admission,
-        admission_text=display.admission_text(campaign),
-        methods=display.methods(campaign),
-        reports=sum(tally.reports for tally in tallies.values()),
-        cohorts=cohorts,
-        total=messages.Total(**_estimate_fields(total, level)) if total else None,
-        state=state,
-    )
-
-
-def _estimate_fields(estimate: Estimate, level: float) -> dict[str, Any]:
-    """The fields of an estimate in a response."""
-    record = estimate.record(level)
-    statistics = [messages.NumberStatistic(**statistic) for statistic in record["statistics"]]
-    return {**record, "statistics": statistics, "display": display.estimate_display(estimate, level)}
-
-
 @cache
 def openapi() -> dict[str, Any]:
     """The API as an OpenAPI document: `openapi.json`, with the schemas of bodies and of plans added."""
@@ -187,32 +120,22 @@ async def _file(request: Request, name: str | None = None) -> Response:
 
 
 def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
-    """The pieces of a Parquet file: report id, cohort, plan, and the report as a number (a row of bits: as bytes).
+    """The pieces of a Parquet file: report id, form, and the words of the submission as bytes.
 
     The file is made while it is sent, a row group for each page, so memory stays flat. Raises `MissingExtra` at once,
     not while it is sent.
     """
     pa = pyarrow()
-    numbers = all(plan.mechanism.width == 0 for plan in campaign.plans.values())
-    kind = pa.int64() if numbers else pa.binary()
-    first = [pa.field(REPORT_ID, pa.binary(ID_BYTES)), pa.field("cohort", pa.string())]
-    schema = pa.schema([*first, plan_field(), pa.field("report", kind)])
-
-    def table(rows: list[StoredReport]) -> Any:
-        words = [words for _, _, words in rows]
-        columns = {
-            REPORT_ID: [id for id, _, _ in rows],
-            "cohort": [campaign.cohort_of[plan] for _, plan, _ in rows],
-            "plan": [plan for _, plan, _ in rows],
-            "report": np.frombuffer(b"".join(words), "<i8") if numbers else words,
-        }
-        return pa.table(columns, schema=schema)
+    schema = pa.schema(
+        [pa.field(REPORT_ID, pa.binary(ID_BYTES)), form_field(), pa.field(REPORT, pa.binary())]
+    )
 
     async def pieces() -> AsyncIterator[bytes]:
         sink = _Sink()
         with pa.parquet.ParquetWriter(sink, schema) as writer:
             async for page in pages:
-                writer.write_table(table(page))
+                columns = dict(zip(schema.names, map(list, zip(*page, strict=True)), strict=True))
+                writer.write_table(pa.table(columns, schema=schema))
                 yield sink.take_written()
         yield sink.take_written()
 
@@ -220,15 +143,12 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
 
 
 async def csv_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
-    """The pieces of a CSV with the columns of the Parquet file; ids and rows of bits are hexadecimal digits."""
+    """The pieces of a CSV with the columns of the Parquet file; ids and words are hexadecimal digits."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([REPORT_ID, "cohort", PLAN, REPORT])
+    lines.writerow([REPORT_ID, FORM, REPORT])
     async for page in pages:
-        for id, plan, words in page:
-            is_number = campaign.plans[plan].mechanism.width == 0
-            report = int.from_bytes(words, "little") if is_number else words.hex()
-            lines.writerow([id.hex(), campaign.cohort_of[plan], plan, report])
+        lines.writerows((id.hex(), form, words.hex()) for id, form, words in page)
         yield text.getvalue().encode()
         text.seek(0)
         text.truncate()

@@ -38,9 +38,8 @@ from priorveil.curator.store import (
 )
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token, token_digest
-from priorveil.curator.uploads import UNKNOWN_PLAN, Reader, Upload
+from priorveil.curator.uploads import UNKNOWN_FORM, Reader, Upload
 from priorveil.errors import PriorveilError
-from priorveil.reading.families import reader_of
 
 T = TypeVar("T")
 
@@ -148,11 +147,11 @@ class Service:
         campaign = live.campaign
         while True:
             state = self.life.state(live)
-            plans, reason = (campaign.plans, UNKNOWN_PLAN) if state == "open" else ({}, state)
+            forms, reason = (campaign.forms, UNKNOWN_FORM) if state == "open" else ({}, state)
             if len(body) <= SMALL_BODY:
-                upload = read(body, campaign.id, plans, reason)
+                upload = read(body, campaign.id, forms, reason)
             else:
-                upload = await self._in_thread(read, body, campaign.id, plans, reason)
+                upload = await self._in_thread(read, body, campaign.id, forms, reason)
             if not is_limited(campaign):  # there it is known only in the transaction which reports are stored
                 upload.groups[:] = [await self._count(group) for group in upload.groups]
             if self.life.state(live) == state:
@@ -160,11 +159,11 @@ class Service:
 
     async def _count(self, group: Group) -> Group:
         """The group with its tally if counting is slow: in a thread, some at a time, so that others have their turn."""
-        if not reader_of(group.mechanism).counts_slowly:
+        if not any(part.plan.reader.counts_slowly for part in group.form.parts):
             return group
         step = _COUNTED * len(group.words) // group.size
         pieces = [group.words[start : start + step] for start in range(0, len(group.words), step)]
-        cells = [await self._in_thread(count_cells, group.mechanism, piece) for piece in pieces]
+        cells = [await self._in_thread(count_cells, group.form, piece) for piece in pieces]
         return group._replace(cells=np.sum(cells, axis=0))
 
     async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:

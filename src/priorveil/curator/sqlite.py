@@ -227,32 +227,32 @@ class SqliteStore(Store):
         cells: dict[int, Cells] = {}
         with self._transaction() as db:
             for group in groups:
-                plan, counted = self._add(db, group)
-                cells[plan] = cells[plan] + counted if plan in cells else counted
-            for plan, counted in cells.items():
-                _execute(db, self.add_cells, plan, cells_as_json(counted))
+                form, counted = self._add(db, group)
+                cells[form] = cells[form] + counted if form in cells else counted
+            for form, counted in cells.items():
+                _execute(db, self.add_cells, form, cells_as_json(counted))
         return int(sum(counted[0] for counted in cells.values()))
 
     def _add(self, db: sqlite3.Connection, group: Group) -> tuple[int, Cells]:
-        """Store the new reports of one group: the number of its plan, and the cells of their tally.
+        """Store the new reports of one group: the number of its form, and the cells of their tally.
 
         It is the only writer, so this check cannot race.
         """
-        numbers = _execute(db, f"{NUMBERS} AND id = $2", group.campaign, group.plan)
+        numbers = _execute(db, f"{NUMBERS} AND id = $2", group.campaign, group.form.id)
         if not numbers:
             raise Unavailable("this store does not have the campaign")
-        _, campaign, plan = numbers[0]
+        _, campaign, form = numbers[0]
         new = group.select(np.unique(group.rows()[0], return_index=True)[1])  # sorted, each id once
         arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size}
         duplicates = json.loads(db.execute(_KNOWN, arguments).fetchone()[0])
         if duplicates:
             new = new.select(np.delete(np.arange(new.size), duplicates))
         if new.size:
-            arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size, "plan": plan}
+            arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size, "form": form}
             db.execute(_INSERT, {**arguments, "words": new.words, "size": len(new.words) // new.size})
         if group.cells is not None and new.size == group.size:
-            return plan, group.cells
-        return plan, count_cells(new.mechanism, new.words)
+            return form, group.cells
+        return form, count_cells(new.form, new.words)
 
     # -- the file --------------------------------------------------------------------------------------------
 

@@ -16,5 +16,5 @@ SELECT json_group_array(place) FROM places WHERE EXISTS (
 
 -- Store a group of reports.
 WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < :reports)
-INSERT INTO submissions (campaign, report_id, plan, words)
-SELECT :campaign, substr(:ids, 16 * place + 1, 16), :plan, substr(:words, :size * place + 1, :size) FROM places
+INSERT INTO submissions (campaign, report_id, form, words)
+SELECT :campaign, substr(:ids, 16 * place + 1, 16), :form, substr(:words, :size * place + 1, :size) FROM places

@@ -3,11 +3,11 @@
 `schema/001.sql`, `002.sql`, ... make the tables, each file from those of the one before. A store of an older version is
 brought forward in one transaction. The tables are:
 
-* `campaigns` and `plans` give each campaign and each of its plans a short number;
+* `campaigns` and `forms` give each campaign and each of its forms a short number;
 * `submissions` has one row for each submission, with the unique key (campaign, report_id). It has no serial number and
-  no time, so the order in which people answered is not stored. `words` holds the report, packed as 64-bit words;
-* `tallies` has one row for each cell of a plan's tally. Cell 0 is the number of reports, the others are what the
-  plan's mechanism counts. Cells change in the transaction that stores the reports;
+  no time, so the order in which people answered is not stored. `words` holds the words of its reports;
+* `tallies` has one row for each cell of a form's tally. Cell 0 is the number of submissions, the others are what the
+  form counts. Cells change in the transaction that stores the reports;
 * `refusals` counts refused reports by campaign and reason;
 * `tokens` holds the SHA-256 of every token, with its name and role;
 * `invitations` holds the SHA-256 of every free invitation;
@@ -33,12 +33,11 @@ import numpy.typing as npt
 
 from priorveil.atomic_files import atomic_write
 from priorveil.collect.campaign import Campaign, State, stamp
-from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
+from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_words
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits, hide_password
 from priorveil.curator.tokens import SECRET_BYTES, Token
 from priorveil.errors import InvalidInput, PriorveilError
-from priorveil.mechanisms import Mechanism
-from priorveil.reading.families import reader_of
+from priorveil.plans.form import Form
 from priorveil.reading.tally import Tally
 
 _SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))
@@ -56,19 +55,19 @@ _TOKEN_OF_FILE = "token-file"
 _INVITE = f"INSERT INTO invitations (campaign, digest) VALUES ({_OF_CAMPAIGN}, $2)"
 _INVITATIONS = f"invitations WHERE campaign = {_OF_CAMPAIGN}"
 _OF_LASTING_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1 AND deleted IS NULL)"
-NUMBERS = f"SELECT id, campaign, number FROM plans WHERE campaign = {_OF_LASTING_CAMPAIGN}"
+NUMBERS = f"SELECT id, campaign, number FROM forms WHERE campaign = {_OF_LASTING_CAMPAIGN}"
 _ADD_CAMPAIGN = """
     INSERT INTO campaigns (id, document, keep_until) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING number
 """
-_ADD_PLAN = """
-    INSERT INTO plans (campaign, id) SELECT number, CAST($2 AS text) FROM campaigns WHERE id = $1 AND deleted IS NULL
+_ADD_FORM = """
+    INSERT INTO forms (campaign, id) SELECT number, CAST($2 AS text) FROM campaigns WHERE id = $1 AND deleted IS NULL
     ON CONFLICT DO NOTHING
 """
-_TALLIES = f"SELECT id, cell, count FROM tallies JOIN plans ON number = plan WHERE campaign = {_OF_CAMPAIGN}"
+_TALLIES = f"SELECT id, cell, count FROM tallies JOIN forms ON number = form WHERE campaign = {_OF_CAMPAIGN}"
 
 
 Cells = npt.NDArray[np.int64]
-StoredReport = tuple[bytes, str, bytes]  # the id, the plan's id, and the packed report
+StoredReport = tuple[bytes, str, bytes]  # the id, the form's id, and the words
 T = TypeVar("T")
 # A transaction: it yields statements with their arguments, is sent the rows of each, and returns its result.
 Statements = Generator[tuple[Any, ...], list[Any], T]
@@ -95,14 +94,13 @@ class Damaged(PriorveilError):
 
 
 class Group(NamedTuple):
-    """Reports of one plan: `ids` holds 16 bytes for each, `words` the packed reports in the same order.
+    """Submissions of one form: `ids` holds 16 bytes for each, `words` their words in the same order.
 
     `cells` is their tally if it was counted before: where counting is slow, no transaction waits for it.
     """
 
     campaign: str
-    plan: str
-    mechanism: Mechanism
+    form: Form
     ids: bytes
     words: bytes
     cells: Cells | None = None
@@ -123,13 +121,30 @@ class Group(NamedTuple):
 
     def rows(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
         """The ids and the packed reports, one entry for each report."""
-        size = WORD_BYTES * words_per_report(self.mechanism)
+        size = WORD_BYTES * self.form.width
         return np.frombuffer(self.ids, f"V{ID_BYTES}"), np.frombuffer(self.words, f"V{size}")
 
     def select(self, chosen: npt.NDArray[np.bool_ | np.int64]) -> Group:
         """Some of the reports, by a mask or by their places."""
         ids, words = self.rows()
         return self._replace(ids=ids[chosen].tobytes(), words=words[chosen].tobytes(), cells=None)
+
+
+class FormTally(NamedTuple):
+    """The submissions of one form, added up: how many, and the tally of each of its parts, in their order."""
+
+    reports: int
+    parts: tuple[Tally, ...]
+
+    @classmethod
+    def of(cls, form: Form, cells: Cells) -> FormTally:
+        """The tally that has these cells."""
+        return cls(int(cells[0]), form.tallies(cells[1:]))
+
+    def cells(self) -> Cells:
+        """The cells as they are stored."""
+        parts = [[[tally.reports], tally.counts.ravel()] for tally in self.parts]
+        return np.concatenate([[self.reports], *(cells for part in parts for cells in part)])
 
 
 @dataclass
@@ -259,10 +274,10 @@ class Store(ABC):
 
     async def add_campaign(self, campaign: Campaign) -> bool:
         """Store a campaign; False if it was already there. Raises `Ended` if it was deleted."""
-        plans = [(_ADD_PLAN, campaign.id, plan) for plan in campaign.plans]
+        forms = [(_ADD_FORM, campaign.id, form) for form in campaign.forms]
         add = (_ADD_CAMPAIGN, campaign.id, campaign.to_json(), stamp(campaign.keep_until))
         exists = ("SELECT number FROM campaigns WHERE id = $1 AND document <> ''", campaign.id)
-        new, *_, stored = await self._change(add, *plans, exists)
+        new, *_, stored = await self._change(add, *forms, exists)
         if not stored:
             why = "its report ids are gone, so that a report could be counted twice"
             raise Ended(f"this campaign was deleted and cannot be created again ({why}): change its question")
@@ -349,32 +364,30 @@ class Store(ABC):
             raise Ended(f"the reports of this campaign were deleted {deleted}: there is nothing to read")
         return int(counted) - int(stored)
 
-    async def tallies(self, campaign: Campaign) -> dict[str, Tally]:
-        """The stored tally of each plan."""
-        shapes = {id: plan.reader.counts_shape for id, plan in campaign.plans.items()}
-        cells = {id: np.zeros(1 + int(np.prod(shape)), np.int64) for id, shape in shapes.items()}
+    async def tallies(self, campaign: Campaign) -> dict[str, FormTally]:
+        """The stored tally of each form."""
+        cells = {id: count_cells(form, b"") for id, form in campaign.forms.items()}
         for id, cell, count in await self._fetch(_TALLIES, campaign.id):
             cells[id][cell] = count
-        return {id: Tally(id, row[1:].reshape(shapes[id]), int(row[0])) for id, row in cells.items()}
+        return {id: FormTally.of(campaign.forms[id], row) for id, row in cells.items()}
 
-    async def recount(self, campaign: Campaign) -> dict[str, Tally]:
-        """The tally of each plan, counted again from the stored reports."""
-        tallies = {id: plan.tally([]) for id, plan in campaign.plans.items()}
+    async def recount(self, campaign: Campaign) -> dict[str, FormTally]:
+        """The tally of each form, counted again from the stored reports."""
+        cells = {id: count_cells(form, b"") for id, form in campaign.forms.items()}
         async for rows in self.reports(campaign):
-            for id, plan in campaign.plans.items():
-                words = b"".join(words for _, its_plan, words in rows if its_plan == id)
-                tallies[id] += plan.tally(unpack_reports(plan.mechanism, words))
-        return tallies
+            for id, form in campaign.forms.items():
+                cells[id] += count_cells(
+                    form, b"".join(words for _, its_form, words in rows if its_form == id)
+                )
+        return {id: FormTally.of(campaign.forms[id], row) for id, row in cells.items()}
 
-    async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
+    async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, FormTally]) -> None:
         """Overwrite stored tallies with recounted ones. Nobody may write in the meantime."""
-        numbers = {plan: number for plan, _, number in await self._fetch(NUMBERS, campaign.id)}
+        numbers = {form: number for form, _, number in await self._fetch(NUMBERS, campaign.id)}
         changes: list[tuple[Any, ...]] = []
-        for plan, tally in tallies.items():
-            changes.append(("DELETE FROM tallies WHERE plan = $1", numbers[plan]))
-            changes.append(
-                (self.add_cells, numbers[plan], cells_as_json(tally_cells(tally.counts, tally.reports)))
-            )
+        for form, tally in tallies.items():
+            changes.append(("DELETE FROM tallies WHERE form = $1", numbers[form]))
+            changes.append((self.add_cells, numbers[form], cells_as_json(tally.cells())))
         await self._change(*changes)
 
     # -- invitations -----------------------------------------------------------------------------------------
@@ -456,20 +469,15 @@ def open_store(
     return SqliteStore(path, create=create, limits=limits)
 
 
-def count_words(mechanism: Mechanism, words: bytes, sign: int = 1) -> str:
-    """Count packed reports: the cells of their tally as a JSON object; with `sign=-1`, what takes them out."""
-    return cells_as_json(sign * count_cells(mechanism, words))
+def count_words(form: Form, words: bytes, sign: int = 1) -> str:
+    """Count submissions: the cells of their tally as a JSON object; with `sign=-1`, what takes them out."""
+    return cells_as_json(sign * count_cells(form, words))
 
 
-def count_cells(mechanism: Mechanism, words: bytes) -> Cells:
-    """Count packed reports: the cells of their tally."""
-    reports = unpack_reports(mechanism, words)
-    return tally_cells(reader_of(mechanism).count(reports), len(reports))
-
-
-def tally_cells(counts: npt.NDArray[np.int64], reports: int) -> Cells:
-    """The cells of a tally: the number of reports, then what was counted."""
-    return np.concatenate([[reports], counts.ravel()])
+def count_cells(form: Form, words: bytes) -> Cells:
+    """Count submissions: how many they are, then what the form counts."""
+    rows = unpack_words(form.width, words)
+    return np.concatenate([[len(rows)], form.count(rows)])
 
 
 def cells_as_json(cells: Cells) -> str:
@@ -521,7 +529,7 @@ async def restore_store(file: Path, url: str, replace: bool = False) -> None:
 class Recount:
     """What was found when all stored reports were counted again.
 
-    `damaged` has a message for each campaign that cannot be read; `differing` has the campaign, the plan, the reports
+    `damaged` has a message for each campaign that cannot be read; `differing` has the campaign, the form, the reports
     in its tally and the stored reports, for each tally that is wrong. `deleted` is the number of campaigns whose
     reports were deleted, so that their tallies cannot be checked.
     """
@@ -549,12 +557,13 @@ async def recount_store(url: str, repair: bool) -> Recount:
                 recount.deleted += 1
                 continue
             counts, tallies = await store.recount(stored.campaign), await store.tallies(stored.campaign)
-            corrections = {plan: tally for plan, tally in counts.items() if tally != tallies[plan]}
+            corrections = {form: tally for form, tally in counts.items() if tally != tallies[form]}
             if corrections and repair:
                 await store.replace_tallies(stored.campaign, corrections)
             recount.campaigns += 1
             recount.reports += sum(tally.reports for tally in counts.values())
             recount.differing += [
-                (campaign_id, p, tallies[p].reports, corrections[p].reports) for p in corrections
+                (campaign_id, form, tallies[form].reports, tally.reports)
+                for form, tally in corrections.items()
             ]
     return recount

@@ -1,14 +1,14 @@
 -- Add to the cells of a tally. Cells are locked in the same order in all writers, to avoid deadlocks.
-INSERT INTO tallies (plan, cell, count)
+INSERT INTO tallies (form, cell, count)
 SELECT CAST($1 AS integer), CAST(key AS integer), CAST(value AS bigint) FROM {json_each}($2) WHERE true ORDER BY 2
-ON CONFLICT (plan, cell) DO UPDATE SET count = tallies.count + excluded.count
+ON CONFLICT (form, cell) DO UPDATE SET count = tallies.count + excluded.count
 
 -- A report that is never kept: it shows whether reports can be stored.
-INSERT INTO submissions (campaign, report_id, plan, words)
+INSERT INTO submissions (campaign, report_id, form, words)
 SELECT coalesce(max(number), 0), CAST($1 AS {bytes}), 0, CAST($2 AS {bytes}) FROM campaigns
 
 -- The reports of a campaign after an id, in the order of their ids.
-SELECT report_id, plans.id, words FROM submissions JOIN plans ON plans.number = plan
+SELECT report_id, forms.id, words FROM submissions JOIN forms ON forms.number = form
 WHERE submissions.campaign = (SELECT number FROM campaigns WHERE id = $1) AND report_id > $2
 ORDER BY report_id LIMIT $3
 
@@ -18,7 +18,7 @@ ON CONFLICT (campaign, reason) DO UPDATE SET count = refusals.count + excluded.c
 
 -- When a campaign was ended, how many reports are in its tallies, and how many are stored: all as of one moment.
 SELECT deleted, (
-    SELECT coalesce(sum(count), 0) FROM tallies JOIN plans ON plans.number = plan
-    WHERE plans.campaign = campaigns.number AND cell = 0
+    SELECT coalesce(sum(count), 0) FROM tallies JOIN forms ON forms.number = form
+    WHERE forms.campaign = campaigns.number AND cell = 0
 ), (SELECT count(*) FROM submissions WHERE campaign = campaigns.number)
 FROM campaigns WHERE id = $1

@@ -1,4 +1,4 @@
-"""Uploads: bodies of reports, read and sorted by plan. `priorveil.collect.wire` describes the formats."""
+"""Uploads: bodies of reports, read and sorted by form. `priorveil.collect.wire` describes the formats."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from priorveil.collect.campaign import Campaign
 from priorveil.curator.admission import Claim
 from priorveil.curator.messages import LARGEST_BATCH, BatchBody, Body, Refusal, ReportBody
 from priorveil.curator.store import Group
-from priorveil.plans import Plan
+from priorveil.plans.form import Form
 
 MALFORMED = "malformed"
 OUT_OF_RANGE = "out of range"
-UNKNOWN_PLAN = "unknown plan"
+UNKNOWN_FORM = "unknown form"
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 _LONGEST_QUOTE = 200  # characters of what a decoder says
@@ -53,8 +53,8 @@ class Upload(NamedTuple):
     codes: dict[int, str]
 
     def add(self, group: Group, indices: Sequence[int]) -> None:
-        """Add the reports of one plan, which came at these indices; those that it cannot have made are refused."""
-        valid = group.mechanism.accepts(wire.unpack_reports(group.mechanism, group.words))
+        """Add the reports of one form, which came at these indices; those that it cannot have made are refused."""
+        valid = group.form.accepts(wire.unpack_words(group.form.width, group.words))
         if not valid.all():
             bad = np.flatnonzero(~valid).tolist()
             self.refused.extend(Refusal(indices[i], group.id_of(i), OUT_OF_RANGE) for i in bad)
@@ -66,7 +66,7 @@ class Upload(NamedTuple):
     def claims(self, campaign: Campaign) -> list[Claim]:
         """The same reports one by one, each with its code."""
         return [
-            Claim(campaign, group.plan, report_id, words, self.codes.get(index), index)
+            Claim(campaign, group.form.id, report_id, words, self.codes.get(index), index)
             for group, indices in zip(self.groups, self.indices, strict=True)
             for index, report_id, words in zip(
                 indices, *(part.tolist() for part in group.rows()), strict=True
@@ -74,8 +74,8 @@ class Upload(NamedTuple):
         ]
 
 
-# Reads a body that was sent to a campaign. A report of a plan that is not among the plans is refused for the reason.
-Reader = Callable[[bytes, str, Mapping[str, Plan], str], Upload]
+# Reads a body that was sent to a campaign. A report of a form that is not among the forms is refused for the reason.
+Reader = Callable[[bytes, str, Mapping[str, Form], str], Upload]
 
 _one = msgspec.json.Decoder(ReportBody)
 _many = msgspec.json.Decoder(BatchBody)
@@ -83,45 +83,43 @@ _undecoded = msgspec.json.Decoder(_UndecodedBatch)
 _PIECE = _Piece()
 
 
-def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: str = UNKNOWN_PLAN) -> Upload:
+def read_json(body: bytes, campaign: str, forms: Mapping[str, Form], reason: str = UNKNOWN_FORM) -> Upload:
     """The reports of a JSON body, single or batch."""
     upload = Upload([], [], [], {})
     rows: dict[str, list[tuple[bytes, bytes, int]]] = {}
     for i, report in enumerate(_decode(body)):
         if report is None or (report_id := wire.hex_bytes(report.report_id, wire.ID_BYTES)) is None:
             upload.refused.append(Refusal(i, None, MALFORMED))
-        elif (plan := plans.get(report.plan)) is None:
+        elif (form := forms.get(report.form)) is None:
             upload.refused.append(Refusal(i, report.report_id, reason))
-        elif (words := wire.pack_report(plan.mechanism, report.report)) is None:
-            number = type(report.report) is int and plan.mechanism.width == 0
-            upload.refused.append(Refusal(i, report.report_id, OUT_OF_RANGE if number else MALFORMED))
+        elif (words := wire.hex_bytes(report.report, wire.WORD_BYTES * form.width)) is None:
+            upload.refused.append(Refusal(i, report.report_id, MALFORMED))
         else:
-            rows.setdefault(plan.id, []).append((report_id, words, i))
+            rows.setdefault(report.form, []).append((report_id, words, i))
             if report.code is not None:
                 upload.codes[i] = report.code
-    for plan_id, columns in rows.items():
+    for form_id, columns in rows.items():
         ids, packed, indices = zip(*columns, strict=True)
-        mechanism = plans[plan_id].mechanism
-        upload.add(Group(campaign, plan_id, mechanism, b"".join(ids), b"".join(packed)), indices)
+        upload.add(Group(campaign, forms[form_id], b"".join(ids), b"".join(packed)), indices)
     return upload
 
 
-def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: str = UNKNOWN_PLAN) -> Upload:
-    """The reports of a packed body, all of one plan."""
+def read_packed(body: bytes, campaign: str, forms: Mapping[str, Form], reason: str = UNKNOWN_FORM) -> Upload:
+    """The reports of a packed body, all of one form."""
     head = wire.PACKED_HEADER
     if len(body) < head.size or not body.startswith(wire.PACKED_MAGIC):
-        raise HTTPException(400, "a packed body begins with PVR1, a plan id and a number of reports")
-    _, plan_bytes, count = head.unpack_from(body)
+        raise HTTPException(400, "a packed body begins with PVR1, a form id and a number of reports")
+    _, form_bytes, count = head.unpack_from(body)
     _check_batch(count)
-    plan = plans.get(plan_bytes.hex())
+    form = forms.get(form_bytes.hex())
     ids_end = head.size + wire.ID_BYTES * count
     ids, words = body[head.size : ids_end], body[ids_end:]
-    least = wire.WORD_BYTES * count  # the reports of any plan
-    if len(words) < least or (plan and len(words) != least * wire.words_per_report(plan.mechanism)):
-        raise HTTPException(400, f"{count} reports of this plan do not have this length")
+    least = wire.WORD_BYTES * count  # the reports of any form
+    if len(words) < least or (form and len(words) != least * form.width):
+        raise HTTPException(400, f"{count} reports of this form do not have this length")
     upload = Upload([], [], [], {})
-    if plan is not None:
-        upload.add(Group(campaign, plan.id, plan.mechanism, ids, words), range(count))
+    if form is not None:
+        upload.add(Group(campaign, form, ids, words), range(count))
     else:
         names = ids.hex(" ", wire.ID_BYTES).split()
         upload.refused.extend(Refusal(i, name, reason) for i, name in enumerate(names))

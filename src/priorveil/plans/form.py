@@ -22,7 +22,7 @@ multiplied by `N / n_j`, not by one over the chance of being asked, which would 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, combinations, pairwise
@@ -404,8 +404,13 @@ class Form:
             for part, own in zip(self.parts, pieces, strict=True)
         )
 
-    def estimate(self, tallies: Sequence[Tally], method: EstimateMethod = "auto") -> dict[Names, Estimate]:
-        """What the tallies of all parts say, by attributes.
+    def estimate(
+        self,
+        tallies: Sequence[Tally],
+        method: EstimateMethod = "auto",
+        attributes: Collection[Names] | None = None,
+    ) -> dict[Names, Estimate]:
+        """What the tallies of all parts say, by attributes; with `attributes`, only about some of the parts.
 
         The estimates of a drawn part are for all people of its slot, from the reports of those who were asked about
         it. Of a part that nobody was asked about nothing is known: its standard errors are infinite.
@@ -419,9 +424,9 @@ class Form:
             own = tallies[start:end]
             people = sum(tally.reports for tally in own)
             for part, tally in zip(slot.parts, own, strict=True):
-                found[part.attributes] = _estimate(
-                    part.plan, tally, people if slot.is_drawn else None, method
-                )
+                if attributes is None or part.attributes in attributes:
+                    all_people = people if slot.is_drawn else None
+                    found[part.attributes] = _estimate(part.plan, tally, all_people, method)
         return found
 
     def _by_slot(self, words: Words) -> Iterator[tuple[Slot, Words]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from priorveil.priors import Prior
 
 if TYPE_CHECKING:
     from priorveil.certify import Certificate
+    from priorveil.plans.composition import JointLeakage
     from priorveil.plans.ledger import Ledger
     from priorveil.plans.plan import Plan
     from priorveil.reading.estimate import Estimate
@@ -139,15 +140,14 @@ def reading_title(plans: Sequence[Plan], estimate: Estimate) -> str:
     return f"{asked[0].upper()}{asked[1:]}, {estimate.method} reading of {reports}, {budget}"
 
 
-def privacy_facts(plans: Sequence[Plan]) -> list[tuple[str, str, str]]:
-    """The LIP and LDP levels that hold for all of these plans: name, level, and what it means in a few words.
+def privacy_facts(levels: Iterable[JointLeakage | Certificate], assumed: bool) -> list[tuple[str, str, str]]:
+    """The LIP and LDP levels that are the largest of these: name, level, and what it means in a few words.
 
     LDP comes first if one of the priors is only assumed.
     """
-    lip = max(plan.certificate.lip for plan in plans)
-    ldp = max(plan.certificate.ldp for plan in plans)
+    lip, ldp = (max(each) for each in zip(*((level.lip, level.ldp) for level in levels), strict=True))
     whatever = ("Privacy (LDP)", level_at_most(ldp), f"whatever is known, a belief {_moves(ldp)}")
-    if any(plan.prior.assumed for plan in plans):
+    if assumed:
         return [whatever, ("Privacy (LIP)", level_at_most(lip), f"{ONLY_IF_RIGHT}: a belief {_moves(lip)}")]
     return [("Privacy (LIP)", level_at_most(lip), f"a belief {_moves(lip)}"), whatever]
 

@@ -361,7 +361,7 @@ def per_person_table(estimate: Estimate, confidence: float, most: int) -> Statis
 
     Of more than `most` statistics there are those of `most_relevant`.
     """
-    people, indices = estimate.reports, most_relevant(estimate, most)
+    people, indices = estimate.people, most_relevant(estimate, most)
     rows: list[StatisticRow] = []
     for i, row in zip(indices, value_rows(estimate, confidence, indices), strict=True):
         name = label_text(estimate.labels[i])
@@ -378,11 +378,11 @@ def per_person_table(estimate: Estimate, confidence: float, most: int) -> Statis
     return StatisticTable((head,), tuple(rows), left_out=_selection_text(estimate, len(indices)))
 
 
-def _average_and_total(name: str, people: int, is_sum: bool) -> tuple[str, str]:
+def _average_and_total(name: str, people: float, is_sum: bool) -> tuple[str, str]:
     """The names of a statistic per person and of its total; a sum needs no name of its own."""
     if is_sum:
-        return "Average per person", f"Total of {people:,} people"
-    return f"{name}, {AVERAGE}", f"{name}, total of {people:,} people"
+        return "Average per person", f"Total of {people:,.0f} people"
+    return f"{name}, {AVERAGE}", f"{name}, total of {people:,.0f} people"
 
 
 def _selection_text(estimate: Estimate, rows: int) -> str | None:
@@ -778,7 +778,7 @@ def reached_precision(estimate: Estimate, confidence: float) -> str:
     low, high = answer(estimate, confidence).columns[2:]
     half_width = float(np.max(high - low)) / 2
     if estimate.averages is None:
-        half_width /= estimate.reports
+        half_width /= estimate.people
     leans = estimate.leans_on_prior
     precision = _half_width_text(
         estimate.statistic, half_width, confidence, " among these people" if leans else ""

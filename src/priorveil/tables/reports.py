@@ -16,7 +16,7 @@ from priorveil.mechanisms.randomness import WORD
 from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY
 
 # The columns of a table of reports.
-REPORT, REPORT_ID, PLAN = "report", "report_id", "plan"
+REPORT, REPORT_ID, PLAN, FORM = "report", "report_id", "plan", "form"
 ID_BYTES = 16
 
 _DIGITS = re.compile(r"[0-9]{1,18}")

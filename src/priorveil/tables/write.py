@@ -18,7 +18,7 @@ from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.frames import Column, distinct, pyarrow
 from priorveil.plans import Plan
 from priorveil.priors.domain import Codes
-from priorveil.tables.reports import ID_BYTES, PLAN, REPORT, REPORT_ID
+from priorveil.tables.reports import FORM, ID_BYTES, PLAN, REPORT, REPORT_ID
 
 Format = Literal["parquet", "csv", "arrow"]
 Columns = Mapping[str, Column | npt.NDArray[Any]]  # also integers, or rows of bytes
@@ -49,9 +49,19 @@ def report_schema(kept: Mapping[str, Any], ids: bool, plans: Collection[Plan]) -
 
 
 def plan_field() -> Any:
-    """The column of plan ids. A dictionary holds each id once; without gaps it costs little time to read."""
+    """The column of plan ids."""
+    return _id_field(PLAN)
+
+
+def form_field() -> Any:
+    """The column of form ids."""
+    return _id_field(FORM)
+
+
+def _id_field(name: str) -> Any:
+    """A column of ids. A dictionary holds each id once; without gaps it costs little time to read."""
     pa = pyarrow()
-    return pa.field(PLAN, pa.dictionary(pa.int32(), pa.string()), nullable=False)
+    return pa.field(name, pa.dictionary(pa.int32(), pa.string()), nullable=False)
 
 
 def plan_column(numbers: Codes, plans: Iterable[Plan], as_text: bool) -> Column:
