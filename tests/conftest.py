@@ -87,6 +87,14 @@ def cohorts() -> Campaign:
     return ask_with("What kind of work do you do?", plans, smallest_count=1)
 
 
+@pytest.fixture(scope="session")
+def survey() -> Campaign:
+    """Several questions, of which each person answers some."""
+    from sample_surveys import health
+
+    return health(smallest_count=1)
+
+
 _numbers = itertools.count()
 
 

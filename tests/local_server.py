@@ -147,9 +147,12 @@ def with_app(
 
 
 def report(campaign: Campaign, value: object = 0, report_id: str | None = None) -> bytes:
-    plan = campaign.plan_for(None).id
-    shown = value if isinstance(value, int) else f'"{value}"'
-    return f'{{"report_id":"{report_id or os.urandom(16).hex()}","plan":"{plan}","report":{shown}}}'.encode()
+    """The body of one submission, with a number or some other text in the place of its words."""
+    form = campaign.form_for(None).id
+    words = value.to_bytes(8, "little").hex() if isinstance(value, int) else value
+    return (
+        f'{{"report_id":"{report_id or os.urandom(16).hex()}","form":"{form}","report":"{words}"}}'.encode()
+    )
 
 
 @asynccontextmanager

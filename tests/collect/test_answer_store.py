@@ -36,17 +36,22 @@ def remembered(campaign: Campaign, folder: Path) -> Path:
 @pytest.mark.parametrize(
     "field",
     [
-        {"plan": "x"},
-        {"plan": None},
-        {"plan": {}},
-        {"plan": {"id": "0" * 64, "labels": ["Private"]}},
+        {"form": "x"},
+        {"form": None},
+        {"campaign": "0" * 64},
+        {"cohort": 5},
+        {"draw": None},
+        {"draw": ["0"]},
+        {"ldp": "much"},
+        {"ldp": "-1"},
+        {"ldp": "nan"},
         {"url": 5},
         {"url": "http://[::1"},
         {"url": "http://a\nb"},
         {"url": "file:///etc/passwd"},
         {"url": f"http://x/{'0' * 64}"},
         {"report": "x"},
-        {"report": {"report_id": {}, "campaign": "c", "plan": "p", "report": 1}},
+        {"report": {"report_id": {}, "campaign": "c", "form": "f", "report": 1}},
         {"sent": "no"},
         {"refused": 5},
         {"more": 1},
@@ -65,7 +70,7 @@ def test_a_file_that_says_something_else_is_no_answer(
 
 def test_a_file_that_cannot_be_one_is_no_answer(campaign: Campaign, tmp_path: Path) -> None:
     path = remembered(campaign, tmp_path)
-    for text in (b"", b"null", b"[1]", b"[" * 100_000, b"\xff\xfe{}", b'{"plan": ' * 900 + b"1" + b"}" * 900):
+    for text in (b"", b"null", b"[1]", b"[" * 100_000, b"\xff\xfe{}", b'{"form": ' * 900 + b"1" + b"}" * 900):
         path.write_bytes(text)
         with raises(InvalidInput, argument="state"):
             AnswerStore(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import math
 import os
 import stat
 import sys
@@ -18,12 +19,14 @@ from typing import Any
 import httpx
 import pytest
 
+import sample_surveys
 from conftest import PRIOR
 from local_server import Place, Server, at
 from patience import PATIENCE
-from priorveil import Prior
-from priorveil.collect.campaign import Campaign, ask
+from priorveil import Distribution, Prior, Secret, design
+from priorveil.collect.campaign import Campaign, ask, ask_with
 from priorveil.collect.client import (
+    DEFAULT_LIMIT,
     AnswerStore,
     Client,
     NotSent,
@@ -34,7 +37,8 @@ from priorveil.collect.client import (
 )
 from priorveil.collect.transport import UnreadableResponse
 from priorveil.collect.wire import Report
-from priorveil.errors import BudgetExceeded, InvalidInput, OutsideDomain, PlanError
+from priorveil.errors import BudgetExceeded, InvalidInput, PlanError
+from priorveil.plans.form import Form, Slot
 from refusals import raises
 
 HEADER = {"authorization": "Bearer a-secret-of-the-tests"}
@@ -100,8 +104,6 @@ def test_answers_once_whatever_the_network_does(server: Server, tmp_path: Path) 
     ) as client:
         report = client.answer("Private")
         assert client.answer("None") == report, "the first answer is replayed"
-        with pytest.raises(OutsideDomain):
-            client.answer("Astronaut")
     assert len(set(network.bodies)) == 1 and len(network.bodies) == 5
     assert counted(url) == {"everyone": 1}
     with Client(url, state=tmp_path / "state") as again:
@@ -109,7 +111,7 @@ def test_answers_once_whatever_the_network_does(server: Server, tmp_path: Path) 
     assert counted(url) == {"everyone": 1}
     [kept] = (tmp_path / "state").glob("*.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert set(json.loads(network.bodies[0])) == {"report_id", "plan", "report"}, "only the report leaves"
+    assert set(json.loads(network.bodies[0])) == {"report_id", "form", "report"}, "only the report leaves"
 
 
 def test_unsent_reports_are_kept_and_sent_later(server: Server, tmp_path: Path) -> None:
@@ -141,19 +143,17 @@ def test_numbers_are_answered_and_far_ones_count_at_the_ends(server: Server, tmp
     for value in (12.5, 7, -1e9, 1e300):
         with Client(url, state=AnswerStore()) as client:
             client.answer(value)
-    with Client(url, state=tmp_path, limit=1.5) as client:
+    with Client(url, state=tmp_path, limit=3) as client:
         for value in ("12.5 h", None, float("nan"), "", True):
             with pytest.raises(InvalidInput):
-                client.answer(value)  # type: ignore[arg-type]
+                client.answer(value)
         report = client.answer(33.3)
     with Client(url, state=tmp_path) as again:
         assert again.answer(1) == report
-        with pytest.raises(InvalidInput):
-            again.answer("twenty")
     assert counted(url) == {"everyone": 5}
     same = Prior.grid([0, 20, 60], [0.2, 0.5, 0.3], outside="ends")
     with (
-        Client(put_up(server, ask("And last week?", same)), state=tmp_path, limit=1.5) as later,
+        Client(put_up(server, ask("And last week?", same)), state=tmp_path, limit=3) as later,
         pytest.raises(BudgetExceeded),
     ):
         later.answer(33.3)
@@ -162,17 +162,18 @@ def test_numbers_are_answered_and_far_ones_count_at_the_ends(server: Server, tmp
     assert [hint.argument for hint in caught.value.hints] == ["outside='ends' in the prior"]
 
 
-def test_several_attributes_are_answered_as_a_tuple(server: Server, tmp_path: Path) -> None:
+def test_several_attributes_are_answered_by_their_names(server: Server, tmp_path: Path) -> None:
     cells = {("young", "yes"): 0.2, ("young", "no"): 0.3, ("old", "yes"): 0.4, ("old", "no"): 0.1}
     url = put_up(server, ask("Your age, and do you smoke?", Prior.joint(cells, ("age", "smokes"))))
-    with Client(url, state=tmp_path, limit=1.5) as client:
-        assert client.campaign.labels == tuple(cells)
-        for value in (("young",), ("young", "maybe"), ("young", None), "young"):
+    with Client(url, state=tmp_path) as client:
+        for smokes in ("maybe", None, ["yes"]):
             with pytest.raises(InvalidInput):
-                client.answer(value)  # type: ignore[arg-type]
-        report = client.answer(("old", "yes"))
+                client.answer({"age": "young", "smokes": smokes})
+        with raises(InvalidInput, argument="answers"):
+            client.answer("young")
+        report = client.answer({"age": "old", "smokes": "yes"})
     with Client(url, state=tmp_path) as again:
-        assert again.answer(("young", "no")) == report
+        assert again.answer({"age": "young", "smokes": "no"}) == report
     assert counted(url) == {"everyone": 1}
 
 
@@ -198,7 +199,7 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
     ):
         client.answer("Private")
     tampered = json.loads(json.dumps(honest))
-    weights = tampered["cohorts"]["everyone"]["mechanism"]["weights"]
+    weights = tampered["cohorts"]["everyone"]["slots"][0][0]["plan"]["mechanism"]["weights"]
     weights[0], weights[1] = weights[1], weights[0]
     with Client(f"http://x/{campaign.id}", serving(tampered)) as client, pytest.raises(PlanError):
         client.answer("Private")
@@ -207,7 +208,7 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
         raises(ReportRefused, final=True),
     ):
         client.answer("Private")
-    with Client(f"http://x/{campaign.id}", serving(honest)) as client, pytest.raises(OutsideDomain):
+    with Client(f"http://x/{campaign.id}", serving(honest)) as client, pytest.raises(InvalidInput):
         client.answer("Astronaut")
 
 
@@ -228,26 +229,129 @@ def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
                 client.answer("Private")
 
 
-def test_the_limit_holds_over_all_campaigns_about_the_same_values(server: Server, tmp_path: Path) -> None:
-    first, second = ask("Work?", PRIOR, 1.0), ask("Work, again?", PRIOR, 0.9)
-    other = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8}), 1.0)
-    turned = ask("Work, turned?", PRIOR.align_to(PRIOR.labels[::-1]), 0.9)
-    urls = [put_up(server, campaign) for campaign in (first, second, other, turned)]
-    with (
-        Client(urls[0], state=tmp_path, limit=0.5) as client,
-        pytest.raises(BudgetExceeded),
-    ):
+def told_by(campaign: Campaign) -> float:
+    """The LDP level of a submission."""
+    return campaign.form_for(None).levels().ldp
+
+
+def test_the_limit_holds_over_all_campaigns_of_a_curator(server: Server, tmp_path: Path) -> None:
+    """Whatever they ask: LDP levels add up over everything that the device remembers."""
+    work, again = ask("Work?", PRIOR, 1.0), ask("Work, again?", PRIOR, 0.9)
+    smoke = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8}), 0.5)
+    urls = [put_up(server, campaign) for campaign in (work, again, smoke)]
+    with Client(urls[0], state=tmp_path, limit=0.99 * told_by(work)) as client, pytest.raises(BudgetExceeded):
         client.answer("Private")
-    with Client(urls[0], state=tmp_path, limit=1.5) as client:
+    assert list(AnswerStore(tmp_path)) == []
+    limit = told_by(work) + told_by(smoke)
+    with Client(urls[0], state=tmp_path, limit=limit) as client:
         client.answer("Private")
-    for url in (urls[1], urls[3]):
-        with Client(url, state=tmp_path, limit=1.5) as client, pytest.raises(BudgetExceeded):
-            client.answer("Private")
-    with Client(urls[2], state=tmp_path, limit=1.5) as client:
+    with Client(urls[1], state=tmp_path, limit=limit) as client, pytest.raises(BudgetExceeded):
+        client.answer("Private")
+    with Client(urls[2], state=tmp_path, limit=limit) as client:
         client.answer("no")
-    with Client(urls[1], state=tmp_path, limit=0.5) as client, pytest.raises(BudgetExceeded):
-        client.answer("Private")
     assert counted(urls[1]) == {"everyone": 0}
+
+
+def test_the_default_limit_is_stated_and_a_campaign_can_only_lower_it(server: Server, tmp_path: Path) -> None:
+    strict, lax = ask("Strict?", PRIOR, limit=0.5), ask("Lax?", PRIOR, epsilon=9.0, limit=1e6)
+    assert told_by(strict) > 0.5 and told_by(lax) > DEFAULT_LIMIT
+    for campaign in (strict, lax):
+        with Client(put_up(server, campaign), state=tmp_path) as client, pytest.raises(BudgetExceeded):
+            client.answer("Private")
+    with Client(put_up(server, lax), state=tmp_path, limit=math.inf) as client:
+        client.answer("Private")
+
+
+def test_campaigns_of_other_curators_have_a_limit_of_their_own(campaign: Campaign, tmp_path: Path) -> None:
+    other = ask("Another question?", PRIOR)
+    both = {each.id: each for each in (campaign, other)}
+
+    def curator(request: httpx.Request) -> httpx.Response:
+        id = request.url.path.split("/")[3]
+        receipt = {"accepted": 1, "refused": []}
+        content = json.loads(both[id].to_json()) if request.method == "GET" else receipt
+        return httpx.Response(200, json=content)
+
+    def answer(host: str, asked: Campaign) -> None:
+        url = f"https://{host}/v1/campaigns/{asked.id}"
+        with Client(url, httpx.MockTransport(curator), tmp_path, limit=told_by(campaign)) as client:
+            client.answer("Private")
+
+    answer("one.example", campaign)
+    with pytest.raises(BudgetExceeded):
+        answer("one.example", other)
+    answer("two.example", other)
+
+
+def test_a_latent_secret_is_all_that_a_curator_is_told(server: Server, tmp_path: Path) -> None:
+    secret = Secret([[0.9, 0.1], [0.2, 0.8]])
+    value = Prior({"yes": 0.55, "no": 0.45})
+    plan = design(value, 0.5, Distribution(), secret=secret)
+    latent, other = (put_up(server, c) for c in (ask_with("Latent?", plan), ask("Other?", value)))
+    with Client(latent, state=tmp_path / "first") as client:
+        client.answer("yes")
+    with Client(other, state=tmp_path / "first", limit=math.inf) as client, pytest.raises(BudgetExceeded):
+        client.answer("yes")
+    with Client(other, state=tmp_path / "second") as client:
+        client.answer("yes")
+    with Client(latent, state=tmp_path / "second", limit=math.inf) as client, pytest.raises(BudgetExceeded):
+        client.answer("yes")
+
+
+# -- several questions ---------------------------------------------------------------------------------------
+
+
+def test_what_is_drawn_is_stored_before_it_is_shown(server: Server, tmp_path: Path, survey: Campaign) -> None:
+    url = put_up(server, survey)
+    with Client(url, state=tmp_path) as client:
+        draw = client.begin()
+        [begun] = AnswerStore(tmp_path)
+        assert begun.report is None and begun.draw == draw and client.begin() == draw
+        assert client.flush() == 0 and counted(url) == {"everyone": 0}
+    questions = survey.questions_to_ask(None, draw)
+    answers = {"smokes": "daily", "ills": ["asthma"], "hours": 38.5, "packs": 2}
+    with Client(url, seen := Lossy(), state=tmp_path) as again:
+        assert again.begin() == draw, "also after a restart"
+        with raises(InvalidInput, argument="answers['ills']"):
+            again.answer({"smokes": "daily"})
+        report = again.answer({name: answers[name] for name in questions})
+        assert again.answer({"smokes": "never"}) == report, "the first answer is replayed"
+    [stored] = AnswerStore(tmp_path)
+    assert stored.report == report and stored.draw == draw and stored.ldp == told_by(survey)
+    assert len(bytes.fromhex(report.report)) == 8 * survey.form_for(None).width
+    [sent] = seen.bodies
+    kept = (tmp_path / f"{survey.id}.json").read_text()
+    assert not any(word in text for text in (kept, sent.decode()) for word in ("asthma", "38.5", "daily"))
+    assert counted(url) == {"everyone": 1}
+
+
+def test_a_draw_stays_with_its_cohort(server: Server, tmp_path: Path) -> None:
+    form = sample_surveys.form()
+    hours, packs = form.slots[1].parts
+    other = Form((form.slots[0], Slot.drawn((hours, packs), [1, 1])))
+    campaign = Campaign("Health", sample_surveys.QUESTIONS, {"north": form, "south": other})
+    with Client(put_up(server, campaign), state=tmp_path) as client:
+        draw = client.begin("south")
+        with raises(InvalidInput, argument="cohort"):
+            client.begin("north")
+        assert client.begin() == client.begin("south") == draw
+        client.answer({"smokes": "never", "hours": 8})
+        assert counted(client._url) == {"north": 0, "south": 1}
+
+
+def test_every_path_through_a_survey_sends_as_much(server: Server, survey: Campaign) -> None:
+    """Number, order and size of what is sent do not depend on the answers."""
+    url, sizes = put_up(server, survey), set()
+    paths = [
+        {"smokes": "never"},
+        {"smokes": "daily", "ills": [], "packs": 4},
+        {"smokes": "daily", "ills": ["cough"], "packs": 0},
+    ]
+    for answers in paths:
+        with Client(url, seen := Lossy(), state=AnswerStore()) as client:
+            client.answer({"hours": 8, **answers})
+        sizes.add(tuple(map(len, seen.bodies)))
+    assert len(sizes) == 1
 
 
 def test_a_broken_memory_is_said(tmp_path: Path) -> None:
@@ -280,7 +384,7 @@ def test_the_folder_may_be_in_the_home(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_clients_made_before_each_other_answered_share_the_limit(server: Server) -> None:
     urls = [put_up(server, ask(f"Shared {i}?", PRIOR, 1.0)) for i in range(3)]
-    clients = [Client(url, limit=1.5) for url in urls]
+    clients = [Client(url, limit=3) for url in urls]
     with ThreadPoolExecutor(3) as pool:
         done = [pool.submit(client.answer, "Private") for client in clients]
     failed = [type(each.exception()) for each in done if each.exception() is not None]
@@ -560,9 +664,7 @@ def test_an_answer_needs_a_free_code_before_anything_is_drawn(server: Server, tm
         report = client.answer("Private")
         assert client.answer("Private") == report
     [kept] = AnswerStore(state)
-    assert (
-        kept.sent and kept.code is None and code not in (state / f"{kept.report.campaign}.json").read_text()
-    )
+    assert kept.sent and kept.code is None and code not in (state / f"{kept.campaign}.json").read_text()
     assert counted(url) == {"everyone": 1}
     used = Client(url, state=tmp_path / "somebody else", retry=NO_WAIT, code=code)
     with used as client, raises(ReportRefused, reason="no invitation"):

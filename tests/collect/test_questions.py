@@ -8,93 +8,47 @@ from typing import Any, cast
 
 import pytest
 
-from priorveil import Distribution, Plan, Prior, Sum, design
+from priorveil import Distribution, Plan, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import NOT_ASKED, Question
 from priorveil.errors import InvalidInput, PlanError
-from priorveil.plans.form import PARTS, Form, Part, Slot
+from priorveil.plans.form import Form
 from refusals import raises
+from sample_surveys import HOURS, ILLS, PACKS, QUESTIONS, SMOKES, always, form, plans
 
-SMOKES = Question("smokes", "Do you smoke?", options={"never": "Never", "daily": "Every day"})
-ILLS = Question(
-    "ills",
-    "Which of these?",
-    "choices",
-    {"cough": "Cough", "asthma": "Asthma"},
-    asked_if={"smokes": ("daily",)},
-)
-HOURS = Question("hours", "How long do you work?", "number", unit="hours")
-PACKS = Question("packs", "How many packs?", "number", asked_if={"smokes": ("daily",)}, edges=(0, 1, 5))
+FORM = form()
+SMOKING, WORKING = plans()["smokes"], plans()["hours"]
 
 
 def plan(prior: Prior) -> Plan:
     return design(prior, 1.0, Distribution())
 
 
-SMOKING = plan(Prior({"never": 0.7, "daily": 0.3}))
-ILLNESS = plan(
-    Prior.joint(
-        {
-            ("yes", "yes"): 0.05,
-            ("yes", "no"): 0.1,
-            ("no", "yes"): 0.05,
-            ("no", "no"): 0.1,
-            (NOT_ASKED, NOT_ASKED): 0.7,
-        },
-        names=("ills/cough", "ills/asthma"),
-        impossible="leave out",
-    )
-)
-WORKING = design(
-    Prior.grid([0, 40, 80], [0.3, 0.5, 0.2], outside="ends"), 1.0, Sum([0, 40, 80], unbiased=True)
-)
-PACKING = plan(Prior({"[0, 1)": 0.2, "[1, 5]": 0.1, NOT_ASKED: 0.7}))
-
-
-def always(attributes: tuple[str, ...], its_plan: Plan) -> Slot:
-    """A slot that everybody fills in."""
-    return Slot((Part(attributes, its_plan),), (PARTS,))
-
-
-FORM = Form(
-    (
-        always(("ills/cough", "ills/asthma"), ILLNESS),
-        Slot((Part(("hours",), WORKING), Part(("packs",), PACKING)), (PARTS // 4, PARTS - PARTS // 4)),
-    )
-)
-QUESTIONS = (SMOKES, ILLS, HOURS, PACKS)
-
-
-@pytest.fixture(scope="module")
-def health() -> Campaign:
-    return Campaign("Health", QUESTIONS, {"everyone": FORM})
-
-
-def test_a_campaign_with_several_questions_reads_back(health: Campaign) -> None:
-    again = Campaign.from_json(health.to_json())
-    assert again == health and again.to_json() == health.to_json()
-    assert again.questions == health.questions and again.forms.keys() == {FORM.id}
+def test_a_campaign_with_several_questions_reads_back(survey: Campaign) -> None:
+    again = Campaign.from_json(survey.to_json())
+    assert again == survey and again.to_json() == survey.to_json()
+    assert again.questions == survey.questions and again.forms.keys() == {FORM.id}
     assert again.cohort_of == {FORM.id: "everyone"}
 
 
-def test_answers_become_levels_of_attributes(health: Campaign) -> None:
+def test_answers_become_levels_of_attributes(survey: Campaign) -> None:
     answers = {"smokes": "daily", "ills": ["asthma"], "hours": "12,5", "packs": 1}
-    assert health.attribute_values(answers) == {
+    assert survey.attribute_values(answers) == {
         "smokes": "daily",
         "ills/cough": "no",
         "ills/asthma": "yes",
         "hours": "12,5",
         "packs": "[1, 5]",
     }
-    nothing_ticked = health.attribute_values(answers | {"ills": ()})
+    nothing_ticked = survey.attribute_values(answers | {"ills": ()})
     assert nothing_ticked["ills/cough"] == nothing_ticked["ills/asthma"] == "no"
-    assert health.attribute_values(answers | {"packs": 99})["packs"] == "[1, 5]"  # at the nearest end
+    assert survey.attribute_values(answers | {"packs": 99})["packs"] == "[1, 5]"  # at the nearest end
 
 
-def test_a_question_that_is_skipped_has_a_level_of_its_own(health: Campaign) -> None:
+def test_a_question_that_is_skipped_has_a_level_of_its_own(survey: Campaign) -> None:
     """People may go back: an answer that was given before does not count."""
     for more in ({}, {"ills": ["cough"], "packs": 3}, {"packs": "nonsense"}):
-        levels = health.attribute_values({"smokes": "never", "hours": 30, **more})
+        levels = survey.attribute_values({"smokes": "never", "hours": 30, **more})
         assert [levels[name] for name in ("ills/cough", "ills/asthma", "packs")] == [NOT_ASKED] * 3
 
 
@@ -109,11 +63,11 @@ def test_a_question_after_a_skipped_one_is_skipped_too() -> None:
     assert campaign.attribute_values({"smokes": "daily", "brand": "a", "why": "x"})["why"] == "x"
 
 
-def test_only_drawn_questions_are_asked_with_those_that_decide_on_them(health: Campaign) -> None:
-    assert health.questions_to_ask(None, [0, 0]) == ("smokes", "ills", "hours")
-    drawn = health.questions_to_ask("everyone", [0, 1])
+def test_only_drawn_questions_are_asked_with_those_that_decide_on_them(survey: Campaign) -> None:
+    assert survey.questions_to_ask(None, [0, 0]) == ("smokes", "ills", "hours")
+    drawn = survey.questions_to_ask("everyone", [0, 1])
     assert drawn == ("smokes", "ills", "packs")
-    levels = health.attribute_values({"smokes": "never", "hours": "not read"}, drawn)
+    levels = survey.attribute_values({"smokes": "never", "hours": "not read"}, drawn)
     assert levels == {"smokes": "never"} | dict.fromkeys(("ills/cough", "ills/asthma", "packs"), NOT_ASKED)
 
 
@@ -139,18 +93,18 @@ def test_only_drawn_questions_are_asked_with_those_that_decide_on_them(health: C
         ("packs", NOT_ASKED),
     ],
 )
-def test_a_wrong_answer_is_refused_and_not_shown(health: Campaign, name: str, answer: object) -> None:
+def test_a_wrong_answer_is_refused_and_not_shown(survey: Campaign, name: str, answer: object) -> None:
     answers: dict[str, Any] = {"smokes": "daily", "ills": [], "hours": 8, "packs": 1}
     with raises(InvalidInput, argument=f"answers[{name!r}]") as caught:
-        health.attribute_values(answers | {name: answer})
+        survey.attribute_values(answers | {name: answer})
     assert answer is None or str(answer) not in str(caught.value).replace(name, "")
 
 
-def test_answers_to_unknown_questions_are_refused(health: Campaign) -> None:
+def test_answers_to_unknown_questions_are_refused(survey: Campaign) -> None:
     with raises(InvalidInput, argument="answers"):
-        health.attribute_values({"smoke": "daily"})
+        survey.attribute_values({"smoke": "daily"})
     with raises(InvalidInput, argument="answers"):
-        health.attribute_values("daily")  # type: ignore[arg-type]
+        survey.attribute_values("daily")  # type: ignore[arg-type]
 
 
 def test_codes_match_numbers_as_values_do() -> None:
@@ -291,8 +245,8 @@ def test_a_swapped_translation_is_another_campaign() -> None:
 @pytest.mark.parametrize(
     "change", [{"kind": "other"}, {"options": []}, {"options": [{"code": "a"}]}, {"edges": 3}]
 )
-def test_a_wrong_question_in_a_document_is_refused(health: Campaign, change: dict[str, Any]) -> None:
-    document = health.document()
+def test_a_wrong_question_in_a_document_is_refused(survey: Campaign, change: dict[str, Any]) -> None:
+    document = survey.document()
     document["questions"][0] |= change
     with pytest.raises(PlanError):
         Campaign.from_json(json.dumps(document))

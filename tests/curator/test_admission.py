@@ -30,6 +30,7 @@ from priorveil.curator.admission import (
     withdraw,
 )
 from priorveil.curator.store import Store, Unavailable, open_store
+from submissions import number_words, submission
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def claim(
 ) -> Claim:
     id = hex_bytes(report_id or fresh_id(), 16)
     assert id is not None
-    return Claim(campaign, campaign.plan_for(None).id, id, report.to_bytes(8, "little"), code)
+    return Claim(campaign, campaign.form_for(None).id, id, report.to_bytes(8, "little"), code)
 
 
 async def invite(store: Store, campaign: Campaign, count: int) -> list[str]:
@@ -312,7 +313,7 @@ def test_reports_for_a_campaign_that_is_gone_are_kept_by_their_senders(
         with pytest.raises(Unavailable):
             await admit(store, [claim(invited)])
         await store.add_campaign(invited)
-        foreign = claim(invited)._replace(plan="0" * 64)
+        foreign = claim(invited)._replace(form="0" * 64)
         with pytest.raises(Unavailable):
             await admit(store, [claim(invited), foreign])
 
@@ -341,7 +342,7 @@ def path(campaign: Campaign, rest: str) -> str:
 
 
 def body(campaign: Campaign, **more: Any) -> dict[str, Any]:
-    return {"report_id": fresh_id(), "plan": campaign.plan_for(None).id, "report": 0, **more}
+    return submission(campaign, **more)
 
 
 def test_people_answer_with_an_invitation(store_url: str, invited: Campaign) -> None:
@@ -366,7 +367,7 @@ def test_people_answer_with_an_invitation(store_url: str, invited: Campaign) -> 
         for wrong, reason in (
             (body(invited, code=codes[0]), NO_INVITATION),
             (body(invited), NO_INVITATION),
-            ({**first, "report": 1}, ID_IN_USE),
+            ({**first, "report": number_words(1)}, ID_IN_USE),
         ):
             [refusal] = (await public.post(path(invited, "reports"), json=wrong)).json()["refused"]
             assert refusal == {"index": 0, "report_id": wrong["report_id"], "reason": reason}

@@ -24,8 +24,8 @@ from local_server import running
 from patience import until
 from priorveil import Channel, Histogram, Prior, Sum, frames
 from priorveil.certify import certificate
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.wire import PACKED, fresh_id, packed_body, report_to_json
+from priorveil.collect.campaign import Campaign, ask, ask_with
+from priorveil.collect.wire import PACKED, fresh_id, packed_body
 from priorveil.curator.app import Curator
 from priorveil.curator.messages import LARGEST_BATCH
 from priorveil.curator.responses import PROBLEM, openapi
@@ -34,19 +34,23 @@ from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store
 from priorveil.curator.tokens import Token
 from priorveil.curator.uploads import read_json, read_packed
-from priorveil.errors import ForeignReport, install_command
+from priorveil.errors import install_command
 from priorveil.mechanisms import Table
-from priorveil.tables import estimate_table
+from submissions import number_words, plan_of, submission, submissions
 
 RNG = np.random.default_rng(3)
 
 
 def reports(campaign: Campaign, count: int, cohort: str | None = None) -> list[dict[str, Any]]:
-    plan = campaign.plan_for(cohort)
-    drawn = plan.privatize(RNG.integers(0, 4, count), RNG, codes=True)
-    return [
-        {"report_id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, r)} for r in drawn
-    ]
+    """Submissions of people who are spread evenly over four answers."""
+    labels = plan_of(campaign, cohort).labels
+    values = [labels[code] for code in RNG.integers(0, 4, count)]
+    return submissions(campaign, {"answer": values}, cohort, RNG)
+
+
+def numbers(sent: list[dict[str, Any]]) -> list[int]:
+    """The reports of submissions with one number each."""
+    return [int.from_bytes(bytes.fromhex(one["report"]), "little") for one in sent]
 
 
 def path(campaign: Campaign, rest: str = "") -> str:
@@ -91,11 +95,14 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
             answer = await sender.post(path(campaign, "/reports"), json=body)
             count = len(body["reports"]) if "reports" in body else 1
             assert (answer.status_code, answer.json()) == (200, {"accepted": count, "refused": []})
-        plan = campaign.plan_for(None)
-        expected = plan.estimate(plan.tally([r["report"] for r in sent]), "unbiased")
+        plan = plan_of(campaign)
+        expected = plan.estimate(plan.tally(numbers(sent)), "unbiased")
         found = (await http.get(path(campaign, "/estimates"))).json()
         assert found["reports"] == 300 and not found["leans_on_prior"]
-        for shown in (found["cohorts"][0], found["total"]):
+        (result,) = found["results"]
+        assert result["questions"] == result["attributes"] == ["answer"] and result["margin_of"] is None
+        assert result["title"] == found["title"] == campaign.text(campaign.title)
+        for shown in (result["cohorts"][0], result["total"]):
             assert shown["values"] == pytest.approx(expected.values.tolist(), rel=1e-12)
             assert shown["lower"] == pytest.approx(expected.interval()[0].tolist(), rel=1e-12)
             assert shown["prior_check"] == pytest.approx(expected.prior_check, rel=1e-9)
@@ -103,11 +110,8 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
             assert shown["unseen_changes"] == expected.unseen_changes
             assert shown["notes"] == list(expected.notes) and shown["warning"] == expected.warning
         table = pq.read_table(io.BytesIO((await http.get(path(campaign, "/reports"))).content))
-        stored = {row["report_id"].hex(): row["report"] for row in table.to_pylist()}
+        stored = {row["report_id"].hex(): row["report"].hex() for row in table.to_pylist()}
         assert stored == {r["report_id"]: r["report"] for r in sent}
-        assert estimate_table(table, plan).everybody.reports == 300
-        with pytest.raises(ForeignReport):
-            estimate_table(table, ask("Another?", PRIOR, 2.0).plan_for(None))
         assert (await http.post(path(campaign, "/close"))).json()["state"] == "closed"
         late = reports(campaign, 2)
         answer = await http.post(path(campaign, "/reports"), json={"reports": late})
@@ -124,14 +128,15 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
 def test_a_sum_is_read_as_it_was_designed_and_warns_of_a_wrong_prior(sqlite_url: str) -> None:
     """The reports come from people who are spread evenly; that is not the prior."""
     campaign = ask("How many?", PRIOR, 1.0, query=Sum(values=[0, 1, 2, 3]))
-    plan, sent = campaign.plan_for(None), reports(campaign, 4000)
+    plan, sent = plan_of(campaign), reports(campaign, 4000)
 
     async def work(http: httpx.AsyncClient) -> None:
         for start in range(0, 4000, 1000):
             await http.post(path(campaign, "/reports"), json={"reports": sent[start : start + 1000]})
         found = (await http.get(path(campaign, "/estimates"))).json()
-        expected = plan.estimate(plan.tally([r["report"] for r in sent]), "mmse")
-        for shown in (found["cohorts"][0], found["total"]):
+        expected = plan.estimate(plan.tally(numbers(sent)), "mmse")
+        (result,) = found["results"]
+        for shown in (result["cohorts"][0], result["total"]):
             assert shown["method"] == "mmse" and shown["values"] == pytest.approx(expected.values.tolist())
             assert shown["warning"] == expected.warning is not None
             assert shown["unseen_changes"] == expected.unseen_changes and shown["notes"] == list(
@@ -143,51 +148,30 @@ def test_a_sum_is_read_as_it_was_designed_and_warns_of_a_wrong_prior(sqlite_url:
     on(sqlite_url, work, campaign)
 
 
-def test_an_export_is_read_with_the_plans_of_all_its_cohorts(store_url: str) -> None:
-    both = ask("Both?", {"north": PRIOR, "south": Prior(dict(zip(PRIOR.labels, [0.25] * 4, strict=True)))})
-
-    async def work(http: httpx.AsyncClient) -> None:
-        for name, count in (("north", 20), ("south", 30)):
-            sent = {"reports": reports(both, count, name)}
-            assert (await http.post(path(both, "/reports"), json=sent)).json()["accepted"] == count
-        table = pq.read_table(io.BytesIO((await http.get(path(both, "/reports"))).content))
-        found = estimate_table(table, both.cohorts, cohort="cohort")
-        assert found.everybody.reports == 50 and found.refused.rows == ()
-        with pytest.raises(ForeignReport):
-            estimate_table(table, both.plan_for("north"))
-        exported = await http.get(path(both, "/reports"), params={"format": "csv"})
-        assert exported.headers["content-type"] == "text/csv; charset=utf-8"
-        read = estimate_table(io.BytesIO(exported.content), both.cohorts, cohort="cohort")
-        assert (
-            read.tallies.by == found.tallies.by and read.tallies.without_id == found.tallies.without_id == 0
-        )
-        assert exported.text.splitlines()[0].split(",") == table.column_names
-        assert (await http.get(path(both, "/reports"), params={"format": "xlsx"})).status_code == 400
-
-    on(store_url, work, both)
-
-
 def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> None:
     async def work(http: httpx.AsyncClient) -> None:
-        for name, plan in cohorts.cohorts.items():
+        for name, form in cohorts.cohorts.items():
             answer = await http.post(path(cohorts, "/reports"), json={"reports": reports(cohorts, 20, name)})
             assert answer.json() == {"accepted": 20, "refused": []}, name
-            drawn = plan.privatize(RNG.integers(0, 4, 30), RNG, codes=True).astype("<u8").tobytes()
-            body = packed_body(plan.id, os.urandom(480), drawn)
+            drawn = bytes.fromhex("".join(one["report"] for one in reports(cohorts, 30, name)))
+            body = packed_body(form.id, os.urandom(480), drawn)
             answer = await http.post(
                 path(cohorts, "/reports"), content=body, headers={"content-type": PACKED}
             )
             assert answer.json() == {"accepted": 30, "refused": []}, name
         found = (await http.get(path(cohorts, "/estimates"), params={"method": "mmse", "level": 0.5})).json()
-        assert [c["reports"] for c in found["cohorts"]] == [50] * 4
-        assert found["total"]["reports"] == 200
+        (result,) = found["results"]
+        assert (
+            [c["reports"] for c in found["cohorts"]] == [c["reports"] for c in result["cohorts"]] == [50] * 4
+        )
+        assert result["total"]["reports"] == result["total"]["people"] == 200
         table = pq.read_table(io.BytesIO((await http.get(path(cohorts, "/reports"))).content))
         assert table.num_rows == 200
         text = (await http.get(path(cohorts, "/reports"), params={"format": "csv"})).text
         rows = list(csv.DictReader(io.StringIO(text)))
         assert {row["report_id"] for row in rows} == {one.hex() for one in table["report_id"].to_pylist()}
-        named = zip(table["cohort"].to_pylist(), table["plan"].to_pylist(), strict=True)
-        assert set(named) == {(name, plan.id) for name, plan in cohorts.cohorts.items()}
+        assert list(rows[0]) == table.column_names == ["report_id", "form", "report"]
+        assert set(table["form"].to_pylist()) == set(cohorts.forms)
         mixed = [reports(cohorts, 1, name)[0] for name in cohorts.cohorts]
         assert (await http.post(path(cohorts, "/reports"), json={"reports": mixed})).json()["accepted"] == 4
 
@@ -197,11 +181,11 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
 def test_only_the_bad_reports_of_a_batch_are_refused(store_url: str, campaign: Campaign) -> None:
     good = reports(campaign, 1)[0]
     bad = [
-        ({**good, "report_id": fresh_id(), "report": 10**6}, "out of range"),
-        ({**good, "report_id": fresh_id(), "report": -1}, "out of range"),
-        ({**good, "report_id": fresh_id(), "report": 2**60}, "out of range"),
-        ({**good, "report_id": fresh_id(), "report": 2**70}, "out of range"),
-        ({**good, "report_id": fresh_id(), "plan": "0" * 64}, "unknown plan"),
+        ({**good, "report_id": fresh_id(), "report": number_words(10**6)}, "out of range"),
+        ({**good, "report_id": fresh_id(), "report": "f" * 16}, "out of range"),
+        ({**good, "report_id": fresh_id(), "report": number_words(2**60)}, "out of range"),
+        ({**good, "report_id": fresh_id(), "report": 2 * good["report"]}, "malformed"),
+        ({**good, "report_id": fresh_id(), "form": "0" * 64}, "unknown form"),
         ({**good, "report_id": "xyz"}, "malformed"),
         ({**good, "report_id": "zz" * 16}, "malformed"),
         ({**good, "report_id": fresh_id(), "report": "00"}, "malformed"),
@@ -225,7 +209,7 @@ def test_only_the_bad_reports_of_a_batch_are_refused(store_url: str, campaign: C
         assert counters["reports"] == {"everyone": 1}
         packed = packed_body("0" * 64, os.urandom(32), bytes(16))
         answer = await http.post(path(campaign, "/reports"), content=packed, headers={"content-type": PACKED})
-        assert [r["reason"] for r in answer.json()["refused"]] == ["unknown plan"] * 2
+        assert [r["reason"] for r in answer.json()["refused"]] == ["unknown form"] * 2
 
     on(store_url, work, campaign)
 
@@ -248,7 +232,7 @@ def test_a_file_of_another_kind_is_no_campaign(sqlite_url: str, campaign: Campai
     advice = "this is not a campaign: give the file that `priorveil campaign` or `campaign.to_json()` wrote"
 
     async def work(http: httpx.AsyncClient) -> None:
-        for other in (b"work,income\nprivate,3\n", b"PAR1", campaign.plan_for(None).to_json().encode()):
+        for other in (b"work,income\nprivate,3\n", b"PAR1", plan_of(campaign).to_json().encode()):
             answer = await http.post("/v1/campaigns", content=other)
             assert answer.status_code == 422 and answer.json()["detail"].startswith(advice)
 
@@ -261,16 +245,17 @@ def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) -> None:
     async def work(http: httpx.AsyncClient) -> None:
         await http.post(path(shy, "/reports"), json={"reports": reports(shy, 9)})
         found = (await http.get(path(shy, "/estimates"))).json()
-        assert (
-            found["cohorts"][0]["withheld"] and "values" not in found["cohorts"][0] and found["total"] is None
-        )
+        (result,) = found["results"]
+        (cohort,) = result["cohorts"]
+        assert cohort["withheld"] and "values" not in cohort and result["total"] is None
         assert found["leans_on_prior"] is True and shy.leans_on_prior
-        precision = found["cohorts"][0]["precision"]
-        assert precision["text"] == str(shy.plan_for(None).precision)
+        precision = cohort["precision"]
+        assert precision["text"] == str(plan_of(shy).precision)
         await http.post(path(shy, "/reports"), json={"reports": reports(shy, 1)})
-        assert not (await http.get(path(shy, "/estimates"))).json()["cohorts"][0]["withheld"]
+        (result,) = (await http.get(path(shy, "/estimates"))).json()["results"]
+        assert not result["cohorts"][0]["withheld"]
         asked = await http.get(path(shy, "/estimates"), params={"method": "unbiased"})
-        assert asked.status_code == (200 if shy.plan_for(None).identifiable else 409)
+        assert asked.status_code == (200 if plan_of(shy).identifiable else 409)
 
     on(sqlite_url, work, shy)
 
@@ -321,7 +306,7 @@ def test_the_curators_routes_need_the_token(sqlite_url: str, campaign: Campaign,
 def test_problems_are_problem_documents(sqlite_url: str, campaign: Campaign) -> None:
     upload = path(campaign, "/reports")
     text = {"content-type": "application/json"}
-    changed = json.loads(campaign.to_json()) | {"question": "Another question?"}
+    changed = json.loads(campaign.to_json()) | {"contact": "Somebody else"}
     cases: list[tuple[int, str, str, dict[str, Any]]] = [
         (404, "GET", "/nowhere", {}),
         (404, "GET", "/v1/campaigns/" + "0" * 64, {}),
@@ -487,8 +472,7 @@ def test_each_report_lands_in_a_cell_of_its_own(store_url: str) -> None:
     """A plan with more outputs than reports; every output is sent once, in pieces, many times and at once."""
     outputs = 4096
     campaign = own_cells(outputs)
-    plan = campaign.plan_for(None)
-    sent = [{"report_id": fresh_id(), "plan": plan.id, "report": i} for i in range(outputs)]
+    sent = [submission(campaign, i) for i in range(outputs)]
 
     async def work(http: httpx.AsyncClient) -> None:
         pieces = [sent[i : i + 97] for i in range(0, outputs, 97)] + [
@@ -501,8 +485,8 @@ def test_each_report_lands_in_a_cell_of_its_own(store_url: str) -> None:
         )
         assert all(a.json()["refused"] == [] for a in answers)
         app: Curator = http.app  # type: ignore[attr-defined]
-        tally = (await app.service.store.tallies(campaign))[plan.id]
-        assert tally.reports == outputs and (tally.counts == 1).all()
+        (tally,) = (await app.service.store.tallies(campaign)).values()
+        assert tally.reports == outputs and (tally.parts[0].counts == 1).all()
 
     on(store_url, work, campaign)
 
@@ -510,17 +494,17 @@ def test_each_report_lands_in_a_cell_of_its_own(store_url: str) -> None:
 def own_cells(outputs: int) -> Campaign:
     """A campaign whose table has this many outputs, all equally likely whatever the answer: nothing leaks."""
     coin = Prior({"heads": 0.5, "tails": 0.5})
-    base = ask("Heads or tails?", coin, query=Histogram()).plan_for(None)
+    base = plan_of(ask("Heads or tails?", coin, query=Histogram()))
     table = Table(np.full((2, outputs), 2**62 // outputs, dtype=np.int64))
     levels = certificate(table.lifts(coin, None, base.notion), base.notion)
     error = base.query.error(Channel(table.matrix, base.labels), coin)
     plan = dataclasses.replace(base, mechanism=table, certificate=levels, expected_mse=error)
-    return Campaign("Heads or tails?", {"everyone": plan}, smallest_count=1)
+    return ask_with("Heads or tails?", plan, smallest_count=1)
 
 
 def test_groups_carry_no_more_than_reports() -> None:
     """What is stored of a person: the report, and what is counted of it. There is no field for anything else."""
-    assert set(Group._fields) == {"campaign", "plan", "mechanism", "ids", "words", "cells"}
+    assert set(Group._fields) == {"campaign", "form", "ids", "words", "cells"}
 
 
 @pytest.mark.parametrize(
@@ -537,7 +521,7 @@ def test_what_is_wrong_with_a_batch_is_said_of_the_batch(text: str, said: str) -
 
 
 def test_few_bytes_make_few_refusals() -> None:
-    """A packed body that promises more than it brings is one error, whether its plan is known or not."""
+    """A packed body that promises more than it brings is one error, whether its form is known or not."""
     with pytest.raises(HTTPException, match="10000 reports"):
         read_packed(b"PVR1" + bytes(32) + (10_000).to_bytes(4, "little"), "", {})
     with pytest.raises(HTTPException) as caught:

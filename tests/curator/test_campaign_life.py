@@ -22,7 +22,7 @@ from refusals import raises
 OPENS, CLOSES, KEPT = (datetime(2026, month, 1, tzinfo=UTC) for month in (2, 3, 4))
 DAY = timedelta(days=1)
 TIMES = {"opens": OPENS, "closes": CLOSES, "keep_until": KEPT}
-TABLES = ("submissions", "tallies", "plans", "refusals", "invitations")
+TABLES = ("submissions", "tallies", "forms", "refusals", "invitations")
 
 
 class Curator:
@@ -106,12 +106,12 @@ def test_a_deleted_campaign_leaves_only_its_id(store_url: str, monkeypatch: pyte
     async def work(curator: Curator) -> None:
         other = ask("Another?", PRIOR)
         assert (await curator.http.post("/v1/campaigns", content=other.to_json())).status_code == 201
-        empty = {**dict.fromkeys(TABLES, 0), "plans": 1}
-        assert await curator.rows() == {**empty, "plans": 2}
+        empty = {**dict.fromkeys(TABLES, 0), "forms": 1}
+        assert await curator.rows() == {**empty, "forms": 2}
         known = os.urandom(16).hex()
         for report_id in (known, None, None, None, None):
             await curator.upload(report_id)
-        await curator.http.post(f"{curator.place}/reports", json={"report_id": "0", "plan": "", "report": 0})
+        await curator.http.post(f"{curator.place}/reports", json={"report_id": "0", "form": "", "report": ""})
         await curator.service.refresh()
         assert (await curator.rows())["refusals"] == 1
         deleted = await curator.http.delete(curator.place)
@@ -213,8 +213,8 @@ def test_a_deletion_waits_for_reports_that_another_process_is_storing(postgres: 
     async def work(curator: Curator) -> None:
         async with PostgresStore(url) as other:
             db = await other._connect_writer()
-            plan = curator.campaign.plan_for(None)
-            reports = Group(curator.campaign.id, plan.id, plan.mechanism, os.urandom(16), bytes(8))
+            form = curator.campaign.form_for(None)
+            reports = Group(curator.campaign.id, form, os.urandom(16), bytes(8))
             async with db.transaction():
                 assert await other._insert(db, [reports]) == 1
                 deletion = asyncio.create_task(curator.http.delete(curator.place))

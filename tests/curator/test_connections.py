@@ -47,14 +47,14 @@ class HeldCommits:
 
 
 def bodies(campaign: Campaign) -> list[tuple[bytes, str, int]]:
-    plan, told = campaign.plan_for(None).id, "ab" * 16
+    form, told = campaign.form_for(None).id, "ab" * 16
     good, far, wrong = (report(campaign, v, told) for v in (1, 10**6, "x"))
     return [
         (good, JSON, 200),
         (far, JSON, 200),
         (wrong, JSON, 200),
         (report(campaign, 0, "zz" * 16), JSON, 200),
-        (good.replace(plan.encode(), b"0" * 64), JSON, 200),
+        (good.replace(form.encode(), b"0" * 64), JSON, 200),
         (b'{"reports":[%s,%s,%s]}' % (good, far, wrong), JSON, 200),
         (b'{"reports":[]}', JSON, 200),
         (b"", JSON, 400),
@@ -62,8 +62,8 @@ def bodies(campaign: Campaign) -> list[tuple[bytes, str, int]]:
         (b"\xff\xfe", JSON, 400),
         (good, "text/plain", 415),
         (good, "Application/JSON; charset=utf-8", 200),
-        (packed_body(plan, bytes(32), bytes(16)), PACKED, 200),
-        (packed_body(plan, bytes(32), bytes(8)), PACKED, 400),
+        (packed_body(form, bytes(32), bytes(16)), PACKED, 200),
+        (packed_body(form, bytes(32), bytes(8)), PACKED, 400),
         (packed_body("00" * 32, bytes(16), bytes(8)), PACKED, 200),
         (b"PVR1", PACKED, 400),
     ]

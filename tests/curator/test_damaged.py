@@ -53,19 +53,19 @@ def overwritten(url: str, campaign: Campaign, document: str) -> None:
 
 def reworded(campaign: Campaign) -> str:
     """The campaign with another question under the same id."""
-    return json.dumps(json.loads(campaign.to_json()) | {"question": "Who is your Croesus?"})
+    return json.dumps(json.loads(campaign.to_json()) | {"contact": "Croesus"})
 
 
 def weakened(campaign: Campaign) -> str:
     """The campaign with a certificate that states too low a level."""
     read = json.loads(campaign.to_json())
-    next(iter(read["cohorts"].values()))["certificate"]["ldp"] = "0.001"
+    next(iter(read["cohorts"].values()))["slots"][0][0]["plan"]["certificate"]["ldp"] = "0.001"
     return json.dumps(read)
 
 
 def another(campaign: Campaign) -> str:
     """A valid campaign with another id."""
-    return Campaign("Who is your Croesus?", campaign.cohorts).to_json()
+    return Campaign("Who is your Croesus?", campaign.questions, campaign.cohorts).to_json()
 
 
 @pytest.mark.parametrize("tampered", [reworded, weakened, another, lambda _: "Croesus {"])
@@ -170,8 +170,7 @@ def test_an_export_from_a_damaged_file_is_not_taken_for_a_whole_one(
 
     async def fill(store: Store) -> None:
         await store.add_campaign(campaign)
-        plan = campaign.plan_for(None)
-        await store.commit([Group(campaign.id, plan.id, plan.mechanism, b"".join(ids), bytes(8 * 2000))])
+        await store.commit([Group(campaign.id, campaign.form_for(None), b"".join(ids), bytes(8 * 2000))])
 
     in_store(str(file), fill)
     content = bytearray(file.read_bytes())
@@ -230,11 +229,10 @@ def test_a_withdrawal_during_an_export_is_no_damage(
 ) -> None:
     """Also not if a new report makes up for it in the tallies, with an id that was read past."""
     monkeypatch.setattr("priorveil.curator.store._PAGE", 4)
-    plan = campaign.plan_for(None)
 
     async def replace(store: Store, first: bytes, last: bytes) -> None:
         assert await withdraw(store, campaign, [last]) == 1
-        new = Group(campaign.id, plan.id, plan.mechanism, bytes(16), bytes(8))
+        new = Group(campaign.id, campaign.form_for(None), bytes(16), bytes(8))
         assert bytes(16) < first and await store.commit([new]) == 1
 
     read = change_during_an_export(store_url, campaign, replace)

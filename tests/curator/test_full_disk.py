@@ -36,13 +36,13 @@ class Sender:
 
     def __init__(self, server: Server, campaign: Campaign) -> None:
         self.base = f"http://127.0.0.1:{server.port}"
-        self.campaign, self.plan = campaign, campaign.plan_for(None).id
+        self.campaign, self.form = campaign, campaign.form_for(None).id
         self.acknowledged: set[bytes] = set()
         self.refused: list[bytes] = []
 
     def send(self, ids: bytes | None = None, count: int = BATCH) -> httpx.Response:
         told = ids or os.urandom(ID_BYTES * count)
-        body = packed_body(self.plan, told, bytes(WORD_BYTES * (len(told) // ID_BYTES)))
+        body = packed_body(self.form, told, bytes(WORD_BYTES * (len(told) // ID_BYTES)))
         where = f"{self.base}/v1/campaigns/{self.campaign.id}/reports"
         answer = httpx.post(where, content=body, headers={"content-type": PACKED, **HEADER}, timeout=PATIENCE)
         if answer.status_code == 200:

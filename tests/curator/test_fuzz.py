@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,10 +18,12 @@ from starlette.exceptions import HTTPException
 
 from local_server import TOKEN, running
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import PACKED, pack_report, packed_body, unpack_reports
+from priorveil.collect.wire import PACKED, packed_body, words_to_hex
 from priorveil.curator.responses import openapi
 from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.store import count_cells
 from priorveil.curator.uploads import read_json, read_packed
+from sample_surveys import people
 
 anything = st.recursive(
     st.none()
@@ -40,14 +43,22 @@ OPERATIONS = [
 ]
 
 
-def almost(plans: list[str]) -> st.SearchStrategy[Any]:
+words = st.integers(1, 9).flatmap(lambda n: st.binary(min_size=8 * n, max_size=8 * n)).map(bytes.hex)
+
+
+def almost(forms: list[str]) -> st.SearchStrategy[Any]:
     """Reports that are nearly right."""
     field = st.one_of(
-        anything, ids, st.sampled_from(plans), st.integers(-5, 20), st.sampled_from([2**53, 2**63, 2**64])
+        anything,
+        ids,
+        st.sampled_from(forms),
+        words,
+        st.integers(-5, 20),
+        st.sampled_from([2**53, 2**63, 2**64]),
     )
     return (
         st.fixed_dictionaries(
-            {"report_id": ids | field, "plan": st.sampled_from(plans) | field, "report": field}
+            {"report_id": ids | field, "form": st.sampled_from(forms) | field, "report": field}
         )
         | anything
     )
@@ -70,9 +81,9 @@ class Worlds:
         self.loop.close()
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, cohorts: Campaign) -> Any:
-    made = Worlds(tmp_path_factory.mktemp("fuzz"), cohorts)
+@pytest.fixture(scope="module", params=["cohorts", "survey"])
+def world(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Any:
+    made = Worlds(tmp_path_factory.mktemp("fuzz"), request.getfixturevalue(request.param))
     yield made
     made.close()
 
@@ -88,8 +99,8 @@ def fine(answer: httpx.Response) -> None:
 @given(st.data())
 def test_uploads_of_nearly_right_json(world: Worlds, data: st.DataObject) -> None:
     body = data.draw(
-        st.fixed_dictionaries({"reports": st.lists(almost([*world.campaign.plans]), max_size=6)})
-        | almost([*world.campaign.plans])
+        st.fixed_dictionaries({"reports": st.lists(almost([*world.campaign.forms]), max_size=6)})
+        | almost([*world.campaign.forms])
     )
     answer = world.ask("POST", f"/v1/campaigns/{world.campaign.id}/reports", json=body)
     fine(answer)
@@ -102,8 +113,8 @@ def test_uploads_of_nearly_right_json(world: Worlds, data: st.DataObject) -> Non
 @settings(max_examples=150)
 @given(st.binary(max_size=300), st.sampled_from(["application/json", PACKED, "text/html", ""]), st.booleans())
 def test_uploads_of_any_bytes(world: Worlds, body: bytes, kind: str, begun: bool) -> None:
-    plan = next(iter(world.campaign.plans))
-    content = packed_body(plan, b"", b"")[: 36 + len(body) % 5] + body if begun else body
+    form = next(iter(world.campaign.forms))
+    content = packed_body(form, b"", b"")[: 36 + len(body) % 5] + body if begun else body
     where = f"/v1/campaigns/{world.campaign.id}/reports"
     fine(world.ask("POST", where, content=content, headers={"content-type": kind}))
 
@@ -190,24 +201,23 @@ def test_bad_tokens(world: Worlds, token: str) -> None:
 
 
 @given(st.data())
-def test_reports_survive_the_wire(cohorts: Campaign, data: st.DataObject) -> None:
-    """JSON and packed bodies say the same of every mechanism's reports."""
-    plan = data.draw(st.sampled_from([*cohorts.plans.values()]))
-    from priorveil.collect.wire import report_to_json
-
-    sent = [plan.privatize(data.draw(st.integers(0, 3)).__int__(), codes=True) for _ in range(3)]
+def test_reports_survive_the_wire(cohorts: Campaign, survey: Campaign, data: st.DataObject) -> None:
+    """JSON and packed bodies say the same of every mechanism's reports, and of those of several questions."""
+    campaign = data.draw(st.sampled_from([cohorts, survey]))
+    form = data.draw(st.sampled_from([*campaign.cohorts.values()]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    if campaign is survey:
+        rows = [form.privatize(survey.attribute_values(answers), rng=rng)[0] for answers in people(3, rng)]
+    else:
+        rows = list(form.privatize({"answer": rng.choice(form.parts[0].plan.labels, 3)}, rng=rng))
     told = data.draw(st.lists(ids, min_size=3, max_size=3, unique=True))
-    wire = [report_to_json(plan.mechanism, r) for r in sent]
-    body = json.dumps(
-        {"reports": [{"report_id": i, "plan": plan.id, "report": w} for i, w in zip(told, wire, strict=True)]}
-    )
-    [one] = read_json(body.encode(), cohorts.id, cohorts.plans).groups
-    words = b"".join(pack_report(plan.mechanism, w) or b"" for w in wire)
-    [two] = read_packed(
-        packed_body(plan.id, bytes.fromhex("".join(told)), words), cohorts.id, cohorts.plans
-    ).groups
+    wire = [words_to_hex(row) for row in rows]
+    sent = [{"report_id": i, "form": form.id, "report": w} for i, w in zip(told, wire, strict=True)]
+    [one] = read_json(json.dumps({"reports": sent}).encode(), campaign.id, campaign.forms).groups
+    packed = packed_body(form.id, bytes.fromhex("".join(told)), bytes.fromhex("".join(wire)))
+    [two] = read_packed(packed, campaign.id, campaign.forms).groups
     assert one == two
-    assert plan.tally(unpack_reports(plan.mechanism, one.words)) == plan.tally(sent)
+    assert (count_cells(form, one.words) == [3, *form.count(np.array(rows))]).all()
 
 
 def test_the_document_is_one_that_a_generator_can_follow() -> None:
@@ -224,4 +234,4 @@ def test_the_document_is_one_that_a_generator_can_follow() -> None:
 
 def test_a_body_of_reports_is_bounded(cohorts: Campaign) -> None:
     with pytest.raises(HTTPException, match="at most"):
-        read_packed(b"PVR1" + bytes(32) + b"\xff\xff\xff\xff", cohorts.id, cohorts.plans)
+        read_packed(b"PVR1" + bytes(32) + b"\xff\xff\xff\xff", cohorts.id, cohorts.forms)

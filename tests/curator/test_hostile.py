@@ -24,8 +24,8 @@ from curator.test_server import said
 from local_server import Place, Server, at, place, served, statuses
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import fresh_id
 from priorveil.curator.settings import ConnectionLimits, RequestLimits
+from submissions import submission
 
 TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
 LAST = b"connection: close\r\n\r\n"
@@ -48,7 +48,7 @@ def upload(campaign: Campaign, *headers: bytes, body: bytes = b"") -> bytes:
 
 
 def one(campaign: Campaign, value: object = 0) -> bytes:
-    return json.dumps({"report_id": fresh_id(), "plan": campaign.plan_for(None).id, "report": value}).encode()
+    return json.dumps(submission(campaign, value)).encode()
 
 
 def counted(server: Server, campaign: Campaign) -> int:
@@ -230,8 +230,8 @@ def test_trailers_do_no_harm(curator: Server, campaign: Campaign) -> None:
 BODIES = [
     b"[" * 1_000_000,
     b'{"reports":' + b'{"a":' * 100_000,
-    b'{"report_id":"\\ud800","plan":"\\udfff","report":"\\u0000"}',
-    b'{"report_id":1e999,"plan":null,"report":' + b"9" * 100_000 + b"}",
+    b'{"report_id":"\\ud800","form":"\\udfff","report":"\\u0000"}',
+    b'{"report_id":1e999,"form":null,"report":' + b"9" * 100_000 + b"}",
     b'{"reports":[' + b"9" * 5000 + b",1e400,-0,NaN]}",
     b'\xef\xbb\xbf{"reports":[]}',
     '{"reports":[]}'.encode("utf-16"),

@@ -15,7 +15,7 @@ import pytest
 
 import priorveil as pv
 from postgres_server import PostgresServer
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import Campaign, ask_with
 from priorveil.curator.store import Group, open_store
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'priorveil[spark]'")
@@ -40,13 +40,13 @@ def test_spark_estimates_what_the_curator_does(
     """Every report of every partition is counted once, and those of another campaign are not."""
     prior = pv.Prior([0.35, 0.25, 0.15, 0.1, 0.1, 0.05])
     plan = pv.design(prior, 1.0, pv.Histogram(), method="hashing")
-    campaign, other = (Campaign(question, {"everyone": plan}) for question in ("Which one?", "Another?"))
+    campaign, other = (ask_with(question, plan) for question in ("Which one?", "Another?"))
     rng = np.random.default_rng(26)
 
     def some(each: Campaign, count: int) -> Group:
         words = plan.privatize(rng.integers(0, 6, count), rng, codes=True).astype("<i8")
         assert words.max() > 255, "numbers of more than one byte"
-        return Group(each.id, plan.id, plan.mechanism, os.urandom(16 * count), words.tobytes())
+        return Group(each.id, each.form_for(None), os.urandom(16 * count), words.tobytes())
 
     if shutil.which("psql") is None:
         pytest.skip("psql is not installed here")

@@ -20,6 +20,7 @@ from patience import PATIENCE, wait_until
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.logs import configure_logging, log_loop_error
 from priorveil.curator.settings import LogSettings
+from submissions import number_words
 
 SECRET = "Croesus"  # stands for whatever nobody may read in a log
 
@@ -99,19 +100,19 @@ def test_the_message_of_an_unexpected_error_is_left_out(
 
 def hostile(server: Server, campaign: Campaign, folder: Path) -> list[str]:
     """Send what breaks rules, damage the store, and return everything that was sent and that must not be logged."""
-    base, plan = f"http://127.0.0.1:{server.port}", campaign.plan_for(None).id
+    base, form = f"http://127.0.0.1:{server.port}", campaign.form_for(None).id
     here = f"{base}/v1/campaigns/{campaign.id}"
     ids = [os.urandom(16).hex() for _ in range(40)]
     secrets = [*ids, SECRET, "Mozilla", "203.0.113.7", "a-secret-of-the-tests", "an-invitation-code"]
     headers = {"user-agent": "Mozilla", "x-forwarded-for": "203.0.113.7", "forwarded": "for=203.0.113.7"}
     bodies: list[object] = [
-        {"report_id": ids[0], "plan": plan, "report": 0},
-        {"report_id": ids[1], "plan": plan, "report": 10**9},
-        {"report_id": ids[2], "plan": SECRET, "report": 0},
-        {"report_id": ids[3], "plan": plan, "report": SECRET},
-        {"report_id": ids[4], "plan": plan, "report": 0, "code": "an-invitation-code"},
+        {"report_id": ids[0], "form": form, "report": number_words(0)},
+        {"report_id": ids[1], "form": form, "report": number_words(10**9)},
+        {"report_id": ids[2], "form": SECRET, "report": number_words(0)},
+        {"report_id": ids[3], "form": form, "report": SECRET},
+        {"report_id": ids[4], "form": form, "report": number_words(0), "code": "an-invitation-code"},
         {"report_id": SECRET},
-        {"reports": [{"report_id": id, "plan": plan, "report": 1} for id in ids[5:]]},
+        {"reports": [{"report_id": id, "form": form, "report": number_words(1)} for id in ids[5:]]},
         {"reports": SECRET},
         [SECRET],
     ]
@@ -124,7 +125,7 @@ def hostile(server: Server, campaign: Campaign, folder: Path) -> list[str]:
             bearer = {"authorization": f"Bearer {token}"}
             for address in (f"{base}/v1/campaigns", f"{here}/estimates", f"{here}/reports?format={SECRET}"):
                 http.get(address, headers=bearer)
-            http.post(f"{base}/v1/campaigns", content=f'{{"question": "{SECRET}"', headers=bearer)
+            http.post(f"{base}/v1/campaigns", content=f'{{"title": "{SECRET}"', headers=bearer)
         for odd in (f"/v1/campaigns/{SECRET}", f"/static/{SECRET}", f"/{SECRET}?{SECRET}={ids[0]}"):
             http.get(base + odd)
         (folder / "reports.db-wal").write_bytes(b"")

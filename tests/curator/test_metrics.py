@@ -45,7 +45,7 @@ async def session(http: httpx.AsyncClient, campaign: Campaign) -> str:
     name = next(iter(campaign.cohorts))
     await http.post(path(campaign, "/reports"), json={"reports": reports(campaign, 7, name)})
     twice = reports(campaign, 1, name)[0]
-    for body in (twice, twice, {**twice, "plan": "0" * 64}, {"report_id": 5}):
+    for body in (twice, twice, {**twice, "form": "0" * 64}, {"report_id": 5}):
         await http.post(path(campaign, "/reports"), json={"reports": [body]})
     for place in (path(campaign), path(campaign, "/status"), path(campaign, "/estimates"), "/v1/campaigns"):
         await http.get(place)
@@ -78,7 +78,7 @@ def test_what_was_done_is_counted(sqlite_path: str, campaign: Campaign) -> None:
         upload = "/v1/campaigns/{id}/reports"
         assert value(text, "priorveil_reports_stored_total") == 8
         assert value(text, "priorveil_reports_duplicate_total") == 1
-        assert value(text, "priorveil_reports_refused_total", reason="unknown plan") == 1
+        assert value(text, "priorveil_reports_refused_total", reason="unknown form") == 1
         assert value(text, "priorveil_reports_refused_total", reason="malformed") == 1
         assert value(text, "priorveil_transaction_seconds_count") == 3
         assert value(text, "priorveil_transaction_failures_total") == 0
@@ -98,7 +98,7 @@ def test_no_label_tells_groups_of_people_apart(sqlite_path: str, cohorts: Campai
         assert {label for sample in samples(text) for label in sample.labels} == LABELS
         routes = {route.path for route in http.app.routes} | {"other"}  # type: ignore[attr-defined]
         assert {s.labels["route"] for s in samples(text) if "route" in s.labels} <= routes
-        about_people = [cohorts.id, cohorts.question, *cohorts.cohorts, *cohorts.plans]
+        about_people = [cohorts.id, cohorts.text(cohorts.title), *cohorts.cohorts, *cohorts.forms]
         values = {label for sample in samples(text) for label in sample.labels.values()}
         assert values.isdisjoint(about_people) and "unheard" not in text
 

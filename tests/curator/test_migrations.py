@@ -38,9 +38,8 @@ BROKEN = "CREATE TABLE halfway (number integer); INSERT INTO nowhere VALUES (1);
 
 
 def reports_of(campaign: Campaign) -> Group:
-    plan = campaign.plan_for(None)
     ids = b"".join(hashlib.sha256(bytes([n])).digest()[:16] for n in range(20))
-    return Group(campaign.id, plan.id, plan.mechanism, ids, bytes(8 * 20))
+    return Group(campaign.id, campaign.form_for(None), ids, bytes(8 * 20))
 
 
 def fill_old_store(url: str, version: int, campaign: Campaign) -> None:
@@ -55,10 +54,10 @@ def fill_old_store(url: str, version: int, campaign: Campaign) -> None:
             make = "INSERT INTO campaigns (id, document, closed) VALUES ($1, $2, $3)"
             await store._change((make, campaign.id, text, closed))
             reports = reports_of(campaign)
-            await store._change(("INSERT INTO plans (campaign, id) VALUES (1, $1)", reports.plan))
-            add = "INSERT INTO submissions (campaign, report_id, plan, words) VALUES (1, $1, 1, $2)"
+            await store._change(("INSERT INTO forms (campaign, id) VALUES (1, $1)", reports.form.id))
+            add = "INSERT INTO submissions (campaign, report_id, form, words) VALUES (1, $1, 1, $2)"
             await store._change(*[(add, *map(bytes, row)) for row in zip(*reports.rows(), strict=True)])
-            await store._change((store.add_cells, 1, count_words(reports.mechanism, reports.words)))
+            await store._change((store.add_cells, 1, count_words(reports.form, reports.words)))
             await store.refuse({(campaign.id, "closed"): 3})
             if version == 1:
                 await store._change(*[("INSERT INTO tokens (digest) VALUES ($1)", each) for each in DIGESTS])
@@ -68,7 +67,7 @@ def fill_old_store(url: str, version: int, campaign: Campaign) -> None:
 
 async def check_content(store: Store, campaign: Campaign) -> None:
     assert await store.campaign_ids() == [(campaign.id, "2026-01-01T00:00:00Z")]
-    assert (await store.tallies(campaign))[campaign.plan_for(None).id].reports == 20
+    assert (await store.tallies(campaign))[campaign.form_for(None).id].reports == 20
     assert await store.recount(campaign) == await store.tallies(campaign)
     assert await store.refusals(campaign.id) == {"closed": 3}
     assert await store.commit([reports_of(campaign)]) == 0

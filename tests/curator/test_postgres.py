@@ -48,8 +48,7 @@ def url(postgres: PostgresServer) -> str:
 
 
 def some(campaign: Campaign, count: int, cohort: str | None = None) -> Group:
-    plan = campaign.plan_for(cohort)
-    return Group(campaign.id, plan.id, plan.mechanism, os.urandom(16 * count), bytes(8 * count))
+    return Group(campaign.id, campaign.form_for(cohort), os.urandom(16 * count), bytes(8 * count))
 
 
 def elsewhere(url: str) -> str:
@@ -188,14 +187,14 @@ def test_a_closing_is_noticed_after_a_time_as_a_standby(url: str, campaign: Camp
 
 
 def test_writers_with_the_same_ids_do_not_wait_for_each_other(url: str, cohorts: Campaign) -> None:
-    """The same ids under two plans, exchanged between two writers: one order for all, so no deadlock."""
+    """The same ids under two forms, exchanged between two writers: one order for all, so no deadlock."""
 
     def crossed(ids: list[bytes], flip: bool) -> list[Group]:
-        plans = [cohorts.plan_for("columns"), cohorts.plan_for("arc")]
+        forms = [cohorts.form_for("columns"), cohorts.form_for("arc")]
         parts = ids[::-1] if flip else ids
         return [
-            Group(cohorts.id, p.id, p.mechanism, part, bytes(len(part) // 2))
-            for p, part in zip(plans, parts, strict=True)
+            Group(cohorts.id, form, part, bytes(len(part) // 2))
+            for form, part in zip(forms, parts, strict=True)
         ]
 
     async def run() -> None:
@@ -368,7 +367,7 @@ def test_reports_that_a_standby_had_lost_can_be_sent_again(
 
 
 def test_a_campaign_that_was_lost_gets_no_reports(url: str, campaign: Campaign, cohorts: Campaign) -> None:
-    """The standby never had it; the number of its plan may now belong to another campaign."""
+    """The standby never had it; the number of its form may now belong to another campaign."""
     standby = Standby(url)
 
     async def run() -> None:
@@ -465,7 +464,7 @@ def test_nobody_waits_for_a_backup(url: str, campaign: Campaign) -> None:
             backup = await asyncpg.connect(url)
             reading = backup.transaction(isolation="repeatable_read")
             await reading.start()
-            for table in ("campaigns", "plans", "submissions", "tallies", "refusals", "tokens"):
+            for table in ("campaigns", "forms", "submissions", "tallies", "refusals", "tokens"):
                 await backup.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE")
             for writer in (store, other) * 5:
                 assert await asyncio.wait_for(writer.commit([some(campaign, 10)]), 5) == 10

@@ -107,7 +107,7 @@ def test_the_document_states_the_limits_of_the_code() -> None:
     assert schemas["BatchBody"]["properties"]["reports"]["maxItems"] == LARGEST_BATCH
     assert schemas["Campaign"]["properties"]["format"] == {"const": FORMAT}
     assert schemas["Campaign"]["properties"]["version"] == {"const": VERSION}
-    assert schemas["Campaign"]["properties"]["question"]["maxLength"] == LONGEST_TEXT
+    assert schemas["Campaign"]["properties"]["contact"]["maxLength"] == LONGEST_TEXT
     asked = openapi()["paths"]["/v1/campaigns/{id}/estimates"]["get"]["parameters"]
     assert [p["schema"]["enum"] for p in asked if p.get("name") == "method"] == [list(ESTIMATE_METHODS)]
     upload = openapi()["paths"]["/v1/campaigns/{id}/reports"]["post"]["requestBody"]["content"]

@@ -16,10 +16,11 @@ import pytest
 import priorveil as pv
 from local_server import in_store
 from patience import PATIENCE
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import words_per_report
+from priorveil.collect.campaign import Campaign, ask_with
+from priorveil.curator.admission import withdraw
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import (
+    FormTally,
     Group,
     Store,
     StoreFull,
@@ -29,6 +30,8 @@ from priorveil.curator.store import (
 from priorveil.curator.tokens import Token
 from priorveil.errors import InvalidInput
 from refusals import raises
+from sample_surveys import people
+from submissions import plan_of
 
 TOKEN = Token.of("secret", "alice", "analyst", "2027-01-01T00:00:00Z")
 RNG = np.random.default_rng(7)
@@ -36,11 +39,12 @@ RNG = np.random.default_rng(7)
 
 def group(campaign: Campaign, count: int, cohort: str | None = None, ids: bytes | None = None) -> Group:
     """Reports of random people."""
-    plan = campaign.plan_for(cohort)
+    plan = plan_of(campaign, cohort)
     reports = plan.mechanism.sample(RNG.integers(0, 4, count), _source())
     words = reports.astype("<u8").tobytes()
-    assert len(words) == 8 * words_per_report(plan.mechanism) * count
-    return Group(campaign.id, plan.id, plan.mechanism, os.urandom(16 * count) if ids is None else ids, words)
+    return Group(
+        campaign.id, campaign.form_for(cohort), os.urandom(16 * count) if ids is None else ids, words
+    )
 
 
 def _source():
@@ -59,10 +63,11 @@ def test_every_mechanism_is_counted_and_recounted(store_url: str, cohorts: Campa
         tallies = await store.tallies(cohorts)
         for g in groups:
             reports = np.frombuffer(g.words, "<u8").astype(np.uint64)
-            expected = cohorts.plans[g.plan].tally(
-                reports.reshape(-1, 1) if g.mechanism.kind == "unary" else reports.astype(np.int64)
+            plan = g.form.parts[0].plan
+            expected = plan.tally(
+                reports.reshape(-1, 1) if plan.mechanism.kind == "unary" else reports.astype(np.int64)
             )
-            assert tallies[g.plan] == expected
+            assert tallies[g.form.id] == FormTally(expected.reports, (expected,))
         assert await store.recount(cohorts) == tallies
 
     in_store(store_url, work)
@@ -71,7 +76,7 @@ def test_every_mechanism_is_counted_and_recounted(store_url: str, cohorts: Campa
 def test_sums_of_many_orders_are_counted_and_recounted(store_url: str) -> None:
     """Nearly every report changes every number of such a tally."""
     plan = pv.design(pv.Prior.zipf(40), 1.0, pv.Distribution(), method="arc")
-    campaign = Campaign("Which of these?", {"all": plan}, smallest_count=1)
+    campaign = ask_with("Which of these?", {"all": plan}, smallest_count=1)
     groups = [group(campaign, count, "all") for count in (1, 30, 200)]
 
     async def work(store: Store) -> None:
@@ -80,8 +85,33 @@ def test_sums_of_many_orders_are_counted_and_recounted(store_url: str) -> None:
             await store.commit([each])
         tallies = await store.tallies(campaign)
         reports = np.frombuffer(b"".join(each.words for each in groups), "<i8")
-        assert tallies == {plan.id: plan.tally(reports)}
+        assert tallies == {campaign.form_for(None).id: FormTally(231, (plan.tally(reports),))}
         assert await store.recount(campaign) == tallies
+
+    in_store(store_url, work)
+
+
+def test_submissions_to_a_survey_are_counted_whole(store_url: str, survey: Campaign) -> None:
+    """Every part of a form has a tally of its own, and a drawn slot counts in one of its parts."""
+    form = survey.form_for(None)
+    words = np.concatenate([form.privatize(survey.attribute_values(one), rng=RNG) for one in people(60, RNG)])
+    ids = os.urandom(16 * 60)
+    group = Group(survey.id, form, ids, words.tobytes())
+
+    async def work(store: Store) -> None:
+        await store.add_campaign(survey)
+        assert await store.commit([group]) == 60
+        assert await store.commit([group]) == 0
+        (tally,) = (await store.tallies(survey)).values()
+        assert (tally.reports, tally.parts) == (60, form.tallies(form.count(words)))
+        ills, hours, packs = (part.reports for part in tally.parts)
+        assert ills == hours + packs == 60 and hours and packs
+        assert await store.recount(survey) == {form.id: tally}
+        assert await withdraw(store, survey, [ids[:16]]) == 1
+        (rest,) = (await store.tallies(survey)).values()
+        assert rest.reports == 59 and rest.parts == form.tallies(form.count(words[1:]))
+        await store.replace_tallies(survey, {form.id: tally})
+        assert await store.tallies(survey) == {form.id: tally}
 
     in_store(store_url, work)
 
@@ -98,7 +128,7 @@ def test_an_id_counts_once_for_ever(store_url: str, campaign: Campaign, cohorts:
         assert await store.commit([overlapping]) == 50
         twice = os.urandom(16)
         assert await store.commit([group(campaign, 3, ids=twice * 3)]) == 1
-        same = Group(other.campaign, other.plan, other.mechanism, first.ids, other.words)
+        same = Group(other.campaign, other.form, first.ids, other.words)
         assert await store.commit([same]) == 100, "another campaign may use the same ids"
         assert await store.commit([group(cohorts, 100, "arc", ids=first.ids)]) == 0, (
             "but not another cohort of it"
@@ -106,7 +136,7 @@ def test_an_id_counts_once_for_ever(store_url: str, campaign: Campaign, cohorts:
 
     async def after(store: Store) -> None:
         assert await store.commit([first]) == 0
-        assert (await store.tallies(campaign))[first.plan].reports == 151
+        assert (await store.tallies(campaign))[first.form.id].reports == 151
         assert await store.recount(campaign) == await store.tallies(campaign)
         assert await store.recount(cohorts) == await store.tallies(cohorts)
 
@@ -119,7 +149,7 @@ def test_tallies_can_be_made_again(store_url: str, campaign: Campaign) -> None:
         await store.add_campaign(campaign)
         await store.commit([group(campaign, 10)])
         right = await store.tallies(campaign)
-        wrong = {plan: tally + tally for plan, tally in right.items()}
+        wrong = {id: FormTally.of(campaign.forms[id], 2 * tally.cells()) for id, tally in right.items()}
         await store.replace_tallies(campaign, wrong)
         assert await store.tallies(campaign) == wrong
         await store.replace_tallies(campaign, await store.recount(campaign))
@@ -175,7 +205,7 @@ def test_two_writers_share_a_postgres_database(postgres, campaign: Campaign) -> 
         stored = await asyncio.gather(writes(stores[0], same), writes(stores[1], same[::-1]))
         assert sum(stored) == 1800
         tallies = await stores[1].tallies(campaign)
-        assert tallies[same[0].plan].reports == 2000
+        assert tallies[same[0].form.id].reports == 2000
         assert await stores[0].recount(campaign) == tallies
         for store in stores:
             await store.close()
@@ -224,11 +254,11 @@ def test_ids_chosen_badly_on_purpose(store_url: str, campaign: Campaign) -> None
 
 
 def test_the_same_id_twice_in_one_commit(store_url: str, campaign: Campaign, cohorts: Campaign) -> None:
-    """Under two plans of one campaign the first counts. In two campaigns it is two ids."""
-    one, two = (cohorts.plan_for(name) for name in ("columns", "arc"))
+    """Under two forms of one campaign the first counts. In two campaigns it is two ids."""
+    one, two = (cohorts.form_for(name) for name in ("columns", "arc"))
     ids = os.urandom(32)
     for first, second in ((one, two), (two, one)):
-        groups = [Group(cohorts.id, p.id, p.mechanism, ids, bytes(16)) for p in (first, second)]
+        groups = [Group(cohorts.id, form, ids, bytes(16)) for form in (first, second)]
 
         async def work(store: Store, groups: list[Group] = groups) -> None:
             await store.add_campaign(cohorts)
@@ -236,7 +266,7 @@ def test_the_same_id_twice_in_one_commit(store_url: str, campaign: Campaign, coh
             before = await store.tallies(cohorts)
             assert await store.commit([*groups, group(campaign, 2, ids=groups[0].ids)]) == 4
             after = await store.tallies(cohorts)
-            assert [after[g.plan].reports - before[g.plan].reports for g in groups] == [2, 0]
+            assert [after[g.form.id].reports - before[g.form.id].reports for g in groups] == [2, 0]
             assert await store.recount(cohorts) == after
 
         in_store(store_url, work)
@@ -318,7 +348,7 @@ try:
 except Unavailable:
     sys.exit(7)
 """
-LOOK = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT * FROM plans'); db.close()"
+LOOK = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT * FROM forms'); db.close()"
 
 
 def run_elsewhere(code: str, path: Path) -> int:
@@ -347,7 +377,7 @@ def test_a_file_with_two_names_is_held_once(tmp_path: Path, campaign: Campaign, 
 
     async def again() -> None:
         async with SqliteStore(path) as store:
-            assert (await store.tallies(campaign))[campaign.plan_for(None).id].reports == 10
+            assert (await store.tallies(campaign))[campaign.form_for(None).id].reports == 10
 
     asyncio.run(work())
     if kind != "symlink":  # after a crash, a curator under another name would not find the log

@@ -18,10 +18,10 @@ import pytest
 
 from local_server import Place, at, report, responses_with, running, statuses
 from patience import PATIENCE, until
-from priorveil import Distribution, Histogram, Prior, design
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.wire import JSON, fresh_id, report_to_json
-from priorveil.curator import create_app, loaded_campaigns, responses, uploads
+from priorveil import Distribution, Prior, design
+from priorveil.collect.campaign import Campaign, ask, ask_with
+from priorveil.collect.wire import JSON
+from priorveil.curator import create_app, responses, uploads
 from priorveil.curator.body_memory import SMALL_BODY, BodyMemory
 from priorveil.curator.loaded_campaigns import LoadedCampaigns
 from priorveil.curator.messages import LARGEST_BATCH
@@ -29,10 +29,11 @@ from priorveil.curator.service import Service
 from priorveil.curator.settings import AttemptLimits, CampaignLimits, RequestLimits, Settings
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.store import Store, StoredCampaign, count_cells, open_store
+from priorveil.curator.store import FormTally, Store, StoredCampaign, count_cells, open_store
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.mechanisms import Orders
 from refusals import raises
+from submissions import submissions
 
 # -- batches -------------------------------------------------------------------------------------------------
 
@@ -48,7 +49,7 @@ class CountingDecoder:
         return self.decoder.decode(body)
 
 
-@pytest.mark.parametrize("piece", ["0", "{}", "[]", '"x"', '{"report_id":"x","plan":"y","report":0}'])
+@pytest.mark.parametrize("piece", ["0", "{}", "[]", '"x"', '{"report_id":"x","form":"y","report":"0"}'])
 def test_too_many_pieces_are_refused_before_they_are_decoded(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch, piece: str
 ) -> None:
@@ -64,14 +65,14 @@ def test_too_many_pieces_are_refused_before_they_are_decoded(
     monkeypatch.setattr(uploads, "_check_batch", lambda size: (sizes.append(size), check(size)))
     body = f'{{"reports":[{",".join([piece] * 3 * LARGEST_BATCH)}]}}'.encode()
     with raises(Exception, status_code=413):
-        uploads.read_json(body, campaign.id, campaign.plans)
+        uploads.read_json(body, campaign.id, campaign.forms)
     assert many.calls == ("report_id" not in piece), "it stops at the first piece that is no report"
     assert one.calls == undecoded.calls == 0 and len(sizes) <= LARGEST_BATCH + 2
 
 
 def test_a_full_batch_of_nonsense_is_still_listed(campaign: Campaign) -> None:
     body = f'{{"reports":[{",".join(["0"] * LARGEST_BATCH)}]}}'.encode()
-    assert len(uploads.read_json(body, campaign.id, campaign.plans).refused) == LARGEST_BATCH
+    assert len(uploads.read_json(body, campaign.id, campaign.forms).refused) == LARGEST_BATCH
 
 
 def batch(campaign: Campaign, count: int) -> bytes:
@@ -327,27 +328,26 @@ def orders() -> Campaign:
     """A campaign of arcs in many orders."""
     plan = design(Prior(np.arange(1, 41) / 820), 1.0, Distribution(), method="arc")
     assert isinstance(plan.mechanism, Orders)
-    return Campaign("Which of forty?", {"everyone": plan}, smallest_count=1)
+    return ask_with("Which of forty?", plan, smallest_count=1)
 
 
 def slow_batch(campaign: Campaign, count: int, seed: int) -> list[dict[str, Any]]:
-    plan, rng = campaign.plan_for(None), np.random.default_rng(seed)
-    values = plan.privatize(rng.integers(0, 40, count), rng)
-    return [{"report_id": rng.bytes(16).hex(), "plan": plan.id, "report": int(v)} for v in values]
+    rng = np.random.default_rng(seed)
+    return submissions(campaign, {"answer": rng.integers(0, 40, count)}, rng=rng)
 
 
 def test_slow_counting_is_done_in_pieces_before_the_transaction(
     store_url: str, orders: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A transaction counts only if some of the reports were stored before; the tally is right in any case."""
-    plan = orders.plan_for(None)
+    form = orders.form_for(None)
     pieces: list[int] = []
     within: list[int] = []
 
     def counter(sizes: list[int]) -> Callable[..., Any]:
-        def counted(mechanism: Any, words: bytes) -> Any:
+        def counted(form: Any, words: bytes) -> Any:
             sizes.append(len(words) // 8)
-            return count_cells(mechanism, words)
+            return count_cells(form, words)
 
         return counted
 
@@ -370,8 +370,9 @@ def test_slow_counting_is_done_in_pieces_before_the_transaction(
         assert sum(within) == 0, "nothing is new"
         await send(second + second[:5])
         assert sum(within) == 299
-        stored = (await service_of(http).store.tallies(orders))[plan.id]
-        assert stored == plan.tally([each["report"] for each in first + second])
+        stored = (await service_of(http).store.tallies(orders))[form.id]
+        words = b"".join(bytes.fromhex(each["report"]) for each in first + second)
+        assert stored == FormTally.of(form, count_cells(form, words))
 
     on(open_store(store_url), work, orders)
 

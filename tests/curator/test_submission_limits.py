@@ -22,6 +22,7 @@ from priorveil.curator.store import open_store
 from priorveil.curator.tokens import Token
 from priorveil.errors import InvalidInput
 from refusals import raises
+from submissions import submission
 
 FEW = SubmissionLimits(burst=3, rate=0.001, total_burst=20, total_rate=0.001)
 Sender = Callable[..., Awaitable[httpx.Response]]
@@ -57,7 +58,7 @@ async def sending(
         async def send(
             address: str, path: str = "reports", document: Any = None, **headers: str
         ) -> httpx.Response:
-            body = {"report_id": fresh_id(), "plan": campaign.plan_for(None).id, "report": 0}
+            body = submission(campaign)
             transport = httpx.ASGITransport(http.app, client=(address, 1))  # type: ignore[attr-defined]
             async with httpx.AsyncClient(transport=transport, base_url="http://curator") as client:
                 names = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -150,7 +150,7 @@ def test_what_is_no_token_is_refused(tmp_path: Any, campaign: Campaign, body: by
 
 def test_batches_need_a_collector(store_url: str, campaign: Campaign) -> None:
     """One report is open to everybody, whatever token it comes with; many at once could stuff the ballot."""
-    packed = packed_body(campaign.plan_for(None).id, bytes(16), bytes(8))
+    packed = packed_body(campaign.form_for(None).id, bytes(16), bytes(8))
     statuses = {"nobody": 401, "a stranger": 401, "analyst": 403, "collect": 200, "admin": 200}
 
     async def work(http: httpx.AsyncClient) -> None:

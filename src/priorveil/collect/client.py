@@ -24,6 +24,7 @@ from priorveil.collect.state_folder import default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
 from priorveil.collect.wire import CODE_BYTES, Report, fresh_id, hex_bytes, words_to_hex
 from priorveil.errors import NOT_SHOWN, BudgetExceeded, InvalidInput, PriorveilError, short_repr
+from priorveil.plans.form import Form
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -183,12 +184,13 @@ class Client:
             self._check_limit(stored.ldp)
             return stored
         form = self.campaign.form_for(cohort)
-        ldp = form.levels().ldp
+        ldp = _told(form)
         self._check_limit(ldp)
         code = self._free_code()
         cohort_name = self.campaign.cohort_of[form.id]
         begun = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
-        self._answers.keep(begun)
+        if any(slot.is_drawn for slot in form.slots):
+            self._answers.keep(begun)
         return begun
 
     def _first_answer(self, begun: StoredAnswer, answers: Any) -> StoredAnswer:
@@ -275,6 +277,12 @@ class Client:
         """Store the new state of an answer. If that fails, the answer stays stored as it was, and may be sent again."""
         with suppress(PriorveilError):
             self._answers.keep(answer)
+
+
+def _told(form: Form) -> float:
+    """The LDP level that a submission counts with: infinite for a latent secret, whose value may be told as it is."""
+    latent = any(part.plan.secret is not None for part in form.parts)
+    return math.inf if latent else form.levels().ldp
 
 
 def _origin(url: str) -> tuple[str, str]:

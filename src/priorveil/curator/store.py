@@ -130,7 +130,8 @@ class Group(NamedTuple):
         return self._replace(ids=ids[chosen].tobytes(), words=words[chosen].tobytes(), cells=None)
 
 
-class FormTally(NamedTuple):
+@dataclass(frozen=True)
+class FormTally:
     """The submissions of one form, added up: how many, and the tally of each of its parts, in their order."""
 
     reports: int

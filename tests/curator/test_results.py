@@ -1,0 +1,212 @@
+"""Results as the API shows them: by question and cohort, tables and margins, and what is withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from priorveil import Distribution, Histogram, Linear, Prior, Sum, design
+from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.questions import Question
+from priorveil.curator.messages import Estimates, Result, Shown
+from priorveil.curator.results import campaign_estimates
+from priorveil.curator.store import FormTally, count_cells
+from priorveil.plans.form import Form, Part, Slot
+from priorveil.queries import Query
+from sample_surveys import SMOKES, health, people
+from submissions import plan_of
+
+PRIOR = Prior({"nothing": 0.5, "about 20": 0.3, "about 100": 0.2})
+
+
+def tallies(campaign: Campaign, answers: Mapping[str, Any], seed: int = 1) -> dict[str, FormTally]:
+    """The tallies of people whose answers are given as columns, by cohort."""
+    rng = np.random.default_rng(seed)
+    rows = {form.id: form.privatize(answers[name], rng=rng) for name, form in campaign.cohorts.items()}
+    return {
+        id: FormTally.of(campaign.forms[id], count_cells(campaign.forms[id], w.tobytes()))
+        for id, w in rows.items()
+    }
+
+
+def results(campaign: Campaign, answers: Mapping[str, Any], method: Any = "auto") -> list[Result]:
+    response = campaign_estimates(campaign, tallies(campaign, answers), method, 0.95, "open")
+    msgspec.json.decode(
+        msgspec.json.encode(response), type=Estimates
+    )  # refuses what the schema does not allow
+    return response.results
+
+
+def only(campaign: Campaign, values: Sequence[Any]) -> Any:
+    """The result of a campaign with one cohort and one question."""
+    (result,) = results(campaign, {"everyone": {"answer": values}})
+    return result.cohorts[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (Sum([1, 21, 101]), [27.0]),
+        (Linear([[0, 1, 1], [0, 0, 1]], names=("some", "much")), [0.5, 0.2]),
+        (Distribution(), [0.5, 0.3, 0.2]),
+    ],
+)
+def test_the_prior_has_the_statistics_of_the_query(query: Query, expected: list[float]) -> None:
+    """So that a page can put them next to the estimates, per person."""
+    campaign = ask("How much?", PRIOR, 1.0, query, smallest_count=1)
+    cohort = only(campaign, np.repeat(PRIOR.labels, 50))
+    assert cohort.prior == pytest.approx(expected)
+    assert len(cohort.prior) == len(cohort.labels) == len(cohort.values)
+
+
+def test_the_total_shows_what_the_priors_of_all_cohorts_expect() -> None:
+    campaign = ask("Ill?", {"north": Prior({"yes": 0.1, "no": 0.9}), "south": Prior({"yes": 0.4, "no": 0.6})})
+    answers = {name: {"answer": ["yes", "no"] * n} for name, n in (("north", 300), ("south", 100))}
+    response = campaign_estimates(campaign, tallies(campaign, answers), "auto", 0.9, "open")
+    (result,) = response.results
+    assert result.total is not None and [cohort.reports for cohort in response.cohorts] == [600, 200]
+    display = result.total.display
+    assert [row.expected for row in display.rows] == pytest.approx([0.175, 0.825])
+    assert [row.expected_text for row in display.rows] == ["17.5 %", "82.5 %"]
+    assert display.shares and display.interval_head == "90 % interval" and display.left_out is None
+    assert [row.value for row in display.rows] == pytest.approx([x / 800 for x in result.total.values])
+
+
+def test_methods_that_the_reports_do_not_allow_are_not_offered() -> None:
+    for query in (Distribution(), Histogram()):
+        campaign = ask("Which?", Prior({"none": 0.9, **dict.fromkeys("abcd", 0.025)}), 1.0, query)
+        nobody = tallies(campaign, {"everyone": {"answer": []}})
+        response = campaign_estimates(campaign, nobody, "mmse", 0.95, "open")
+        assert response.caution is not None
+        offered = {choice.method for choice in response.methods}
+        free = plan_of(campaign).identifiable
+        assert offered == ({"auto", "mmse", "unbiased", "mle"} if free else {"auto", "mmse"})
+
+
+def test_numbers_show_their_mean() -> None:
+    campaign = ask("Hours?", Prior.grid([0, 20, 40], [0.3, 0.4, 0.3], outside="ends"), smallest_count=1)
+    cohort = only(campaign, np.linspace(0, 40, 500))
+    (mean,) = cohort.display.numbers
+    assert mean.label == "mean" and mean.value == cohort.statistics[0].value
+    assert mean.value_text == f"{mean.value:.1f}" and mean.expected is None
+
+
+def test_averages_by_group_are_the_answer() -> None:
+    cells = {("young", 0): 0.2, ("young", 40): 0.2, ("old", 0): 0.5, ("old", 40): 0.1}
+    prior = Prior.joint(cells, ("age", "overtime"), grids=("overtime",), outside="ends")
+    campaign = ask("Overtime?", prior, 2.0, Linear.averages(prior, "overtime", by="age"), smallest_count=1)
+    answers = {"everyone": {"age": ["young", "old"] * 500, "overtime": [10.0, 20.0] * 500}}
+    whole = results(campaign, answers)[0]
+    cohort = whole.cohorts[0]
+    assert whole.questions == ["age", "overtime"] and whole.title == "age x overtime"
+    tally = next(iter(tallies(campaign, answers).values()))
+    averages = plan_of(campaign).estimate(tally.parts[0]).averages
+    assert averages is not None
+    assert cohort.labels == ["age=young", "age=old"] and cohort.prior == pytest.approx([20, 40 / 6])
+    assert cohort.values == pytest.approx(averages.values)
+    assert [row.value for row in cohort.display.rows] == pytest.approx(averages.values)
+    assert [row.expected for row in cohort.display.rows] == pytest.approx(cohort.prior)
+    assert not cohort.display.shares and cohort.display.label_head == "mean overtime"
+    received = msgspec.json.decode(msgspec.json.encode(cohort), type=Shown)
+    assert received.precision is not None and received.precision.statistic == "average of a group"
+    few = results(campaign, {"everyone": {"age": ["old"], "overtime": [0.0]}})
+    assert b"null" in msgspec.json.encode(few)  # intervals without ends
+
+
+# -- several questions ---------------------------------------------------------------------------------------
+
+
+def answered(survey: Campaign, count: int) -> dict[str, Any]:
+    """The answers of people to a survey, as columns."""
+    rows = [survey.attribute_values(one) for one in people(count, np.random.default_rng(5))]
+    return {"everyone": {name: [row[name] for row in rows] for name in rows[0]}}
+
+
+def test_every_question_has_results(survey: Campaign) -> None:
+    found = results(survey, answered(survey, 4000))
+    assert [(r.attributes, r.questions, r.margin_of) for r in found] == [
+        (["ills/cough", "ills/asthma"], ["ills"], None),
+        (["ills/cough"], ["ills"], ["ills/cough", "ills/asthma"]),
+        (["ills/asthma"], ["ills"], ["ills/cough", "ills/asthma"]),
+        (["hours"], ["hours"], None),
+        (["packs"], ["packs"], None),
+    ]
+    assert [r.title for r in found] == [
+        "Which of these?",
+        "Which of these? Cough",
+        "Which of these? Asthma",
+        "How long do you work?",
+        "How many packs?",
+    ]
+    assert [r.unit for r in found] == ["", "", "", "hours", ""]
+    table, cough, _, hours, packs = (r.total for r in found)
+    assert table and cough and hours and packs
+    assert table.reports == table.people == 4000
+    assert hours.reports + packs.reports == 4000 and hours.people == packs.people == pytest.approx(4000)
+    assert sum(packs.values) == pytest.approx(4000)
+    truth = answered(survey, 4000)["everyone"]
+    for total, name in ((cough, "ills/cough"), (packs, "packs")):
+        counts = [truth[name].count(label) for label in total.labels]
+        assert np.all(np.abs(np.array(total.values) - counts) < 4.5 * np.array(total.std_error))
+    shares = [row.value for row in packs.display.rows]
+    assert sum(shares) == pytest.approx(1) and [row.label for row in cough.display.rows] == [
+        "yes",
+        "no",
+        "not asked",
+    ]
+
+
+def test_few_reports_about_a_drawn_question_are_withheld() -> None:
+    """All people are enough; those who were asked about working hours are not."""
+    survey = health(smallest_count=700)
+    response = campaign_estimates(survey, tallies(survey, answered(survey, 1000)), "auto", 0.95, "open")
+    withheld = {tuple(r.attributes): r.cohorts[0].withheld for r in response.results}
+    assert withheld == {
+        ("ills/cough", "ills/asthma"): False,
+        ("ills/cough",): False,
+        ("ills/asthma",): False,
+        ("hours",): True,
+        ("packs",): False,
+    }
+    (hours,) = (r for r in response.results if r.questions == ["hours"])
+    assert hours.total is None and not hasattr(hours.cohorts[0], "values")
+    assert "about a question" in response.withheld_because
+
+
+def test_a_total_that_gives_a_withheld_cohort_by_subtraction_is_withheld() -> None:
+    priors = {"north": Prior({"never": 0.7, "daily": 0.3}), "south": Prior({"never": 0.5, "daily": 0.5})}
+    forms = {name: Form.of("smokes", design(prior, 1.0, Distribution())) for name, prior in priors.items()}
+    campaign = Campaign("Smoking", [SMOKES], forms, smallest_count=10)
+    answers = {"north": {"smokes": ["daily"] * 40}, "south": {"smokes": ["never"] * 9}}
+    (result,) = results(campaign, answers)
+    assert [cohort.withheld for cohort in result.cohorts] == [False, True] and result.total is None
+
+
+def test_cohorts_that_report_in_different_ways_have_no_total() -> None:
+    other = Question("drinks", "Do you drink?", options={"yes": "Yes", "no": "No"})
+    smokes, drinks = Prior({"never": 0.7, "daily": 0.3}), Prior({"yes": 0.5, "no": 0.5})
+    pair = Prior.joint(
+        {(a, b): p * q for a, p in (("never", 0.7), ("daily", 0.3)) for b, q in (("yes", 0.5), ("no", 0.5))},
+        names=("smokes", "drinks"),
+    )
+    parts = [
+        Part((name,), design(p, 1.0, Distribution())) for name, p in (("smokes", smokes), ("drinks", drinks))
+    ]
+    drawn, together = (
+        Form((Slot.drawn(parts, [1, 1]),)),
+        Form.of(("smokes", "drinks"), design(pair, 1.0, Distribution())),
+    )
+    campaign = Campaign("Habits", [SMOKES, other], {"a": drawn, "b": together}, smallest_count=1)
+    columns = {"smokes": ["daily"] * 30, "drinks": ["no"] * 30}
+    found = results(campaign, {"a": columns, "b": columns})
+    assert [(r.attributes, r.margin_of is None, [c.cohort for c in r.cohorts], r.total) for r in found] == [
+        (["smokes"], True, ["a"], None),
+        (["drinks"], True, ["a"], None),
+        (["smokes", "drinks"], True, ["b"], None),
+        (["smokes"], False, ["b"], None),
+        (["drinks"], False, ["b"], None),
+    ]
