@@ -108,8 +108,8 @@ def dashboards(port: int, targets: dict[str, Any]) -> None:
     for _ in paced(0.5):
         for line in lines:  # what it has received by now is thrown away
             line.close()
-        plan, id = targets["large_plan"], secrets.token_hex(16)
-        body = json.dumps({"report_id": id, "plan": plan, "report": 0}).encode()
+        form, id = targets["large_form"], secrets.token_hex(16)
+        body = json.dumps({"report_id": id, "form": form, "report": 16 * "0"}).encode()
         head = f"POST /v1/campaigns/{targets['large']}/reports"
         lines = [connect(port) for _ in range(11)]
         lines[0].sendall(request(head, "content-type: application/json", body=body))

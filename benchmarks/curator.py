@@ -32,7 +32,7 @@ import numpy as np
 
 from _attacks import ATTACKS
 from priorveil import Distribution, Prior, design
-from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.campaign import Campaign, ask, ask_with
 from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.store import Group, open_store
 
@@ -149,13 +149,19 @@ class Connection(asyncio.Protocol):
         self.load.ended()
 
 
+def _outputs(campaign: Campaign) -> int:
+    """How many different reports the only plan of a campaign makes."""
+    (part,) = campaign.form_for(None).parts
+    return int(part.plan.mechanism.outputs)
+
+
 class Load:
     """Makes requests of `size` reports until time or number is used up, and keeps the score."""
 
     def __init__(
         self, campaign: Campaign, size: int, packed: bool, seconds: float | None, reports: int | None
     ) -> None:
-        self.plan, self.size, self.packed = campaign.plan_for(None), size, packed
+        self.form, self.size, self.packed = campaign.form_for(None), size, packed
         bearer = f"authorization: Bearer {COLLECTOR}\r\n" if packed or size > 1 else ""
         self.head = (
             f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: "
@@ -166,7 +172,7 @@ class Load:
         self.failed = 0
         self.open = 0
         self.done = asyncio.Event()
-        self.values = np.random.default_rng(1).integers(0, self.plan.mechanism.outputs, 1 << 16)
+        self.values = np.random.default_rng(1).integers(0, _outputs(campaign), 1 << 16)
         self.at = 0
         self.ready = [self.whole() for _ in range(PREPARED // (2 * size + 20))]
         self.until = None if seconds is None else time.perf_counter() + seconds
@@ -188,11 +194,15 @@ class Load:
         self.at = (self.at + self.size) % ((1 << 16) - 10_000)
         values = self.values[self.at : self.at + self.size]
         if self.packed:
-            return packed_body(self.plan.id, os.urandom(16 * self.size), values.astype("<i8").tobytes())
-        ids, plan = os.urandom(16 * self.size).hex(), self.plan.id
+            return packed_body(self.form.id, os.urandom(16 * self.size), values.astype("<i8").tobytes())
+        ids, form, words = (
+            os.urandom(16 * self.size).hex(),
+            self.form.id,
+            values.astype("<i8").tobytes().hex(),
+        )
         each = [
-            f'{{"report_id":"{ids[32 * i : 32 * i + 32]}","plan":"{plan}","report":{v}}}'
-            for i, v in enumerate(values.tolist())
+            f'{{"report_id":"{ids[32 * i : 32 * i + 32]}","form":"{form}","report":"{words[16 * i : 16 * i + 16]}"}}'
+            for i in range(self.size)
         ]
         return (each[0] if self.size == 1 else f'{{"reports":[{",".join(each)}]}}').encode()
 
@@ -324,12 +334,12 @@ async def preload(url: str, campaign: Campaign, total: int) -> None:
     store = open_store(url)
     await store.open()
     await store.add_campaign(campaign)
-    plan, rng = campaign.plan_for(None), np.random.default_rng(2)
+    form, rng = campaign.form_for(None), np.random.default_rng(2)
     for done in range(0, total, PASS):
         ids = np.sort(np.frombuffer(os.urandom(16 * min(PASS, total - done)), "V16"))
         for part in np.array_split(ids, 10):
-            words = rng.integers(0, plan.mechanism.outputs, len(part)).astype("<i8").tobytes()
-            await store.commit([Group(campaign.id, plan.id, plan.mechanism, part.tobytes(), words)])
+            words = rng.integers(0, _outputs(campaign), len(part)).astype("<i8").tobytes()
+            await store.commit([Group(campaign.id, form, part.tobytes(), words)])
     await store.close()
 
 
@@ -394,7 +404,7 @@ def abuse(campaign: Campaign, url: str, seconds: float, connections: int) -> Non
     )  # numba would take our coverage.py for the package of that name
     shares = 1 / np.arange(1, VALUES + 1)
     plan = design(Prior(shares / shares.sum()), 1.0, Distribution(), method="arc")
-    large = Campaign("Which of thousands?", {"everyone": plan}, smallest_count=1)
+    large = ask_with("Which of thousands?", plan, smallest_count=1)
     cold = [ask(f"Question {i}?", Prior(np.full(50, 1 / 50))) for i in range(30)]
     with served(url, campaign, "abuse") as (port, pid):
         bearer = {"authorization": f"Bearer {TOKEN}"}
@@ -403,13 +413,13 @@ def abuse(campaign: Campaign, url: str, seconds: float, connections: int) -> Non
             for each in (large, *cold):
                 http.post(base, content=each.to_json()).raise_for_status()
             reports = plan.privatize(np.arange(1000) % VALUES, np.random.default_rng(3), codes=True)
-            body = packed_body(plan.id, os.urandom(16_000), reports.astype("<i8").tobytes())
+            body = packed_body(large.form_for(None).id, os.urandom(16_000), reports.astype("<i8").tobytes())
             kind = {"content-type": PACKED}
             http.post(f"{base}/{large.id}/reports", content=body, headers=kind).raise_for_status()
         targets = {
             "honest": campaign.id,
             "large": large.id,
-            "large_plan": plan.id,
+            "large_form": large.form_for(None).id,
             "cold": [each.id for each in cold],
             "admin": TOKEN,
             "collector": COLLECTOR,

@@ -31,8 +31,8 @@ import httpx
 import numpy as np
 
 from priorveil import Prior
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.wire import fresh_id
+from priorveil.collect.campaign import ANSWER, Campaign, ask
+from priorveil.collect.wire import fresh_id, words_to_hex
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from local_server import Server
@@ -124,9 +124,11 @@ class Soak:
         return f"/v1/campaigns/{self.campaigns[admission].id}/{rest}"
 
     def draw(self, admission: str, count: int) -> list[dict[str, object]]:
-        plan = self.campaigns[admission].plan_for(None)
-        drawn = plan.privatize(self.rng.integers(0, 4, count), self.rng, codes=True)
-        return [{"report_id": fresh_id(), "plan": plan.id, "report": int(report)} for report in drawn]
+        form = self.campaigns[admission].form_for(None)
+        labels = form.parts[0].plan.labels
+        answers = [labels[code] for code in self.rng.integers(0, 4, count)]
+        rows = form.privatize({ANSWER: answers}, rng=self.rng)
+        return [{"report_id": fresh_id(), "form": form.id, "report": words_to_hex(row)} for row in rows]
 
     async def request(
         self, http: httpx.AsyncClient, kind: str, *arguments: Any, **more: Any

@@ -23,13 +23,14 @@ from selenium.common.exceptions import StaleElementReferenceException
 import priorveil as pv
 from browser.steps import ANALYST, TOKEN
 from patience import PATIENCE
-from priorveil.collect.campaign import Campaign, ask, read_time
-from priorveil.collect.wire import fresh_id, report_to_json
+from priorveil.collect.campaign import Campaign, ask, ask_with, read_time
 from priorveil.curator.app import create_app
 from priorveil.curator.server import find_address
 from priorveil.curator.server import serving as answering
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
+from priorveil.priors.label_texts import label_parts
+from submissions import plan_of, submissions
 
 WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
 # Chromium as root, and with nothing that calls home.
@@ -50,12 +51,13 @@ class Curator:
     def answered(self, name: str, values: list[int], seed: int = 1) -> None:
         """Reports of simulated people."""
         campaign = self.campaigns[name]
-        plan, rng = next(iter(campaign.cohorts.values())), np.random.default_rng(seed)
-        reports = plan.privatize(np.array(values), rng, codes=True)
-        sent = [
-            {"report_id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, report)}
-            for report in reports
-        ]
+        cohort, rng = next(iter(campaign.cohorts)), np.random.default_rng(seed)
+        plan = plan_of(campaign, cohort)
+        labels = [label_parts(plan.labels[value]) for value in values]
+        columns = dict(
+            zip(campaign.form_for(cohort).attributes, map(list, zip(*labels, strict=True)), strict=True)
+        )
+        sent = submissions(campaign, columns, cohort, rng)
         url, header = f"{self.url}/v1/campaigns/{campaign.id}/reports", {"authorization": f"Bearer {TOKEN}"}
         response = httpx.post(url, json={"reports": sent}, headers=header, timeout=PATIENCE)
         assert response.json() == {"accepted": len(values), "refused": []}
@@ -123,11 +125,11 @@ def asked() -> dict[str, Campaign]:
         ),
         "spending": ask("How much did you spend?", spent, 1.0, pv.Sum([0, 20, 100]), smallest_count=20),
         "saving": ask("How much did you save?", spent, 1.0, pv.Sum([0, 20, 100]), smallest_count=20),
-        "secret": Campaign("How often do you go out?", {"everyone": hidden}),
+        "secret": ask_with("How often do you go out?", hidden),
         "bounded": ask("Do you sing?", pv.PriorSet.interval([0.2, 0.5], [0.5, 0.8], labels=["yes", "no"])),
         "offline": ask("Do you have a garden?", pv.Prior({"yes": 0.4, "no": 0.6})),
         "leaning": ask("Which of these do you have?", rare, 1.0, pv.Histogram(), smallest_count=20),
-        "many": Campaign("What is your occupation?", {"everyone": plan}),
+        "many": ask_with("What is your occupation?", plan),
         "cohorts": ask("Are you ill?", {"north": ill, "south": pv.Prior({"yes": 0.2, "no": 0.8})}, 1.5),
         "ending": ask("Which paper do you read?", work, smallest_count=20),
         "watched": ask("Which fruit do you like?", rare, 1.0, pv.Histogram(), smallest_count=20),

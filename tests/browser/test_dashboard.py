@@ -144,7 +144,7 @@ def estimates(curator: Any, name: str, cohort: int = 0) -> dict[str, Any]:
     place = f"{curator.url}/v1/campaigns/{curator.campaigns[name].id}/estimates"
     found: dict[str, Any] = httpx.get(
         place, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE
-    ).json()["cohorts"][cohort]
+    ).json()["results"][0]["cohorts"][cohort]
     return found
 
 
@@ -229,7 +229,7 @@ def test_precision_is_said_with_its_unit(browser: Any, curator: Any) -> None:
 def test_refusals_are_counted(browser: Any, curator: Any) -> None:
     campaign = curator.campaigns["work"]
     browser.open(f"{curator.url}/")
-    wrong = {"report_id": "ab" * 16, "plan": "00" * 32, "report": 1}
+    wrong = {"report_id": "ab" * 16, "form": "00" * 32, "report": "00" * 8}
     browser.run(
         "const headers = {'content-type': 'application/json'};"
         "return fetch(arguments[0], {method: 'POST', headers, body: arguments[1]}).then(r => r.status)",
@@ -237,7 +237,7 @@ def test_refusals_are_counted(browser: Any, curator: Any) -> None:
         json.dumps(wrong),
     )
     sign_in(browser, curator, "work")
-    browser.see("tr", "unknown plan 1")
+    browser.see("tr", "unknown form 1")
 
 
 def test_reports_can_be_downloaded(browser: Any, curator: Any) -> None:

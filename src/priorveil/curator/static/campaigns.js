@@ -17,11 +17,11 @@ export async function campaignList(showErrors, say) {
   ];
 }
 
-function entry({ id, question, state, cohorts }, say) {
+function entry({ id, title, state, cohorts }, say) {
   return el(
     "li",
     {},
-    el("a", { class: "name", href: `#${id}`, dir: "auto" }, question),
+    el("a", { class: "name", href: `#${id}`, dir: "auto" }, title),
     el(
       "p",
       { class: "quiet" },
@@ -32,8 +32,8 @@ function entry({ id, question, state, cohorts }, say) {
     el(
       "div",
       { class: "links" },
-      el("a", { href: `/answer/${id}`, "aria-label": `Answer page of: ${question}` }, "Answer page"),
-      copier(id, `Copy link of: ${question}`, say),
+      el("a", { href: `/answer/${id}`, "aria-label": `Answer page of: ${title}` }, "Answer page"),
+      copier(id, `Copy link of: ${title}`, say),
     ),
   );
 }

@@ -154,23 +154,21 @@ function draw(view, estimates, counters, admin) {
   view.lastText = text;
   const focused = document.activeElement?.id;
   const came = `${number(estimates.reports)} ${estimates.reports === 1 ? "report" : "reports"}`;
-  document.title = `${came} · ${estimates.question}`;
-  main.querySelector("#question").textContent = estimates.question;
-  main.querySelector("#live").replaceChildren(...sections(view, estimates, counters, admin).flat(Infinity).filter(Boolean));
+  document.title = `${came} · ${estimates.title}`;
+  main.querySelector("#question").textContent = estimates.title;
+  main.querySelector("#live").replaceChildren(...sections(view, estimates, counters).flat(Infinity).filter(Boolean));
   if (focused) document.getElementById(focused)?.focus();
   if (!fresh) say(came);
 }
 
 function sections(view, estimates, counters, admin) {
   const several = estimates.cohorts.length > 1;
-  const cohort = estimates.cohorts.find((c) => c.cohort === view.cohort);
-  const chosen = cohort ?? (several ? estimates.total : estimates.cohorts[0]);
-  const shown = cohort ? [cohort] : estimates.cohorts;
+  const shown = estimates.results.map((result) => ({ ...result, ...selected(result, view.cohort, several) }));
   return [
-    warnings(shown, several, estimates.caution),
+    warnings(shown.flatMap((result) => result.cohorts), several, estimates.caution),
     facts(estimates, counters),
     controls(view, estimates, several),
-    chosen === null || chosen.withheld ? withheld(estimates) : results(chosen),
+    shown.map((result, place) => results(result, estimates, shown.length > 1, place)),
     planned(shown, several),
     privacy(estimates),
     refused(counters),
@@ -180,6 +178,13 @@ function sections(view, estimates, counters, admin) {
       location.hash = "";
     }),
   ];
+}
+
+/** The estimate to show of a result, null if it is withheld; and the cohorts that it is about. */
+function selected({ cohorts, total }, name, several) {
+  const cohort = cohorts.find((c) => c.cohort === name);
+  const chosen = cohort ?? (several ? total : cohorts[0]);
+  return { chosen: chosen?.withheld ? null : chosen, cohorts: cohort ? [cohort] : cohorts };
 }
 
 /** What must be known before a number is read: a prior that the reports contradict, or one that nothing corrects. */
@@ -248,32 +253,42 @@ function controls(view, estimates, several) {
   );
 }
 
-function withheld({ withheld_because: reason }) {
-  return [el("h2", {}, "Estimates"), el("p", { id: "withheld" }, reason)];
-}
-
-function results({ display, warning, notes }) {
+/** One result under its title, or under a general one where there is only one. */
+function results({ title, unit, chosen }, { withheld_because: reason }, several, place) {
+  const suffix = place === 0 ? "" : `-${place + 1}`;
+  const head = el("h2", { dir: "auto" }, several ? title : "Estimates", unit && ` (${unit})`);
+  if (!chosen) return [head, el("p", { id: `withheld${suffix}` }, reason)];
+  const { display, warning, notes } = chosen;
   return [
-    el("h2", {}, "Estimates"),
-    estimateTables(display),
-    !warning && el("p", { id: "reached" }, display.precision),
+    head,
+    estimateTables(display, suffix),
+    !warning && el("p", { id: `reached${suffix}` }, display.precision),
     ...notes.map((note) => el("p", { class: "quiet" }, note)),
   ];
 }
 
-/** How precise the plan makes the answer, for a round number of people. */
-function planned(cohorts, several) {
-  return [el("h2", {}, "What the plan promises"), ...cohorts.map((c) => ofCohort(c, several, c.promise))];
+/** How precise the plans make the answers, for a round number of people; a margin has no plan of its own. */
+function planned(shown, several) {
+  const plans = shown.filter((result) => result.margin_of === null);
+  return [
+    el("h2", {}, "What the plan promises"),
+    ...plans.flatMap(({ title, cohorts }) => [
+      plans.length > 1 && el("h3", { dir: "auto" }, title),
+      ...cohorts.map((c) => ofCohort(c, several, c.promise)),
+    ]),
+  ];
 }
 
 function privacy(estimates) {
+  const parts = estimates.results.flatMap((result) => result.cohorts);
+  const readable = (name) => parts.every((part) => part.cohort !== name || part.identifiable);
   const rows = estimates.cohorts.map((c) =>
     el(
       "tr",
       {},
       el("th", { scope: "row" }, el("bdi", {}, c.cohort)),
       ...["ldp", "lip_lower", "lip_upper"].map((name) => el("td", { class: "figure" }, c.privacy_texts[name])),
-      el("td", { class: "figure" }, c.identifiable ? "yes" : "no"),
+      el("td", { class: "figure" }, readable(c.cohort) ? "yes" : "no"),
     ),
   );
   return [
@@ -284,7 +299,7 @@ function privacy(estimates) {
       el(
         "table",
         {},
-        el("caption", {}, "Certified levels, natural logarithms, rounded up"),
+        el("caption", {}, "What a whole submission tells, natural logarithms, rounded up"),
         el(
           "thead",
           {},
@@ -341,7 +356,7 @@ function downloads(view) {
   ];
   return [
     el("h2", {}, "Keep"),
-    el("p", {}, "Every report as it arrived, with its id and cohort."),
+    el("p", {}, "Every report as it arrived, with its id and the form that made it."),
     el("div", { class: "actions" }, ...buttons),
   ];
 }

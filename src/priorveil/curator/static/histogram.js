@@ -3,14 +3,14 @@
 import { el, percent } from "/static/dom.js";
 
 /** The tables of an estimate: shares with a picture, or amounts; then the mean or the quantiles of numbers. */
-export function estimateTables(display) {
+export function estimateTables(display, suffix = "") {
   const { shares, rows, left_out: leftOut, label_head: label, interval_head: interval, numbers } = display;
   const scale = shares ? scaleFor(rows) : null;
   return [
     shares && legend(),
     leftOut && el("p", { class: "quiet" }, leftOut),
-    table("histogram", rows, scale, label, interval),
-    numbers.length > 0 && table("numbers", numbers, null, "Numbers", interval),
+    table(`histogram${suffix}`, rows, scale, label, interval),
+    numbers.length > 0 && table(`numbers${suffix}`, numbers, null, "Numbers", interval),
   ];
 }
 
