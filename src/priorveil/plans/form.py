@@ -25,7 +25,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, combinations, pairwise
+from itertools import accumulate, combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -265,18 +265,20 @@ class Form:
 
         It holds whatever the answers have to do with each other. With the `joint` prior of all attributes it is
         measured on the joint channel where that is small. A plan counts with its LDP level if its prior is only
-        assumed, or if it contradicts the prior of another plan or the joint prior.
+        assumed, or if it contradicts the joint prior or that of a plan in another slot. (Of the parts of one slot a
+        person reports about one only, so each of them needs its own prior alone.)
         """
         if joint is not None:
             return self._levels_under(joint)
-        parts = self.parts
-        wrong = {
+        contradictory = {
             part.attributes
-            for one, other in combinations(parts, 2)
+            for slot, later in combinations(self.slots, 2)
+            for one, other in product(slot.parts, later.parts)
             if not agree(one.attributes, one.plan.prior, other.attributes, other.plan.prior)
             for part in (one, other)
         }
-        return self._levels_without({part.attributes for part in parts if part.plan.prior.assumed} | wrong)
+        assumed = {part.attributes for part in self.parts if part.plan.prior.assumed}
+        return self._levels_without(assumed | contradictory)
 
     def _levels_without(self, unknown: set[Names]) -> JointLeakage:
         """The levels if the priors of some parts are not known."""
