@@ -26,7 +26,7 @@ import priorveil as pv
 from local_server import in_store
 from priorveil import PriorveilError
 from priorveil.atomic_files import atomic_write
-from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.campaign import Campaign, ask, ask_with
 from priorveil.collect.client import AnswerStore, Client, RetryPolicy
 from priorveil.curator.settings import read_settings
 from priorveil.curator.store import Store, open_store
@@ -35,6 +35,8 @@ from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
 from priorveil.studies.audit import audit_plan, sampled_leakage
 from priorveil.tables import estimate_table, privatize_table, tally_table
+from sample_surveys import HOURS as WORKED
+from sample_surveys import ILLS, PACKS, QUESTIONS, SMOKES, health
 
 WORDS = Path(__file__).with_name("messages.txt")
 
@@ -57,6 +59,7 @@ GRID = pv.Prior.grid([0, 1, 2], [0.3, 0.4, 0.3])
 CELLS = pv.Prior.cells([0, 1, 2], [0.5, 0.5])
 PEOPLE = ["a"] * 1237 + ["b"] * 411 + ["c"]
 CAMPAIGN = ask("Work?", PRIOR)
+HEALTH = health()
 
 
 def estimate(prior: pv.Prior, query: pv.Linear, method: str = "auto") -> Any:

@@ -27,7 +27,8 @@ def test_a_campaign_tells_who_asks_and_why(folder: Path, capsys: pytest.CaptureF
     texts = ("--asked-by", "The town", "--purpose", "To help", "--contact", "a@example.org")
     assert run(["campaign", "plan.json", *QUESTION, *texts, "--smallest-count", "7", "-o", "c.json"]) == 0
     made = Campaign.from_json((folder / "c.json").read_bytes())
-    assert (made.question, made.asked_by, made.purpose, made.contact) == (QUESTION[1], *texts[1::2])
+    read = (*map(made.text, (made.title, made.questions[0].text, made.asked_by, made.purpose)), made.contact)
+    assert read == (QUESTION[1], QUESTION[1], *texts[1::2])
     assert made.smallest_count == 7 and list(made.cohorts) == ["everyone"]
     told = capsys.readouterr()
     assert made.id in told.out and told.err == ""
@@ -54,7 +55,7 @@ def test_a_campaign_says_who_may_answer_and_how_long_reports_are_kept(folder: Pa
     [
         (["plan.json", "-o", "c.json"], "--question"),
         (["plan.json", *QUESTION, "-o", "plan.json"], "plan.json"),
-        (["plan.json", "--question", " ", "-o", "c.json"], "question"),
+        (["plan.json", "--question", " ", "-o", "c.json"], "title"),
         (["plan.json", *QUESTION, "--opens", "soon", "-o", "c.json"], "2026-01-31T12:00:00Z"),
         (["plan.json", *QUESTION, "--smallest-count", "-1", "-o", "c.json"], "smallest_count"),
         (["plan.json", *QUESTION, "--most-reports", "0", "-o", "c.json"], "most_reports"),

@@ -16,6 +16,7 @@ from local_server import Server
 from patience import PATIENCE
 from priorveil.cli import run
 from priorveil.collect.campaign import Campaign, ask
+from submissions import plan_of
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +89,9 @@ def test_what_has_ended_does_not_reopen(admin: Admin, capsys: pytest.CaptureFixt
 
 def test_without_a_command_a_campaign_is_made(tmp_path: Path, campaign: Campaign) -> None:
     plan, made = tmp_path / "plan.json", tmp_path / "campaign.json"
-    campaign.plan_for(None).save(plan)
+    plan_of(campaign).save(plan)
     texts = ["--question", "Do you sing?", "--asked-by", "The town", "--purpose", "To know"]
     for arguments in ([str(plan), *texts], [*texts, str(plan)], ["new", str(plan), *texts]):
         assert run(["campaign", *arguments, "--force", "-o", str(made)]) == 0
-        assert Campaign.from_json(made.read_bytes()).question == "Do you sing?"
+        read = Campaign.from_json(made.read_bytes())
+        assert read.text(read.title) == "Do you sing?"

@@ -118,7 +118,7 @@ def test_the_dashboard_stays_until_interrupted(staying: Terminal, httpx: object,
     url, token = address(staying), re.findall(r"its token:\S*\s+(\S{32})\s", staying.output)[0]
     headers = {"authorization": f"Bearer {token}"}
     found = httpx.get(f"{url}/v1/campaigns", headers=headers, trust_env=False, timeout=PATIENCE)  # type: ignore[attr-defined]
-    assert [campaign["question"] for campaign in found.json()["campaigns"]] == ["For whom do you work?"]
+    assert [campaign["title"] for campaign in found.json()["campaigns"]] == ["For whom do you work?"]
     staying.process.send_signal(signal.SIGINT)
     staying.until("")
     assert staying.process.wait() == 0

@@ -19,8 +19,9 @@ from starlette.routing import Route
 from curator.test_api import reports
 from local_server import Server, served
 from patience import PATIENCE
-from priorveil.collect.campaign import FORMAT, LONGEST_TEXT, VERSION, Campaign
-from priorveil.collect.wire import ID_BYTES, JSON, LARGEST_REPORT, PACKED
+from priorveil.collect.campaign import FORMAT, VERSION, Campaign
+from priorveil.collect.questions import LONGEST_TEXT
+from priorveil.collect.wire import ID_BYTES, JSON, PACKED, WORD_BYTES
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.messages import LARGEST_BATCH
@@ -103,7 +104,7 @@ def test_the_document_states_the_limits_of_the_code() -> None:
     schemas = openapi()["components"]["schemas"]
     fields = schemas["ReportBody"]["properties"]
     assert fields["report_id"]["pattern"] == f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$"
-    assert fields["report"]["anyOf"][0]["maximum"] == LARGEST_REPORT - 1
+    assert fields["report"]["pattern"] == f"^([0-9a-fA-F]{{{2 * WORD_BYTES}}})+$"
     assert schemas["BatchBody"]["properties"]["reports"]["maxItems"] == LARGEST_BATCH
     assert schemas["Campaign"]["properties"]["format"] == {"const": FORMAT}
     assert schemas["Campaign"]["properties"]["version"] == {"const": VERSION}

@@ -21,7 +21,7 @@ from patience import PATIENCE, until
 from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign, ask, ask_with
 from priorveil.collect.wire import JSON
-from priorveil.curator import create_app, responses, uploads
+from priorveil.curator import app, create_app, loaded_campaigns, uploads
 from priorveil.curator.body_memory import SMALL_BODY, BodyMemory
 from priorveil.curator.loaded_campaigns import LoadedCampaigns
 from priorveil.curator.messages import LARGEST_BATCH
@@ -300,7 +300,7 @@ def test_ten_dashboards_cost_one_estimate(
 ) -> None:
     """They wait for the first; the next reports cost one more, for all."""
     calls = 0
-    estimate = responses.campaign_estimates
+    estimate = app.campaign_estimates
 
     def counted(*arguments: Any) -> Any:
         nonlocal calls
@@ -308,7 +308,7 @@ def test_ten_dashboards_cost_one_estimate(
         return estimate(*arguments)
 
     async def work(http: httpx.AsyncClient) -> None:
-        monkeypatch.setattr(responses, "campaign_estimates", counted)
+        monkeypatch.setattr(app, "campaign_estimates", counted)
         url = f"/v1/campaigns/{campaign.id}"
         for expected in (1, 2):
             await http.post(f"{url}/reports", content=report(campaign), headers=KIND)
