@@ -31,6 +31,7 @@ from priorveil.collect.client import AnswerStore, Client, RetryPolicy
 from priorveil.curator.settings import read_settings
 from priorveil.curator.store import Store, open_store
 from priorveil.designs import design_margins, design_mean
+from priorveil.plans.form import Form, Part, Slot
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
 from priorveil.studies.audit import audit_plan, sampled_leakage
@@ -55,6 +56,8 @@ HOURS = pv.Prior.joint(
     {(a, b): 0.25 for a in ("old", "young") for b in (0, 40)}, ("age", "hours"), grids=("hours",)
 )
 PAIRS = pv.design(JOINT, 1.0, pv.Histogram())
+DRAWN = pv.design(JOINT, 1.0, pv.Distribution())
+FORM = Form.of("work", PLAN)
 GRID = pv.Prior.grid([0, 1, 2], [0.3, 0.4, 0.3])
 CELLS = pv.Prior.cells([0, 1, 2], [0.5, 0.5])
 PEOPLE = ["a"] * 1237 + ["b"] * 411 + ["c"]

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from priorveil.arrays import Array, Ints
+from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput
 from priorveil.notions import LipSides, PriorOrSet, Secrets, leakage
@@ -84,27 +85,29 @@ def agree(names: Names, prior: PriorOrSet, other_names: Names, other: PriorOrSet
 
 def _margin(names: Names, prior: Prior, some: Names) -> dict[tuple[Label, ...], float]:
     """The probabilities of the combinations of levels of some of the attributes."""
-    if prior.names is None:
-        return {(label,): float(p) for label, p in zip(prior.labels, prior.probabilities, strict=True)}
-    cells, rows = prior.domain.margin(some)
+    cells, rows = _cells(names, prior, some)
     return dict(zip(cells, (rows @ prior.probabilities).tolist(), strict=True))
 
 
-def extend(matrix: Array, labels: Sequence[Label], names: Names, joint: Prior) -> Array:
-    """A channel about some attributes as one from the tuples of all: a row for each value of the joint prior."""
-    return np.asarray(matrix[_positions(labels, names, joint)])
+def extend(matrix: Array, labels: Sequence[Label], names: Names, joint: PriorOrSet) -> Array:
+    """A channel about some attributes as one from the tuples of all: a row for each value of the joint prior.
 
-
-def _positions(labels: Sequence[Label], names: Names, joint: Prior) -> Ints:
-    """For each value of the joint prior the position of its levels of these attributes among the labels."""
-    cells, rows = joint.domain.margin(names, "joint")
-    index = {
-        label if isinstance(label, tuple) and len(names) > 1 else (label,): i
-        for i, label in enumerate(labels)
-    }
+    >>> joint = Prior.joint({("a", 0): 0.4, ("a", 1): 0.1, ("b", 0): 0.5}, names=("age", "sex"), impossible="leave out")
+    >>> extend(np.array([[0.5, 0.5], [0.2, 0.8]]), ["b", "a"], ("age",), joint).tolist()
+    [[0.2, 0.8], [0.2, 0.8], [0.5, 0.5]]
+    """
+    cells, rows = _cells(names, joint, names)
+    index: dict[Any, int] = {label if len(names) > 1 else (label,): i for i, label in enumerate(labels)}
     if unknown := [cell for cell in cells if cell not in index]:
-        advice = (
-            f"a plan about {' x '.join(names)} has no such value: give a joint prior of the plans' values"
-        )
-        raise InvalidInput("joint", unknown[0], advice)
-    return np.asarray(np.array([index[cell] for cell in cells])[rows.argmax(axis=0)])
+        advice = f"a plan about {' x '.join(names)} has no such value: plans and prior need the same values"
+        raise InvalidInput("prior", unknown[0], advice)
+    places = np.array([index[cell] for cell in cells])
+    return np.asarray(matrix[places[rows.argmax(axis=0)]])
+
+
+def _cells(names: Names, prior: PriorOrSet, some: Names) -> tuple[list[tuple[Label, ...]], Array]:
+    """The combinations of levels of some attributes, and a row for each: one where a value has it."""
+    if prior.domain.names is None:  # of one attribute
+        return [(label,) for label in prior.labels], np.eye(len(prior))
+    cells, rows = prior.domain.margin(some)
+    return list(cells), rows

@@ -41,6 +41,7 @@ from priorveil.frames import Column, is_column, table_columns, table_names
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.interface import FROM_PRIVATIZE
 from priorveil.mechanisms.randomness import WORD, Source, Words, as_source
+from priorveil.notions import PriorOrSet
 from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, Names, agree, bound, extend, measure
 from priorveil.plans.document import content_id, parse, read_field
 from priorveil.plans.plan import Plan
@@ -260,58 +261,67 @@ class Form:
 
     # -- levels --------------------------------------------------------------------------------------------
 
-    def levels(self, joint: Prior | None = None) -> JointLeakage:
+    def levels(self, joint: Prior | None = None, unknown: Collection[Names] = ()) -> JointLeakage:
         """What a whole submission tells about all answers together, and so about each of them.
 
         It holds whatever the answers have to do with each other. With the `joint` prior of all attributes it is
         measured on the joint channel where that is small. A plan counts with its LDP level if its prior is only
         assumed, or if it contradicts the joint prior or that of a plan in another slot. (Of the parts of one slot a
-        person reports about one only, so each of them needs its own prior alone.)
+        person reports about one only, so each of them needs its own prior alone.) So do the parts about `unknown`
+        attributes, whose priors the caller does not trust.
         """
         if joint is not None:
-            return self._levels_under(joint)
-        contradictory = {
+            return self._levels_under(joint, unknown)
+        assumed = {part.attributes for part in self.parts if part.plan.prior.assumed}
+        slots = self.slot_levels({*assumed, *unknown} | self.contradictory)
+        return slots[0] if len(slots) == 1 else bound((slot.lip, slot.ldp) for slot in slots)
+
+    @cached_property
+    def contradictory(self) -> frozenset[Names]:
+        """The attributes of the parts whose prior contradicts that of a part in another slot."""
+        return frozenset(
             part.attributes
             for slot, later in combinations(self.slots, 2)
             for one, other in product(slot.parts, later.parts)
             if not agree(one.attributes, one.plan.prior, other.attributes, other.plan.prior)
             for part in (one, other)
-        }
-        assumed = {part.attributes for part in self.parts if part.plan.prior.assumed}
-        return self._levels_without(assumed | contradictory)
+        )
 
-    def _levels_without(self, unknown: set[Names]) -> JointLeakage:
-        """The levels if the priors of some parts are not known."""
-        slots = []
+    def slot_levels(self, unknown: Collection[Names]) -> list[JointLeakage]:
+        """The levels of each slot; the parts about `unknown` attributes count with their LDP levels."""
+        levels = []
         for slot in self.slots:
             proofs = [(part.plan.certificate, part.attributes in unknown) for part in slot.parts]
-            lower = max(proof.ldp if wrong else proof.lip_lower for proof, wrong in proofs)
-            upper = max(proof.ldp if wrong else proof.lip_upper for proof, wrong in proofs)
-            slots.append(JointLeakage(lower, upper, max(proof.ldp for proof, _ in proofs)))
-        return slots[0] if len(slots) == 1 else bound((slot.lip, slot.ldp) for slot in slots)
+            lower = max(proof.ldp if is_unknown else proof.lip_lower for proof, is_unknown in proofs)
+            upper = max(proof.ldp if is_unknown else proof.lip_upper for proof, is_unknown in proofs)
+            levels.append(JointLeakage(lower, upper, max(proof.ldp for proof, _ in proofs)))
+        return levels
 
-    def _levels_under(self, joint: Prior) -> JointLeakage:
+    def _levels_under(self, joint: Prior, unknown: Collection[Names]) -> JointLeakage:
         if joint.names is None or not set(self.attributes) <= set(joint.names):
             raise InvalidInput("joint", joint.names, f"give a joint prior of {', '.join(self.attributes)}")
-        unknown = {
+        wrong = {
             part.attributes
             for part in self.parts
             if joint.assumed or not agree(part.attributes, part.plan.prior, joint.names, joint)
         }
-        if len(self.slots) == 1 and not unknown:
-            return self._levels_without(unknown)  # certified
-        channel = None if joint.assumed else self._channel(joint)
-        return self._levels_without(unknown) if channel is None else measure(channel, joint)
+        slots = self.slot_levels({*wrong, *unknown})
+        if len(slots) == 1 and not wrong:
+            return slots[0]  # certified
+        channel = None if joint.assumed or unknown else self.channel(joint)
+        if channel is not None:
+            return measure(channel, joint)
+        return slots[0] if len(slots) == 1 else bound((slot.lip, slot.ldp) for slot in slots)
 
-    def _channel(self, joint: Prior) -> Channel | None:
+    def channel(self, joint: PriorOrSet) -> Channel | None:
         """The channel from the tuples of all answers to whole submissions; None if it cannot be written out.
 
-        A matrix that averages over reports would understate the leakage. Numbers are rounded again for each report, so
-        they have no joint channel.
+        A matrix that averages over reports would understate the leakage. Numbers, also beside other attributes, are
+        rounded again for each report, so they have no joint channel: that of the grid can leak less.
         """
-        whole = Channel(np.ones((len(joint), 1)), joint.labels)
         if any(part.plan.mechanism.averages or part.plan.domain.rounds for part in self.parts):
             return None
+        whole = Channel(np.ones((len(joint), 1)), joint.labels)
         try:
             for slot in self.slots:
                 blocks = [
@@ -319,10 +329,9 @@ class Form:
                     * (share / PARTS)
                     for part, share in zip(slot.parts, slot.shares, strict=True)
                 ]
-                matrix = np.hstack(blocks)
-                if whole.matrix.size * matrix.shape[1] > MOST_EXACT_ENTRIES:
+                if whole.matrix.size * sum(block.shape[1] for block in blocks) > MOST_EXACT_ENTRIES:
                     return None
-                whole = whole.joint_with(Channel(matrix, joint.labels))
+                whole = whole.joint_with(Channel(np.hstack(blocks), joint.labels))
         except TooLarge:
             return None
         return whole

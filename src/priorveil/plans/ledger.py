@@ -4,43 +4,65 @@ Levels of LIP do **not** add up: the lift of a pair of reports is `r1 r2 / E[r1 
 the sum of its parts. A small joint channel is measured; otherwise the ledger uses a bound that is proven for the
 value itself. For a latent secret no function of the levels is sound, so without the joint channel the ledger
 refuses. Numbers that are rounded at random always get the bound. Sending a remembered report again costs nothing.
+
+Reports about different attributes are reports about the tuple of all of them (`plans.composition`). Under a joint
+prior they are measured as well. If only the prior of each attribute is known, they get the bound.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from priorveil import notebook_html
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, BudgetExceeded, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, BudgetExceeded, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.formatting import level_at_most
 from priorveil.frames import Library, to_frame
 from priorveil.notions import LEVEL_HEADS, PriorOrSet, Secrets, as_prior_or_set, scenarios
 from priorveil.plans import Plan
-from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, bound, measure
+from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, Names, agree, bound, measure
+from priorveil.plans.form import Form
 from priorveil.plans.wording import ledger_facts, ledger_levels
-from priorveil.priors import Budget, Prior
+from priorveil.priors import Budget, Prior, PriorSet
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One report that was made: the id of its plan, its level under the ledger's prior, and its LDP level."""
+    """One report that was made: the id of its plan or form, its level under the ledger's prior, and its LDP level."""
 
     plan: str
     lip: float
     ldp: float
 
 
+@dataclass(frozen=True)
+class _Disclosure:
+    """What a plan or a form would tell: a level for each report, and the channel from the values of the prior.
+
+    `alone` is what it tells if nothing else was told, where that is certified. `priors` are those that its levels of
+    LIP rest on, of plans about some of the attributes.
+    """
+
+    id: str
+    levels: tuple[tuple[float, float], ...]
+    channel: Channel | None
+    alone: JointLeakage | None
+    priors: Mapping[Names, PriorOrSet] = field(default_factory=dict)
+
+
 class Ledger:
     """A record of the reports that one person made, and of what they leak together.
 
     Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the most
-    that may be spent, a number or a `Budget` for LIP. All plans are about the same values, in any order. `level` is
-    the joint leakage of all reports so far, and `spent` lists them.
+    that may be spent, a number or a `Budget` for LIP. `level` is the joint leakage of all reports so far, and `spent`
+    lists them. Plans are about the values of the prior, in any order; under a joint prior they may be about some of
+    its attributes. If the joint prior is not known, give the prior of each attribute, by its name.
 
     >>> import priorveil as pv
     >>> prior = pv.Prior([0.5, 0.5])
@@ -52,42 +74,70 @@ class Ledger:
     True
     >>> ledger.spend(plan).lip > 0.5  # a new report is not
     True
+    >>> both = Ledger({"smokes": prior, "drives": prior})
+    >>> both.spend(plan, about="smokes").lip <= 0.5
+    True
+    >>> round(both.spend(plan, about="drives").lip, 3)  # whatever smoking and driving have to do with each other
+    1.5
     """
 
     def __init__(
-        self, prior: PriorOrSet, secret: Secrets = None, limit: float | Budget | None = None
+        self,
+        prior: PriorOrSet | Mapping[str, PriorOrSet],
+        secret: Secrets = None,
+        limit: float | Budget | None = None,
     ) -> None:
-        self.prior = as_prior_or_set(prior)
+        by_attribute = isinstance(prior, Mapping) and prior and all(map(_is_prior, prior.values()))
+        if by_attribute and secret is not None:
+            raise InvalidInput("secret", NOT_SHOWN, "it needs a joint prior: without one no level is sound")
+        given: Any = prior
+        self.prior: PriorOrSet | dict[str, PriorOrSet]
+        self.prior = dict(given) if by_attribute else as_prior_or_set(given)
         self.secret = secret
         self.limit = None if limit is None else Budget.of(limit)
         self.spent: tuple[LedgerEntry, ...] = ()
-        self._joint: Channel | None = Channel(np.ones((len(self.prior), 1)), self.prior.labels)
         self.level = JointLeakage()
+        self._joint: Channel | None = None
+        self._known: dict[Names, PriorOrSet] = {}  # of plans that count with their LIP level
+        if isinstance(self.prior, dict):
+            self._known = {(name,): known for name, known in self.prior.items()}
+        else:
+            self._joint = Channel(np.ones((len(self.prior), 1)), self.prior.labels)
 
-    def would(self, plan: Plan) -> JointLeakage:
-        """The level after a report by this plan; nothing is spent."""
-        return self._after(plan)[1]
+    @property
+    def assumed(self) -> bool:
+        """Whether a prior is only assumed, so that levels of LIP hold only if it is right."""
+        priors = self.prior.values() if isinstance(self.prior, dict) else [self.prior]
+        return any(prior.assumed for prior in priors)
 
-    def spend(self, plan: Plan, replay: bool = False) -> JointLeakage:
+    def would(self, plan: Plan | Form, about: str | Sequence[str] | None = None) -> JointLeakage:
+        """The level after a report by this plan, or a submission of this form; nothing is spent."""
+        return self._after(self._disclosure(plan, about))[1]
+
+    def spend(
+        self, plan: Plan | Form, about: str | Sequence[str] | None = None, replay: bool = False
+    ) -> JointLeakage:
         """Record a new report by a plan and return the new level; above the limit it raises `BudgetExceeded`.
 
-        With `replay` the remembered report of this plan is sent again, which costs nothing.
+        A form has a report for each of its slots. `about` names the attributes of a plan that has no names of its own,
+        where the ledger has several. With `replay` the remembered report is sent again, which costs nothing.
         """
-        _require_plan(plan)
+        told = self._disclosure(plan, about)
         if replay:
-            if all(entry.plan != plan.id for entry in self.spent):
+            if all(entry.plan != told.id for entry in self.spent):
                 raise InvalidInput(
-                    "replay", plan.id, "no report of this plan was made yet: spend it first, without replay"
+                    "replay", told.id, "no report of this plan was made yet: spend it first, without replay"
                 )
             return self.level
-        joint, level = self._after(plan)
+        joint, level = self._after(told)
         if self.limit is not None and not level.within(self.limit):
             advice = "send a remembered report again" if self.spent else _needed_limit(level)
             leak = f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards"
             limit = f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}"
             raise BudgetExceeded(f"{leak}, {limit}: {advice}")
-        self.spent = (*self.spent, LedgerEntry(plan.id, self._own_level(plan), plan.certificate.ldp))
+        self.spent = (*self.spent, *(LedgerEntry(told.id, lip, ldp) for lip, ldp in told.levels))
         self._joint, self.level = joint, level
+        self._known |= told.priors
         return level
 
     def to_frame(self, library: Library | None = None) -> Any:
@@ -100,61 +150,106 @@ class Ledger:
         levels = notebook_html.table(LEVEL_HEADS, ledger_levels(self), [1])
         return notebook_html.sheet("Ledger", notebook_html.facts(ledger_facts(self)), levels, table)
 
-    def _after(self, plan: Plan) -> tuple[Channel | None, JointLeakage]:
-        """The joint channel, if it can be written out, and the level after a report by this plan."""
-        _require_plan(plan)
+    def _after(self, told: _Disclosure) -> tuple[Channel | None, JointLeakage]:
+        """The joint channel, if it can be written out, and the level after a disclosure."""
+        joint = self._joint_with(told.channel)
+        if not self.spent and told.alone is not None:
+            return joint, told.alone
+        if joint is not None and not isinstance(self.prior, dict):
+            return joint, measure(joint, self.prior, self.secret)
+        if self.secret is not None:
+            problem = "for a latent secret levels cannot be added, and the joint channel cannot be measured"
+            advice = "answer fewer questions, or use plans with fewer different reports"
+            raise Infeasible(f"{problem}: {advice}")
+        return None, bound([*((entry.lip, entry.ldp) for entry in self.spent), *told.levels])
+
+    def _joint_with(self, channel: Channel | None) -> Channel | None:
+        """The joint channel of all reports so far and these; None if it is too large to write out."""
+        if self._joint is None or channel is None:
+            return None
+        entries = self._joint.matrix.size * channel.shape[1]
+        return self._joint.joint_with(channel) if entries <= MOST_EXACT_ENTRIES else None
+
+    def _disclosure(self, plan: Plan | Form, about: str | Sequence[str] | None) -> _Disclosure:
+        if isinstance(plan, Form):
+            if about is not None:
+                raise InvalidInput("about", about, "leave it out: a form says what its plans are about")
+            return self._of_form(plan, plan.id)
+        if not isinstance(plan, Plan):
+            raise InvalidInput("plan", NOT_SHOWN, f"type {type(plan).__name__}; give a Plan or a Form")
+        own = plan.domain.names
+        names = own if about is None else (about,) if isinstance(about, str) else tuple(about)
+        if names is not None and names != (own or names):
+            raise InvalidInput("about", about, f"the plan is about {', '.join(own or ())}")
+        if isinstance(self.prior, dict):
+            if names is None and len(self.prior) > 1:
+                raise InvalidInput(
+                    "about", None, f"name the plan's attribute: one of {', '.join(self.prior)}"
+                )
+            return self._of_form(Form.of(names or tuple(self.prior), plan), plan.id)
+        ours = self.prior.domain.names
+        if names is None or names == ours or (about is None and ours is None):
+            return self._of_values(plan)
+        return self._of_form(Form.of(names, plan), plan.id)
+
+    def _of_values(self, plan: Plan) -> _Disclosure:
+        """What a plan about the values of the ledger's prior tells."""
+        assert not isinstance(self.prior, dict)
         if set(plan.labels) != set(self.prior.labels):
             raise InvalidInput(
                 "plan",
                 plan.labels,
                 "it is about other values than this ledger's prior: use a ledger of its own for them",
+                *([Hint("about", purpose="to name its attribute")] if self.prior.domain.names else []),
             )
-        joint = self._joint_with(plan)
-        if not self.spent and self._certified_for(plan):
-            c = plan.certificate
-            return joint, JointLeakage(c.lip_lower, c.lip_upper, c.ldp)
-        return joint, self._bound(plan) if joint is None else measure(joint, self.prior, self.secret)
+        proof, certified = plan.certificate, self._certified_for(plan)
+        own_level = proof.lip if certified and plan.secret is None else proof.ldp
+        alone = JointLeakage(proof.lip_lower, proof.lip_upper, proof.ldp) if certified else None
+        channel = None
+        if not plan.mechanism.averages and not plan.domain.rounds:
+            with suppress(TooLarge):
+                channel = plan.channel
+        return _Disclosure(plan.id, ((own_level, proof.ldp),), channel, alone)
 
-    def _joint_with(self, plan: Plan) -> Channel | None:
-        """The joint channel of all reports so far and one by this plan; None if it is too large to write out.
-
-        A matrix that averages over reports would understate the leakage. Numbers, also beside other attributes, are
-        rounded again for each report, so they have no joint channel: that of the grid can leak less.
-        """
-        if self._joint is None or plan.mechanism.averages or plan.domain.rounds:
-            return None
-        try:
-            entries = self._joint.matrix.size * plan.channel.shape[1]
-            return self._joint.joint_with(plan.channel) if entries <= MOST_EXACT_ENTRIES else None
-        except TooLarge:
-            return None
-
-    def _bound(self, plan: Plan) -> JointLeakage:
-        """The bound for the value itself: `min(2 sum - max, sum of LDP levels)`, on both sides."""
-        if self.secret is not None:
-            problem = "for a latent secret levels cannot be added, and the joint channel cannot be measured"
-            advice = "answer fewer questions, or use plans with fewer different reports"
-            raise Infeasible(f"{problem}: {advice}")
-        own = self._own_level(plan), plan.certificate.ldp
-        return bound([*((entry.lip, entry.ldp) for entry in self.spent), own])
-
-    def _own_level(self, plan: Plan) -> float:
-        """The plan's level under this ledger's prior: its certificate's if they agree, else its LDP level."""
-        certified = self._certified_for(plan) and plan.secret is None
-        return plan.certificate.lip if certified else plan.certificate.ldp
+    def _of_form(self, form: Form, id: str) -> _Disclosure:
+        """What a form tells; its plans may be about some of the attributes."""
+        known = self._known
+        if not isinstance(self.prior, dict):
+            known = {self.prior.domain.names or form.attributes[:1]: self.prior}
+        attributes = dict.fromkeys(name for names in known for name in names)
+        if not set(form.attributes) <= set(attributes):
+            advice = f"this ledger's prior is about {', '.join(attributes)} alone: use another ledger"
+            raise InvalidInput("plan", form.attributes, advice)
+        unknown = {
+            part.attributes
+            for part in form.parts
+            if self.secret is not None
+            or part.plan.secret is not None
+            or not all(
+                agree(part.attributes, part.plan.prior, names, prior) for names, prior in known.items()
+            )
+        }
+        unknown |= form.contradictory
+        slots = form.slot_levels(unknown)
+        return _Disclosure(
+            id,
+            tuple((slot.lip, slot.ldp) for slot in slots),
+            None if isinstance(self.prior, dict) else form.channel(self.prior),
+            slots[0] if len(slots) == 1 and not unknown else None,
+            {part.attributes: part.plan.prior for part in form.parts if part.attributes not in unknown},
+        )
 
     def _certified_for(self, plan: Plan) -> bool:
         """Whether the plan was certified for exactly this prior and secret."""
+        assert not isinstance(self.prior, dict)
         if isinstance(plan.prior, Prior) and plan.secret is None:
             return plan.prior.align_to(self.prior.labels) == self.prior and self.secret is None
         ours, theirs = (None if s is None else scenarios(s) for s in (self.secret, plan.secret))
         return plan.prior == self.prior and ours == theirs
 
 
-def _require_plan(plan: object) -> None:
-    if not isinstance(plan, Plan):
-        advice = "give one Plan (of plans drawn at random, see their certificate)"
-        raise InvalidInput("plan", NOT_SHOWN, f"type {type(plan).__name__}; {advice}")
+def _is_prior(prior: object) -> bool:
+    return isinstance(prior, Prior | PriorSet)
 
 
 def _needed_limit(level: JointLeakage) -> str:

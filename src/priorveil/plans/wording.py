@@ -94,7 +94,7 @@ def ledger_levels(ledger: Ledger) -> list[tuple[str, str, str]]:
     """What all reports of a ledger leak together: name, level and meaning, for tables."""
     level = ledger.level
     bound = "" if level.exact else " (an upper bound)"
-    rows = [*level.lip_rows(ledger.prior.assumed), ("LDP", level.ldp, LDP_MEANING)]
+    rows = [*level.lip_rows(ledger.assumed), ("LDP", level.ldp, LDP_MEANING)]
     return [(name, level_at_most(number), meaning + bound) for name, number, meaning in rows]
 
 
