@@ -478,7 +478,10 @@ def count_words(form: Form, words: bytes, sign: int = 1) -> str:
 def count_cells(form: Form, words: bytes) -> Cells:
     """Count submissions: how many they are, then what the form counts."""
     rows = unpack_words(form.width, words)
-    return np.concatenate([[len(rows)], form.count(rows)])
+    counts = form.count(rows)
+    cells = np.empty(1 + counts.size, dtype=np.int64)
+    cells[0], cells[1:] = len(rows), counts
+    return cells
 
 
 def cells_as_json(cells: Cells) -> str:
