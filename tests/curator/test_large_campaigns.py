@@ -69,7 +69,8 @@ def test_spark_estimates_what_the_curator_does(
             )
         await database.close()
         async with open_store(url) as store:
-            return plan.estimate((await store.tallies(campaign))[plan.id]).values
+            (tally,) = (await store.tallies(campaign)).values()
+            return plan.estimate(tally.parts[0]).values
 
     curator = asyncio.run(fill())
     script = block(SECTION, "bash").replace("postgresql://curator@localhost/priorveil", url)

@@ -23,6 +23,8 @@ Examples
       right on average whatever the prior; for a program to read
   priorveil estimate plan.json reports.parquet --plot estimate.svg
       and a picture of it
+  priorveil estimate campaign.json export.parquet
+      what the curator of a campaign exports: a table for each question
 
 --csv has a line for each value. A table of several attributes has a column for each of them too, and numbers of people
 have their share of everybody who reported, or of their group.
@@ -49,7 +51,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.cli import inputs, options, outputs, screen
+from priorveil.cli import campaign_results, inputs, options, outputs, screen
 from priorveil.errors import InvalidInput, plural
 from priorveil.priors.label_texts import first_labels, label_parts, label_text
 from priorveil.reading.wording import (
@@ -69,7 +71,8 @@ if TYPE_CHECKING:
 
     from priorveil.reading.estimate import Estimate
     from priorveil.reading.wording import StatisticRow
-    from priorveil.tables import TableEstimate
+    from priorveil.tables import TableEstimate, Tallies
+    from priorveil.tables.submissions import SubmissionTallies
 
 _NUMBERS = ("estimate", "std_error", "low", "high")  # of a line of CSV
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
@@ -132,12 +135,22 @@ def estimate(
     refused_file: Path | None,
     **settings: Any,
 ) -> int:
-    """Estimate from tables of REPORTS made by a PLAN."""
+    """Estimate from tables of REPORTS made by a PLAN, or exported by the curator of a campaign.
+
+    PLAN may be a campaign: then REPORTS are what its curator exports, and there is a table for each question.
+    """
     from priorveil.tables import estimate_table
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
     inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
+    if campaign_results.is_campaign(plan):
+        _refuse_with_campaign(by, margin, within, cohort, plot, **settings)
+        counted = campaign_results.estimate_campaign(
+            plan, reports, settings["method"], level, as_json, as_csv, refused_file
+        )
+        _print_repeats(counted)
+        return outputs.refusal_status(counted.refused, counted.reports)
     settings |= {"by": by, "cohort": cohort, "refused_file": refused_file, "force": True}
     plans = inputs.read_plans(plan, cohort)
     estimates = outputs.run_on_table(estimate_table, reports, plans, words="counting", **settings)
@@ -153,7 +166,7 @@ def estimate(
         outputs.save_plot(plots.estimate_plot(estimates, by, level), plot)
     show = _print_json if as_json else _print_csv if as_csv else _print_tables
     show(estimates, by, level, groups)
-    _print_repeats(estimates)
+    _print_repeats(estimates.tallies)
     return outputs.refusal_status(estimates.refused, estimates.everybody.reports)
 
 
@@ -184,9 +197,34 @@ def _check_reports(estimates: TableEstimate, sources: Sequence[str]) -> None:
         click.echo(f"  {share:.0%} are foreign: they were probably made by another plan", err=True)
 
 
-def _print_repeats(estimates: TableEstimate) -> None:
+def _refuse_with_campaign(
+    by: str | None,
+    margin: str | None,
+    within: str | None,
+    cohort: str | None,
+    plot: Path | None,
+    column: str,
+    assume_plan: bool,
+    **_: Any,
+) -> None:
+    """Refuse options that a campaign answers for itself."""
+    others = {
+        "--by": by,
+        "--margin": margin,
+        "--within": within,
+        "--cohort": cohort,
+        "--plot": plot,
+        "--column": None if column == "report" else column,
+        "--assume-plan": assume_plan or None,
+    }
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        advice = "its results have every cohort, table and margin"
+        raise click.UsageError(f"{' and '.join(given)} cannot be used with a campaign: {advice}")
+
+
+def _print_repeats(tallies: Tallies | SubmissionTallies) -> None:
     """Print on standard error how many rows repeat a report, and whether repeats cannot be noticed."""
-    tallies = estimates.tallies
     rows = tallies.reports + tallies.repeated + tallies.refused.total
     if tallies.repeated:
         verb = "repeats" if tallies.repeated == 1 else "repeat"

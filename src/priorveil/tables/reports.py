@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.arrays import Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.frames import Column, Indices, distinct, present_rows, pyarrow
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.interface import FROM_PRIVATIZE
 from priorveil.mechanisms.randomness import WORD
+from priorveil.plans.form import Form
 from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY
 
 # The columns of a table of reports.
@@ -38,9 +41,22 @@ def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any]
     >>> reports.tolist(), {reason: indices.tolist() for reason, indices in refused.items()}
     ([0, 1], {'missing': [1], 'foreign': [3]})
     """
-    width = mechanism.width
+    return _read_column(column, mechanism.width, mechanism.accepts)
+
+
+def read_submissions(form: Form, column: Column) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
+    """The submissions of a column that a form can have made, as rows of words, and the indices of the others by reason.
+
+    They are little-endian bytes; as text they are two hexadecimal digits for each byte.
+    """
+    return _read_column(column, form.width, form.accepts)
+
+
+def _read_column(
+    column: Column, width: int, accepts: Callable[[npt.NDArray[Any]], Mask]
+) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
     reports, readable, present = _arrow_reports(column, width) or _parse_reports(column, width)
-    accepted = mechanism.accepts(reports)
+    accepted = accepts(reports)
     if len(reports) == len(column) and accepted.all():
         return reports, {}
     valid = np.zeros(len(column), dtype=bool)
