@@ -287,17 +287,23 @@ def test_the_promise_adds_up_what_linked_questions_tell_if_their_priors_agree() 
     )
 
 
-@pytest.mark.parametrize(
-    "campaign",
-    [followed(0.5), followed(0.7, gates=("smokes", "drives"))],
-    ids=["contradictory priors", "two gates"],
-)
-def test_only_ldp_levels_add_up_where_priors_of_linked_questions_contradict(campaign: Campaign) -> None:
+def test_only_ldp_levels_add_up_where_priors_of_linked_questions_contradict() -> None:
     """Both priors cannot be right, so nothing is promised that rests on them."""
+    campaign = followed(0.5)
     ldp = sum(part.plan.certificate.ldp for part in campaign.form_for(None).parts)
     promise = campaign.promise["all"]
     assert promise.lip == promise.ldp == pytest.approx(ldp)
     assert campaign.form_for(None).levels().lip < promise.lip
+
+
+def test_a_follow_up_of_two_questions_counts_with_its_ldp_level() -> None:
+    """Nothing is known about how often both are answered so that it is asked."""
+    campaign = followed(0.7, gates=("smokes", "drives"))
+    *gates, wants = (part.plan.certificate for part in campaign.form_for(None).parts)
+    lips = [*(gate.lip for gate in gates), wants.ldp]
+    expected = min(2 * sum(lips) - max(lips), sum(gate.ldp for gate in gates) + wants.ldp)
+    assert campaign.promise["all"].lip == pytest.approx(expected)
+    assert campaign.form_for(None).levels().lip < expected
 
 
 def test_a_follow_up_without_its_gate_counts_with_its_ldp_level() -> None:
