@@ -59,7 +59,7 @@ import priorveil as pv
 from priorveil.collect.campaign import ask
 from priorveil.curator.demo import run_curator, send_answers
 with run_curator(ask("Once?", pv.Prior({"yes": 0.3, "no": 0.7}), smallest_count=1)) as curator:
-    list(send_answers(curator, [0, 1]))
+    list(send_answers(curator, [{"answer": "yes"}, {"answer": "no"}]))
     assert curator.estimates()["reports"] == 2
 """,
 }

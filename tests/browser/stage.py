@@ -48,10 +48,10 @@ class Curator:
     url: str
     campaigns: dict[str, Campaign]
 
-    def answered(self, name: str, values: list[int], seed: int = 1) -> None:
+    def answered(self, name: str, values: list[int], seed: int = 1, cohort: str | None = None) -> None:
         """Reports of simulated people."""
         campaign = self.campaigns[name]
-        cohort, rng = next(iter(campaign.cohorts)), np.random.default_rng(seed)
+        cohort, rng = cohort or next(iter(campaign.cohorts)), np.random.default_rng(seed)
         plan = plan_of(campaign, cohort)
         labels = [label_parts(plan.labels[value]) for value in values]
         columns = dict(

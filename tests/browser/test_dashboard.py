@@ -262,16 +262,7 @@ def test_cohorts_are_shown_together_and_apart(browser: Any, curator: Any) -> Non
 
 
 def _answer_cohort(curator: Any, cohort: str, seed: int) -> None:
-    whole = curator.campaigns["cohorts"]
-    only = type(curator)(curator.url, {"one": _Only(whole, cohort)})
-    only.answered("one", [0] * 30 + [1] * 170, seed)
-
-
-class _Only:
-    """A campaign seen by one cohort."""
-
-    def __init__(self, whole: Any, cohort: str) -> None:
-        self.id, self.cohorts = whole.id, {cohort: whole.cohorts[cohort]}
+    curator.answered("cohorts", [0] * 30 + [1] * 170, seed, cohort)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

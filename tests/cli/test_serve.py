@@ -24,7 +24,7 @@ from patience import PATIENCE
 from postgres_server import PostgresServer, free_port
 from priorveil.cli import commands, run
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import open_store
+from priorveil.curator.store import FormTally, open_store
 from priorveil.errors import install_command
 
 
@@ -34,7 +34,10 @@ def filled(url: str, campaign: Campaign, spoil: bool) -> None:
             await store.add_campaign(campaign)
             await store.commit([group(campaign, 10)])
             if spoil:
-                doubled = {p: t + t for p, t in (await store.tallies(campaign)).items()}
+                doubled = {
+                    id: FormTally.of(campaign.forms[id], 2 * tally.cells())
+                    for id, tally in (await store.tallies(campaign)).items()
+                }
                 await store.replace_tallies(campaign, doubled)
 
     asyncio.run(run())
