@@ -3,8 +3,9 @@
     PYTHONPATH=tests python scripts/vectors.py
 
 A vector is a plan, random bytes and a value, and the report they make: one file for each plan in
-clients/js/vectors, with some reports that the plan cannot have made. Both sides read the files; only this script
-writes them.
+clients/js/vectors, with some reports that the plan cannot have made. Of a campaign, in clients/js/vectors/campaigns, it
+is the answers and random bytes, and the draw, the level of each attribute and the submission that they make. Both sides
+read the files; only this script writes them.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ import numpy as np
 import priorveil as pv
 from byte_source import BytesSource
 from priorveil.certify import TOTAL, certificate
-from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.questions import Question
+from priorveil.collect.wire import words_to_hex
 from priorveil.mechanisms import Arc, Grouped, Mechanism, Orders, PooledHash, Subset, Table, Unary
 from priorveil.plans import Plan
+from priorveil.plans.form import Form, Part, Slot
 from priorveil.priors.number_domains import NumberDomain
+from vector_reports import report_array, report_to_json
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "clients" / "js" / "vectors"
@@ -93,7 +98,7 @@ def grouped(plan: Plan) -> Plan:
 
 
 def case(plan: Plan, value: Any, randomness: bytes) -> dict[str, Any]:
-    """One value, the bytes it draws, and its report as it is sent."""
+    """One value, the bytes it draws, and its report."""
     source = BytesSource(randomness)
     report = report_to_json(plan.mechanism, plan.privatize(value, source))
     return {"value": value, "randomness": randomness[: source.used].hex(), "report": report}
@@ -101,8 +106,7 @@ def case(plan: Plan, value: Any, randomness: bytes) -> dict[str, Any]:
 
 def likelihoods(plan: Plan, sent: str | int) -> list[float]:
     """`Pr(report | x)` for every value over the largest of them, to nine digits."""
-    report = unpack_reports(plan.mechanism, pack_report(plan.mechanism, sent) or b"")[0]
-    likelihood = plan.reader.likelihood(report[None] if np.ndim(report) else [report])[0]
+    likelihood = plan.reader.likelihood(report_array(plan.mechanism, [sent]))[0]
     return [round(float(v), 9) for v in likelihood / likelihood.max()]
 
 
@@ -195,8 +199,125 @@ def number_draws(domain: NumberDomain, rng: np.random.Generator) -> Iterator[tup
         yield from ((number, rng.bytes(32)) for number in (-1e9, 1e300))
 
 
+def campaigns() -> Iterator[tuple[str, Campaign, list[dict[str, Any]]]]:
+    """Campaigns for every kind of question and slot, each with answers to it."""
+    learn, total = pv.Distribution(), pv.Sum([0, 20, 40, 80], unbiased=True)
+    smokes = Question("smokes", "Smoke?", "choice", {"never": "Never", "daily": "Daily"})
+    kind = Question("kind", "What?", options={"a": "A", "b": "B"}, asked_if={"smokes": ("daily",)})
+    ills = Question("ills", "Which?", "choices", {"cough": "Cough", "gout": "Gout"})
+    later = Question(
+        "later", "And now?", "choices", {"1": "One", "2": "Two"}, asked_if={"smokes": ("daily",)}
+    )
+    hours = Question("hours", "Hours?", "number", unit="hours")
+    packs = Question(
+        "packs", "Packs?", "number", asked_if={"smokes": ("daily",), "kind": ("a",)}, edges=(0, 1, 2.5, 5)
+    )
+    on_smokes = pv.design(pv.Prior({"never": 0.7, "daily": 0.3}), 0.5, learn)
+    on_kind = pv.design(pv.Prior({"a": 0.2, "b": 0.1, "not asked": 0.7}), 0.5, learn)
+    on_hours = pv.design(pv.Prior.grid([0, 20, 40, 80], [0.2, 0.3, 0.4, 0.1], outside="ends"), 0.8, total)
+    ranges = {"[0, 1)": 0.1, "[1, 2.5)": 0.05, "[2.5, 5]": 0.05, "not asked": 0.8}
+    on_packs = pv.design(pv.Prior(ranges), 1.0, learn)
+    both = {("yes", "yes"): 0.1, ("yes", "no"): 0.2, ("no", "yes"): 0.3, ("no", "no"): 0.4}
+    on_ills = pv.design(pv.Prior.joint(both, ("ills/cough", "ills/gout")), 1.0, learn)
+    asked = {
+        ("yes", "yes"): 0.1,
+        ("yes", "no"): 0.1,
+        ("no", "yes"): 0.05,
+        ("no", "no"): 0.05,
+        ("not asked",) * 2: 0.7,
+    }
+    on_later = pv.design(pv.Prior.joint(asked, ("later/1", "later/2"), impossible="leave out"), 1.0, learn)
+    on_cough = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 1.0, learn)
+    on_gout = pv.design(pv.Prior({"yes": 0.4, "no": 0.6}), 1.0, learn, method="unary")
+    wide = pv.design(pv.Prior.zipf(70, labels=[str(i) for i in range(70)]), 1.0, learn, notion=pv.LDP())
+    street = Question("street", "Where?", "choice", {str(i): f"Street {i}" for i in range(70)})
+
+    def slot(*parts: tuple[tuple[str, ...], Plan]) -> Slot:
+        return Slot.drawn([Part(*part) for part in parts], [1.0 + i for i in range(len(parts))])
+
+    def made(questions: list[Question], *slots: Slot) -> Campaign:
+        return Campaign("Test", questions, {"everyone": Form(slots)})
+
+    two = made([smokes, kind], slot((("smokes",), on_smokes)), slot((("kind",), on_kind)))
+    paths = [{"smokes": "never"}, {"smokes": "daily", "kind": "a"}, {"smokes": "never", "kind": "b"}]
+    yield "two-slots-not-asked", two, paths
+    cough, gout = ((f"ills/{code}",) for code in ("cough", "gout"))
+    drawn = made([ills, street], slot((cough, on_cough), (gout, on_gout), (("street",), wide)))
+    yield "drawn-slot", drawn, [{"ills": ["gout"], "street": "3"}, {"ills": [], "street": "69"}]
+    sets = made(
+        [smokes, ills, later],
+        slot((("ills/cough", "ills/gout"), on_ills)),
+        slot((("later/1", "later/2"), on_later)),
+    )
+    ticked = [
+        {"smokes": "daily", "ills": ["gout", "cough"], "later": []},
+        {"smokes": "never", "ills": []},
+        {"smokes": "daily", "ills": ["cough"], "later": ["2"]},
+    ]
+    yield "choices", sets, ticked
+    numbers = made(
+        [smokes, kind, hours, packs],
+        slot((("hours",), on_hours), (("packs",), on_packs)),
+        slot((("smokes",), on_smokes)),
+    )
+    counted = [
+        {"smokes": "daily", "kind": "a", "hours": "12,5", "packs": 1},
+        {"smokes": "daily", "kind": "a", "hours": -3, "packs": 2.5},
+        {"smokes": "daily", "kind": "b", "hours": 80, "packs": 7},
+        {"smokes": "never", "hours": 39.999},
+    ]
+    yield "number", numbers, counted
+
+
+def submission(campaign: Campaign, answers: dict[str, Any], randomness: bytes) -> dict[str, Any]:
+    """Answers and the bytes that they draw, with what is drawn, the level of each attribute and the submission."""
+    form, source = campaign.form_for(None), BytesSource(randomness)
+    draw = form.draw(source)
+    names = campaign.questions_to_ask(None, draw)
+    levels = campaign.attribute_values(answers, names)
+    report = words_to_hex(form.privatize(levels, draw, source))
+    return {
+        "answers": answers,
+        "randomness": randomness[: source.used].hex(),
+        "draw": list(draw),
+        "questions": list(names),
+        "levels": levels,
+        "report": report,
+    }
+
+
+def campaign_vector(campaign: Campaign, answers: list[dict[str, Any]], seed: int) -> dict[str, Any]:
+    form, rng = campaign.form_for(None), np.random.default_rng(seed)
+    drawn = sum(slot.is_drawn for slot in form.slots)
+    words = drawn + sum(
+        max(part.plan.mechanism.draws_per_report + 3 for part in slot.parts) for slot in form.slots
+    )
+    randomness = [
+        b"\x00" * 8 * words,
+        b"\xff" * 8 * words,
+        *(rng.bytes(8 * words) for _ in range(CASES // 2)),
+    ]
+    width, levels = 16 * form.width, campaign.promise["everyone"]
+    return {
+        "campaign": json.loads(campaign.to_json()),
+        "levels": {
+            "lip": levels.lip,
+            "lipLower": levels.lip_lower,
+            "lipUpper": levels.lip_upper,
+            "ldp": levels.ldp,
+        },
+        "foreign": ["f" * width, "0" * (width - 16), "0" * (width + 16), "0" * (width - 1) + "1"],
+        "cases": [submission(campaign, given, drawn) for drawn in randomness for given in answers],
+    }
+
+
 def main() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "campaigns").mkdir(parents=True, exist_ok=True)
+    for seed, (name, campaign, answers) in enumerate(campaigns()):
+        vector = campaign_vector(campaign, answers, seed)
+        text = json.dumps(vector, ensure_ascii=False, separators=(",", ":"))
+        path = FOLDER / "campaigns" / f"{name}.json"
+        path.write_text(text.replace('{"answers"', '\n{"answers"') + "\n", encoding="utf-8")
     for seed, (name, plan) in enumerate(plans()):
         foreign = foreign_reports(plan.mechanism)
         vector = {"plan": json.loads(plan.to_json()), "foreign": foreign, "cases": cases(plan, seed)}

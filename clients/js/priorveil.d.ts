@@ -213,6 +213,8 @@ export interface Campaign {
   readonly keepUntil: Date | null;
   readonly cohorts: readonly string[];
   readonly forms: { readonly [cohort: string]: Form };
+  /** For each cohort what a whole submission tells about any answer: `lip` under the priors, `ldp` whatever anyone knows. */
+  readonly promise: { readonly [cohort: string]: Levels };
   /** By this clock. */
   state(now?: Date): "not yet open" | "open" | "closed";
   /** The form of a cohort; the name may be left out where there is only one. */

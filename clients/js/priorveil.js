@@ -989,13 +989,21 @@ function withDecimalPoints(value) {
  * three digits is refused here, except after a zero.
  */
 export function readNumber(typed) {
-  const text = String(typed).replace(BLANKS, "");
+  const text = withLatinDigits(String(typed)).replace(BLANKS, "");
   const plain = decimalPoint(text);
   const swapped = text.replace(/[.,]/g, (mark) => (mark === "." ? "," : "."));
   const unclear = /^[+-]?[0-9]+\.[0-9]+$/.test(text) && decimalPoint(swapped) === swapped;
   const key = unclear ? undefined : decimalKey(plain);
   need(key !== undefined, "value", unclear || SEPARATED.test(text) ? AMBIGUOUS : "should be a number");
   return Number(plain);
+}
+
+/** Arabic and Persian digits, and the Arabic decimal mark and minus, as Latin ones. */
+function withLatinDigits(text) {
+  const digits = text.replace(/[\u0660-\u0669\u06f0-\u06f9]/g, (digit) => String(digit.codePointAt(0) & 15));
+  const plain = digits.replace(/[\u200e\u200f\u061c]/g, "").replaceAll("\u2212", "-");
+  // This mark stands only before decimals, so 1.234 is not ambiguous here: with another zero it is not taken for thousands.
+  return plain.replace(/^([+-]?[0-9]+)\u066b([0-9]+)$/, (_, whole, part) => `${whole}.${part}0`);
 }
 
 /** A decimal number without the zeros around its digits; undefined if the text is none. */
@@ -1566,9 +1574,9 @@ class Form {
  * other. Of one report, the largest levels of its parts. Of several, `min(2 sum - max, sum of LDP levels)`. A part counts with its
  * LDP level if its prior is only assumed, or contradicts that of another part.
  */
-function submissionLevels(slots) {
+function submissionLevels(slots, contradicted = []) {
   const parts = slots.flatMap((slot) => slot.parts);
-  const unknown = new Set(parts.filter(({ plan }) => plan.priorAssumed));
+  const unknown = new Set([...contradicted, ...parts.filter(({ plan }) => plan.priorAssumed)]);
   parts.forEach((one, i) => {
     for (const other of parts.slice(i + 1)) if (!priorsAgree(one, other)) unknown.add(one).add(other);
   });
@@ -1593,9 +1601,10 @@ function priorsAgree(one, other) {
   if (content(one) === content(other)) return true;
   if (one.plan.prior === null || other.plan.prior === null) return false;
   const [ours, theirs] = [one, other].map((part) => marginOf(part, shared));
-  const near = (a, b) => b !== undefined && Math.abs(a - b) <= SAME_SHARE * Math.max(a, b);
-  return ours.size === theirs.size && [...ours].every(([key, share]) => near(share, theirs.get(key)));
+  return ours.size === theirs.size && [...ours].every(([key, share]) => nearlyEqual(share, theirs.get(key)));
 }
+
+const nearlyEqual = (a, b) => a !== null && b !== null && b !== undefined && Math.abs(a - b) <= SAME_SHARE * Math.max(a, b);
 
 /** The prior share of each combination of levels of some of a part's attributes. */
 function marginOf({ attributes, plan }, some) {
@@ -1725,7 +1734,40 @@ class Question {
   }
 }
 
-/** Questions, and a checked form for each cohort. Made by `readCampaign` only. */
+/**
+ * The parts of a form with several slots whose priors cannot be margins of one joint law, because of skip logic. The prior of a
+ * question that is not always asked counts if it has one gate, the gate is reported too, and both agree on how many are asked.
+ */
+function contradictedParts(questions, { slots, parts }) {
+  const contradicted = new Set();
+  const about = (name) => parts.filter(({ attributes }) => attributes.includes(name));
+  for (const { attributes, askedIf } of slots.length > 1 ? questions : []) {
+    const own = attributes.flatMap((name) => about(name).map((part) => [part, name]));
+    if (askedIf.size === 0 || own.length === 0) continue;
+    const skipped = own.map(([part, name]) => shareOf(part, name, [NOT_ASKED]));
+    const gates = [...askedIf].flatMap(([name, codes]) => about(name).map((part) => [part, name, codes]));
+    const known = gates.map(([part, name, codes]) => shareOf(part, name, codes)).filter((share) => share !== null);
+    const shares = [...skipped, ...known.map((share) => 1 - share)];
+    if (askedIf.size === 1 && known.length > 0 && shares.every((share) => nearlyEqual(share, shares[0]))) continue;
+    for (const [part] of own) contradicted.add(part);
+    if (known.length > 0) for (const [part] of gates) contradicted.add(part);
+  }
+  return contradicted;
+}
+
+/** The prior share of some levels of an attribute of a part; null if that is not known. */
+function shareOf(part, name, levels) {
+  if (part.plan.prior === null || part.plan.priorAssumed) return null;
+  const margin = marginOf(part, [name]);
+  return levels.reduce((total, level) => total + (margin.get(valueKey([level])) ?? 0), 0);
+}
+
+/**
+ * Questions, and a checked form for each cohort. Made by `readCampaign` only.
+ *
+ * `promise` has for each cohort what a whole submission tells about any answer: `lip` under the priors, `ldp` whatever anyone
+ * knows.
+ */
 class Campaign {
   #questions;
 
@@ -1735,6 +1777,8 @@ class Campaign {
     for (const name of ["id", "title", "description", "purpose", "contact", "languages", "admission"])
       this[name] = document[name];
     this.questions = Object.freeze(questions);
+    const levels = (form) => Object.freeze(submissionLevels(form.slots, contradictedParts(questions, form)));
+    this.promise = Object.freeze(Object.fromEntries(Object.entries(forms).map(([name, form]) => [name, levels(form)])));
     this.#questions = new Map(questions.map((question) => [question.name, question]));
     this.askedBy = document.asked_by;
     this.smallestCount = document.smallest_count;
@@ -1817,6 +1861,7 @@ const LEAST_OPTIONS = { choice: 2, choices: 1, number: 0 };
 const ADMISSIONS = ["open", "invitation"];
 const LONGEST_TEXT = 2000;
 const LONGEST_CODE = 200;
+const EDGE_BLANK = /^[\s\x1c-\x1f\x85]|[\s\x1c-\x1f\x85]$/;
 
 /** Read a campaign from its document or text: check its id and every plan in it, or refuse it with the field. */
 export async function readCampaign(given, { id } = {}) {
@@ -1897,7 +1942,8 @@ function checkQuestion(document, languages) {
   for (const option of options) {
     checkFields(option, ["code", "text"], "questions.options");
     const { code } = option;
-    const key = typeof code === "string" && code.length <= LONGEST_CODE && code === code.trim() ? valueKey(code) : null;
+    const plain = typeof code === "string" && Array.from(code).length <= LONGEST_CODE && !EDGE_BLANK.test(code);
+    const key = plain ? valueKey(code) : null;
     need(key !== null && !keys.has(key), "questions.options", "should have different codes, and not 'not asked'");
     keys.add(key);
     checkTexts(option.text, "questions.options", languages);

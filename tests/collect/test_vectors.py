@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from byte_source import BytesSource
-from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import hex_bytes, unpack_words, words_to_hex
 from priorveil.mechanisms import MECHANISMS
 from priorveil.plans import Plan
+from vector_reports import report_array, report_to_json
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "clients" / "js" / "vectors"
 VECTORS = sorted(FOLDER.glob("*.json"))
+CAMPAIGNS = sorted(FOLDER.glob("campaigns/*.json"))
 
 
 def read(path: Path) -> tuple[Plan, list[dict[str, Any]]]:
@@ -47,23 +50,62 @@ def test_the_vectors_of_a_grid_have_ties_that_further_words_decide(name: str) ->
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
-def test_reports_arrive_as_they_were_sent(path: Path) -> None:
+def test_reports_are_accepted_as_they_stand_there(path: Path) -> None:
     plan, cases = read(path)
-    sent = [pack_report(plan.mechanism, case["report"]) for case in cases]
-    arrived = unpack_reports(plan.mechanism, b"".join(words for words in sent if words is not None))
+    sent = [case["report"] for case in cases]
+    arrived = report_array(plan.mechanism, sent)
     assert plan.mechanism.accepts(arrived).all()
-    assert [report_to_json(plan.mechanism, report) for report in arrived] == [
-        case["report"] for case in cases
-    ]
+    assert [report_to_json(plan.mechanism, report) for report in arrived] == sent
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
 def test_foreign_reports_are_refused(path: Path) -> None:
     mechanism = read(path)[0].mechanism
     for report in json.loads(path.read_text(encoding="utf-8"))["foreign"]:
-        words = pack_report(mechanism, report)
-        assert words is None or not mechanism.accepts(unpack_reports(mechanism, words)).any()
+        if mechanism.width:
+            words = hex_bytes(report, 8 * mechanism.width)
+            assert words is None or not mechanism.accepts(unpack_words(mechanism.width, words)).any()
+        else:
+            assert not mechanism.accepts(report_array(mechanism, [report])).any()
 
 
 def test_every_mechanism_has_a_vector() -> None:
     assert {read(path)[0].mechanism.kind for path in VECTORS} == set(MECHANISMS)
+
+
+@pytest.mark.parametrize("path", CAMPAIGNS, ids=lambda path: path.stem)
+def test_submissions_are_those_of_the_vector(path: Path) -> None:
+    vector = json.loads(path.read_text(encoding="utf-8"))
+    campaign = Campaign.from_json(json.dumps(vector["campaign"]))
+    form = campaign.form_for(None)
+    for case in vector["cases"]:
+        source = BytesSource(bytes.fromhex(case["randomness"]))
+        draw = form.draw(source)
+        names = campaign.questions_to_ask(None, draw)
+        levels = campaign.attribute_values(case["answers"], names)
+        words = form.privatize(levels, draw, source)
+        found = {
+            "draw": list(draw),
+            "questions": list(names),
+            "levels": levels,
+            "report": words_to_hex(words),
+        }
+        assert found == {name: case[name] for name in found} and source.used == len(source.data)
+        assert form.accepts(words).all()
+    for report in vector["foreign"]:
+        sent = hex_bytes(report, 8 * form.width)
+        assert sent is None or not form.accepts(unpack_words(form.width, sent)).any()
+    levels = campaign.promise["everyone"]
+    assert vector["levels"] == pytest.approx(
+        {"lip": levels.lip, "lipLower": levels.lip_lower, "lipUpper": levels.lip_upper, "ldp": levels.ldp}
+    )
+
+
+def test_there_are_campaigns_with_every_kind_of_question_and_slot() -> None:
+    campaigns = [json.loads(path.read_text(encoding="utf-8"))["campaign"] for path in CAMPAIGNS]
+    questions = [question for campaign in campaigns for question in campaign["questions"]]
+    assert {question["kind"] for question in questions} == {"choice", "choices", "number"}
+    assert any(question["asked_if"] for question in questions) and any(q["edges"] for q in questions)
+    slots = [campaign["cohorts"]["everyone"]["slots"] for campaign in campaigns]
+    assert {len(parts) > 1 for form in slots for parts in form} == {True, False}
+    assert any(len(form) > 1 for form in slots)

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
-import { readPlan, wordsFrom } from "../priorveil.js";
+import { readCampaign, readPlan, wordsFrom } from "../priorveil.js";
 
 const folder = new URL("../vectors/", import.meta.url);
 const vectors = readdirSync(folder).filter((name) => name.endsWith(".json"));
@@ -60,5 +60,42 @@ for (const name of vectors) {
     assert.equal(proof, ["interval", "ball"].includes(document.prior.kind) ? "ldp" : "budget");
     assert.equal(levels.ldp, certificate.ldp === "inf" ? Infinity : Number(certificate.ldp));
     if (proof === "budget") assert.equal(levels.lipUpper, Number(certificate.lip_upper));
+  });
+}
+
+const campaigns = readdirSync(new URL("campaigns/", folder));
+
+test("there are campaigns for every kind of question and slot", () =>
+  assert.deepEqual(campaigns.sort(), ["choices.json", "drawn-slot.json", "number.json", "two-slots-not-asked.json"]));
+
+for (const name of campaigns) {
+  const { campaign: document, levels, cases, foreign } = JSON.parse(readFileSync(new URL(`campaigns/${name}`, folder), "utf8"));
+
+  test(`${name}: submissions are those of Python, byte for byte`, async () => {
+    const campaign = await readCampaign(document);
+    const form = campaign.formFor();
+    for (const { answers, randomness, draw, questions, levels: expected, report } of cases) {
+      const source = wordsFrom(Uint8Array.from(randomness.match(/../g), (byte) => parseInt(byte, 16)));
+      assert.deepEqual(form.draw(source), draw);
+      const asked = campaign.questionsToAsk(undefined, draw);
+      assert.deepEqual(asked.map((question) => question.name), questions);
+      const values = campaign.attributeValues(answers, asked);
+      assert.deepEqual(Object.fromEntries(values), expected);
+      assert.equal(form.privatize(values, draw, source), report);
+      assert.throws(() => source(1), /used up/);
+      assert.ok(form.accepts(report));
+    }
+    for (const report of foreign) assert.ok(!form.accepts(report), report);
+  });
+
+  test(`${name}: what a whole submission tells is what Python says`, async () => {
+    const found = (await readCampaign(document)).promise.everyone;
+    for (const [side, level] of Object.entries(levels)) assert.ok(Math.abs(found[side] - level) < 1e-12, side);
+  });
+
+  test(`${name}: every draw, and every path through the skip logic, sends as much`, () => {
+    assert.equal(new Set(cases.map(({ report }) => report.length)).size, 1);
+    const draws = new Set(cases.map(({ draw }) => String(draw)));
+    assert.ok(draws.size > 1 || !document.cohorts.everyone.slots.some((parts) => parts.length > 1));
   });
 }
