@@ -24,11 +24,13 @@ import priorveil as pv
 from browser.steps import ANALYST, TOKEN
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign, ask, ask_with, read_time
+from priorveil.collect.questions import Question
 from priorveil.curator.app import create_app
 from priorveil.curator.server import find_address
 from priorveil.curator.server import serving as answering
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
+from priorveil.plans.form import PARTS, Form, Part, Slot
 from priorveil.priors.label_texts import label_parts
 from submissions import plan_of, submissions
 
@@ -161,8 +163,97 @@ def asked() -> dict[str, Campaign]:
         "arabic": ask("هل تستخدم الدراجة؟", pv.Prior({"نعم، كل يوم.": 0.3, "لا!": 0.7})),
         "invited": ask("Do you own a bicycle?", work, admission="invitation", most_reports=500, **kept),
         "crowded": ask("Are you the first?", work, most_reports=1),
+        "survey": survey(),
+        "again": survey(title="Working hours, once more"),
+        "costly": ask("Do you tell everything?", pv.Prior({"yes": 0.5, "no": 0.5}), 6.0),
         "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
     }
+
+
+LANGUAGES = ("en", "de", "ar")
+
+
+def in_languages(*texts: str) -> dict[str, str]:
+    return dict(zip(LANGUAGES, texts, strict=True))
+
+
+def survey(**details: Any) -> Campaign:
+    """Questions in three languages: a gate and a follow-up, several choices, and one of two that is drawn."""
+    questions = [
+        Question(
+            "works",
+            in_languages("Do you work at present?", "Arbeiten Sie zurzeit?", "هل تعمل حاليًا؟"),
+            "choice",
+            {
+                "yes": in_languages("Yes", "Ja", "نعم"),
+                "no": in_languages("No", "Nein", "لا"),
+                "refused": in_languages("Prefer not to say", "Keine Angabe", "أفضّل ألا أقول"),
+            },
+        ),
+        Question(
+            "paid",
+            in_languages(
+                "Is your overtime paid?", "Werden Ihre Überstunden bezahlt?", "هل يُدفع لك أجر العمل الإضافي؟"
+            ),
+            "choice",
+            {"yes": in_languages("Yes", "Ja", "نعم"), "no": in_languages("No", "Nein", "لا")},
+            hint=in_languages(
+                "Think of the last month.", "Denken Sie an den letzten Monat.", "فكّر في الشهر الماضي."
+            ),
+            asked_if={"works": ("yes",)},
+        ),
+        Question(
+            "ills",
+            in_languages("Which of these do you have?", "Was davon haben Sie?", "أيٌّ من هذه لديك؟"),
+            "choices",
+            {
+                "back": in_languages("Back pain", "Rückenschmerzen", "آلام الظهر"),
+                "sleep": in_languages("Trouble sleeping", "Schlafstörungen", "صعوبة في النوم"),
+            },
+        ),
+        Question(
+            "hours",
+            in_languages("How many hours do you sleep?", "Wie viele Stunden schlafen Sie?", "كم ساعة تنام؟"),
+            "number",
+            unit=in_languages("hours", "Stunden", "ساعة"),
+        ),
+        Question(
+            "smokes",
+            in_languages("Do you smoke?", "Rauchen Sie?", "هل تدخّن؟"),
+            "choice",
+            {"yes": in_languages("Yes", "Ja", "نعم"), "no": in_languages("No", "Nein", "لا")},
+        ),
+    ]
+    learn = pv.Distribution()
+    works = pv.design(pv.Prior({"yes": 0.6, "no": 0.3, "refused": 0.1}), 0.5, learn)
+    paid = pv.design(pv.Prior({"yes": 0.4, "no": 0.2, "not asked": 0.4}), 0.5, learn)
+    both = {("yes", "yes"): 0.1, ("yes", "no"): 0.3, ("no", "yes"): 0.2, ("no", "no"): 0.4}
+    ills = pv.design(pv.Prior.joint(both, ("ills/back", "ills/sleep")), 0.5, learn)
+    grid = pv.Prior.grid([0, 6, 8, 14], [0.1, 0.4, 0.4, 0.1], outside="ends")
+    hours = pv.design(grid, 0.5, pv.Sum([0, 6, 8, 14], unbiased=True))
+    smokes = pv.design(pv.Prior({"yes": 0.25, "no": 0.75}), 0.5, learn)
+    drawn = Slot((Part(("hours",), hours), Part(("smokes",), smokes)), (PARTS // 2, PARTS // 2))
+    single = [
+        Slot((Part(names, plan),))
+        for names, plan in ((("works",), works), (("paid",), paid), (ills.reference.names, ills))
+    ]
+    about = {
+        "title": in_languages("Working hours and health", "Arbeitszeit und Gesundheit", "ساعات العمل والصحة"),
+        "asked_by": in_languages("The works council", "Der Betriebsrat", "مجلس العمال"),
+        "purpose": in_languages(
+            "To negotiate about overtime", "Um über Überstunden zu verhandeln", "للتفاوض بشأن العمل الإضافي"
+        ),
+        "description": in_languages(
+            "Five short questions about your work and how you feel.",
+            "Fünf kurze Fragen zu Ihrer Arbeit und wie es Ihnen geht.",
+            "خمسة أسئلة قصيرة عن عملك وحالك.",
+        ),
+        "languages": LANGUAGES,
+        "contact": "council@example.org",
+    }
+    if "title" in details:
+        details["title"] = dict.fromkeys(LANGUAGES, details["title"])
+    return Campaign(questions=questions, cohorts={"everyone": Form((*single, drawn))}, **{**about, **details})
 
 
 @contextmanager

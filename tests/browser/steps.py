@@ -9,11 +9,20 @@ ANALYST = "a-token-of-an-analyst"
 TAB, SPACE, ENTER, ESCAPE, DOWN = "\ue004", " ", "\ue007", "\ue00c", "\ue015"  # keys, as WebDriver names them
 
 
+def start(browser: Any) -> None:
+    """Leave the first page, which says who asks and why."""
+    browser.click("button", "Start")
+    browser.see("#progress:not([hidden])")
+
+
 def choose(browser: Any, label: str) -> None:
-    """Choose an answer and go on to what will be sent."""
+    """Choose the answer to the only question and go on to what will be sent."""
+    browser.see("main form")
+    if browser.text("main form button") == "Start":
+        start(browser)
     browser.click("label.choice", label)
     browser.click("button", "Continue")
-    browser.see("main h1", "Your answer is scrambled")
+    browser.see("main h1", "Check and send")
 
 
 def sign_in(browser: Any, curator: Any, name: str | None = None, token: str = TOKEN) -> None:

@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 
-from browser.steps import ANALYST, choose, sign_in
+from browser.steps import ANALYST, choose, sign_in, start
 
 Step = Callable[[Any, Any], Any]
 
 
 def _question(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("few"))
+    start(browser)
     browser.see("label.choice", "yes")
 
 
 def _list(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("many"))
+    start(browser)
     browser.see("select[name=answer]")
 
 
@@ -37,7 +39,7 @@ def _thanks(browser: Any, curator: Any) -> None:
 def _unknown(browser: Any, curator: Any) -> None:
     browser.forgiven = ["404"]
     browser.open(f"{curator.url}/answer/{'0' * 64}")
-    browser.see("main h1", "There is no such question")
+    browser.see("main h1", "There is no such survey")
 
 
 def _front(browser: Any, curator: Any) -> None:

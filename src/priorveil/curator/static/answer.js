@@ -1,93 +1,150 @@
-// The respondent's page: learn who asks and why, choose, see what will be sent, send. Nothing is sent before the last step.
+// The respondent's page: who asks and why, one question at a time, what will be sent, send. Nothing is requested between loading
+// and sending, and answers stay in the memory of this page.
 
-import { Client, NotSent, PriorveilError, ReportRefused, readNumber } from "/static/priorveil.js";
-import { el, factor, labelText, moment, number, percent } from "/static/dom.js";
+import { BudgetExceeded, Client, NotSent, PriorveilError, ReportRefused, readCampaign, readNumber } from "/static/priorveil.js";
+import { el } from "/static/dom.js";
+import { bestLanguage, direction, nameOfLanguage, offeredLanguages, speaker } from "/static/language.js";
 
-const HOW_TO_WRITE = "Write 1234, 1234.5 or 1234,5, without separators of thousands.";
-const MANY = 20; // answers beyond which a list to pick from is easier than buttons
+const MANY = 20; // options beyond which a list to pick from is easier than buttons
 const LONGEST_CODE = 32; // characters; the fold-out has all of them
 const NAMED = 3; // other answers that are named below the picture
 const FIGURE = "a2.4 2.4 0 1 0 4.8 0a2.4 2.4 0 1 0 -4.8 0zm-1.6 12v-4.4a4 4 0 0 1 8 0v4.4z"; // a head and shoulders, as a path
-const REFUSALS = {
-  full: "This question has all the answers that it takes.",
-  "no invitation": "Your invitation cannot be used: it has been used meanwhile, or its code is not known.",
-};
-// The clock of the server may be wrong, and a closed question may open again: these are not final.
-const SHUT = {
-  closed: "The server says that this question is closed.",
-  "not yet open": "The server says that this question is not open yet.",
-};
+const REFUSALS = { full: "refusedFull", "no invitation": "refusedInvitation" };
+// The clock of the server may be wrong, and a closed survey may open again: these are not final.
+const SHUT = { closed: "shutClosed", "not yet open": "shutNotYetOpen" };
 const STATUS_WAIT = 20_000; // milliseconds
+const PREVIEW = "priorveil-preview"; // in sessionStorage: the document of a campaign that is not stored yet
 
 const main = document.querySelector("main");
 const heading = document.querySelector("h1");
+const progress = document.querySelector("#progress");
 const stage = document.querySelector("#stage");
 const about = document.querySelector("#about");
 const news = document.querySelector("#news");
+const languages = document.querySelector("#language");
 
 const id = location.pathname.split("/").at(-1);
-let client; // made when the page is loaded, and again when a code is typed in
+const codeInLink = () => new URLSearchParams(location.hash.slice(1)).get("code");
+const isCode = (text) => /^[0-9a-f]{32}$/i.test(text ?? "");
+const isPreview = () => location.hash === "#preview";
 
-/** Put one step on the page, and the focus on its heading, so that a screen reader begins there. */
-function show(title, ...content) {
-  heading.textContent = title;
+let client; // made when the page is loaded, and again when a code is typed in
+let speak = speaker(bestLanguage(navigator.languages, offeredLanguages([])) ?? "en", navigator.languages);
+let step = () => {}; // draws the present step again, in another language
+let campaign = null;
+let status = null;
+let cohort; // the name of the person's group
+let parts = []; // those of the form that this device sends reports about
+let questions = []; // those that this device asks
+let answers = {}; // true answers, by question: they are never stored
+let typed = {}; // numbers as they were typed
+
+// -- the page --------------------------------------------------------------------------------------------------------
+
+/** Draw one step, and put the focus on its heading, so that a screen reader begins there. */
+function show(draw) {
+  step = draw;
+  draw();
+  heading.focus();
+  window.scrollTo(0, 0);
+}
+
+/** Put a heading and content on the page; `title` is a text or an element. */
+function put(title, ...content) {
+  heading.replaceChildren(title);
+  progress.hidden = true;
   stage.replaceChildren(...content.flat(Infinity).filter(Boolean));
   main.removeAttribute("aria-busy");
   news.textContent = "";
-  heading.focus();
 }
 
+const say = (key, values) => speak.say(key, values);
+const phrase = (key, values) => speak.phrase(key, values);
+const paragraph = (key, values) => el("p", {}, ...phrase(key, values));
+const quiet = (key, values) => el("p", { class: "quiet" }, ...phrase(key, values));
 const actions = (...buttons) => el("div", { class: "actions" }, ...buttons);
 const warning = (...text) => el("p", { class: "warning", role: "alert" }, ...text);
+const fold = (title, ...content) => el("details", {}, el("summary", {}, title), ...content);
+const line = (name, ...content) => el("div", {}, el("dt", {}, name), el("dd", {}, ...content));
+const plainButton = (text, onclick, attributes = {}) =>
+  el("button", { type: "button", class: "plain", onclick, ...attributes }, text);
 
-async function begin(code = codeInLink()) {
-  client = new Client(`${location.origin}/v1/campaigns/${id}`, isCode(code) ? { code } : {});
-  const campaign = await client.campaign();
-  document.title = campaign.question;
-  const status = await currentStatus(campaign);
-  showAbout(campaign, status);
-  const known = await client.remembered();
-  if (known?.withdrawn) return showWithdrawn();
-  if (known?.delivered) return showThanks(campaign, known, true);
-  if (status.state !== "open") return showShut(campaign, status.state, known !== null);
-  if (known !== null) return showNotSent(campaign);
-  if (!(await client.invited())) return showInvitation(code);
-  return showQuestion(campaign);
+/** The language of the campaign's own texts. */
+const campaignLanguage = () => bestLanguage([languages.value, speak.language], campaign.languages) ?? campaign.languages[0];
+
+/** A text in the campaign's language. That may be wrong: what begins from right to left is written so. */
+function marked(text) {
+  const tag = campaignLanguage();
+  return el("bdi", { lang: tag, dir: direction(tag) === "rtl" ? "rtl" : "auto" }, text);
 }
 
-const codeInLink = () => new URLSearchParams(location.hash.slice(1)).get("code");
-const isCode = (text) => /^[0-9a-f]{32}$/i.test(text ?? "");
+/** One of the campaign's texts, marked with its language; empty if it was not given. */
+const own = (texts) => (given(texts) ? marked(ownText(texts)) : "");
 
-/** Ask for the code of an invitation; say first what is wrong with the one that was given. */
-function showInvitation(code) {
-  const field = el("input", { type: "text", name: "code", autocomplete: "off", spellcheck: "false", required: true });
-  const form = el(
-    "form",
-    {
-      onsubmit: (event) => {
-        event.preventDefault();
-        begin(field.value.replace(/[\s-]/g, "")).catch(showBroken);
-      },
-    },
-    el("label", { class: "field" }, "Code of your invitation", field),
-    actions(el("button", { type: "submit" }, "Continue")),
+const ownText = (texts) => texts[campaignLanguage()] ?? "";
+const given = (texts) => Object.keys(texts).length > 0;
+
+/** Offer the languages, and speak the one that fits the person best. */
+function offerLanguages() {
+  const offered = offeredLanguages(campaign?.languages ?? []);
+  const chosen = languages.value || bestLanguage(navigator.languages, offered) || campaign?.languages[0] || "en";
+  languages.replaceChildren(
+    ...offered.map((tag) =>
+      el("option", { value: tag, lang: tag, dir: direction(tag), selected: tag === chosen }, nameOfLanguage(tag)),
+    ),
   );
-  show(
-    "You need an invitation",
-    code === null
-      ? el("p", {}, "Only people with an invitation can answer this question. Its code has 32 letters and digits.")
-      : warning(
-          isCode(code)
-            ? "This invitation cannot be used: it has been used already, or its code is not known. "
-            : "This is not the code of an invitation: it has 32 letters and digits, without spaces. ",
-          "Nothing was sent but the code.",
-        ),
-    form,
-  );
+  useLanguage(chosen);
+}
+
+function useLanguage(tag) {
+  speak = speaker(tag, navigator.languages);
+  document.documentElement.lang = speak.language;
+  document.documentElement.dir = speak.direction;
+  document.querySelector("#language-name").textContent = say("language");
+  document.title = campaign === null ? say("documentTitle") : ownText(campaign.title);
+  showAbout();
+}
+
+languages.addEventListener("change", () => {
+  useLanguage(languages.value);
+  step();
+});
+
+// -- loading ---------------------------------------------------------------------------------------------------------
+
+async function begin(code = codeInLink()) {
+  offerLanguages();
+  if (isPreview()) return beginPreview();
+  client = new Client(`${location.origin}/v1/campaigns/${id}`, isCode(code) ? { code } : {});
+  campaign = await client.campaign();
+  status = await currentStatus();
+  cohort = campaign.cohorts.length === 1 ? campaign.cohorts[0] : undefined;
+  languages.replaceChildren();
+  offerLanguages();
+  const known = await client.remembered();
+  if (known?.withdrawn) return show(drawWithdrawn);
+  if (known?.delivered) return show(() => drawThanks(known, true));
+  if (status.state !== "open") return show(() => drawShut(known !== null));
+  if (known !== null) return show(() => drawNotSent("notDelivered"));
+  if (!(await client.invited())) return show(() => drawInvitation(code));
+  return show(drawStart);
+}
+
+/** A look at the page for the people who make a campaign: nothing is drawn, remembered or sent. */
+async function beginPreview() {
+  const kept = sessionStorage.getItem(PREVIEW);
+  const mine = kept !== null && JSON.parse(kept).id === id;
+  campaign = mine ? await readCampaign(kept, { id }) : await new Client(`${location.origin}/v1/campaigns/${id}`).campaign();
+  status = { state: "open", leans_on_prior: false };
+  cohort = campaign.cohorts.length === 1 ? campaign.cohorts[0] : undefined;
+  languages.replaceChildren();
+  offerLanguages();
+  document.querySelector("#preview").hidden = false;
+  return show(drawStart);
 }
 
 /** Whether the curator takes reports now; it may have closed early. Without an answer, by our own clock. */
-async function currentStatus(campaign) {
+async function currentStatus() {
   const request = { credentials: "omit", signal: AbortSignal.timeout(STATUS_WAIT) };
   const told = await fetch(`${client.url}/status`, request)
     .then((response) => (response.ok ? response.json() : null))
@@ -95,290 +152,491 @@ async function currentStatus(campaign) {
   return told ?? { state: campaign.state(), leans_on_prior: false };
 }
 
-function showAbout(campaign, status) {
+function showAbout() {
+  document.querySelector("#preview").replaceChildren(say("preview"));
+  if (campaign === null) return;
   const lines = [
-    campaign.closes && status.state !== "closed" && el("p", {}, `Answers are taken until ${moment(campaign.closes)}.`),
-    campaign.keepUntil && el("p", {}, `The scrambled answers are deleted ${moment(campaign.keepUntil)}.`),
-    campaign.mostReports &&
-      el("p", {}, `No more than ${campaign.mostReports.toLocaleString("en")} answers are taken.`),
-    campaign.admission === "invitation" && el("p", {}, "Only people with an invitation can answer, each once."),
-    status.leans_on_prior &&
-      el(
-        "p",
-        {},
-        "The results of this question lean on what was assumed before it was asked, and not only on the answers.",
-      ),
-    campaign.contact && el("p", {}, "Contact: ", el("bdi", {}, campaign.contact)),
+    campaign.closes && status.state !== "closed" && paragraph("takenUntil", { time: speak.moment(campaign.closes) }),
+    campaign.keepUntil && paragraph("deletedAt", { time: speak.moment(campaign.keepUntil) }),
+    campaign.mostReports && paragraph("atMostReports", { count: speak.number(campaign.mostReports) }),
+    campaign.admission === "invitation" && paragraph("onlyInvited"),
+    status.leans_on_prior && paragraph("leansOnPrior"),
+    campaign.contact && paragraph("contact", { contact: el("bdi", {}, campaign.contact) }),
   ];
   about.replaceChildren(...lines.filter(Boolean));
   about.hidden = !about.hasChildNodes();
 }
 
-// -- choosing --------------------------------------------------------------------------------------------------------
-
-/** Everything that a person should know before answering comes before the question. */
-function showQuestion(campaign, chosen = {}) {
-  const several = campaign.cohorts.length > 1;
-  const form = el(
-    "form",
-    {
-      onsubmit: (event) => {
-        event.preventDefault();
-        review(campaign, form).catch(showBroken);
-      },
-    },
-    several && picker("cohort", "Your group", campaign.cohorts, chosen.cohort, "Not scrambled: it is sent as it is."),
-    el("h2", { id: "question", dir: "auto" }, campaign.question),
-    answerFields(campaign, chosen),
-    actions(el("button", { type: "submit" }, "Continue")),
-    el("p", { class: "quiet" }, "Nothing is sent yet. The next step shows what will be sent."),
+/** Ask for the code of an invitation; say first what is wrong with the one that was given. */
+function drawInvitation(code) {
+  const field = el("input", { type: "text", name: "code", autocomplete: "off", spellcheck: "false", required: true });
+  const onsubmit = (event) => {
+    event.preventDefault();
+    begin(field.value.replace(/[\s-]/g, "")).catch(showBroken);
+  };
+  put(
+    say("invitationTitle"),
+    code === null ? paragraph("invitationNeeded") : warning(say(isCode(code) ? "invitationUsed" : "invitationWrong"), " ", say("onlyCodeSent")),
+    el("form", { onsubmit }, el("label", { class: "field" }, say("invitationCode"), field), actions(submit("continue"))),
   );
-  show("A question for you", introduction(campaign), form);
 }
 
-/** Who asks, why, and what happens to the answer. */
-function introduction({ askedBy, purpose, plans }) {
-  const risk = Object.values(plans).map(exposure).find(Boolean);
-  return el(
-    "dl",
-    { class: "introduction" },
-    line("Who asks", el("bdi", {}, askedBy || `The people who run ${location.host}`)),
-    line("Why", el("bdi", {}, purpose || "To learn how common each answer is")),
-    line(
-      "Your answer",
-      "It is scrambled on this device before it is sent. ",
-      risk ?? "Nobody else sees which answer you choose.",
+const submit = (key) => el("button", { type: "submit" }, say(key));
+
+// -- before the first question ---------------------------------------------------------------------------------------
+
+/** Everything that a person should know before answering. */
+function drawStart() {
+  const several = campaign.cohorts.length > 1;
+  const onsubmit = (event) => {
+    event.preventDefault();
+    start(event.target).catch(showBroken);
+  };
+  put(
+    own(campaign.title),
+    given(campaign.description) && el("p", {}, own(campaign.description)),
+    el(
+      "dl",
+      { class: "introduction" },
+      line(say("whoAsks"), given(campaign.askedBy) ? own(campaign.askedBy) : say("whoAsksDefault", { host: location.host })),
+      line(say("why"), given(campaign.purpose) ? own(campaign.purpose) : say("whyDefault")),
+      line(say("yourAnswers"), say("scrambledHere")),
+    ),
+    consequences(),
+    el(
+      "form",
+      { onsubmit, autocomplete: "off", novalidate: true },
+      several && cohortPicker(),
+      Object.values(campaign.forms).some(({ slots }) => slots.some((slot) => slot.drawn)) && quiet("someDrawn"),
+      actions(submit("start")),
+      quiet("nothingSentYet"),
     ),
   );
 }
 
-/** What the scrambling does not protect, in words; null where every report can come from every answer. */
-function exposure({ protects, levels }) {
-  if (protects === "secret")
-    return "That protects a secret behind your answer, not the answer itself: what is sent can give the answer away.";
-  return levels.ldp < Infinity
-    ? null
-    : "That protects your answer only in part: what is sent can rule out other answers.";
-}
-
-const line = (name, ...content) => el("div", {}, el("dt", {}, name), el("dd", {}, ...content));
-
-/** A field for a number, the answers to choose from, or a field for each attribute if one of them is a number. */
-function answerFields(campaign, { code, value }) {
-  const { labels, numbers } = campaign;
-  if (hasFields(campaign))
-    return campaign.attributes.map((part, i) =>
-      part.numbers === null
-        ? picker(`answer-${i}`, part.name, part.labels, part.labels.indexOf(value?.[i]))
-        : numberField(`answer-${i}`, part.name, part.numbers.bounds, value?.[i]),
+/** What others could see, in one table: the same scrambled report, whoever they are. */
+function consequences() {
+  const exposed = Object.values(campaign.forms).map(exposure).find(Boolean);
+  const row = (key) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, say(key)),
+      el("td", {}, say(exposed ? "seenPerhaps" : "seenNo")),
+      el("td", {}, say("seenReport")),
     );
-  if (numbers !== null) return numberField("answer", "Your answer", numbers.bounds, value);
-  return labels.length > MANY ? picker("answer", "Your answer", labels, code) : buttons(labels, code);
-}
-
-const hasFields = ({ attributes }) => attributes?.some(({ numbers }) => numbers !== null) ?? false;
-
-function numberField(name, title, bounds, value) {
-  const range = `A number from ${bounds[0]} to ${bounds.at(-1)}. A number outside this range counts as the nearer end.`;
-  // Not of type number: browsers drop a comma that is not the decimal mark of their language, and 12,5 becomes 125.
-  const inputmode = bounds[0] < 0 ? "text" : "decimal"; // some keyboards for decimals have no minus
-  const attributes = { type: "text", inputmode, autocomplete: "off", name, required: true };
-  const field = el("input", {
-    ...attributes,
-    "aria-describedby": `${name}-hint`,
-    value: value === undefined ? "" : typedAgain(value),
-    oninput: () => field.setCustomValidity(problemWith(field.value)),
-  });
+  const column = (key) => el("th", { scope: "col" }, say(key));
   return [
-    el("label", { class: "field" }, title, field),
-    el("p", { class: "hint", id: `${name}-hint` }, range),
+    el(
+      "table",
+      { class: "consequences" },
+      el("caption", {}, say("whoCouldSee")),
+      el("thead", {}, el("tr", {}, column("who"), column("yourAnswers"), column("theReport"))),
+      el("tbody", {}, ...["asker", "thief", "employer", "court"].map(row)),
+    ),
+    exposed ? warning(say(exposed)) : paragraph("neverLeave"),
+    quiet("notProtected"),
   ];
 }
 
-/** What is wrong with a number as it was typed, in a sentence; empty if nothing is, or nothing was typed. */
-function problemWith(typed) {
-  try {
-    if (typed.trim() !== "") readNumber(typed);
-    return "";
-  } catch (error) {
-    return `This is ${error.message.includes("ambiguous") ? "ambiguous" : "not a number"}. ${HOW_TO_WRITE}`;
-  }
+/** What the scrambling does not protect; null where every submission can come from every answer. */
+function exposure({ parts, levels }) {
+  if (parts.some(({ plan }) => plan.protects === "secret")) return "exposedSecret";
+  return levels.ldp < Infinity ? null : "exposedInPart";
 }
 
-/** A number as a person may type it: 1.234 would be ambiguous, 1.2340 is not. */
-const typedAgain = (value) => (problemWith(String(value)) ? `${value}0` : String(value));
-
-function buttons(labels, code) {
-  const choices = labels.map((label, i) =>
-    el(
-      "label",
-      { class: "choice" },
-      el("input", { type: "radio", name: "answer", value: i, required: true, checked: i === code }),
-      el("bdi", {}, labelText(label)),
-    ),
-  );
-  return el("fieldset", { "aria-labelledby": "question" }, ...choices);
-}
-
-function picker(name, title, labels, code, hint) {
-  const options = labels.map((label, i) =>
-    el("option", { value: i, selected: i === code, dir: "auto" }, labelText(label)),
-  );
-  const described = hint && `${name}-hint`;
+function cohortPicker() {
+  const options = campaign.cohorts.map((name) => el("option", { value: name, selected: name === cohort, dir: "auto" }, name));
+  const onchange = (event) => {
+    cohort = event.target.value || undefined;
+  };
   return [
     el(
       "label",
       { class: "field" },
-      title,
+      say("yourGroup"),
       el(
         "select",
-        { name, required: true, "aria-describedby": described },
-        el("option", { value: "" }, "Choose…"),
+        { name: "cohort", autocomplete: "off", "aria-describedby": "cohort-hint cohort-problem", onchange },
+        el("option", { value: "" }, say("choose")),
         ...options,
       ),
     ),
-    hint && el("p", { class: "hint", id: described }, hint),
+    el("p", { class: "hint", id: "cohort-hint" }, say("groupHint")),
+    problemPlace("cohort"),
   ];
 }
 
-async function review(campaign, form) {
-  const data = new FormData(form);
-  const cohort = data.get("cohort") === null ? 0 : Number(data.get("cohort"));
-  const chosen = ({ labels, numbers }, name) => (numbers === null ? labels[data.get(name)] : readNumber(data.get(name)));
-  const value = hasFields(campaign)
-    ? campaign.attributes.map((part, i) => chosen(part, `answer-${i}`))
-    : chosen(campaign, "answer");
-  const group = campaign.cohorts[cohort];
-  const [report, plan] = [await client.prepare(value, group), campaign.planFor(group)];
-  showReview(campaign, plan, report, { value, code: nearestCode(plan, value), cohort });
+/** Draw which questions are asked, remember that, and show the first one. */
+async function start(entry) {
+  if (cohort === undefined) return complain(entry.querySelector("select"), "cohort", say("chooseOne"));
+  const form = campaign.formFor(cohort);
+  if (isPreview()) {
+    parts = form.parts; // nothing is drawn: all questions are shown
+    questions = withGates(({ attributes }) => attributes.some((name) => form.attributes.includes(name)));
+  } else {
+    navigator.storage?.persist?.().catch(() => {}); // the browser may refuse; then it keeps what it keeps
+    const draw = await client.begin(cohort);
+    parts = form.drawnParts(draw);
+    questions = campaign.questionsToAsk(cohort, draw);
+  }
+  return show(() => drawQuestion(questions[0]));
 }
 
-/** The code of an answer; of a number on a grid, that of the point next to it. */
-function nearestCode(plan, value) {
-  const drawn = plan.code(value); // right but for the points of grids
-  const onGrid = (plan.attributes ?? [plan]).map(({ numbers }) => numbers?.kind === "grid");
-  const [given, own] = [[value].flat(), [plan.labels[drawn]].flat()];
-  const distance = (label) =>
-    [label]
-      .flat()
-      .reduce((sum, level, i) => sum + (onGrid[i] ? Math.abs(level - given[i]) : level === own[i] ? 0 : Infinity), 0);
-  const distances = plan.labels.map(distance);
-  return distances.indexOf(Math.min(...distances));
+/** Questions, and those that decide whether they are asked, in order. */
+function withGates(isWanted) {
+  const wanted = new Set();
+  for (const question of [...campaign.questions].reverse()) {
+    if (!isWanted(question) && !wanted.has(question.name)) continue;
+    wanted.add(question.name);
+    for (const gate of question.askedIf.keys()) wanted.add(gate);
+  }
+  return campaign.questions.filter(({ name }) => wanted.has(name));
 }
 
-/** The name of an answer. */
-function nameOf(plan, code) {
-  const levels = [plan.labels[code]].flat();
-  const parts = plan.attributes ?? [plan];
-  return levels
-    .map((level, i) => `${parts[i]?.numbers?.kind === "grid" ? "near " : ""}${labelText(level)}`)
-    .join(", ");
-}
+// -- one question at a time ------------------------------------------------------------------------------------------
 
-// -- seeing what leaves ------------------------------------------------------------------------------------------------
+/** The questions that are asked after the answers so far. */
+const asked = () => campaign.questionsAsked(questions, answers);
 
-function showReview(campaign, plan, report, chosen) {
-  const send = el("button", { type: "button", onclick: () => deliver(campaign, plan, chosen, send) }, "Send");
-  const back = el(
-    "button",
-    { type: "button", class: "plain", onclick: () => showQuestion(campaign, chosen) },
-    "Change my answer",
+function drawQuestion(question, toReview = false) {
+  const at = questions.indexOf(question);
+  const onsubmit = (event) => {
+    event.preventDefault();
+    next(question, event.target, toReview);
+  };
+  const back = () => {
+    const before = asked().filter((other) => questions.indexOf(other) < at).at(-1);
+    show(before ? () => drawQuestion(before) : drawStart);
+  };
+  put(
+    own(question.text),
+    given(question.hint) && el("p", { class: "hint", id: "question-hint" }, own(question.hint)),
+    !isReported(question) && quiet("onlyForDevice"),
+    el(
+      "form",
+      { onsubmit, autocomplete: "off", novalidate: true },
+      field(question),
+      problemPlace("answer"),
+      actions(submit("continue"), plainButton(say("back"), back)),
+    ),
   );
-  const [shares, several] = [plan.posterior(report.report), campaign.cohorts.length > 1];
-  show(
-    "Your answer is scrambled",
+  showProgress(at);
+}
+
+function showProgress(at) {
+  const text = say("progress", { at: speak.number(at + 1), of: speak.number(questions.length) });
+  progress.replaceChildren(
+    el("span", {}, text),
+    el("progress", { value: at, max: questions.length, "aria-hidden": "true" }),
+  );
+  progress.hidden = false;
+}
+
+/** Whether a report is sent about a question; if not, this device only needs it to know what to ask. */
+const isReported = (question) => parts.some(({ attributes }) => attributes.some((name) => question.attributes.includes(name)));
+
+const described = (question, ...more) => [given(question.hint) && "question-hint", ...more, "answer-problem"].filter(Boolean).join(" ");
+
+function field(question) {
+  if (question.kind === "number") return numberField(question);
+  if (question.kind === "choice" && question.options.length > MANY) return optionList(question);
+  return optionButtons(question);
+}
+
+function optionButtons(question) {
+  const several = question.kind === "choices";
+  const { name } = question;
+  const isChosen = (code) => (several ? (answers[name] ?? []).includes(code) : answers[name] === code);
+  const onchange = (event) => {
+    const boxes = [...event.currentTarget.querySelectorAll("input:checked")].map((box) => question.options[box.value].code);
+    answers[name] = several ? boxes : boxes[0];
+    clearComplaint();
+  };
+  const choices = question.options.map(({ code, text }, i) =>
+    el(
+      "label",
+      { class: "choice" },
+      el("input", { type: several ? "checkbox" : "radio", name: "answer", value: i, checked: isChosen(code), autocomplete: "off" }),
+      own(text),
+    ),
+  );
+  const role = several ? "group" : "radiogroup";
+  return el(
+    "fieldset",
+    { role, "aria-labelledby": "heading", "aria-describedby": described(question, several && "several-hint"), onchange },
+    several && el("p", { class: "hint", id: "several-hint" }, say("tickAll")),
+    ...choices,
+  );
+}
+
+function optionList(question) {
+  const onchange = (event) => {
+    const chosen = question.options[event.target.value];
+    answers[question.name] = chosen?.code;
+    clearComplaint();
+  };
+  const options = question.options.map(({ code, text }, i) =>
+    el("option", { value: i, selected: answers[question.name] === code, dir: "auto" }, ownText(text)),
+  );
+  return el(
+    "label",
+    { class: "field" },
+    say("yourAnswer"),
+    el(
+      "select",
+      { name: "answer", autocomplete: "off", "aria-describedby": described(question), onchange },
+      el("option", { value: "" }, say("choose")),
+      ...options,
+    ),
+  );
+}
+
+function numberField(question) {
+  const numbers = question.ranges ?? numbersOf(question.name);
+  const bounds = numbers?.bounds;
+  const range = bounds && { from: speak.number(bounds[0]), to: speak.number(bounds.at(-1)) };
+  const oninput = (event) => {
+    typed[question.name] = event.target.value;
+    const { value, problem } = readTyped(event.target.value);
+    answers[question.name] = problem ? undefined : value;
+    clearComplaint();
+  };
+  // Not of type number: browsers drop a comma that is not the decimal mark of their language, and 12,5 becomes 125.
+  const inputmode = bounds && bounds[0] >= 0 ? "decimal" : "text"; // some keyboards for decimals have no minus
+  const input = el("input", {
+    type: "text",
+    inputmode,
+    autocomplete: "off",
+    spellcheck: "false",
+    name: "answer",
+    dir: "ltr",
+    "aria-describedby": described(question, range && "range-hint"),
+    value: typed[question.name] ?? "",
+    oninput,
+  });
+  const unit = given(question.unit) && el("span", { class: "unit" }, own(question.unit));
+  return [
+    el("label", { class: "field number" }, el("span", {}, say("yourAnswer")), el("span", { class: "entry" }, input, unit)),
+    range && el("p", { class: "hint", id: "range-hint" }, say("range", range)),
+  ];
+}
+
+/** How the plan of an attribute takes numbers; undefined where none is about it. */
+function numbersOf(name) {
+  const part = campaign.formFor(cohort).parts.find(({ attributes }) => attributes.includes(name));
+  return part && (part.plan.attributes?.[part.attributes.indexOf(name)] ?? part.plan).numbers;
+}
+
+/** The number that was typed, or what is wrong with it. */
+function readTyped(text) {
+  try {
+    return { value: readNumber(text) };
+  } catch (error) {
+    if (text.trim() === "") return { problem: "enterNumber" };
+    return { problem: error.message.includes("ambiguous") ? "ambiguousNumber" : "notANumber" };
+  }
+}
+
+const problemPlace = (name) => el("p", { class: "problem", id: `${name}-problem`, role: "alert" });
+
+/** Say what is wrong beside the field, and go there. */
+function complain(target, name, text) {
+  document.querySelector(`#${name}-problem`).textContent = text;
+  target.setAttribute("aria-invalid", "true");
+  target.focus();
+}
+
+function clearComplaint() {
+  for (const place of document.querySelectorAll(".problem")) place.textContent = "";
+  for (const target of document.querySelectorAll("[aria-invalid]")) target.removeAttribute("aria-invalid");
+}
+
+/** Go on to the next question that is asked, or to the end. */
+function next(question, entry, toReview) {
+  if (question.kind === "choices") answers[question.name] ??= [];
+  if (answers[question.name] === undefined) {
+    const key = question.kind === "number" ? (readTyped(typed[question.name] ?? "").problem ?? "enterNumber") : "chooseOne";
+    return complain(entry.querySelector("input, select"), "answer", say(key, { example: speak.number(1234.5, { useGrouping: false }) }));
+  }
+  const isAnswered = ({ name }) => answers[name] !== undefined;
+  const later = asked().filter((other) => questions.indexOf(other) > questions.indexOf(question));
+  const following = toReview ? asked().find((other) => !isAnswered(other)) : later[0];
+  if (following !== undefined) return show(() => drawQuestion(following, toReview));
+  return review().catch(showBroken);
+}
+
+// -- everything that will be sent ------------------------------------------------------------------------------------
+
+async function review() {
+  const report = isPreview() ? null : await client.prepare(answers, cohort);
+  show(() => drawReview(report));
+}
+
+function drawReview(report) {
+  const form = campaign.formFor(cohort);
+  const reports = form.unpack(report?.report) ?? []; // none in a preview
+  const send = el("button", { type: "button", onclick: () => deliver(send) }, say("send"));
+  const last = asked().at(-1);
+  const figures = parts.map((part, i) => (i in reports && showsCrowd(part) ? crowd(part, reports[i].report) : null));
+  const alone = form.parts.length === 1;
+  put(
+    say("reviewTitle"),
+    el("h2", {}, say("answersStay")),
+    el("dl", { class: "answers" }, ...questions.map(answerLine)),
+    el("h2", {}, say("whatIsSent")),
+    leaving(form, reports),
+    el("h2", {}, say("whatItTells")),
+    promise(form),
+    alone && figures[0],
+    actions(send, plainButton(say("back"), () => show(() => drawQuestion(last)))),
+    !alone && figures.map((figure, i) => figure && fold(say("reportAlone", { question: topic(parts[i]) }), figure, quiet("notThePromise"))),
+    report && everything(report),
+    details(form),
+  );
+}
+
+/** A question, its answer, and a button to change it. */
+function answerLine(question) {
+  const change = plainButton(say("change"), () => show(() => drawQuestion(question, true)), {
+    "aria-label": say("changeAnswer", { question: ownText(question.text) }),
+  });
+  const content = asked().includes(question) ? [answerText(question), change] : [el("em", {}, say("notAsked"))];
+  return line(own(question.text), ...content, !isReported(question) && el("small", {}, say("notSentAtAll")));
+}
+
+function answerText(question) {
+  const answer = answers[question.name];
+  if (question.kind === "number")
+    return el("span", {}, exactNumber(answer), given(question.unit) && [" ", own(question.unit)]);
+  const chosen = question.options.filter(({ code }) => [answer].flat().includes(code));
+  if (chosen.length === 0) return el("span", {}, say("noneTicked"));
+  return el("span", {}, ...chosen.flatMap(({ text }, i) => (i > 0 ? [", ", own(text)] : [own(text)])));
+}
+
+const exactNumber = (value) => speak.number(value, { maximumFractionDigits: 20 });
+
+/** The questions that a part is about. */
+const questionsOf = ({ attributes }) => campaign.questions.filter((q) => q.attributes.some((name) => attributes.includes(name)));
+
+/** The texts of a part's questions; if it is about some options of "tick all that apply", with those. */
+function topic(part) {
+  const texts = questionsOf(part).map((question) => {
+    const options = question.options.filter(({ code }) => part.attributes.includes(`${question.name}/${code}`));
+    const some = question.kind === "choices" && options.length < question.options.length;
+    return some ? `${ownText(question.text)} ${options.map(({ text }) => ownText(text)).join(", ")}` : ownText(question.text);
+  });
+  return texts.join(" + ");
+}
+
+/** Everything that leaves this device, in words. */
+function leaving(form, reports) {
+  const scrambled = parts.map((part, i) =>
+    line(
+      marked(topic(part)),
+      i in reports
+        ? el("code", { class: "report", dir: "ltr" }, shortened(String(reports[i].report)))
+        : el("em", {}, say("previewReport")),
+      i in reports && form.slots[i].drawn && el("small", {}, " ", say("drawnQuestion")),
+    ),
+  );
+  return [
+    paragraph(parts.length > 1 ? "reportsAre" : "reportIs"),
     el(
       "dl",
       { class: "leaving" },
-      line("You chose", el("bdi", {}, labelText(chosen.value))),
-      line(
-        "What is sent",
-        el("code", { class: "report" }, shortened(String(report.report))),
-        exposure(plan) === null && el("small", {}, " a code that stands for no single answer"),
-      ),
-      several &&
-        line(
-          "Your group",
-          el("bdi", {}, campaign.cohorts[chosen.cohort]),
-          el("small", {}, " sent as it is, not scrambled"),
-        ),
+      ...scrambled,
+      campaign.cohorts.length > 1 && line(say("yourGroup"), el("bdi", {}, cohort), el("small", {}, " ", say("sentAsItIs"))),
+      line(say("randomNumber"), say("randomNumberWhy")),
+      campaign.admission === "invitation" && line(say("invitationCode"), say("invitationWhy")),
     ),
-    knowsShares(plan) ? crowd(plan, shares, chosen.code, several) : noCrowd(plan),
-    actions(send, back),
-    everything(report),
-    details(campaign, plan, shares),
-  );
+    questions.some((question) => !asked().includes(question)) && paragraph("skippedToo"),
+  ];
 }
 
 const shortened = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGEST_CODE)}…` : code);
 
-/** Whether it is known how common the answers are. A prior that was only assumed, or a set of priors, gives no figures of people. */
-const knowsShares = ({ prior, priorAssumed }) => prior !== null && !priorAssumed;
-
-/** What the report tells about this person where nobody knows how common the answers are: what holds for everybody. */
-function noCrowd(plan) {
-  const { ldp } = plan.levels;
+/** What the whole submission tells about any answer: under the prior, and whatever anyone knows. */
+function promise(form) {
+  const { lip, ldp } = campaign.promise[cohort];
+  const exposed = exposure(form);
+  if (exposed) return warning(say(exposed));
+  const several = form.attributes.length > 1;
+  const factor = (level) => el("strong", {}, speak.factor(level));
   return el(
-    "figure",
-    {},
-    ldp < Infinity &&
-      el(
-        "p",
-        {},
-        `Take any two answers. What is sent makes one at most ${factor(ldp)} times likelier, compared with the other, than it was ` +
-          "before, whatever is known about you.",
-      ),
-    nothingProven(plan),
+    "div",
+    { class: "promise" },
+    lip < ldp && paragraph(several ? "promiseKnownSeveral" : "promiseKnown", { factor: factor(lip) }),
+    paragraph(several ? "promiseAnySeveral" : "promiseAny", { factor: factor(ldp) }),
+    paragraph("provesNothing"),
   );
 }
 
-const nothingProven = (plan) =>
-  exposure(plan) === null
-    ? el("p", {}, "Whatever you choose, this device may send exactly this. It never proves what you chose.")
-    : warning("Your answer is scrambled. ", exposure(plan));
+/**
+ * Whether figures of a hundred people may be shown: for a report about one question, whose answers are known to be so common, and
+ * which no other question is linked to, by a condition or by design.
+ */
+function showsCrowd({ attributes, plan }) {
+  const [question] = questionsOf({ attributes });
+  const isGate = campaign.questions.some(({ askedIf }) => askedIf.has(question.name));
+  const single = attributes.length === 1 && question.attributes.length === 1;
+  const known = plan.prior !== null && !plan.priorAssumed && plan.protects === "value";
+  return single && known && !isGate && question.askedIf.size === 0;
+}
 
-/** What the report tells about this person: of 100 people who send it, how many chose the same, and what the others chose. */
-function crowd(plan, shares, code, several) {
+/** What one report tells about its question: of 100 people who send it, how many chose the same, and what the others chose. */
+function crowd(part, report) {
+  const { plan } = part;
+  const [shares, code] = [plan.posterior(report), codeOf(part)];
   const counts = outOf100(shares);
-  const label = (x) => ["“", el("bdi", {}, nameOf(plan, x)), "”"];
+  const label = (x) => el("span", {}, "“", el("bdi", {}, nameOf(part, x)), "”");
   const others = [...counts.keys()].filter((x) => x !== code).sort((a, b) => shares[b] - shares[a]);
   const named = others.slice(0, others.length > NAMED + 1 ? NAMED : NAMED + 1);
   const rest = others.slice(named.length);
-  const parts = named.map((x) => [inWords(shares[x], counts[x]), " ", label(x)]);
+  const each = named.map((x) => phrase("countOf", { count: inWords(shares[x], counts[x]), answer: label(x) }));
   if (rest.length > 0) {
-    const share = rest.reduce((total, x) => total + shares[x], 0);
-    const count = rest.reduce((total, x) => total + counts[x], 0);
-    parts.push([inWords(share, count), " something else"]);
+    const total = (list) => rest.reduce((sum, x) => sum + list[x], 0);
+    each.push(phrase("countOf", { count: inWords(total(shares), total(counts)), answer: say("somethingElse") }));
   }
+  const same = el("strong", {}, inWords(shares[code], counts[code]));
+  const before = inWords(plan.prior[code], outOf100(plan.prior)[code]);
   return el(
     "figure",
     {},
-    el(
-      "figcaption",
-      {},
-      "Of 100 people who send this, ",
-      el("strong", {}, inWords(shares[code], counts[code], "about "), " answered ", label(code)),
-      ", as you did.",
-    ),
+    el("figcaption", {}, ...phrase("crowdSame", { count: same, answer: label(code) })),
     people(counts[code]),
     others.length > 0 &&
-      el("p", {}, "The others answered: ", ...parts.flatMap((part, i) => (i > 0 ? [", ", part] : [part])), "."),
-    el(
-      "p",
-      {},
-      `Of 100 people in ${several ? "your group" : "general"}, `,
-      inWords(plan.prior[code], outOf100(plan.prior)[code], "about "),
-      " would answer as you did.",
-    ),
-    nothingProven(plan),
+      el("p", {}, ...phrase("crowdOthers", { list: el("span", {}, ...each.flatMap((words, i) => (i > 0 ? [say("comma"), ...words] : words))) })),
+    paragraph(campaign.cohorts.length > 1 ? "crowdGroup" : "crowdAll", { count: before }),
+    quiet("crowdAssumes"),
+    plan.labels.length <= MANY && fold(say("allAnswers"), comparison(part, shares)),
   );
 }
 
+/** The code of the answer to the only question of a part; of a number on a grid, that of the nearest point. */
+function codeOf({ attributes: [name], plan }) {
+  const level = campaign.attributeValues(answers, questions).get(name);
+  if (plan.numbers?.kind !== "grid") return plan.code(level);
+  const distances = plan.labels.map((point) => Math.abs(point - level));
+  return distances.indexOf(Math.min(...distances));
+}
+
+/** The name of one of the answers of a part about one question. */
+function nameOf({ attributes: [name], plan }, code) {
+  const { numbers, labels } = plan;
+  if (numbers?.kind === "grid") return say("near", { number: exactNumber(labels[code]) });
+  const question = campaign.questions.find((q) => q.name === name);
+  const bounds = (numbers ?? question.ranges)?.bounds;
+  if (bounds) return say("between", { from: exactNumber(bounds[code]), to: exactNumber(bounds[code + 1]) });
+  const option = question.options.find((o) => o.code === String(labels[code]));
+  return option ? ownText(option.text) : String(labels[code]);
+}
+
 /** A count of 100 people in words: shares that round to nobody or to everybody are neither. */
-function inWords(share, count, word = "") {
-  if (share === 0 || share === 1) return String(count);
-  if (share < 0.005) return "fewer than 1";
-  return share > 0.995 ? "more than 99" : `${word}${count}`;
+function inWords(share, count) {
+  if (share === 0 || share === 1) return speak.number(count);
+  if (share < 0.005) return say("fewerThanOne");
+  return share > 0.995 ? say("moreThan99") : say("about", { count: speak.number(count) });
 }
 
 /** Shares as whole numbers that add up to 100: the largest remainders are rounded up. */
@@ -396,279 +654,159 @@ function people(count) {
   const figures = Array.from({ length: 100 }, (_, i) => place(i) + FIGURE);
   return el(
     "svg",
-    { class: "people", viewBox: "0 0 220 90", role: "img", "aria-label": `A hundred figures, ${count} of them filled` },
+    { class: "people", viewBox: "0 0 220 90", role: "img", "aria-label": say("figures", { count: speak.number(count) }) },
     el("path", { class: "other", d: figures.slice(count).join("") }),
     el("path", { class: "same", d: figures.slice(0, count).join("") }),
   );
 }
 
-function everything(report) {
-  return el(
-    "details",
-    {},
-    el("summary", {}, "Everything that is sent"),
-    el("pre", { id: "leaving", tabindex: "0", "aria-label": "The exact text" }, JSON.stringify(report)),
-    el(
-      "p",
-      {},
-      "The report is the scrambled answer. The id is random and used only once, so that the report is counted once. The plan names " +
-        "the public rules of the scrambling, and with them your group if there are several. The server keeps these three and " +
-        "nothing else. If you have an invitation, its code is sent with them. The server deletes the code, and does not keep which answer it came " +
-        "with. As with any page, your network address is seen while you are connected; it is not kept.",
-    ),
-  );
-}
-
-function details(campaign, plan, shares) {
-  const { lip, ldp } = plan.levels;
-  const whole = plan.proof === "budget" ? "the plan's certificate" : "the level for any prior knowledge";
-  return el(
-    "details",
-    {},
-    el("summary", {}, "For the curious"),
-    knowsShares(plan) && plan.labels.length <= MANY && comparison(plan, shares),
-    ldp < Infinity &&
-      el(
-        "p",
-        {},
-        `Take any two answers. The report changes how many times likelier one is than the other by a factor of ${factor(ldp)} at most, whatever is known about you already.`,
-      ),
-    lip < ldp &&
-      el(
-        "p",
-        {},
-        plan.priorAssumed ? "The plan assumes how common the answers are; nobody knows it. Only if that is right: for " : "For ",
-        `someone who knows only what is generally known, it changes the belief in any ${plan.protects === "secret" ? "secret behind the answer" : "answer"} by a factor of ${factor(lip)} at most.`,
-      ),
-    el(
-      "p",
-      {},
-      `This device checked that the question and its plan are what their ids say, and proved ${whole} again.`,
-    ),
-    el(
-      "p",
-      {},
-      plan.priorAssumed
-        ? `Local differential privacy ${number(ldp)}; local information privacy ${number(lip)}, only if the assumed prior is right `
-        : `Local information privacy ${number(lip)}, local differential privacy ${number(ldp)} `,
-      "(natural logarithms of the factors above).",
-    ),
-    el("p", {}, "Campaign ", el("code", {}, campaign.id)),
-    el("p", {}, "Plan ", el("code", {}, plan.id)),
-  );
-}
-
 /** Each answer among all people and among those who send this report. */
-function comparison(plan, shares) {
+function comparison(part, shares) {
   const rows = shares.map((share, x) =>
     el(
       "tr",
       {},
-      el("th", { scope: "row" }, el("bdi", {}, nameOf(plan, x))),
-      el("td", { class: "figure" }, percent(plan.prior[x])),
-      el("td", { class: "figure" }, percent(share)),
+      el("th", { scope: "row" }, el("bdi", {}, nameOf(part, x))),
+      el("td", { class: "figure" }, speak.percent(part.plan.prior[x])),
+      el("td", { class: "figure" }, speak.percent(share)),
     ),
   );
-  const column = (text) => el("th", { scope: "col", class: "figure" }, text);
+  const column = (key) => el("th", { scope: "col", class: "figure" }, say(key));
   return el(
     "table",
     { class: "comparison" },
-    el("caption", {}, "If answers are as common as the plan says"),
-    el(
-      "thead",
-      {},
-      el(
-        "tr",
-        {},
-        el("th", { scope: "col" }, "Answer"),
-        column("Among all people"),
-        column("Among those who send this"),
-      ),
-    ),
+    el("caption", {}, say("crowdAssumes")),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("answer")), column("amongAll"), column("amongSenders"))),
     el("tbody", {}, ...rows),
+  );
+}
+
+/** The exact text that is sent. */
+const exactText = ({ report_id, form, report }, attributes) =>
+  el("pre", { tabindex: "0", dir: "ltr", ...attributes }, JSON.stringify({ report_id, form, report }));
+
+function everything(report) {
+  return fold(
+    say("everythingSent"),
+    exactText(report, { id: "leaving", "aria-label": say("exactText") }),
+    paragraph("everythingExplained"),
+  );
+}
+
+function details(form) {
+  const { lip, ldp } = campaign.promise[cohort];
+  const values = { lip: speak.number(lip, { maximumSignificantDigits: 4 }), ldp: speak.number(ldp, { maximumSignificantDigits: 4 }) };
+  return fold(
+    say("curious"),
+    paragraph("checked"),
+    paragraph(lip < ldp ? "levels" : "levelsAny", values),
+    paragraph("campaignId", { id: el("code", {}, campaign.id) }),
+    paragraph("formId", { id: el("code", {}, form.id) }),
   );
 }
 
 // -- sending -----------------------------------------------------------------------------------------------------------
 
-async function deliver(campaign, plan, chosen, button) {
-  await working(
-    button,
-    async () => {
-      const { report, replayed } = await client.answer(chosen.value, campaign.cohorts[chosen.cohort]);
-      showThanks(campaign, report, replayed); // another tab may have been first
-    },
-    campaign,
-  );
+async function deliver(button) {
+  if (isPreview()) return show(() => put(say("previewEnd"), paragraph("previewNothing"), actions(plainButton(say("again"), () => show(drawStart)))));
+  return working(button, async () => {
+    const { report, replayed } = await client.answer(answers, cohort);
+    [answers, typed] = [{}, {}]; // nothing needs them any more
+    show(() => drawThanks(report, replayed)); // another tab may have been first
+  });
 }
 
 /** Run with the button disabled; a report that did not arrive is kept, and can be sent again. */
-async function working(button, send, campaign) {
+async function working(button, send) {
   button.disabled = true;
-  button.textContent = news.textContent = "Sending…";
+  button.textContent = news.textContent = say("sending");
   try {
     await send();
   } catch (error) {
-    if (error instanceof NotSent) showNotSent(campaign);
-    else if (Object.hasOwn(SHUT, error.reason ?? "")) showNotSent(campaign, SHUT[error.reason]);
+    if (error instanceof NotSent) show(() => drawNotSent("notDelivered"));
+    else if (Object.hasOwn(SHUT, error.reason ?? "")) show(() => drawNotSent(SHUT[error.reason]));
     else if (error instanceof ReportRefused) showRefused(error);
     else showBroken(error);
   }
 }
 
-function showThanks(campaign, report, before) {
-  show(
-    before ? "You have answered this question" : "Thank you",
-    el(
-      "p",
-      {},
-      before
-        ? "A scrambled answer from this browser has arrived. Answering again would only send the same, so there is nothing more to do."
-        : "Your scrambled answer has arrived.",
-    ),
-    el(
-      "p",
-      {},
-      "This browser remembers what was sent, not what you chose. If you are asked again here, it sends the same, so that nobody learns more about you.",
-    ),
-    el(
-      "details",
-      {},
-      el("summary", {}, "What was sent"),
-      el(
-        "pre",
-        { tabindex: "0", "aria-label": "The exact text that was sent" },
-        JSON.stringify({ report_id: report.report_id, plan: report.plan, report: report.report }),
-      ),
-    ),
+function drawThanks(report, before) {
+  put(
+    say(before ? "answeredTitle" : "thanksTitle"),
+    paragraph(before ? "answered" : "thanks"),
+    paragraph("remembersSent"),
+    fold(say("whatWasSent"), exactText(report, { id: "sent", "aria-label": say("exactText") })),
     withdrawal(report),
   );
 }
 
-/** The receipt: the id of the report, with which it can be withdrawn. */
+/** The receipt: the id of the submission, with which it can be withdrawn. */
 function withdrawal(report) {
-  const button = el(
-    "button",
-    {
-      type: "button",
-      class: "plain",
-      onclick: async () => {
-        button.disabled = true;
-        try {
-          await client.withdraw();
-          showWithdrawn();
-        } catch (error) {
-          if (!(error instanceof NotSent)) return showBroken(error);
-          button.disabled = false;
-          problem.replaceChildren(warning("The server could not be reached, so your answer is still there. Please try again."));
-        }
-      },
-    },
-    "Withdraw my answer",
-  );
   const problem = el("div", {});
-  return el(
-    "details",
-    {},
-    el("summary", {}, "Your receipt, and how to withdraw"),
-    el("p", {}, "The id of what was sent is ", el("code", { id: "receipt" }, report.report_id), "."),
-    el(
-      "p",
-      {},
-      "Only you know it. Whoever has it can have your scrambled answer removed: from the server and from the counts, not from results that were " +
-        "seen before. This browser will not send an answer to this question again.",
-    ),
+  const withdraw = async () => {
+    button.disabled = true;
+    try {
+      await client.withdraw();
+      show(drawWithdrawn);
+    } catch (error) {
+      if (!(error instanceof NotSent)) return showBroken(error);
+      button.disabled = false;
+      problem.replaceChildren(warning(say("withdrawFailed")));
+    }
+  };
+  const button = plainButton(say("withdraw"), withdraw);
+  return fold(
+    say("receiptTitle"),
+    paragraph("receipt", { id: el("code", { id: "receipt" }, report.report_id) }),
+    paragraph("receiptExplained"),
     problem,
     actions(button),
   );
 }
 
-function showWithdrawn() {
-  show(
-    "Your answer is withdrawn",
-    el("p", {}, "The server has removed it, and it is not counted any more."),
-    el("p", {}, "This browser remembers what was sent, so that it does not send another answer from which more could be learnt."),
-  );
+function drawWithdrawn() {
+  put(say("withdrawnTitle"), paragraph("withdrawn"), paragraph("withdrawnRemembered"));
 }
 
-function showNotSent(campaign, why = "Your scrambled answer could not be delivered.") {
-  const button = el(
-    "button",
-    {
-      type: "button",
-      onclick: () =>
-        working(
-          button,
-          async () => {
-            if (!(await client.deliver())) return begin(); // what was kept is gone: its data was cleared meanwhile
-            return showThanks(campaign, await client.remembered(), false);
-          },
-          campaign,
-        ),
-    },
-    "Try again",
-  );
-  show(
-    "Not sent yet",
-    warning(`${why} Your scrambled answer is kept in this browser, and trying again sends the same.`),
-    actions(button),
-  );
+function drawNotSent(why) {
+  const again = async () => {
+    if (!(await client.deliver())) return begin(); // what was kept is gone: its data was cleared meanwhile
+    const report = await client.remembered();
+    return show(() => drawThanks(report, false));
+  };
+  const button = el("button", { type: "button", onclick: () => working(button, again) }, say("tryAgain"));
+  put(say("notSentTitle"), warning(say(why), " ", say("keptHere")), actions(button));
 }
 
 function showRefused(error) {
-  if (error.reason === "withdrawn") return showWithdrawn();
-  return show(
-    "Your answer was not accepted",
-    warning(REFUSALS[error.reason] ?? `The server refused it: ${error.reason}.`),
-    el("p", {}, "Nothing was counted."),
-  );
+  if (error.reason === "withdrawn") return show(drawWithdrawn);
+  const why = () => (Object.hasOwn(REFUSALS, error.reason) ? say(REFUSALS[error.reason]) : say("refusedOther", { reason: error.reason }));
+  return show(() => put(say("refusedTitle"), warning(why()), paragraph("nothingCounted")));
 }
 
-function showShut(campaign, state, kept) {
-  const when =
-    state === "closed"
-      ? "This question is closed. Thank you for your interest."
-      : `This question is not open yet${campaign.opens ? `. It opens ${moment(campaign.opens)}` : ""}.`;
-  show(
-    campaign.question,
-    el("p", {}, when),
-    kept && el("p", {}, "Your scrambled answer has not arrived. It is kept in this browser: load this page again later."),
-  );
+function drawShut(isKept) {
+  const opens = campaign.opens && speak.moment(campaign.opens);
+  const when = status.state === "closed" ? paragraph("closed") : opens ? paragraph("opensAt", { time: opens }) : paragraph("notYetOpen");
+  put(own(campaign.title), when, isKept && paragraph("keptForLater"));
 }
+
+// -- what went wrong ---------------------------------------------------------------------------------------------------
+
+const BROKEN = {
+  campaign: ["unknownTitle", "unknown"],
+  url: ["unknownTitle", "unknown"],
+  crypto: ["secureTitle", "secure"],
+  storage: ["storageTitle", "storage", "storageAdvice"],
+};
 
 function showBroken(error) {
-  if (error instanceof NotSent)
-    return show("No connection", warning("The question could not be fetched. Please try again later."));
-  if (error.field === "campaign" || error.field === "url")
-    return show("There is no such question", el("p", {}, "Please check the link that you were given."));
-  if (error.field === "crypto")
-    return show(
-      "This page needs a secure connection",
-      warning("Browsers allow the checks and the scrambling over https only. Nothing was sent."),
-    );
-  if (error.field === "storage")
-    return show(
-      "You cannot answer in this browser",
-      warning(
-        "A scrambled answer is sent only once this browser remembers it: a second, different one would tell more about you. " +
-          "The page could not store it here, or not read what is stored, so nothing was sent.",
-      ),
-      el("p", {}, "Let your browser store data of this site (cookies and site data), or open the link in another one."),
-      el("details", {}, el("summary", {}, "Why"), el("p", {}, error.message)),
-    );
-  if (!(error instanceof PriorveilError))
-    return show(
-      "This page has failed",
-      warning(
-        "Something unexpected happened. Please load the page again, or open the link in another browser.",
-      ),
-      el("details", {}, el("summary", {}, "Why"), el("p", {}, String(error))),
-    );
-  return show(
-    "This question cannot be trusted",
-    warning("It does not pass the checks of this page, so nothing was sent."),
-    el("details", {}, el("summary", {}, "Why"), el("p", {}, error.message)),
-  );
+  const why = fold(say("whyFold"), el("p", { lang: "en", dir: "ltr" }, error instanceof PriorveilError ? error.message : String(error)));
+  const [title, text, advice] =
+    error instanceof NotSent ? ["noConnectionTitle", "noConnection"]
+    : error instanceof BudgetExceeded ? ["limitTitle", "limit", "limitAdvice"]
+    : !(error instanceof PriorveilError) ? ["failedTitle", "failed"]
+    : (BROKEN[error.field] ?? ["untrustedTitle", "untrusted"]);
+  show(() => put(say(title), warning(say(text)), advice && paragraph(advice), !(error instanceof NotSent) && why));
 }
 
 window.addEventListener("hashchange", () => begin().catch(showBroken)); // the link of another invitation, in the same tab

@@ -1,0 +1,69 @@
+// The language of a page: which one, its direction, its texts, and how it writes numbers and dates.
+
+import { TEXTS } from "/static/texts.js";
+
+const RIGHT_TO_LEFT = new Set(["ar", "fa", "he", "ur", "ps", "sd", "ug", "yi", "dv", "ckb"]);
+const FALLBACK = "en";
+const LARGE = 1e6; // factors from here on are written with a power of ten
+
+/** The language of a tag without its region: `pt` of `pt-BR`. */
+const base = (tag) => tag.toLowerCase().split("-")[0];
+
+/** The first wanted tag that is offered, as it is or with another region; undefined if none is. */
+export function bestLanguage(wanted, offered) {
+  for (const tag of wanted) {
+    const same = offered.find((other) => other.toLowerCase() === tag.toLowerCase());
+    const related = same ?? offered.find((other) => base(other) === base(tag));
+    if (related !== undefined) return related;
+  }
+  return undefined;
+}
+
+export const direction = (tag) => (RIGHT_TO_LEFT.has(base(tag)) ? "rtl" : "ltr");
+
+/** The name of a language in that language. */
+export function nameOfLanguage(tag) {
+  const name = new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
+  return name.charAt(0).toLocaleUpperCase(tag) + name.slice(1);
+}
+
+/** The languages that a page can be read in: those of its own texts, and those of the campaign. */
+export function offeredLanguages(campaign) {
+  const own = Object.keys(TEXTS);
+  return [...own, ...campaign.filter((tag) => !own.some((other) => base(other) === base(tag)))];
+}
+
+/**
+ * Texts, numbers and dates in one language. `regions` are the tags that the browser prefers: numbers are written as in the
+ * person's own region of the language.
+ */
+export function speaker(language, regions = []) {
+  const texts = TEXTS[bestLanguage([language], Object.keys(TEXTS)) ?? FALLBACK];
+  const own = bestLanguage([language], Object.keys(TEXTS)) ?? FALLBACK;
+  const locale = regions.find((tag) => base(tag) === base(own)) ?? own;
+  const number = (value, options = {}) => value.toLocaleString(locale, options);
+
+  /** The parts of a text, with `{name}` replaced by what `values` has for it: texts and elements. */
+  const phrase = (key, values = {}) =>
+    texts[key].split(/(\{\w+\})/).map((piece) => (piece.startsWith("{") ? values[piece.slice(1, -1)] : piece));
+
+  return Object.freeze({
+    language: own,
+    direction: direction(own),
+    phrase,
+    say: (key, values) => phrase(key, values).join(""),
+    has: (key) => Object.hasOwn(texts, key),
+    number,
+    percent: (share) => number(share, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 }),
+    moment: (date) => date.toLocaleString(locale, { dateStyle: "long", timeStyle: "short" }),
+    list: (items) => new Intl.ListFormat(locale, { type: "conjunction" }).format(items),
+
+    /** A factor, rounded up: a promise must not look smaller than it is. */
+    factor(level) {
+      const value = Math.exp(level);
+      if (value >= LARGE) return number(value, { notation: "scientific", maximumFractionDigits: 1, roundingMode: "ceil" });
+      const scale = value < 100 ? 100 : 1;
+      return number(Math.ceil(value * scale) / scale, { maximumFractionDigits: 2 });
+    },
+  });
+}
