@@ -31,6 +31,7 @@ from priorveil.collect.client import AnswerStore, Client, RetryPolicy
 from priorveil.curator.settings import read_settings
 from priorveil.curator.store import Store, open_store
 from priorveil.designs import design_margins, design_mean
+from priorveil.designs.forms import Topic, design_form
 from priorveil.plans.form import Form, Part, Slot
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally

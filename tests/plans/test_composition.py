@@ -1,14 +1,9 @@
-"""What a whole submission tells: all answers and all submissions written out, against what forms and ledgers state.
-
-`worst_levels` searches joint laws with given margins: independent ones, random ones, and those in which the answers go
-together, or against each other, as much as they can for some submission.
-"""
+"""What a whole submission tells: all answers and all submissions written out, against what forms and ledgers state."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -16,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
+from joint_laws import attribute_level, joint_laws, levels, sides, worst_level
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput
-from priorveil.plans.form import PARTS, Form, Part, Slot
+from priorveil.plans.form import Form, Part, Slot
 from refusals import raises
-
-Cell = tuple[object, ...]
-Law = dict[Cell, float]
 
 
 def plan_of(prior: pv.Prior, epsilon: float, query: object = None, **options: object) -> pv.Plan:
@@ -34,120 +27,6 @@ def split(plans: dict[str, pv.Plan]) -> Form:
 
 def drawn(plans: dict[str, pv.Plan]) -> Form:
     return Form((Slot.drawn([Part((name,), plan) for name, plan in plans.items()], [1.0] * len(plans)),))
-
-
-# -- enumeration -----------------------------------------------------------------------------------------------
-
-
-def report_laws(slot: Slot, answers: dict[str, object]) -> list[float]:
-    """The probability of each report of a slot, the drawn part included, for a person with these answers."""
-    chances = []
-    for part, share in zip(slot.parts, slot.shares, strict=True):
-        own = tuple(answers[name] for name in part.attributes)
-        row = part.plan.labels.index(own if len(own) > 1 else own[0])
-        chances += [share / PARTS * float(p) for p in part.plan.channel.matrix[row]]
-    return chances
-
-
-def submission_matrix(form: Form, names: Sequence[str], cells: Sequence[Cell]) -> np.ndarray:
-    """A row for each tuple of answers: the probability of every submission, one after the other."""
-    rows = []
-    for cell in cells:
-        answers = dict(zip(names, cell, strict=True))
-        slots = [report_laws(slot, answers) for slot in form.slots]
-        rows.append([math.prod(chances) for chances in itertools.product(*slots)])
-    return np.array(rows)
-
-
-def sides(Q: np.ndarray, P: np.ndarray) -> tuple[float, float]:
-    law = P @ Q
-    lift = Q[:, law > 0] / law[law > 0]
-    return -math.log(lift.min()), math.log(lift.max())
-
-
-def levels(form: Form, names: Sequence[str], joint: Law) -> tuple[float, float]:
-    """Both sides of LIP of a whole submission, for the tuple of all answers."""
-    cells = [cell for cell, p in joint.items() if p > 0]
-    P = np.array([joint[cell] for cell in cells])
-    return sides(submission_matrix(form, names, cells), P / P.sum())
-
-
-def attribute_level(form: Form, names: Sequence[str], joint: Law, name: str) -> float:
-    """The level of a whole submission for one of the answers."""
-    cells = [cell for cell, p in joint.items() if p > 0]
-    P, Q = np.array([joint[cell] for cell in cells]), submission_matrix(form, names, cells)
-    at = list(names).index(name)
-    values = sorted({cell[at] for cell in cells}, key=str)
-    has = np.array([[cell[at] == value for cell in cells] for value in values]) * P
-    mass = has.sum(axis=1)
-    return max(sides(has @ Q / mass[:, None], mass / mass.sum()))
-
-
-# -- joint laws ------------------------------------------------------------------------------------------------
-
-
-def staircase(margins: Sequence[Sequence[float]], orders: Sequence[Sequence[int]]) -> np.ndarray:
-    """The joint law that pairs the first values of all orders, then the next ones: the answers go together."""
-    joint = np.zeros([len(margin) for margin in margins])
-    left = [list(margin) for margin in margins]
-    at = [0] * len(margins)
-    while all(place < len(order) for place, order in zip(at, orders, strict=True)):
-        cell = tuple(order[place] for place, order in zip(at, orders, strict=True))
-        mass = min(left[i][value] for i, value in enumerate(cell))
-        joint[cell] += mass
-        for i, value in enumerate(cell):
-            left[i][value] -= mass
-            if left[i][value] <= 1e-15:
-                at[i] += 1
-    return joint / joint.sum()
-
-
-def along(axis: int, margin: np.ndarray, count: int) -> np.ndarray:
-    return margin.reshape([-1 if i == axis else 1 for i in range(count)])
-
-
-def margin_of(joint: np.ndarray, axis: int) -> np.ndarray:
-    return joint.sum(axis=tuple(i for i in range(joint.ndim) if i != axis))
-
-
-def random_law(margins: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    """A random joint law, scaled until it nearly has the margins; what is then missing is added independently."""
-    joint, n = rng.gamma(0.3, size=[len(margin) for margin in margins]) + 1e-6, len(margins)
-    for _ in range(30):
-        for axis, margin in enumerate(margins):
-            joint = joint * along(axis, margin / margin_of(joint, axis), n)
-    for axis, margin in enumerate(margins):
-        joint = joint * along(axis, np.minimum(1.0, margin / margin_of(joint, axis)), n)
-    rest = np.ones(1)
-    missing = 1 - joint.sum()
-    for axis, margin in enumerate(margins):
-        rest = rest * along(axis, np.maximum(margin - margin_of(joint, axis), 0.0), n)
-    whole = joint + rest / missing ** (n - 1) if missing > 1e-12 else joint
-    return whole / whole.sum()
-
-
-def joint_laws(plans: dict[str, pv.Plan], rng: np.random.Generator, tries: int) -> Iterator[Law]:
-    margins = [plan.reference.probabilities for plan in plans.values()]
-    columns = [plan.channel.matrix.T for plan in plans.values()]
-    apart = np.ones([len(margin) for margin in margins])
-    for axis, margin in enumerate(margins):
-        apart = apart * along(axis, margin, len(margins))
-    laws = [apart]
-    for _ in range(tries):
-        laws.append(random_law(margins, rng))
-        laws.append(staircase(margins, [rng.permutation(len(margin)) for margin in margins]))
-        reports = [column[rng.integers(len(column))] for column in columns]
-        together = staircase(margins, [np.argsort(-report) for report in reports])
-        signs = rng.choice([-1, 1], len(reports))
-        against = staircase(margins, [np.argsort(sign * r) for sign, r in zip(signs, reports, strict=True)])
-        laws += [together, against, 0.999 * against + 0.001 * apart]
-    cells = list(itertools.product(*(plan.labels for plan in plans.values())))
-    for law in laws:
-        yield dict(zip(cells, law.ravel().tolist(), strict=True))
-
-
-def worst_level(form: Form, plans: dict[str, pv.Plan], rng: np.random.Generator, tries: int) -> float:
-    return max(max(levels(form, list(plans), law)) for law in joint_laws(plans, rng, tries))
 
 
 def random_plans(seed: int, count: int) -> tuple[dict[str, pv.Plan], np.random.Generator]:

@@ -1,0 +1,325 @@
+"""One budget for several questions: split over reports, one question drawn for each person, or one plan for all.
+
+The *cost* of a form is the sum over its topics of `weight * variance`, each variance relative to that of the same
+question without noise. Without noise it would be the sum of the weights.
+
+- *split*: a report for each topic. Levels of LIP keep `2 sum - max` within the budget, or levels of LDP keep their sum
+  within it, whichever costs less. A variance is about `k / eps**2`, so for a given sum of levels the cost is least
+  for levels in proportion to the cube root of `weight * k`. Where the bound of the whole is below the budget, all
+  levels are raised.
+- *draw*: each person reports about one topic, at the whole budget. With the variances `v_j` and shares `s_j` the cost
+  is `sum weight_j v_j / s_j`, least for shares in proportion to `sqrt(weight_j v_j)`.
+- *together*: one plan on all attributes, for the joint prior, or under LDP if there are few values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations, product
+from typing import Any
+
+import numpy as np
+
+from priorveil.arrays import Array
+from priorveil.designs.methods import design
+from priorveil.errors import InvalidInput, NotIdentifiable, TooLarge
+from priorveil.notions import LDP, PriorOrSet
+from priorveil.plans.composition import JointLeakage, Names, agree, extend
+from priorveil.plans.form import PARTS, Form, Part, Slot
+from priorveil.priors import Prior
+from priorveil.priors.number_domains import NumberDomain
+from priorveil.queries import Distribution, Linear, Query
+
+_MOST_TOGETHER = (
+    64  # values of one plan for all topics under LDP: beyond, its noise is larger than that of the others
+)
+_NEAR = 0.999  # a split that tells this share of the budget is not raised further
+_RAISES = 3  # how often it is: each time all plans are designed again
+_STEPS = 60  # of a bisection: far below the rounding of floats
+
+Levels = Sequence[float]
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A question, or several that are designed together, and what is asked about their attributes.
+
+    A prior that is only assumed is designed under LDP. `epsilon` is the most that the topic's own report may tell.
+    """
+
+    attributes: Names
+    prior: PriorOrSet
+    query: Query
+    weight: float = 1.0
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < math.inf:
+            raise InvalidInput("weight", self.weight, "give a number above zero")
+        if self.epsilon is not None and not 0 < self.epsilon < math.inf:
+            raise InvalidInput("epsilon", self.epsilon, "give a number above zero, or None")
+
+
+@dataclass(frozen=True)
+class FormDesign:
+    """The form of each way that is possible, what they cost, the way with the least cost, and what that form tells.
+
+    The cost of a way that is not possible is None.
+    """
+
+    forms: Mapping[str, Form]
+    costs: Mapping[str, float | None]
+    chosen: str
+    levels: JointLeakage
+
+    @property
+    def form(self) -> Form:
+        """The form with the least cost."""
+        return self.forms[self.chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The topics, the budget, and how plans are designed; a plan is designed once for each level."""
+
+    topics: tuple[Topic, ...]
+    epsilon: float
+    joint: Prior | None
+    unknown: Collection[Names]
+    options: Mapping[str, Any]
+    designed: dict[tuple[int, float, bool], Part] = field(default_factory=dict)
+
+    @property
+    def weights(self) -> Array:
+        return np.array([topic.weight for topic in self.topics])
+
+    def part(self, at: int, epsilon: float, under_ldp: bool) -> Part:
+        """The plan of a topic at a level, under LDP if so or if its prior is only assumed."""
+        topic = self.topics[at]
+        ldp = under_ldp or topic.prior.assumed
+        level = epsilon if topic.epsilon is None else min(epsilon, topic.epsilon)
+        if (at, level, ldp) not in self.designed:
+            plan = design(topic.prior, level, topic.query, notion=LDP() if ldp else None, **self.options)
+            self.designed[at, level, ldp] = Part(topic.attributes, plan)
+        return self.designed[at, level, ldp]
+
+    def cost(self, parts: Sequence[Part], shares: Sequence[float]) -> float:
+        """The cost if these shares of all people report about each topic."""
+        return float(np.sum(self.weights * [relative_variance(part) for part in parts] / np.array(shares)))
+
+    def levels(self, form: Form) -> JointLeakage:
+        return form.levels(self.joint, self.unknown if len(form.slots) > 1 else ())
+
+
+Candidate = tuple[Form, float]
+
+
+def design_form(
+    topics: Sequence[Topic],
+    epsilon: float,
+    joint: Prior | None = None,
+    unknown: Collection[Names] = (),
+    **options: Any,
+) -> FormDesign:
+    """The form about all topics with the least cost, of which a whole submission tells at most `epsilon`.
+
+    `joint` is the joint prior of all attributes, where it is known. `unknown` has the attributes of topics whose priors
+    do not fit those of others, because the questions are linked: where both are reported they are designed under LDP.
+    The other `options` are those of `design`.
+
+    >>> import priorveil as pv
+    >>> shares = {"smokes": 0.3, "drives": 0.4}
+    >>> priors = {name: pv.Prior({"yes": p, "no": 1 - p}) for name, p in shares.items()}
+    >>> topics = [Topic((name,), prior, pv.Distribution()) for name, prior in priors.items()]
+    >>> found = design_form(topics, 1.0)
+    >>> {way: round(cost, 1) for way, cost in found.costs.items()}  # 2 without noise
+    {'split': 32.0, 'draw': 10.0, 'together': 20.4}
+    >>> found.form
+    Form(LIP 1, LDP 1.906; one of smokes (50.0 %), drives (50.0 %))
+    """
+    problem = _Problem(tuple(topics), epsilon, joint, frozenset(unknown), options)
+    _require_topics(problem)
+    ways: dict[str, Callable[[_Problem], Candidate | None]]
+    ways = {"split": _split, "draw": _draw, "together": _together}
+    found = {way: make(problem) for way, make in ways.items()}
+    costs = {way: None if candidate is None else candidate[1] for way, candidate in found.items()}
+    forms = {way: candidate[0] for way, candidate in found.items() if candidate is not None}
+    chosen = min(forms, key=lambda way: costs[way] or 0.0)
+    return FormDesign(forms, costs, chosen, problem.levels(forms[chosen]))
+
+
+def relative_variance(part: Part) -> float:
+    """The variance of the answers of a part, or their error, relative to that of the same question without noise.
+
+    An answer that leans on the prior is compared with the variance of the statistics, too.
+    """
+    plan, prior = part.plan, part.plan.reference
+    alone = _variance(plan.query, prior)
+    return plan.expected_mse / alone if alone > 0 else 0.0
+
+
+def _variance(query: Query, prior: Prior) -> float:
+    """The summed variance of the statistics of one person, as shares."""
+    if not isinstance(query, Linear):
+        return query.no_report(prior)
+    rows, P = query.centred_rows(prior), prior.probabilities
+    return float((P * (1 - P)).sum() if rows is None else (rows**2).sum(axis=0) @ P)
+
+
+def _require_topics(problem: _Problem) -> None:
+    if not problem.topics:
+        raise InvalidInput("topics", (), "give at least one Topic")
+    if not 0 < problem.epsilon < math.inf:
+        raise InvalidInput("epsilon", problem.epsilon, "give a number above zero")
+    attributes = {name for topic in problem.topics for name in topic.attributes}
+    if problem.joint is not None and set(problem.joint.names or ()) != attributes:
+        advice = f"give a joint prior of {', '.join(sorted(attributes))}"
+        raise InvalidInput("joint", problem.joint.names, advice)
+
+
+# -- a report for each topic -------------------------------------------------------------------------------
+
+
+def _split(problem: _Problem) -> Candidate | None:
+    """The best of levels of LIP and levels of LDP, equal ones and those in proportion to the variances."""
+    if len(problem.topics) == 1:
+        part = problem.part(0, problem.epsilon, under_ldp=False)
+        return Form((Slot((part,)),)), problem.cost([part], [1.0])
+    candidates = []
+    for under_ldp in (False, True):
+        equal = _levels(problem, np.ones(len(problem.topics)), under_ldp)
+        parts = _parts(problem, equal, under_ldp)
+        scale = [relative_variance(part) * level**2 for part, level in zip(parts, equal, strict=True)]
+        roots = np.maximum(np.cbrt(problem.weights * scale), 1e-3 * np.cbrt(np.max(problem.weights * scale)))
+        for levels in (equal, _levels(problem, roots, under_ldp)):
+            candidates += _raised(problem, levels, under_ldp)
+    return min(candidates, key=lambda candidate: candidate[1], default=None)
+
+
+def _raised(problem: _Problem, levels: Array, under_ldp: bool) -> list[Candidate]:
+    """The form with these levels if it is within the budget, and with larger ones that use more of it."""
+    candidates: list[Candidate] = []
+    factor, too_large = 1.0, math.inf
+    for _ in range(1 + _RAISES):
+        parts = _parts(problem, factor * levels, under_ldp)
+        form = Form(tuple(Slot((part,)) for part in parts))
+        told = problem.levels(form).lip
+        if told <= problem.epsilon:
+            candidates.append((form, problem.cost(parts, [1.0] * len(parts))))
+            least, wish = factor, factor * problem.epsilon / told
+            if told > _NEAR * problem.epsilon:
+                break
+        elif not candidates:
+            break
+        else:
+            too_large = factor
+        factor = wish if wish < too_large else math.sqrt(least * too_large)
+    return candidates
+
+
+def _parts(problem: _Problem, levels: Array, under_ldp: bool) -> list[Part]:
+    untrusted = _contradictory(problem.topics) | set(problem.unknown)
+    return [
+        problem.part(at, level, under_ldp or topic.attributes in untrusted)
+        for at, (topic, level) in enumerate(zip(problem.topics, levels.tolist(), strict=True))
+    ]
+
+
+def _contradictory(topics: Sequence[Topic]) -> set[Names]:
+    """The attributes of topics whose priors contradict each other."""
+    pairs = combinations(topics, 2)
+    wrong = [(a, b) for a, b in pairs if not agree(a.attributes, a.prior, b.attributes, b.prior)]
+    return {topic.attributes for pair in wrong for topic in pair}
+
+
+def _levels(problem: _Problem, shares: Array, under_ldp: bool) -> Array:
+    """Levels in proportion to the shares, none above its topic's own, that use the whole budget if they can."""
+    most = np.array([math.inf if t.epsilon is None else t.epsilon for t in problem.topics])
+    most = np.minimum(most, problem.epsilon)
+
+    def told(levels: Array) -> float:
+        return float(levels.sum() if under_ldp else 2 * levels.sum() - levels.max())
+
+    low, high = 0.0, float((most / shares).max())
+    if told(np.minimum(most, high * shares)) <= problem.epsilon:
+        return np.asarray(most)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        is_within = told(np.minimum(most, middle * shares)) <= problem.epsilon
+        low, high = (middle, high) if is_within else (low, middle)
+    return np.asarray(np.minimum(most, low * shares))
+
+
+# -- one topic for each person -----------------------------------------------------------------------------
+
+
+def _draw(problem: _Problem) -> Candidate | None:
+    """Each topic at the whole budget; None where an answer leans on the prior, or there is one topic only."""
+    if len(problem.topics) == 1 or not all(topic.query.unbiased for topic in problem.topics):
+        return None
+    parts = [problem.part(at, problem.epsilon, under_ldp=False) for at in range(len(problem.topics))]
+    slot = Slot.drawn(parts, np.sqrt(problem.weights * [relative_variance(part) for part in parts]).tolist())
+    return Form((slot,)), problem.cost(parts, [share / PARTS for share in slot.shares])
+
+
+# -- one plan for all --------------------------------------------------------------------------------------
+
+
+def _together(problem: _Problem) -> Candidate | None:
+    """One plan on all attributes; None if their joint prior is not known and they have many values.
+
+    It is designed for the margins of the topics, or for the whole table if a topic asks for something else.
+    """
+    topics = problem.topics
+    joint = problem.joint or _assumed_joint(topics)
+    if len(topics) == 1 or joint is None or not all(isinstance(topic.query, Linear) for topic in topics):
+        return None
+    if not all(topic.query.unbiased for topic in topics) or (joint.assumed and len(joint) > _MOST_TOGETHER):
+        return None
+    assert joint.names is not None
+    own = [topic.epsilon for topic in topics if topic.epsilon is not None]
+    asks_counts = all(isinstance(t.query, Linear) and t.query.asks_all_counts for t in topics)
+    margins = Linear.margins(joint, [topic.attributes for topic in topics], unbiased=True)
+    query = margins if asks_counts else Distribution()
+    notion = LDP() if joint.assumed else None
+    try:
+        plan = design(joint, min([problem.epsilon, *own]), query, notion=notion, **problem.options)
+        errors = [_rows(topic, joint).error(plan.channel, joint) for topic in topics]
+    except (NotIdentifiable, TooLarge):
+        return None
+    alone = [_variance(topic.query, topic.prior.centre) for topic in topics]
+    ratios = [error / one if one > 0 else 0.0 for error, one in zip(errors, alone, strict=True)]
+    cost = float(np.sum(problem.weights * ratios))
+    return (Form.of(joint.names, plan), cost) if math.isfinite(cost) else None
+
+
+def _assumed_joint(topics: Sequence[Topic]) -> Prior | None:
+    """The joint prior of independent topics, which is only assumed; None for numbers and for shared attributes."""
+    attributes = [name for topic in topics for name in topic.attributes]
+    sizes = [len(topic.prior) for topic in topics]
+    numbers = [
+        topic for topic in topics if isinstance(topic.prior.domain, NumberDomain) or topic.prior.domain.rounds
+    ]
+    if len(set(attributes)) < len(attributes) or math.prod(sizes) > _MOST_TOGETHER or numbers:
+        return None
+    cells: dict[tuple[Any, ...], float] = {}
+    for values in product(*(range(size) for size in sizes)):
+        pairs = list(zip(topics, values, strict=True))
+        levels = [_level_tuple(topic, topic.prior.labels[value]) for topic, value in pairs]
+        shares = [float(topic.prior.centre.probabilities[value]) for topic, value in pairs]
+        cells[tuple(chain.from_iterable(levels))] = math.prod(shares)
+    return Prior.joint(cells, attributes, impossible="leave out", assumed=True)
+
+
+def _level_tuple(topic: Topic, label: Any) -> tuple[Any, ...]:
+    return label if len(topic.attributes) > 1 else (label,)
+
+
+def _rows(topic: Topic, joint: Prior) -> Linear:
+    """The statistics of a topic as statistics of the joint values."""
+    prior = topic.prior.centre
+    rows = topic.query.rows(prior)
+    own = np.eye(len(prior)) if rows is None else rows
+    return Linear(extend(own.T, prior.labels, topic.attributes, joint).T, unbiased=True)
