@@ -54,6 +54,20 @@ from priorveil.tables import privatize_table
 pyarrow.parquet.write_table(pyarrow.table({"answer": ["yes", "no"]}), "people.parquet")
 privatize_table("people.parquet", plan, "answer", out="reports.parquet")
 """,
+    "surveys": """
+from openpyxl import Workbook
+from priorveil.surveys.files import read_survey
+workbook = Workbook()
+sheet = workbook.active
+sheet.title = "survey"
+for row in (["type", "name", "label", "pv::range"], ["integer", "age", "Age?", "0, 100"]):
+    sheet.append(row)
+settings = workbook.create_sheet("settings")
+for row in (["form_title", "pv::epsilon"], ["Ages", 1]):
+    settings.append(row)
+workbook.save("form.xlsx")
+assert read_survey("form.xlsx").questions[0].name == "age"
+""",
     "serve": """
 import priorveil as pv
 from priorveil.collect.campaign import ask

@@ -21,6 +21,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
+from openpyxl import Workbook
 
 import priorveil as pv
 from local_server import in_store
@@ -36,6 +37,7 @@ from priorveil.plans.form import Form, Part, Slot
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
 from priorveil.studies.audit import audit_plan, sampled_leakage
+from priorveil.surveys.files import read_survey
 from priorveil.tables import estimate_table, privatize_table, tally_table
 from sample_surveys import HOURS as WORKED
 from sample_surveys import ILLS, PACKS, QUESTIONS, SMOKES, health
@@ -93,6 +95,28 @@ def settings_in(text: str) -> None:
     """Read the settings in a file."""
     Path("priorveil.toml").write_text(text)
     read_settings(Path("priorveil.toml"), {})
+
+
+def survey_in(text: str) -> None:
+    """Read the survey in a TOML file: a title, a budget, and this."""
+    Path("survey.toml").write_text(f'title = "T"\nepsilon = 1\n{text}')
+    read_survey("survey.toml")
+
+
+def form_in(*rows: list[object]) -> None:
+    """Read the survey in an XLSForm with these rows of questions, and a list of choices."""
+    workbook = Workbook()
+    sheets = {
+        "survey": [["type", "name", "label", "relevant", "pv::prior"], *rows],
+        "choices": [["list_name", "name", "label"], ["yn", "yes", "Yes"], ["yn", "no", "No"]],
+        "settings": [["form_title", "pv::epsilon"], ["T", 1]],
+    }
+    for title, cells in sheets.items():
+        sheet = workbook.create_sheet(title)
+        for row in cells:
+            sheet.append(row)
+    workbook.save("form.xlsx")
+    read_survey("form.xlsx")
 
 
 def lay_out(folder: Path) -> None:

@@ -7,7 +7,7 @@
     │   ├── InvalidChannel    not a row-stochastic matrix
     │   ├── OutsideDomain     a value outside the plan's domain, with its row
     │   ├── ForeignReport     a report that this plan cannot have made
-    │   └── InvalidFile       a file that cannot be read, with the line
+    │   └── InvalidFile       a file that cannot be read, with the line or cell
     ├── Infeasible            no channel, or none of this method, meets the request
     ├── CertificateError      a channel breaks the budget it was checked against
     ├── NotIdentifiable       reports alone do not determine the distribution
@@ -163,18 +163,25 @@ class ForeignReport(InvalidInput):
 
 
 class InvalidFile(InvalidInput):
-    """A file that does not hold what it should, with its `path`, and the `line` where one line is wrong.
+    """A file that does not hold what it should, with its `path`, and the `line` or `cell` that is wrong, if it is one.
 
     >>> print(InvalidFile("prior.csv", "not a number", line=3))
     prior.csv: line 3: not a number
+    >>> print(InvalidFile("form.xlsx", "not a number", cell="survey!C4"))
+    form.xlsx: sheet survey, cell C4: not a number
     """
 
-    def __init__(self, path: str | Path, advice: str, *hints: Hint, line: int | None = None) -> None:
+    def __init__(
+        self, path: str | Path, advice: str, *hints: Hint, line: int | None = None, cell: str | None = None
+    ) -> None:
         self.argument = "path"
         self.value = self.path = str(path)
-        self.line = line
+        self.line, self.cell = line, cell
         self.advice = advice
         place = str(path) if line is None else f"{path}: line {line}"
+        if cell is not None:
+            sheet, _, name = cell.rpartition("!")
+            place = f"{path}: sheet {sheet}, cell {name}"
         PriorveilError.__init__(self, f"{place}: {advice}", *hints)
 
 

@@ -1,0 +1,1 @@
+"""Surveys without Python: a file with questions (TOML, or an XLSForm) becomes a campaign."""

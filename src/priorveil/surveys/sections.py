@@ -1,0 +1,151 @@
+"""What a survey file says, part by part, and where: so that a mistake is named by its line or cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from priorveil.errors import NOT_SHOWN, InvalidFile, InvalidInput, PriorveilError, short_repr
+
+_PLAIN = ("shares", "data")  # what errors call that which their key names already
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands: the line of a text, or the cell of a workbook, such as `survey!C4`."""
+
+    line: int | None = None
+    cell: str | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """Named values of a file: those of the whole survey, of one question, or of questions that belong together.
+
+    `places` has the place of each key, and of the keys inside its value (`("text", "de")`); the place of the whole
+    section is that of `()`. `terms` are the names that the file itself has for keys, where they differ.
+    """
+
+    file: Path
+    values: Mapping[str, Any]
+    places: Mapping[tuple[str, ...], Place]
+    terms: Mapping[str, str] = field(default_factory=dict)
+
+    def place(self, *keys: str) -> Place:
+        """The place of a key, or the nearest one above it."""
+        above = (keys[:length] for length in range(len(keys), -1, -1))
+        return next((self.places[path] for path in above if path in self.places), Place())
+
+    def error(self, advice: str, *keys: str) -> InvalidFile:
+        """The error that names a key and its place, and says what to do."""
+        place = self.place(*keys)
+        name = " ".join((self.terms.get(keys[0], keys[0]), *keys[1:])) if keys else ""
+        return InvalidFile(
+            self.file, f"{name}: {advice}" if name else advice, line=place.line, cell=place.cell
+        )
+
+    @contextmanager
+    def at(self, *keys: str) -> Iterator[None]:
+        """Give errors about a value the place of their key. Hints for Python are left out."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            advice = f"there is no file {error.filename}: give its path from the folder of the survey"
+            raise self.error(advice, *keys) from error
+        except InvalidFile as error:
+            if error.line is not None or error.cell is not None:
+                raise
+            raise self.error(error.message, *keys) from error
+        except InvalidInput as error:
+            repeated = error.argument in keys or error.argument in _PLAIN
+            value = "" if error.value is NOT_SHOWN else f"{short_repr(error.value)}: "
+            raise self.error(f"{value}{error.advice}" if repeated else error.message, *keys) from error
+        except PriorveilError as error:
+            raise self.error(error.message, *keys) from error
+
+    def require_known(self, keys: Collection[str]) -> None:
+        """Refuse a key that nobody would read: it is probably mistyped."""
+        for key in self.values:
+            if key not in keys:
+                similar = get_close_matches(key, keys, 1)
+                advice = f"did you mean {similar[0]}?" if similar else f"choose one of {', '.join(keys)}"
+                raise self.error(f"there is no such key: {advice}", key)
+
+    def text(self, key: str, default: str = "") -> str:
+        """A text on its own, without translations."""
+        text = self.values.get(key, default)
+        if not isinstance(text, str):
+            raise self.error(f"{short_repr(text)} is not a text: write it in quotation marks", key)
+        return text.strip()
+
+    def one_of(self, key: str, choices: Collection[str], default: str) -> str:
+        """One of some words."""
+        word = self.text(key, default)
+        if word not in choices:
+            raise self.error(f"{short_repr(word)}: choose one of {', '.join(choices)}", key)
+        return word
+
+    def positive(self, key: str, default: float | None = None) -> float | None:
+        """A number above zero."""
+        number = self.values.get(key, default)
+        if number is None:
+            return None
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
+            raise self.error(f"{short_repr(number)}: give a number above zero", key)
+        return float(number)
+
+    def whole(self, key: str, least: int) -> int | None:
+        """A whole number."""
+        number = self.values.get(key)
+        if number is None:
+            return None
+        if isinstance(number, bool) or number != number // 1 or number < least:
+            raise self.error(f"{short_repr(number)}: give a whole number, {least} or more", key)
+        return int(number)
+
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """A list of increasing numbers; empty if it is not given."""
+        numbers = self.values.get(key, ())
+        is_list = isinstance(numbers, list | tuple)
+        if not is_list or any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers):
+            raise self.error(f"{short_repr(numbers)}: give a list of numbers, such as [0, 20, 40]", key)
+        if len(numbers) == 1 or any(a >= b for a, b in pairwise(numbers)):
+            raise self.error(f"{short_repr(numbers)}: give two or more increasing numbers", key)
+        return tuple(map(float, numbers))
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """A list of texts; empty if it is not given."""
+        names = self.values.get(key, ())
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            raise self.error(f'{short_repr(names)}: give a list of texts, such as ["en", "de"]', key)
+        return tuple(names)
+
+    def table(self, key: str) -> Mapping[str, Any]:
+        """Values by name; empty if they are not given."""
+        table = self.values.get(key, {})
+        if not isinstance(table, Mapping):
+            raise self.error(
+                f"{short_repr(table)}: give values by name, such as {{yes = 0.2, no = 0.8}}", key
+            )
+        return table
+
+
+@dataclass(frozen=True)
+class SurveyFile:
+    """The sections of a survey file, the tables inside it by name, and what of it cannot be carried over.
+
+    A table has rows of cells by column, as texts, and the place of each row.
+    """
+
+    path: Path
+    survey: Section
+    questions: tuple[Section, ...]
+    together: tuple[Section, ...] = ()
+    tables: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()

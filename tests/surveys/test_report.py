@@ -1,0 +1,112 @@
+"""What a survey promises and tells: the campaign keeps its budget, and the figures are those of its plans."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from priorveil.collect.campaign import EVERYONE, Campaign
+from priorveil.surveys.files import read_survey
+from priorveil.surveys.report import SurveyReport
+from priorveil.surveys.survey import SurveyDesign, build
+from sample_survey_files import TOML, write_form
+
+SEARCH = {"rounds": 20, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def form(tmp_path_factory: pytest.TempPathFactory) -> SurveyDesign:
+    """The six questions of an XLSForm."""
+    return build(read_survey(write_form(tmp_path_factory.mktemp("form") / "form.xlsx")), **SEARCH)
+
+
+@pytest.fixture(scope="module")
+def toml(tmp_path_factory: pytest.TempPathFactory) -> SurveyDesign:
+    """The survey in TOML."""
+    path = tmp_path_factory.mktemp("toml") / "survey.toml"
+    path.write_text(TOML, encoding="utf-8")
+    return build(read_survey(path), **SEARCH)
+
+
+@pytest.mark.parametrize("name", ["form", "toml"])
+def test_a_whole_submission_keeps_the_budget(name: str, request: pytest.FixtureRequest) -> None:
+    made: SurveyDesign = request.getfixturevalue(name)
+    promise = made.campaign.promise[EVERYONE]
+    assert promise.lip <= made.survey.epsilon * (1 + 1e-9) and promise.ldp <= 2 * promise.lip * (1 + 1e-9)
+    attributes = {name for question in made.survey.questions for name in question.attributes}
+    assert set(made.campaign.form_for(EVERYONE).attributes) == attributes
+    assert Campaign.from_json(made.campaign.to_json()) == made.campaign
+
+
+def test_people_can_answer_on_every_path(form: SurveyDesign) -> None:
+    campaign = form.campaign
+    answers = {"age": "old", "home": "no", "sleep": 7.5, "worries": ["pay"], "overtime": 3}
+    paths = [{"union": "no"}, {"union": "yes", "active": "weekly"}]
+    outcomes = [campaign.attribute_values({**answers, **path}) for path in paths]
+    assert [values["active"] for values in outcomes] == ["not asked", "weekly"]
+    rows = {name: [values[name] for values in outcomes] for name in outcomes[0]}
+    words = campaign.form_for(EVERYONE).privatize(rows, rng=np.random.default_rng(1))
+    assert words.shape == (2, campaign.form_for(EVERYONE).width)
+    assert campaign.form_for(EVERYONE).accepts(words).all()
+
+
+def test_the_report_says_what_so_many_people_tell(toml: SurveyDesign) -> None:
+    report = SurveyReport.of(toml, 300)
+    assert report.people == (300, 1000) and SurveyReport.of(toml, 2000).people == (2000, 20000)
+    parts = toml.campaign.form_for(EVERYONE).parts
+    for part, shown in zip(parts, report.parts, strict=True):
+        expected = part.plan.expected_precision(max(1, round(1000 * shown.asked))).population
+        assert shown.half_widths[1] == expected
+    assert report.bytes == 8 * toml.campaign.form_for(EVERYONE).width
+    shares = [part.half_widths[1] or math.inf for part in report.parts if part.statistic == "share"]
+    sentence = next(text for text in report.tells() if text.startswith("With 1,000 people"))
+    half_width = float(sentence.partition("±")[2].split()[0])
+    assert half_width / 1.1 <= 100 * max(shares) <= half_width
+
+
+def test_the_report_says_what_nobody_knows(toml: SurveyDesign, form: SurveyDesign) -> None:
+    assert SurveyReport.of(toml, 300).assumed == ("age",)
+    assert SurveyReport.of(form, 300).assumed == ("age x overtime",)
+    assert "Nobody knows" in SurveyReport.of(toml, 300).promise()[-1]
+
+
+def test_a_survey_of_unknown_answers_promises_ldp_alone(tmp_path: Path) -> None:
+    path = tmp_path / "survey.toml"
+    path.write_text('title = "T"\nepsilon = 1\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n')
+    report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
+    assert report.all_assumed and report.ldp == pytest.approx(1.0)
+    assert report.promise()[0].startswith("Whatever anyone knows") and "LIP" not in "".join(report.promise())
+
+
+def test_few_people_are_told_what_would_be_hidden(toml: SurveyDesign) -> None:
+    assert any("no answer would be shown" in text for text in SurveyReport.of(toml, 40).tells())
+    assert not any("no answer would be shown" in text for text in SurveyReport.of(toml, 100_000).tells())
+
+
+def test_each_way_to_use_the_budget_has_its_price(toml: SurveyDesign) -> None:
+    report = SurveyReport.of(toml, 300)
+    prices = {way: cost for way, cost in report.costs.items() if cost is not None}
+    assert report.chosen in prices and prices[report.chosen] == min(prices.values()) > 1
+    assert sum("(chosen)" in text for text in report.ways()) == 1
+
+
+def test_tables_that_contradict_each_other_are_named(toml: SurveyDesign) -> None:
+    topic = toml.survey.topics[0]
+    other = replace(topic, prior=type(topic.prior)({"yes": 0.3, "no": 0.7}))
+    survey = replace(toml.survey, topics=(*toml.survey.topics, other))
+    assert SurveyReport.of(replace(toml, survey=survey), 300).contradictory == ("smokes",)
+
+
+def test_linked_questions_of_which_little_is_known_keep_the_budget(tmp_path: Path) -> None:
+    """With a large budget everybody answers everything, and only LDP levels of linked questions add up."""
+    text = TOML.replace("epsilon = 1.0", "epsilon = 8").replace("{yes = 0.2, no = 0.8}", '"unknown"')
+    shares = '{yes = 0.1, no = 0.1, secret = 0.1, "not asked" = 0.7}'
+    path = tmp_path / "survey.toml"
+    path.write_text(text.replace("{yes = 0.5, no = 0.4, secret = 0.1}", shares), encoding="utf-8")
+    made = build(read_survey(path), **SEARCH)
+    assert made.design.chosen == "split"
+    assert made.campaign.promise[EVERYONE].lip <= 8 * (1 + 1e-9)

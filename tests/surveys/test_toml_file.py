@@ -1,0 +1,264 @@
+"""Surveys in TOML: what they say, and the line of what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from priorveil.collect.questions import NOT_ASKED
+from priorveil.errors import InvalidFile
+from priorveil.queries import Linear, Sum
+from priorveil.surveys.files import read_survey, template
+from priorveil.surveys.survey import Survey
+from priorveil.surveys.toml_file import key_places
+from refusals import raises
+from sample_survey_files import TOML
+
+
+def read(folder: Path, text: str) -> Survey:
+    path = folder / "survey.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_survey(path)
+
+
+def shares(survey: Survey, attribute: str) -> dict[object, float]:
+    """The prior of the topic about one attribute."""
+    prior = next(topic.prior for topic in survey.topics if topic.attributes == (attribute,))
+    return dict(zip(prior.labels, prior.probabilities.round(6).tolist(), strict=True))
+
+
+def test_a_survey_says_what_is_asked_and_what_is_known(tmp_path: Path) -> None:
+    survey = read(tmp_path, TOML)
+    assert [question.name for question in survey.questions] == ["smokes", "quit", "age"]
+    assert survey.questions[0].options == {"yes": {"en": "Yes"}, "no": {"en": "No"}}
+    assert survey.questions[1].asked_if == {"smokes": ("yes",)}
+    assert shares(survey, "smokes") == {"yes": 0.2, "no": 0.8}
+    assert survey.details["smallest_count"] == 50 and survey.epsilon == 1.0
+
+
+def test_a_follow_up_is_not_asked_as_often_as_its_gate_says(tmp_path: Path) -> None:
+    survey = read(tmp_path, TOML)
+    assert shares(survey, "quit") == {"yes": 0.1, "no": 0.08, "secret": 0.02, NOT_ASKED: 0.8}
+
+
+def test_nobody_knows_an_unknown_prior(tmp_path: Path) -> None:
+    age = read(tmp_path, TOML).topics[-1]
+    assert age.prior.assumed and age.prior.edges is not None and age.prior.domain.outside == "ends"
+    assert age.query == Linear.cumulative(age.prior, unbiased=True)
+
+
+def test_texts_may_be_in_several_languages(tmp_path: Path) -> None:
+    text = TOML.replace('["en"]', '["de", "en"]')
+    for plain in (
+        "Health",
+        "The clinic",
+        "To help",
+        "Do you smoke?",
+        "Do you want to stop?",
+        "How old are you?",
+    ):
+        text = text.replace(f'"{plain}"', f'{{en = "{plain}", de = "{plain} (de)"}}')
+    text = text.replace(
+        '{yes = "Yes", no = "No", secret = "I prefer not to say"}',
+        '{yes = {en = "Yes", de = "Ja"}, no = {en = "No", de = "Nein"}, secret = {en = "-", de = "nichts"}}',
+    )
+    survey = read(tmp_path, text)
+    assert survey.languages == ("de", "en") and survey.details["title"]["de"] == "Health (de)"
+    assert survey.questions[0].options["yes"] == {"de": "Ja", "en": "Yes"}
+
+
+def test_a_number_is_rounded_for_its_mean_and_put_into_ranges_for_its_shares(tmp_path: Path) -> None:
+    prior = '{"18 to 40" = 0.5, "40 to 98" = 0.5}'
+    text = TOML.replace('prior = "unknown"', f"prior = {prior}")
+    mean = read(tmp_path, text.replace("quantiles", "mean")).topics[-1]
+    assert mean.prior.points is not None and mean.prior.points.tolist() == [18, 40, 98]
+    assert mean.query == Sum([18, 40, 98], unbiased=True)
+    assert mean.prior.probabilities.tolist() == pytest.approx([0.25, 0.5, 0.25])
+    cells = read(tmp_path, text.replace("quantiles", "shares")).topics[-1]
+    assert cells.prior.labels == ("[18, 40)", "[40, 98]") and not cells.prior.assumed
+
+
+def test_a_number_that_is_not_always_asked_is_put_into_ranges(tmp_path: Path) -> None:
+    text = TOML.replace('query = "quantiles"', 'points = [18, 40, 98]\nasked_if = {smokes = ["no"]}')
+    survey = read(
+        tmp_path, text.replace('prior = "unknown"', 'prior = {"18 to 40" = 0.25, "40 to 98" = 0.75}')
+    )
+    assert survey.questions[-1].edges == (18, 40, 98)
+    assert shares(survey, "age") == {"[18, 40)": 0.2, "[40, 98]": 0.6, NOT_ASKED: 0.2}
+
+
+CHOICES = """
+[[question]]
+name = "ill"
+text = "What do you have?"
+kind = "choices"
+options = {flu = "The flu", cold = "A cold"}
+"""
+
+
+def test_shares_of_options_say_nothing_about_sets(tmp_path: Path) -> None:
+    survey = read(tmp_path, TOML + CHOICES + "prior = {flu = 0.1, cold = 0.3}\n")
+    flu, cold = survey.topics[-2:]
+    assert (flu.attributes, cold.attributes) == (("ill/flu",), ("ill/cold",)) and flu.weight == 0.5
+    assert shares(survey, "ill/flu") == {"yes": 0.1, "no": 0.9}
+
+
+def test_known_sets_are_one_value(tmp_path: Path) -> None:
+    joint = '{joint = {"" = 0.5, flu = 0.1, cold = 0.3, "flu cold" = 0.1}}'
+    topic = read(tmp_path, TOML + CHOICES + f"prior = {joint}\n").topics[-1]
+    assert topic.attributes == ("ill/flu", "ill/cold") == topic.prior.names and not topic.prior.assumed
+    assert topic.query == Linear.margins(topic.prior, topic.attributes, unbiased=True)
+
+
+def test_unknown_sets_are_one_value_while_they_are_few(tmp_path: Path) -> None:
+    topic = read(tmp_path, TOML + CHOICES).topics[-1]
+    assert topic.prior.assumed and len(topic.prior) == 4
+    many = ", ".join(f'o{n} = "Option {n}"' for n in range(7))
+    options = CHOICES.replace('flu = "The flu", cold = "A cold"', many)
+    assert [topic.attributes for topic in read(tmp_path, TOML + options).topics[-7:]] == [
+        (f"ill/o{n}",) for n in range(7)
+    ]
+
+
+def test_sets_that_are_not_always_asked_have_one_more_value(tmp_path: Path) -> None:
+    topic = read(tmp_path, TOML + CHOICES + 'asked_if = {smokes = ["yes"]}\n').topics[-1]
+    assert len(topic.prior) == 5 and (NOT_ASKED, NOT_ASKED) in topic.prior.labels
+
+
+def test_a_table_of_people_is_a_prior(tmp_path: Path) -> None:
+    people = ["yes,yes"] * 10 + ["yes,no"] * 20 + ["yes,secret"] * 10 + ["no,"] * 60
+    (tmp_path / "people.csv").write_text("\n".join(["smokes,stop", *people]))
+    text = TOML.replace("{yes = 0.2, no = 0.8}", '{file = "people.csv"}')
+    text = text.replace("{yes = 0.5, no = 0.4, secret = 0.1}", '{file = "people.csv", column = "stop"}')
+    survey = read(tmp_path, text)
+    assert shares(survey, "smokes") == {"yes": 0.4, "no": 0.6}
+    assert shares(survey, "quit") == {"yes": 0.1, "no": 0.2, "secret": 0.1, NOT_ASKED: 0.6}
+
+
+def test_rare_people_are_published_only_if_they_are_public(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("\n".join(["smokes", *["yes"] * 3, *["no"] * 97]))
+    text = TOML.replace("{yes = 0.2, no = 0.8}", '{file = "people.csv"}')
+    with raises(InvalidFile, line=12):
+        read(tmp_path, text)
+    public = text.replace('"people.csv"', '"people.csv", public = true')
+    assert shares(read(tmp_path, public), "smokes") == {"yes": 0.03, "no": 0.97}
+
+
+TOGETHER = """
+[[together]]
+questions = ["smokes", "age"]
+query = "mean of age by smokes"
+"""
+
+
+def test_questions_can_be_designed_together(tmp_path: Path) -> None:
+    grouped = TOML.replace("prior = {yes = 0.2, no = 0.8}\n", "").replace('prior = "unknown"', "")
+    grouped = grouped.replace('query = "quantiles"', "points = [18, 98]")
+    rows = ", ".join(
+        f'{{smokes = "{code}", age = {age}, share = {share}}}'
+        for code, age, share in (("yes", 18, 0.1), ("yes", 98, 0.1), ("no", 18, 0.5), ("no", 98, 0.3))
+    )
+    survey = read(tmp_path, f"{grouped}{TOGETHER}prior = [{rows}]\n")
+    topic = survey.topics[-1]
+    assert topic.attributes == ("smokes", "age") and topic.prior.domain.grids == ("age",)
+    assert topic.query == Linear.averages(topic.prior, "age", by="smokes")
+    assert shares(survey, "quit")[NOT_ASKED] == 0.8  # the gate is known from the table
+
+
+def test_a_table_leaves_out_what_cannot_happen(tmp_path: Path) -> None:
+    text = TOML.replace("prior = {yes = 0.2, no = 0.8}\n", "")
+    text = text.replace("prior = {yes = 0.5, no = 0.4, secret = 0.1}\n", "")
+    topic = read(tmp_path, text + '[[together]]\nquestions = ["smokes", "quit"]\n').topics[0]
+    assert set(topic.prior.labels) == {
+        ("no", NOT_ASKED),
+        *(("yes", code) for code in ("yes", "no", "secret")),
+    }
+
+
+def test_the_template_is_a_survey(tmp_path: Path) -> None:
+    survey = read(tmp_path, template("survey.toml"))
+    assert len(survey.questions) == 4 and not any(topic.prior.assumed for topic in survey.topics)
+
+
+def test_the_remarks_of_the_template_are_a_survey_too(tmp_path: Path) -> None:
+    """What stands behind # can be used as it is, once the questions in the table have no prior of their own."""
+    head, more = template("survey.toml").split("# -- more")
+    lines = [line.removeprefix("# ") for line in more.splitlines()[2:] if line.startswith("# ")]
+    text = "\n".join(lines).partition("\nA question")[0]
+    head = head.replace("prior = {never = 0.6, sometimes = 0.3, mostly = 0.1}\n", "")
+    head = head.replace("prior = {yes = 0.4, no = 0.6}\n", "")
+    rows = [f"{home},{code}" for home in ("never", "sometimes", "mostly") for code in ("yes", "no")]
+    (tmp_path / "last-year.csv").write_text("\n".join(["home,overtime", *rows * 20]))
+    assert read(tmp_path, head + text).topics[0].attributes == ("home", "overtime")
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ('title = "Health"', 'title = "Health', 1),
+        ('title = "Health"', "", None),
+        ('title = "Health"', "title = 7", 1),
+        ("epsilon = 1.0", "epsilon = 0", 5),
+        ("epsilon = 1.0", "", None),
+        ("epsilon = 1.0", "espilon = 1.0", 5),
+        ("smallest_count = 50", "smallest_count = 1.5", 6),
+        ("smallest_count = 50", "opens = 2026-01-01T00:00:00", 6),
+        ("smallest_count = 50", "keep_until = 2026-01-01T00:00:00Z", 6),
+        ("smallest_count = 50", 'admission = "friends"', 6),
+        ("smallest_count = 50", "closes = 2026-01-01T00:00:00Z\nopens = 2026-01-02T00:00:00Z", 6),
+        ('["en"]', '["english"]', 2),
+        ('["en"]', '["en", "de"]', 1),
+        ('name = "smokes"', 'name = "smokes?"', 8),
+        ('name = "quit"', 'name = "smokes"', 15),
+        ('text = "Do you smoke?"', 'txt = "Do you smoke?"', 10),
+        ('kind = "yes-no"', 'kind = "yes or no"', 11),
+        ("{yes = 0.2, no = 0.8}", "{yes = 0.2, no = 0.7}", 12),
+        ("{yes = 0.2, no = 0.8}", "{yes = 0.2, maybe = 0.8}", 12),
+        ("{yes = 0.2, no = 0.8}", "{yes = 0, no = 1}", 12),
+        ("{yes = 0.2, no = 0.8}", "{yes = 20, no = 80}", 12),
+        ("{yes = 0.2, no = 0.8}", '"often"', 12),
+        ("{yes = 0.2, no = 0.8}", '{file = "none.csv"}', 12),
+        ("{yes = 0.2, no = 0.8}", '{file = "none.csv", public = "no"}', 12),
+        ("{yes = 0.2, no = 0.8}", '{file = "none.csv", colunm = "smokes"}', 12),
+        ("{yes = 0.2, no = 0.8}", '"unknown"', 19),  # the share of "not asked" does not follow any more
+        ('secret = "I prefer not to say"', 'secret = "No"', 14),
+        ('{smokes = ["yes"]}', '{smokes = ["sometimes"]}', 18),
+        ('{smokes = ["yes"]}', '{age = ["yes"]}', 18),
+        ('{smokes = ["yes"]}', "{smokes = 1}", 18),
+        ("[18, 98]", "[98, 18]", 25),
+        ("[18, 98]", "[18]", 25),
+        ("range = [18, 98]", "", 21),
+        ("range = [18, 98]", "range = [18, 98]\npoints = [18, 50]", 26),
+        ('query = "quantiles"', 'query = "median"', 26),
+        ('query = "quantiles"', "epsilon = 2", 26),
+        ('query = "quantiles"', "weight = -1", 26),
+        ('query = "quantiles"', 'asked_if = {smokes = ["yes"]}\nquery = "mean"', 27),
+        ('prior = "unknown"', 'prior = "unknown"\n[[together]]\nquestions = ["smokes", "bmi"]', 29),
+        ('prior = "unknown"', '[[together]]\nquestions = ["smokes", "age"]', 12),
+        ('prior = "unknown"', '[[together]]\nquestions = ["age"]', 28),
+        ("[[question]]\nname = \"smokes\"", "[question]\nname = \"smokes\"", 14),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_by_its_line(tmp_path: Path, before: str, after: str, line: int | None) -> None:
+    assert before in TOML
+    with raises(InvalidFile, line=line, path=str(tmp_path / "survey.toml")):
+        read(tmp_path, TOML.replace(before, after, 1))
+
+
+def test_keys_in_long_texts_are_no_keys() -> None:
+    places = key_places('a = """\nb = 1\n"""\nc = 2\n[[question]]\nd.e = 3\n')
+    assert {keys: place.line for keys, place in places["", 0].items()} == {("a",): 1, ("c",): 4}
+    assert places["question", 0]["d", "e"].line == 6
+    assert ("b",) not in places["", 0]
+
+
+def test_a_survey_has_a_name_that_says_what_it_is(tmp_path: Path) -> None:
+    with raises(InvalidFile, path="survey.docx"):
+        read_survey("survey.docx")
+    (tmp_path / "survey.toml").write_bytes(b"PK\x03\x04\xff")
+    with raises(InvalidFile, line=None):
+        read_survey(tmp_path / "survey.toml")

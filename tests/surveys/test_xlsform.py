@@ -1,0 +1,234 @@
+"""XLSForms, as ODK and Kobo write them: what is carried over, what is listed, and the cell of what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from priorveil.collect.questions import NOT_ASKED
+from priorveil.errors import InvalidFile
+from priorveil.queries import Linear
+from priorveil.surveys.files import read_survey
+from priorveil.surveys.survey import Survey
+from refusals import raises
+from sample_survey_files import CHOICES, LAST_YEAR, SETTINGS, SHEETS, SURVEY, Rows, changed, write_form
+
+
+def read(folder: Path, **sheets: Rows) -> Survey:
+    return read_survey(write_form(folder / "form.xlsx", **sheets))
+
+
+def test_six_questions_in_two_languages(tmp_path: Path) -> None:
+    survey = read(tmp_path)
+    questions = {question.name: question for question in survey.questions}
+    assert list(questions) == ["age", "home", "union", "active", "sleep", "worries", "overtime"]
+    assert survey.languages == ("en", "de") and survey.left_out == ()
+    assert questions["age"].text == {"en": "How old are you?", "de": "Wie alt sind Sie?"}
+    assert questions["age"].options["old"] == {"en": "40 and over", "de": "40 und darüber"}
+    assert questions["sleep"].unit == {"en": "hours", "de": "Stunden"}
+    assert questions["active"].asked_if == {"union": ("yes",)}
+    assert questions["worries"].kind == "choices"
+    assert survey.details["title"] == {"en": "Work", "de": "Arbeit"} and survey.epsilon == 2
+    assert survey.details["asked_by"] == {"en": "The council", "de": "Der Rat"}
+
+
+def test_what_is_designed(tmp_path: Path) -> None:
+    topics = {topic.attributes: topic for topic in read(tmp_path).topics}
+    assert list(topics) == [
+        ("age", "home"), ("union",), ("active",), ("sleep",),
+        ("worries/pay",), ("worries/boss",), ("worries/health",), ("age", "overtime"),
+    ]  # fmt: skip
+    table = topics["age", "home"].prior
+    assert dict(zip(table.labels, table.probabilities.tolist(), strict=True))["old", "no"] == 0.4
+    assert topics["active",].prior.labels == ("rarely", "weekly", NOT_ASKED)
+    assert topics["active",].prior.probabilities.tolist() == pytest.approx([0.175, 0.075, 0.75])
+    assert topics["sleep",].prior.labels == (0.0, 6.0, 8.0, 12.0)
+    overtime = topics["age", "overtime"]
+    assert overtime.query == Linear.averages(overtime.prior, "overtime", by="age") and overtime.prior.assumed
+
+
+def test_a_column_without_a_language_is_in_the_default_one(tmp_path: Path) -> None:
+    survey = changed(changed(SURVEY, "C1", "label"), "K1", "pv::unit")
+    assert read(tmp_path, survey=survey, choices=changed(CHOICES, "C1", "Label")).languages == ("en", "de")
+
+
+def test_the_shares_of_options_may_have_the_spelling_that_odk_accepts(tmp_path: Path) -> None:
+    topics = read(tmp_path, choices=changed(CHOICES, "E1", "pv_prior")).topics
+    assert not topics[1].prior.assumed
+
+
+def kobo() -> Rows:
+    """The sheet of a form as Kobo exports it, with its own columns and rows that are no questions."""
+    return [
+        [
+            *("type", "name", "label::English (en)", "label::Deutsch (de)", "required", "relevant", "appearance"),
+            *("$autoname", "$kuid", "parameters", "calculation", "media::image", "constraint"),
+        ],
+        ["start", "start", None, None, None, None, None, "start", "k1"],
+        ["end", "end", None, None, None, None, None, "end", "k2"],
+        ["begin_group", "work", "Work", "Arbeit", None, "${union} != 'no'"],
+        ["note", "hello", "Welcome", "Willkommen"],
+        ["select_one yn", "union", "In a union?", "Gewerkschaft?", "true"],
+        ["end_group"],
+        ["begin_group", "more", "More", "Mehr", None, "selected(${union}, 'yes')"],
+        ["select_one often", "active", "Active?", "Aktiv?", "false", None, "minimal", None, "k3", None, None, "a.png"],
+        ["range", "mood", "Mood?", "Stimmung?", "true", None, None, None, None, "start=0 end=10 step=1"],
+        ["end_group"],
+        ["begin_repeat", "children", "Children", "Kinder"],
+        ["integer", "child", "Age?", "Alter?", "true"],
+        ["end_repeat"],
+        ["text", "remarks", "Anything else?", "Sonst noch etwas?"],
+        ["calculate", "sum", None, None, None, None, None, None, None, None, "1 + 1"],
+        ["integer", "age", "Age?", "Alter?", "true"] + [None] * 7 + [". > 17"],
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_carried_over_is_listed(tmp_path: Path) -> None:
+    rows = changed(kobo(), "F4", None)
+    rows[0].append("pv::range")
+    rows[-1] = [*rows[-1], *[None] * (13 - len(rows[-1])), "18, 98"]
+    survey = read(tmp_path, survey=rows)
+    questions = {question.name: question for question in survey.questions}
+    assert list(questions) == ["union", "active", "mood", "age"]
+    assert questions["active"].asked_if == questions["mood"].asked_if == {"union": ("yes",)}
+    assert questions["mood"].edges == (0, 2, 4, 6, 8, 10)
+    listed = "\n".join(survey.left_out)
+    for what in (
+        *(
+            "cell A2: start",
+            "cell A3: end",
+            "cell A4: the group work",
+            "cell A5: hello",
+            "cell A8: the group more",
+        ),
+        *("cell A12: the repeat children", "cell A13: child", "cell A15: remarks", "cell A16: sum"),
+        *(
+            "cell M17: a constraint",
+            "column G (appearance)",
+            "column L (media::image)",
+            "column K (calculation)",
+        ),
+        "1 question that may be left unanswered",
+    ):
+        assert what in listed
+    assert "kuid" not in listed and "autoname" not in listed
+    assert len(survey.left_out) == 14
+
+
+@pytest.mark.parametrize(
+    ("condition", "gates"),
+    [
+        ("${union} = 'yes'", {"union": ("yes",)}),
+        ('${ union }="yes"', {"union": ("yes",)}),
+        ("${union} != 'yes'", {"union": ("no",)}),
+        ("selected(${union}, 'yes')", {"union": ("yes",)}),
+        ("not(selected(${union}, 'yes'))", {"union": ("no",)}),
+        ("${age} = 'old' or ${age} = 'young'", {"age": ("old", "young")}),
+        ("(${age} = 'old') and (${union} = 'yes')", {"age": ("old",), "union": ("yes",)}),
+        (
+            "${union} = 'yes' AND (${age} = 'old' OR ${age} = 'young')",
+            {"union": ("yes",), "age": ("old", "young")},
+        ),
+    ],
+)
+def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: dict[str, Any]) -> None:
+    rows = changed(changed(SURVEY, "E5", condition), "I5", "unknown")
+    assert {q.name: q for q in read(tmp_path, survey=rows).questions}["active"].asked_if == gates
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sheet", "cell", "value", "place"),
+    [
+        ("survey", "A2", "select_one age", "survey!A2"),
+        ("survey", "A2", None, "survey!A2"),
+        ("survey", "A2", "end_group", "survey!A2"),
+        ("survey", "A2", "begin_group", "survey!A2"),
+        ("survey", "B2", None, "survey!A2"),
+        ("survey", "B3", "age", "survey!B3"),
+        ("survey", "C2", None, "survey!C2"),
+        ("survey", "D1", "label::Deutsch", "survey!D1"),
+        ("survey", "D1", "label::Englisch (en)", "survey!D2"),
+        ("survey", "D1", "label::English (en)", "survey!D1"),
+        ("survey", "E5", "${union} > 3", "survey!E5"),
+        ("survey", "E5", "${union} = 'yes' or ${age} = 'old'", "survey!E5"),
+        ("survey", "E5", "${unoin} = 'yes'", "survey!E5"),
+        ("survey", "E5", "${unoin} != 'yes'", "survey!E5"),
+        ("survey", "E5", "${union} = 'perhaps'", "survey!E5"),
+        ("survey", "E8", "${active} != 'weekly'", "survey!E8"),
+        ("survey", "E5", "selected(${worries}, 'pay')", "survey!E5"),
+        ("survey", "G8", None, "survey!A8"),
+        ("survey", "G6", ". >= 0 and . <= 10", "survey!I6"),
+        ("survey", "H1", "pv::qurey", "survey!H1"),
+        ("survey", "H3", "means", "survey!H3"),
+        ("survey", "H6", "median", "survey!H6"),
+        ("survey", "I6", '"0 to 6" = 0.2', "survey!I6"),
+        ("survey", "I6", "0 to 6 = 0.2", "survey!I6"),
+        ("survey", "I3", 'sheet = "this year"', "survey!I3"),
+        ("survey", "I3", 'file = "none.csv"', "survey!I3"),
+        ("survey", "J3", "aeg", "survey!J3"),
+        ("survey", "K6", None, "survey!K6"),
+        ("choices", "A3", None, "choices!A3"),
+        ("choices", "B3", None, "choices!B3"),
+        ("choices", "B3", "young", "choices!B3"),
+        ("choices", "C3", "Under 40", "survey!A2"),
+        ("choices", "D3", None, "choices!D3"),
+        ("choices", "E5", None, "choices!E5"),
+        ("choices", "E5", 0.7, "choices!E4"),
+        ("choices", "E5", "most", "choices!E4"),
+        ("settings", "A2", None, "settings!A2"),
+        ("settings", "B2", None, "settings!B2"),
+        ("settings", "D2", "English", "settings!D2"),
+        ("settings", "E2", "two", "settings!E2"),
+        ("settings", "E2", None, "settings!A2"),
+        ("settings", "F1", "pv::asked", "settings!F1"),
+        ("settings", "G2", None, "settings!G2"),
+        ("last year", "C2", 0.25, "survey!I3"),
+        ("last year", "A2", "middle", "survey!I3"),
+        ("last year", "B1", "office", "survey!I3"),
+    ],
+)
+def test_a_mistake_is_named_by_its_cell(
+    tmp_path: Path, sheet: str, cell: str, value: object, place: str
+) -> None:
+    with raises(InvalidFile, cell=place):
+        read(tmp_path, **{sheet: changed(SHEETS[sheet], cell, value)})
+
+
+def test_a_workbook_needs_a_sheet_of_questions(tmp_path: Path) -> None:
+    path = write_form(tmp_path / "form.xlsx", survey=SURVEY[:1])
+    with raises(InvalidFile, path=str(path)):
+        read_survey(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with raises(InvalidFile, cell=None):
+        read_survey(path)
+    path.write_bytes(b"\xd0\xcf\x11\xe0 and more")
+    with raises(InvalidFile, cell=None):
+        read_survey(path)
+
+
+def test_a_number_in_a_cell_is_a_code(tmp_path: Path) -> None:
+    """Spreadsheets turn the codes 1 and 2 into numbers."""
+    choices = changed(changed(CHOICES, "B2", 1), "B3", 2.0)
+    rows = [["age", "home", "share"], [1, "yes", 0.15], [1, "no", 0.35], [2, "yes", 0.1], [2, "no", 0.4]]
+    survey = read(tmp_path, choices=choices, **{"last year": rows})
+    assert tuple(survey.questions[0].options) == ("1", "2")
+    assert survey.topics[0].prior.labels[0] == ("1", "yes")
+
+
+def test_the_default_language_comes_first(tmp_path: Path) -> None:
+    settings = changed(changed(SETTINGS, "D2", "Deutsch (de)"), "B1", "pv::title::English (en)")
+    settings = changed(
+        changed(settings, "G1", "pv::asked_by::English (en)"), "I1", "pv::purpose::English (en)"
+    )
+    assert read(tmp_path, settings=settings).languages == ("de", "en")
+
+
+def test_a_table_of_people_may_be_a_sheet(tmp_path: Path) -> None:
+    people = [LAST_YEAR[0][:2], *(row[:2] for row in LAST_YEAR[1:] for _ in range(20))]
+    table = read(tmp_path, **{"last year": people}).topics[0].prior
+    assert table.probabilities.tolist() == [0.25] * 4 and not table.assumed
