@@ -53,9 +53,10 @@ test-busy: $(READY) ## run all the tests beside six busy processes: no verdict m
 	trap "kill $$busy" EXIT; trap 'exit 130' INT TERM; \
 	$(MAKE) test
 
-messages: $(READY) ## write the messages of errors again into tests/messages.txt and docs/mistakes.md, after a change of words
+messages: $(READY) ## write the messages of errors again into tests/messages.txt, docs/mistakes.md and docs/surveys.md, after a change of words
 	PYTHONPATH=tests $(BIN)/python tests/test_messages.py
 	PYTHONPATH=tests $(BIN)/python tests/test_mistakes.py
+	PYTHONPATH=tests $(BIN)/python tests/surveys/test_page.py
 
 coverage: $(READY) ## run all the tests and say which lines they miss (takes half as long again)
 	@scripts/system-packages

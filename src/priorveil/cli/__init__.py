@@ -30,7 +30,7 @@ COMMANDS = {
     "audit": "Measure what a CHANNEL leaks under a PRIOR.",
     "privatize": "Turn a private column of a table into reports, by a PLAN.",
     "estimate": "Estimate from a table of REPORTS made by a PLAN.",
-    "campaign": "Make a campaign, a question to people, from a PLAN; list, close, reopen or delete one.",
+    "campaign": "Make a campaign, questions to people, from a survey file or a PLAN; list, close or delete one.",
     "serve": "Collect reports and estimate while they come in.",
     "invite": "Make invitations to a CAMPAIGN, given by its file or its id, and print their links.",
     "token": "Make, list and revoke the tokens of a running curator.",
@@ -47,8 +47,8 @@ _START = """\
 priorveil collects statistics from people who keep their data. Where to begin:
 
   Run a survey          priorveil demo
-                        priorveil design --numbers 0:80 --outside ends --query mean --notion ldp --eps 1 -o plan.json
-                        priorveil campaign plan.json --question "..." -o campaign.json; priorveil serve
+                        priorveil campaign new survey.toml; priorveil campaign check survey.toml
+                        priorveil campaign build survey.toml -o campaign.json; priorveil serve
 
   Collect from devices  priorveil design prior.csv --epsilon 1 -o plan.json
                         priorveil privatize plan.json people.csv --column answer -o reports.csv

@@ -1,16 +1,30 @@
-r"""`priorveil campaign`: make the file of a campaign, a question that people answer, from a plan, or manage campaigns.
+r"""`priorveil campaign`: make a campaign, questions that people answer, from a survey file or a plan, and manage it.
 
 To try it in an empty folder
+  priorveil campaign new survey.toml
+  priorveil campaign check survey.toml
+  priorveil campaign build survey.toml -o campaign.json
+
+A survey is one file
+  priorveil campaign new survey.toml
+      write one with remarks, and change it in an editor
+  priorveil campaign check survey.toml --people 300
+      what it promises to people, and what 300 of them will tell
+  priorveil campaign build survey.toml -o campaign.json
+      then give campaign.json to the dashboard of `priorveil serve`
+  priorveil campaign check form.xlsx
+      an XLSForm of ODK or Kobo is a survey, too
+
+One question from a plan of your own
   printf 'yes,0.3\nno,0.7\n' > prior.csv
   priorveil design prior.csv --epsilon 1 -o plan.json
-  priorveil campaign plan.json --question "Do you smoke?" -o campaign.json
-
-Examples
-  priorveil campaign plan.json --question "Do you cycle?" --asked-by "The town" --purpose "To plan roads" -o c.json
-      then give c.json to the dashboard of `priorveil serve`
+  priorveil campaign plan.json --question "Do you smoke?" --asked-by "The town" --purpose "To help" -o campaign.json
+      short for `priorveil campaign from-plan plan.json ...`
   priorveil campaign plans/ --question "For whom do you work?" -o campaign.json
       a plan for each group of people, named by its file; people choose their
       group, which is sent as it is
+
+Campaigns of a running curator
   priorveil campaign list --server https://survey.example
   priorveil campaign close campaign.json
 """
@@ -23,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priorveil.atomic_files import atomic_write
-from priorveil.cli import inputs, options
+from priorveil.cli import inputs, options, survey_files
 from priorveil.cli.curator_api import CuratorApi, campaign_id, with_curator
 from priorveil.errors import plural
 
@@ -44,22 +58,36 @@ _DIGITS = 6  # of the id, which are typed before a campaign is deleted
 
 
 class _CampaignGroup(click.Group):
-    """Commands about campaigns. Where none is named, a campaign is made."""
+    """Commands about campaigns. Where none is named, a campaign is made from a plan."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of the work."""
+        return list(self.commands)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the command `new` before arguments that name none."""
+        """Put the command `from-plan` before arguments that name none."""
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
-            args = ["new", *args]
+            if Path(args[0]).suffix.lower() in (".toml", ".xlsx"):
+                raise click.UsageError(
+                    f"{args[0]} is a survey: priorveil campaign check or build {args[0]}", ctx
+                )
+            args = ["from-plan", *args]
         return super().parse_args(ctx, args)
 
 
 @click.group(cls=_CampaignGroup, epilog=options.epilog(__doc__))
 def campaign() -> None:
-    """Make a campaign, a question to people, from a PLAN; list, close, reopen or delete one.
+    """Make a campaign, questions to people, from a survey file or a PLAN; list, close or delete one.
 
-    `priorveil campaign PLAN` is short for `priorveil campaign new PLAN`. The other commands are for the campaigns of a
-    running curator, each given by its file or its id.
+    `new`, `check` and `build` are about a survey file. `priorveil campaign PLAN` is short for
+    `priorveil campaign from-plan PLAN`. The others are for the campaigns of a running curator, each given by its file
+    or its id.
     """
+
+
+campaign.add_command(survey_files.new)
+campaign.add_command(survey_files.check)
+campaign.add_command(survey_files.build)
 
 
 @campaign.command("list")
@@ -114,7 +142,10 @@ def delete(api: CuratorApi, campaign: str, yes: bool) -> None:
 
 
 @campaign.command(
-    cls=options.SectionedCommand, sections=_SECTIONS, epilog="Examples: priorveil campaign --help"
+    "from-plan",
+    cls=options.SectionedCommand,
+    sections=_SECTIONS,
+    epilog="Examples: priorveil campaign --help",
 )
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.option("--question", required=True, help="What people are asked.")
@@ -134,8 +165,8 @@ def delete(api: CuratorApi, campaign: str, yes: bool) -> None:
 @click.option("--most-reports", type=int, help="Take no more reports than these.")
 @click.option("-o", "--output", required=True, type=options.OutputFile(), help="Save the campaign here.")
 @click.option("--force", is_flag=True, help="Replace the output file if it exists.")
-def new(plan: Path, output: Path, force: bool, **texts: Any) -> None:
-    """Make a campaign, a question to people, from a PLAN.
+def from_plan(plan: Path, output: Path, force: bool, **texts: Any) -> None:
+    """Make a campaign with one question from a PLAN.
 
     PLAN may be a folder with a plan for each group of people.
     """

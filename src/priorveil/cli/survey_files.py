@@ -1,0 +1,158 @@
+"""`priorveil campaign new`, `check` and `build`: a survey is one file, in TOML or an XLSForm, and needs no Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from priorveil.atomic_files import atomic_write
+from priorveil.cli import inputs, options, screen
+from priorveil.errors import plural
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from priorveil.surveys.survey import SurveyDesign
+
+_CHECK_EXAMPLES = """\b
+Examples
+  priorveil campaign new survey.toml
+  priorveil campaign check survey.toml
+      what it promises, and what 300 people will tell
+  priorveil campaign check form.xlsx --people 2000
+      an XLSForm, as ODK and Kobo use them; what cannot be carried over is listed
+
+\b
+The file
+  TOML: priorveil campaign new writes one with remarks on every key.
+  XLSForm: the sheets survey, choices and settings, with columns of our own:
+    survey    pv::prior, pv::query, pv::weight, pv::epsilon, pv::together,
+              pv::range, pv::points, pv::unit
+    choices   pv::prior (or pv_prior, which ODK accepts too): the share of each
+              option
+    settings  pv::epsilon, pv::asked_by, pv::purpose, pv::contact, ...
+  A mistake is named by its line, or by its sheet and cell."""
+
+_BUILD_EXAMPLES = """\b
+Examples
+  priorveil campaign build survey.toml -o campaign.json
+      then give campaign.json to the dashboard of `priorveil serve`
+  priorveil campaign build form.xlsx -o campaign.json
+Look first at what it promises and tells: priorveil campaign check FILE"""
+
+_TIME_LIMIT = click.option(
+    "--time-limit", type=click.FloatRange(min=0), default=10.0, help="Seconds to search for each report."
+)
+
+
+@click.command()
+@click.argument("file", default="survey.toml", type=options.OutputFile())
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+def new(file: Path, force: bool) -> None:
+    """Write a survey FILE with remarks, to be changed in an editor.
+
+    It is TOML: a line for each thing that you say. Then look at it with `priorveil campaign check`, and make the
+    campaign with `priorveil campaign build`.
+    """
+    from priorveil.surveys.files import template
+
+    if file.suffix.lower() != ".toml":
+        raise click.UsageError(
+            f"{file}: give a name that ends in .toml (an XLSForm is made in a spreadsheet)"
+        )
+    inputs.require_new(force, file)
+    with atomic_write(file, replace=force) as output:
+        output.write(template(file.name).encode("utf-8"))
+    click.echo(f"saved {file}: change it in an editor, then run: priorveil campaign check {file}")
+
+
+@click.command(epilog=_CHECK_EXAMPLES)
+@click.argument("file", type=options.INPUT_FILE)
+@click.option("--people", type=click.IntRange(min=1), default=300, help="How many people will answer.")
+@_TIME_LIMIT
+@options.JSON
+def check(file: Path, people: int, time_limit: float, as_json: bool) -> None:
+    """Design the survey in FILE, and show what it promises and what it will tell.
+
+    Nothing is saved, and nobody is asked.
+    """
+    from priorveil.surveys.report import SurveyReport
+
+    report = SurveyReport.of(_build(file, time_limit), people)
+    if as_json:
+        screen.print_json(report.document())
+        return
+    console = screen.open_console()
+    for title, sentences in (
+        ("What a submission tells about the person who sends it", report.promise()),
+        (f"What the survey tells, with {people:,} people", report.tells()),
+    ):
+        console.print(title, style="bold")
+        _print_sentences(console, sentences)
+        console.print()
+    heads = ("question", "answer", "asked", *(f"{number:,} people" for number in report.people))
+    rows = [(part.subject, part.query, f"{100 * part.asked:.0f} %", *part.texts()) for part in report.parts]
+    screen.print_table(console, heads, rows, "llrrr")
+    console.print("Half widths of 95 % intervals; asked: the share of people who are asked.\n")
+    console.print("How the budget is used", style="bold")
+    _print_sentences(console, report.ways())
+
+
+def _print_sentences(console: Console, sentences: Iterable[str]) -> None:
+    """Print each sentence as a paragraph, set in by two blanks."""
+    from rich.padding import Padding
+
+    for sentence in sentences:
+        console.print(Padding(sentence, (0, 0, 0, 2)))
+
+
+@click.command(epilog=_BUILD_EXAMPLES)
+@click.argument("file", type=options.INPUT_FILE)
+@click.option("-o", "--output", required=True, type=options.OutputFile(), help="Save the campaign here.")
+@_TIME_LIMIT
+@click.option("--force", is_flag=True, help="Replace the output file if it exists.")
+def build(file: Path, output: Path, time_limit: float, force: bool) -> None:
+    """Design the survey in FILE, and save the campaign."""
+    inputs.require_new(force, output)
+    inputs.require_distinct({"FILE": file}, {"-o": output})
+    made = _build(file, time_limit)
+    with atomic_write(output, replace=force) as saved:
+        saved.write(made.campaign.to_json().encode("utf-8"))
+    questions = plural(len(made.campaign.questions), "question")
+    click.echo(f"saved {output}: {questions} in {', '.join(made.campaign.languages)}, id {made.campaign.id}")
+
+
+def _build(file: Path, time_limit: float) -> SurveyDesign:
+    """Read and design a survey; say what could not be carried over, and who should be named."""
+    from priorveil.surveys import survey
+    from priorveil.surveys.files import read_survey
+
+    described = read_survey(file)
+    if described.left_out:
+        click.echo(f"{file}: these cannot be carried over:", err=True)
+        for words in described.left_out:
+            click.echo(f"  {words}", err=True)
+    missing = [key for key in ("asked_by", "purpose") if not described.details[key]]
+    if missing:
+        click.echo(f"people should know who asks and why: give {' and '.join(missing)}", err=True)
+    with _design_bar() as search:
+        return survey.build(described, time_limit=time_limit, **search)
+
+
+@contextmanager
+def _design_bar() -> Iterator[dict[str, Any]]:
+    """Show that designs go on; the first ctrl-C keeps the best plans so far."""
+
+    def announce() -> None:
+        click.echo("stopping at the best plans so far; ctrl-C again to give up", err=True)
+
+    with screen.end_on_interrupt(announce) as interrupted, screen.progress_bar("designing") as advance:
+
+        def progress(rounds: int, error: float, bound: float) -> None:
+            advance(None, f"round {rounds}")
+
+        yield {"progress": progress, "should_stop": interrupted.is_set}

@@ -1,0 +1,66 @@
+"""`priorveil campaign new`, `check` and `build`: from a file to a campaign, without Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from priorveil.collect.campaign import Campaign
+from sample_survey_files import SURVEY, TOML, changed, write_form
+from terminal import refused, run
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "health.toml").write_text(TOML, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_new_file_can_be_checked_and_built() -> None:
+    assert run("campaign", "new")[0] == 0
+    assert "exists" in refused("campaign", "new", "survey.toml")
+    status, out, err = run("campaign", "check", "survey.toml", "--people", "2000")
+    assert (status, err) == (0, "") and "With 2,000 people every share is known to ±" in out
+    status, out, err = run("campaign", "build", "survey.toml", "-o", "c.json")
+    campaign = Campaign.from_json(Path("c.json").read_bytes())
+    assert (status, err) == (0, "") and campaign.id in out and len(campaign.questions) == 4
+
+
+def test_a_check_is_there_for_programs_too() -> None:
+    status, out, _ = run("campaign", "check", "health.toml", "--json")
+    record = json.loads(out)
+    assert status == 0 and record["people"] == [300, 1000] and record["assumed"] == ["age"]
+    assert record["text"]["promise"][0].startswith("If answers are as common")
+
+
+def test_what_a_form_cannot_carry_over_is_printed(folder: Path) -> None:
+    write_form(folder / "form.xlsx", survey=[*SURVEY, ["text", "remarks", "Anything else?", "Noch etwas?"]])
+    status, out, err = run("campaign", "build", "form.xlsx", "-o", "c.json")
+    assert status == 0 and "7 questions in en, de" in out
+    assert "these cannot be carried over:\n  sheet survey, cell A9: remarks of type text" in err
+
+
+def test_a_mistake_is_one_line_with_its_place(folder: Path) -> None:
+    write_form(folder / "form.xlsx", survey=changed(SURVEY, "A2", "select_one age"))
+    assert "form.xlsx: sheet survey, cell A2: " in refused("campaign", "check", "form.xlsx")
+    Path("health.toml").write_text(TOML.replace("no = 0.8", "no = 0.7"), encoding="utf-8")
+    assert "health.toml: line 12: prior: " in refused("campaign", "build", "health.toml", "-o", "c.json")
+    assert not Path("c.json").exists()
+
+
+def test_files_are_not_replaced_or_mistaken() -> None:
+    assert "new.xlsx" in refused("campaign", "new", "new.xlsx")
+    assert "exists" in refused("campaign", "build", "health.toml", "-o", "health.toml")
+    assert "one file" in refused("campaign", "build", "health.toml", "-o", "health.toml", "--force")
+    assert "priorveil campaign check" in refused("campaign", "health.toml")
+    Path("health.txt").write_text(TOML, encoding="utf-8")
+    assert ".toml or .xlsx" in refused("campaign", "check", "health.txt")
+
+
+def test_people_should_know_who_asks() -> None:
+    text = TOML.replace('asked_by = "The clinic"\n', "")
+    Path("health.toml").write_text(text, encoding="utf-8")
+    assert "who asks and why: give asked_by" in run("campaign", "check", "health.toml")[2]
