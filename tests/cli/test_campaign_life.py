@@ -91,7 +91,7 @@ def test_without_a_command_a_campaign_is_made(tmp_path: Path, campaign: Campaign
     plan, made = tmp_path / "plan.json", tmp_path / "campaign.json"
     plan_of(campaign).save(plan)
     texts = ["--question", "Do you sing?", "--asked-by", "The town", "--purpose", "To know"]
-    for arguments in ([str(plan), *texts], [*texts, str(plan)], ["new", str(plan), *texts]):
+    for arguments in ([str(plan), *texts], [*texts, str(plan)], ["from-plan", str(plan), *texts]):
         assert run(["campaign", *arguments, "--force", "-o", str(made)]) == 0
         read = Campaign.from_json(made.read_bytes())
         assert read.text(read.title) == "Do you sing?"
