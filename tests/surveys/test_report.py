@@ -79,6 +79,7 @@ def test_a_survey_of_unknown_answers_promises_ldp_alone(tmp_path: Path) -> None:
     path.write_text('title = "T"\nepsilon = 1\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n')
     report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
     assert report.all_assumed and report.ldp == pytest.approx(1.0)
+    assert "all of it" in report.ways()[0] and len(report.ways()) == 2
     assert report.promise()[0].startswith("Whatever anyone knows") and "LIP" not in "".join(report.promise())
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from priorveil.collect.campaign import EVERYONE
+from priorveil.collect.campaign import EVERYONE, Campaign
+from priorveil.curator.demo import run_curator, send_answers
 from priorveil.surveys.files import read_survey
 from priorveil.surveys.survey import build
 from sample_survey_files import write_form
@@ -39,12 +39,29 @@ TRUTH = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    survey = read_survey(write_form(tmp_path_factory.mktemp("form") / "form.xlsx"))
+    return build(survey, rounds=20, progress=False).campaign
+
+
+def test_a_curator_has_a_result_for_every_question(campaign: Campaign) -> None:
+    """Devices answer over HTTP. Each was asked about one part of the form, drawn at random."""
+    rng = np.random.default_rng(8)
+    with run_curator(campaign) as curator:
+        assert len(list(send_answers(curator, [one_person(rng) for _ in range(150)]))) == 150
+        estimates = curator.estimates()
+    results = [result for result in estimates["results"] if result["margin_of"] is None]
+    assert {name for result in results for name in result["questions"]} == {
+        question.name for question in campaign.questions
+    }
+    assert estimates["reports"] == 150 and all(result["total"] is None for result in results)
+
+
 @pytest.mark.statistical
-def test_estimates_hold_the_truth(tmp_path: Path) -> None:
+def test_estimates_hold_the_truth(campaign: Campaign) -> None:
     """14 intervals of 99.9 % miss one of their truths with a probability below 1.4 %, by a fixed seed."""
     rng = np.random.default_rng(7)
-    survey = read_survey(write_form(tmp_path / "form.xlsx"))
-    campaign = build(survey, rounds=20, progress=False).campaign
     form = campaign.form_for(EVERYONE)
     values = [campaign.attribute_values(one_person(rng)) for _ in range(PEOPLE)]
     columns = {name: [person[name] for person in values] for name in values[0]}

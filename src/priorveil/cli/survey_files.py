@@ -107,7 +107,7 @@ def _print_sentences(console: Console, sentences: Iterable[str]) -> None:
     from rich.padding import Padding
 
     for sentence in sentences:
-        console.print(Padding(sentence, (0, 0, 0, 2)))
+        console.print(Padding(sentence, (0, 0, 0, 2), expand=False))
 
 
 @click.command(epilog=_BUILD_EXAMPLES)

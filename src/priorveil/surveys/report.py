@@ -59,6 +59,7 @@ class SurveyReport:
     parts: tuple[PartPrecision, ...]
     smallest_count: int
     bytes: int
+    topics: int  # that share the budget
     chosen: str
     costs: dict[str, float | None]  # how many times as many people as without noise, on average
     left_out: tuple[str, ...]
@@ -87,6 +88,7 @@ class SurveyReport:
             parts=tuple(parts),
             smallest_count=built.campaign.smallest_count,
             bytes=8 * form.width,
+            topics=len(survey.topics),
             chosen=built.design.chosen,
             costs={way: None if cost is None else cost / weight for way, cost in costs},
             left_out=survey.left_out,
@@ -159,17 +161,12 @@ class SurveyReport:
 
     def ways(self) -> list[str]:
         """How the budget is used, and what the other ways would have cost, in sentences."""
-        sentences = []
-        for way, cost in self.costs.items():
-            price = (
-                "not possible here"
-                if cost is None
-                else f"{round_up(cost)} times the people of open questions"
-            )
-            chosen = " (chosen)" if way == self.chosen else ""
-            sentences.append(f"{_WAYS[way]}: {price}{chosen}.")
         size = f"A submission has {plural(self.bytes, 'byte')}, the same for everybody."
-        return [*sentences, size]
+        if self.topics == 1:
+            return [f"One question uses all of it: {_price(self.costs[self.chosen])}.", size]
+        chosen = {self.chosen: " (chosen)"}
+        ways = (f"{_WAYS[way]}: {_price(cost)}{chosen.get(way, '')}." for way, cost in self.costs.items())
+        return [*ways, size]
 
 
 def _precision(part: Part, asked: float, people: Sequence[int]) -> PartPrecision:
@@ -200,6 +197,10 @@ def _contradictory(topics: Sequence[Topic]) -> tuple[str, ...]:
         if name in other.attributes
     ]
     return _questions(wrong)
+
+
+def _price(cost: float | None) -> str:
+    return "not possible here" if cost is None else f"{round_up(cost)} times the people of open questions"
 
 
 def _at_most(share: float) -> str:
