@@ -20,6 +20,7 @@ from priorveil.channels import Channel
 from priorveil.errors import InvalidInput
 from priorveil.notions import LipSides, PriorOrSet, Secrets, leakage
 from priorveil.priors import Budget, Label, Prior
+from priorveil.priors.label_texts import label_parts
 
 MOST_EXACT_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
 _ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
@@ -77,16 +78,18 @@ def agree(names: Names, prior: PriorOrSet, other_names: Names, other: PriorOrSet
         return True
     if not (isinstance(prior, Prior) and isinstance(other, Prior)):
         return False
-    ours, theirs = _margin(names, prior, shared), _margin(other_names, other, shared)
+    ours, theirs = _margin(prior, shared), _margin(other, shared)
     return ours.keys() == theirs.keys() and all(
         math.isclose(share, theirs[cell], rel_tol=_SAME_SHARES) for cell, share in ours.items()
     )
 
 
-def _margin(names: Names, prior: Prior, some: Names) -> dict[tuple[Label, ...], float]:
-    """The probabilities of the combinations of levels of some of the attributes."""
-    cells, rows = _cells(names, prior, some)
-    return dict(zip(cells, (rows @ prior.probabilities).tolist(), strict=True))
+def _margin(prior: Prior, names: Names) -> dict[tuple[Label, ...], float]:
+    """The probabilities of the combinations of levels of some attributes."""
+    shares: dict[tuple[Label, ...], float] = {}
+    for cell, p in zip(_cells(prior, names), prior.probabilities.tolist(), strict=True):
+        shares[cell] = shares.get(cell, 0.0) + p
+    return shares
 
 
 def extend(matrix: Array, labels: Sequence[Label], names: Names, joint: PriorOrSet) -> Array:
@@ -96,18 +99,18 @@ def extend(matrix: Array, labels: Sequence[Label], names: Names, joint: PriorOrS
     >>> extend(np.array([[0.5, 0.5], [0.2, 0.8]]), ["b", "a"], ("age",), joint).tolist()
     [[0.2, 0.8], [0.2, 0.8], [0.5, 0.5]]
     """
-    cells, rows = _cells(names, joint, names)
-    index: dict[Any, int] = {label if len(names) > 1 else (label,): i for i, label in enumerate(labels)}
+    index = {label if len(names) > 1 else (label,): i for i, label in enumerate(labels)}
+    cells: list[Any] = _cells(joint, names)
     if unknown := [cell for cell in cells if cell not in index]:
         advice = f"a plan about {' x '.join(names)} has no such value: plans and prior need the same values"
         raise InvalidInput("prior", unknown[0], advice)
-    places = np.array([index[cell] for cell in cells])
-    return np.asarray(matrix[places[rows.argmax(axis=0)]])
+    return np.asarray(matrix[[index[cell] for cell in cells]])
 
 
-def _cells(names: Names, prior: PriorOrSet, some: Names) -> tuple[list[tuple[Label, ...]], Array]:
-    """The combinations of levels of some attributes, and a row for each: one where a value has it."""
-    if prior.domain.names is None:  # of one attribute
-        return [(label,) for label in prior.labels], np.eye(len(prior))
-    cells, rows = prior.domain.margin(some)
-    return list(cells), rows
+def _cells(prior: PriorOrSet, names: Names) -> list[tuple[Label, ...]]:
+    """For each value its levels of some attributes; a prior without names has one attribute."""
+    own = prior.domain.names
+    if own is None:
+        return [(label,) for label in prior.labels]
+    places = [own.index(name) for name in names]
+    return [tuple(label_parts(label)[place] for place in places) for label in prior.labels]

@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, combinations, pairwise, product
 from pathlib import Path
 from typing import Any
@@ -195,6 +195,8 @@ class Slot:
 
     def accepts(self, words: Words) -> Mask:
         """Which rows are the report of a part."""
+        if not self.is_drawn:
+            return self.parts[0].accepts(words)
         accepted = np.zeros(len(words), dtype=bool)
         for part, own, rows in self.by_part(words):
             accepted[rows] = part.accepts(own)
@@ -395,7 +397,7 @@ class Form:
         rows = self._rows(words)
         if self._only_part is not None:
             return self._only_part.accepts(rows)
-        return np.asarray(np.all([slot.accepts(own) for slot, own in self._by_slot(rows)], axis=0))
+        return reduce(np.logical_and, [slot.accepts(own) for slot, own in self._by_slot(rows)])
 
     def count(self, words: Words) -> Ints:
         """The submissions added up: for each part the number of its reports, and the counts of its tally.
