@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations, product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from priorveil.arrays import Array
 from priorveil.designs.methods import design
 from priorveil.errors import InvalidInput, NotIdentifiable, TooLarge
 from priorveil.notions import LDP, PriorOrSet
-from priorveil.plans.composition import JointLeakage, Names, agree, extend
+from priorveil.plans.composition import JointLeakage, Names, extend
 from priorveil.plans.form import PARTS, Form, Part, Slot
 from priorveil.priors import Prior
 from priorveil.priors.number_domains import NumberDomain
@@ -126,8 +126,8 @@ def design_form(
     """The form about all topics with the least cost, of which a whole submission tells at most `epsilon`.
 
     `joint` is the joint prior of all attributes, where it is known. `unknown` has the attributes of topics whose priors
-    do not fit those of others, because the questions are linked: where both are reported they are designed under LDP.
-    The other `options` are those of `design`.
+    do not fit those of others, because the questions are linked: where both are reported they count with their LDP
+    levels, as do those that contradict each other. The other `options` are those of `design`.
 
     >>> import priorveil as pv
     >>> shares = {"smokes": 0.3, "drives": 0.4}
@@ -220,18 +220,7 @@ def _raised(problem: _Problem, levels: Array, under_ldp: bool) -> list[Candidate
 
 
 def _parts(problem: _Problem, levels: Array, under_ldp: bool) -> list[Part]:
-    untrusted = _contradictory(problem.topics) | set(problem.unknown)
-    return [
-        problem.part(at, level, under_ldp or topic.attributes in untrusted)
-        for at, (topic, level) in enumerate(zip(problem.topics, levels.tolist(), strict=True))
-    ]
-
-
-def _contradictory(topics: Sequence[Topic]) -> set[Names]:
-    """The attributes of topics whose priors contradict each other."""
-    pairs = combinations(topics, 2)
-    wrong = [(a, b) for a, b in pairs if not agree(a.attributes, a.prior, b.attributes, b.prior)]
-    return {topic.attributes for pair in wrong for topic in pair}
+    return [problem.part(at, level, under_ldp) for at, level in enumerate(levels.tolist())]
 
 
 def _levels(problem: _Problem, shares: Array, under_ldp: bool) -> Array:
