@@ -59,10 +59,18 @@ class Curator:
         columns = dict(
             zip(campaign.form_for(cohort).attributes, map(list, zip(*labels, strict=True)), strict=True)
         )
-        sent = submissions(campaign, columns, cohort, rng)
+        self._send(campaign, submissions(campaign, columns, cohort, rng))
+
+    def _send(self, campaign: Campaign, sent: list[dict[str, Any]]) -> None:
         url, header = f"{self.url}/v1/campaigns/{campaign.id}/reports", {"authorization": f"Bearer {TOKEN}"}
         response = httpx.post(url, json={"reports": sent}, headers=header, timeout=PATIENCE)
-        assert response.json() == {"accepted": len(values), "refused": []}
+        assert response.json() == {"accepted": len(sent), "refused": []}
+
+    def surveyed(self, name: str, answers: list[dict[str, Any]], seed: int = 1) -> None:
+        """Reports of people with these answers, by the names of the questions."""
+        campaign, rng = self.campaigns[name], np.random.default_rng(seed)
+        rows = [campaign.attribute_values(each) for each in answers]
+        self._send(campaign, submissions(campaign, {a: [row[a] for row in rows] for a in rows[0]}, None, rng))
 
     def counters(self, name: str) -> dict[str, Any]:
         place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/counters"

@@ -134,6 +134,25 @@ def test_counts_are_live(browser: Any, curator: Any) -> None:
     assert browser.run("return document.querySelector('[role=status]').textContent").endswith("reports")
 
 
+def test_every_question_of_a_survey_has_results(browser: Any, curator: Any) -> None:
+    """Also the margins of what was asked together; a question that few were asked about is withheld alone."""
+    working = {"works": "yes", "paid": "no", "ills": ["back"], "hours": 7, "smokes": "no"}
+    idle = {"works": "no", "ills": [], "hours": 8, "smokes": "yes"}
+    curator.surveyed("again", [working, idle] * 80)
+    sign_in(browser, curator, "again")
+    browser.see("#reports", "160")
+    heads = [head.text for head in browser.driver.find_elements("css selector", "h2")]
+    asked = ["Do you work at present?", "Is your overtime paid?", "How many hours do you sleep? (hours)"]
+    assert set(asked) <= set(heads)
+    assert browser.text("#histogram").startswith("Answer") and "Prefer not to say" in browser.text(
+        "#histogram"
+    )
+    for number in (6, 7):  # each person was asked about one of them
+        assert "fewer than 100 reports about a question" in browser.text(f"#withheld-{number}")
+    assert browser.gone("#withheld") and "Yes" in browser.text("#histogram-2")
+    browser.picture("dashboard-survey-light")
+
+
 def test_few_reports_give_no_estimate(browser: Any, curator: Any) -> None:
     sign_in(browser, curator, "phone")
     assert "fewer than 100 reports" in browser.text("#withheld")
