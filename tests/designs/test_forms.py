@@ -153,6 +153,35 @@ def test_together_is_designed_for_the_joint_prior() -> None:
     assert free.forms["together"].levels().lip <= 1
 
 
+@pytest.mark.statistical
+def test_simulated_surveys_have_the_stated_costs() -> None:
+    """400 surveys of 1,500 people: variances are within five standard errors, of 7 % each, of what the cost says."""
+    shares, weights = {"a": 0.3, "b": 0.45}, np.array([1.0, 3.0])
+    topics = [
+        Topic((name,), yes_no(share), pv.Distribution(), weight)
+        for (name, share), weight in zip(shares.items(), weights.tolist(), strict=True)
+    ]
+    found = design_form(topics, 1.5)
+    rng, N, runs = np.random.default_rng(8), 1_500, 400
+    reference = np.array([share * (1 - share) for share in shares.values()])
+    for way, form in found.forms.items():
+        yes = []
+        for _ in range(runs):
+            people = {name: np.where(rng.random(N) < p, "yes", "no") for name, p in shares.items()}
+            answers = form.estimate(form.tallies(form.count(form.privatize(people, rng=rng))))
+            if way == "together":
+                whole = answers["a", "b"]
+                yes.append([whole.margin(name).values[0] / N for name in shares])
+            else:
+                yes.append([answers[name,].values[0] / N for name in shares])
+        cost = float(weights @ (np.var(yes, axis=0) * N / reference))
+        assert cost == pytest.approx(found.costs[way], rel=5 * math.sqrt(2 / runs)), way
+        assert (
+            np.abs(np.mean(yes, axis=0) - list(shares.values())).max()
+            < 5 * np.std(yes, axis=0).max() / runs**0.5
+        )
+
+
 def test_means_and_tables_may_stand_side_by_side() -> None:
     hours = pv.Prior.grid([0, 20, 40], [0.3, 0.3, 0.4])
     pair = pv.Prior.joint({(a, b): 0.25 for a in ("old", "young") for b in ("no", "yes")}, ("age", "smokes"))
