@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -62,12 +63,11 @@ class Question:
         """The answer as a code, a tuple of codes or a number; refused if it is no answer, and never shown."""
         if self.kind == "number":
             return self._read_number(answer, domains)
-        codes = {entry_key(code): code for code in self.options}
         if self.kind == "choice":
-            return self._code_of(answer, codes)
+            return self._code_of(answer)
         if isinstance(answer, str) or not isinstance(answer, Collection):
             raise self._refusal("give a list of the codes of its options, empty if none applies")
-        chosen = [self._code_of(code, codes) for code in answer]
+        chosen = {self._code_of(code) for code in answer}
         return tuple(code for code in self.options if code in chosen)
 
     def levels(self, answer: Any) -> dict[str, Any]:
@@ -78,11 +78,15 @@ class Question:
             return {self.name: answer}
         return {f"{self.name}/{code}": YES if code in answer else NO for code in self.options}
 
-    def _code_of(self, answer: Any, codes: Mapping[Any, str]) -> str:
+    @cached_property
+    def _codes_by_key(self) -> dict[Any, str]:
+        return {entry_key(code): code for code in self.options}
+
+    def _code_of(self, answer: Any) -> str:
         key = entry_key(answer)
-        if isinstance(key, tuple) or key not in codes:
+        if isinstance(key, tuple) or key not in self._codes_by_key:
             raise self._refusal("give the code of one of its options")
-        return codes[key]
+        return self._codes_by_key[key]
 
     def _read_number(self, answer: Any, domains: Mapping[str, Domain]) -> Any:
         domain = self._ranges() if self.edges else domains[self.name]
