@@ -88,6 +88,38 @@ def test_the_types_name_what_is_exported() -> None:
     )
 
 
+USED = """
+const held = new Map();
+const storage = { keys: () => held.keys(), getItem: (key) => held.get(key), setItem: (key, text) => held.set(key, text) };
+const client = new priorveil.Client("https://example.org/v1/campaigns/none", { storage });
+client.campaign().catch((error) => console.log(error instanceof priorveil.PriorveilError, error.field));
+"""
+
+
+def test_the_package_works_in_a_default_npm_project(tmp_path: Path) -> None:
+    """Packed, installed into what `npm init` makes, and used from a module and, where Node can, by `require`."""
+    npm, run = shutil.which("npm"), node()
+    if npm is None:
+        pytest.skip("npm is not installed: the JavaScript package is not packed")
+
+    def told(*command: str) -> str:
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    told(npm, "init", "-y")
+    told(npm, "pack", "--pack-destination", str(tmp_path), str(CLIENT))
+    (packed,) = tmp_path.glob("*.tgz")
+    told(npm, "install", "--offline", "--no-audit", "--no-fund", str(packed))
+    installed = {path.name for path in (tmp_path / "node_modules" / "priorveil").iterdir()}
+    assert installed == {"README.md", "package.json", "priorveil.js", "priorveil.d.ts"}
+    (tmp_path / "module.mjs").write_text(f'import * as priorveil from "priorveil";\n{USED}', encoding="utf-8")
+    assert told(*run, "module.mjs") == "true url\n"
+    if told(*run, "-p", "process.features.require_module === true") == "true\n":
+        (tmp_path / "index.js").write_text(f'const priorveil = require("priorveil");\n{USED}', encoding="utf-8")
+        assert told(*run, "index.js") == "true url\n"
+
+
 def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     demo = pytest.importorskip("priorveil.curator.demo", reason="the example asks a real curator")
     prior = pv.Prior({"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07})
