@@ -986,6 +986,17 @@ def test_a_preview_draws_remembers_and_sends_nothing(browser: Any, curator: Any)
     assert curator.counters("survey")["reports"]["everyone"] == before
 
 
+def test_a_campaign_that_is_not_stored_yet_has_a_preview(browser: Any, curator: Any, stage: Any) -> None:
+    """The dashboard leaves the document in this tab; the curator does not know the campaign."""
+    campaign = stage.survey(title="Not yet")
+    browser.run("sessionStorage.setItem('priorveil-preview', arguments[0])", campaign.to_json())
+    browser.open(f"{curator.url}/answer/{campaign.id}#preview")
+    browser.see(STEPS, "Not yet")
+    assert not [r for r in browser.requests() if campaign.id in r["url"] and "/v1/" in r["url"]]
+    start(browser)
+    browser.see("#progress", "Question 1 of 5")
+
+
 # -- languages ---------------------------------------------------------------------------------------------------------
 
 SPOKEN = {"en": "Start", "de": "Beginnen", "fr": "Commencer", "es": "Empezar", "ar": "ابدأ"}

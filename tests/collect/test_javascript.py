@@ -90,7 +90,7 @@ def test_the_types_name_what_is_exported() -> None:
 
 USED = """
 const held = new Map();
-const storage = { keys: () => held.keys(), getItem: (key) => held.get(key), setItem: (key, text) => held.set(key, text) };
+const storage = { keys: () => held.keys(), getItem: (key) => held.get(key), setItem: (...item) => held.set(...item) };
 const client = new priorveil.Client("https://example.org/v1/campaigns/none", { storage });
 client.campaign().catch((error) => console.log(error instanceof priorveil.PriorveilError, error.field));
 """
@@ -116,7 +116,9 @@ def test_the_package_works_in_a_default_npm_project(tmp_path: Path) -> None:
     (tmp_path / "module.mjs").write_text(f'import * as priorveil from "priorveil";\n{USED}', encoding="utf-8")
     assert told(*run, "module.mjs") == "true url\n"
     if told(*run, "-p", "process.features.require_module === true") == "true\n":
-        (tmp_path / "index.js").write_text(f'const priorveil = require("priorveil");\n{USED}', encoding="utf-8")
+        (tmp_path / "index.js").write_text(
+            f'const priorveil = require("priorveil");\n{USED}', encoding="utf-8"
+        )
         assert told(*run, "index.js") == "true url\n"
 
 
