@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import tomllib
+from datetime import date
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from priorveil.collect.questions import NOT_ASKED
 from priorveil.errors import InvalidFile
 from priorveil.queries import Linear, Sum
+from priorveil.surveys.contents import QUESTION_KEYS, SURVEY_KEYS, TOGETHER_KEYS, survey_of
 from priorveil.surveys.files import read_survey, template
+from priorveil.surveys.sections import Section, SurveyFile
 from priorveil.surveys.survey import Survey
 from priorveil.surveys.toml_file import key_places
 from refusals import raises
@@ -247,6 +254,54 @@ def test_a_mistake_is_named_by_its_line(tmp_path: Path, before: str, after: str,
     assert before in TOML
     with raises(InvalidFile, line=line, path=str(tmp_path / "survey.toml")):
         read(tmp_path, TOML.replace(before, after, 1))
+
+
+ODD: list[Any] = [
+    *(0, -1, 1.5, math.nan, math.inf, 10**400, True, "", "x", "unknown", [], [1], ["a"], [1, 0], [{}]),
+    *(
+        [{"share": 1}],
+        {},
+        {"en": 1},
+        {"yes": 1},
+        {"yes": "a"},
+        {"joint": 1},
+        {"joint": {"a": 0.5}},
+        {"file": 1},
+    ),
+    *(
+        {"file": "none.csv"},
+        {"sheet": "s"},
+        {"0 to 5": 1},
+        {"smokes": []},
+        {"none": ["yes"]},
+        date(2026, 1, 1),
+    ),
+]
+
+
+def test_a_wrong_value_of_any_key_is_never_a_crash(tmp_path: Path) -> None:
+    """It is refused as a mistake in the file, or it has a meaning."""
+    text = f'{TOML}{CHOICES}[[together]]\nquestions = ["a", "h"]\nquery = "mean of h by a"\n'
+    text += '[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n'
+    text += '[[question]]\nname = "h"\ntext = "H?"\nkind = "number"\npoints = [0, 5, 10]\n'
+    document, path = tomllib.loads(text), tmp_path / "survey.toml"
+    together = document.pop("together")
+    questions = document.pop("question")
+    places = [(document, SURVEY_KEYS), (together[0], TOGETHER_KEYS)]
+    places += [(question, QUESTION_KEYS) for question in questions]
+    refusals = 0
+    for section, keys in places:
+        for key, odd in product(keys, ODD):
+            before = dict(section)
+            section[key] = odd
+            sections = [tuple(Section(path, each, {}) for each in some) for some in (questions, together)]
+            try:
+                survey_of(SurveyFile(path, Section(path, document, {}), *sections))
+            except InvalidFile:
+                refusals += 1
+            section.clear()
+            section.update(before)
+    assert refusals > 1000
 
 
 def test_keys_in_long_texts_are_no_keys() -> None:

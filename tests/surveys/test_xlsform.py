@@ -199,6 +199,16 @@ def test_a_mistake_is_named_by_its_cell(
         read(tmp_path, **{sheet: changed(SHEETS[sheet], cell, value)})
 
 
+def test_a_gate_in_a_conditional_group_is_not_always_asked(tmp_path: Path) -> None:
+    """So "not equal" would also hold for people who were not asked."""
+    rows = [list(row) for row in SURVEY]
+    group = [["begin_group", "g", "G", "G", "${union} = 'yes'"], *rows[4:5], ["end_group"]]
+    group[1] = changed([group[1]], "E1", None)[0]
+    rows = [*rows[:4], *group, *changed(rows[5:], "E1", "${active} != 'weekly'")]
+    with raises(InvalidFile, cell="survey!E8"):
+        read(tmp_path, survey=rows)
+
+
 def test_a_workbook_needs_a_sheet_of_questions(tmp_path: Path) -> None:
     path = write_form(tmp_path / "form.xlsx", survey=SURVEY[:1])
     with raises(InvalidFile, path=str(path)):

@@ -287,7 +287,8 @@ class _Reader:
             groups = [attributes] if 1 < len(attributes) <= MOST_SET_OPTIONS else single
             return [(group, unknown_prior(group)) for group in groups]
         if isinstance(given, Mapping) and "joint" in given:
-            rows = [(_set_entries(codes, key), _share(key, share)) for key, share in given["joint"].items()]
+            sets = _typed_shares(given["joint"])
+            rows = [(_set_entries(codes, ticked), share) for ticked, share in sets.items()]
             smoothing = _smoothing(given)
             return [(attributes, typed_prior(attributes, rows, self.margins, smoothing))]
         if isinstance(given, Mapping) and ("file" in given or "sheet" in given):

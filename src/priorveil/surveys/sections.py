@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +12,12 @@ from typing import Any
 
 from priorveil.errors import NOT_SHOWN, InvalidFile, InvalidInput, PriorveilError, short_repr
 
+_LARGEST = 1e15  # of a number; a larger one is a mistake, and may not fit into a float
 _PLAIN = ("shares", "data")  # what errors call that which their key names already
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class Section:
         number = self.values.get(key, default)
         if number is None:
             return None
-        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
+        if not _is_number(number) or not number > 0:
             raise self.error(f"{short_repr(number)}: give a number above zero", key)
         return float(number)
 
@@ -105,7 +109,7 @@ class Section:
         number = self.values.get(key)
         if number is None:
             return None
-        if isinstance(number, bool) or number != number // 1 or number < least:
+        if not _is_number(number) or number % 1 or number < least:
             raise self.error(f"{short_repr(number)}: give a whole number, {least} or more", key)
         return int(number)
 
@@ -113,7 +117,7 @@ class Section:
         """A list of increasing numbers; empty if it is not given."""
         numbers = self.values.get(key, ())
         is_list = isinstance(numbers, list | tuple)
-        if not is_list or any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers):
+        if not is_list or not all(_is_number(x) for x in numbers):
             raise self.error(f"{short_repr(numbers)}: give a list of numbers, such as [0, 20, 40]", key)
         if len(numbers) == 1 or any(a >= b for a, b in pairwise(numbers)):
             raise self.error(f"{short_repr(numbers)}: give two or more increasing numbers", key)

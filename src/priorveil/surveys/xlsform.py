@@ -73,6 +73,7 @@ class _Form:
     default: str = "en"
     left_out: list[str] = field(default_factory=list)
     kinds: dict[str, _Row] = field(default_factory=dict)  # the rows of the questions so far, by name
+    conditional: set[str] = field(default_factory=set)  # the names of those that are not always asked
     options: dict[str, list[_Row]] = field(default_factory=dict)  # the rows of each list of choices
 
     def error(self, row: _Row, column: str, advice: str) -> InvalidFile:
@@ -123,12 +124,18 @@ def _sheets(path: Path) -> dict[str, list[_Row]]:
         advice = "this is not a workbook that can be read: save it as .xlsx"
         old = not start.startswith(b"PK")
         raise InvalidFile(path, not_text_advice(start) if old and start[:1] == b"\xd0" else advice) from error
-    return {sheet.title.strip(): list(_rows(path, sheet)) for sheet in workbook.worksheets}
+    return {_sheet_title(sheet): list(_rows(path, sheet)) for sheet in workbook.worksheets}
+
+
+def _sheet_title(sheet: Any) -> str:
+    """The title of a sheet; those of the form may be in capital letters."""
+    title: str = sheet.title.strip()
+    return title.lower() if title.lower() in SHEETS else title
 
 
 def _rows(path: Path, sheet: Any) -> Iterator[_Row]:
     rows = sheet.iter_rows()
-    title = sheet.title.strip()
+    title = _sheet_title(sheet)
     heads: dict[str, str] = {}
     for cell in next(rows, ()):
         if cell.value is None or not str(cell.value).strip():
@@ -354,6 +361,7 @@ def _question(form: _Form, row: _Row, kind: str, groups: list[_Row]) -> tuple[Se
     asked_if = _conditions(form, row, groups)
     if asked_if:
         values["asked_if"], places["asked_if",] = asked_if, row.place("relevant")
+        form.conditional.add(row.text("name"))
     for key in ("prior", "query", "weight", "epsilon", "points"):
         column = f"{_OURS}{key}"
         if column in row.cells:
@@ -537,7 +545,7 @@ def _comparison(form: _Form, row: _Row, part: str) -> tuple[str, list[str]]:
     select = _SELECT.fullmatch(" ".join(before.text("type").split())) if before else None
     if before is None or select is None:
         raise _unreadable(form, row, f"there is no choice {gate!r} before this question")
-    if "relevant" in before.cells:
+    if gate in form.conditional:
         raise _unreadable(form, row, f"{gate} is not always asked: name the codes with =, instead of !=")
     return gate, [option for option in map(_code, form.options[select[2]]) if option != code]
 
