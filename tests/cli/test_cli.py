@@ -177,7 +177,7 @@ def test_every_hint_of_the_library_is_an_option() -> None:
     }
     found = [commands.get_command(HERE, name) for name in COMMANDS]
     options = {option for command in found if command for each in command.params for option in each.opts}
-    only_python = {"missing", "prior", "estimate.contrast(weights)", "Prior.cells", "Prior.grid"}
+    only_python = {"about", "missing", "prior", "estimate.contrast(weights)", "Prior.cells", "Prior.grid"}
     only_python |= {
         "a tuple with a level of each attribute",
         "codes",
