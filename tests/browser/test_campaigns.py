@@ -91,7 +91,7 @@ def test_a_campaign_is_closed_only_when_that_is_confirmed(browser: Any, curator:
     assert browser.gone("#close, dialog")
     browser.see("#histogram")
     browser.open(curator.answer_page("ending"))
-    browser.see("main", "This question is closed")
+    browser.see("main", "This survey is closed")
 
 
 def test_a_closed_campaign_reopens_and_goes_only_when_that_is_confirmed(

@@ -8,16 +8,16 @@ const HEADS = ["Time", "Token", "What was done", "Campaign", "Number"];
 /** The page of the newest records, newest first. */
 export async function recordTable() {
   const [{ records }, { campaigns }] = await Promise.all([read("/records"), read("/campaigns")]);
-  const questions = new Map(campaigns.map(({ id, question }) => [id, question]));
+  const titles = new Map(campaigns.map(({ id, title }) => [id, title]));
   return [
     el("p", {}, el("a", { href: "#" }, "All campaigns")),
     el("h1", { tabindex: "-1" }, "Records"),
     el("p", {}, "What the holders of tokens did, newest first. No record has a report or its id."),
-    records.length > 0 ? table(records, questions) : el("p", {}, "There is no record yet."),
+    records.length > 0 ? table(records, titles) : el("p", {}, "There is no record yet."),
   ];
 }
 
-function table(records, questions) {
+function table(records, titles) {
   const head = (name) => el("th", { scope: "col", class: name === "Number" && "figure" }, name);
   return el(
     "div",
@@ -26,13 +26,13 @@ function table(records, questions) {
       "table",
       { class: "records" },
       el("thead", {}, el("tr", {}, ...HEADS.map(head))),
-      el("tbody", {}, ...records.map((record) => row(record, questions))),
+      el("tbody", {}, ...records.map((record) => row(record, titles))),
     ),
   );
 }
 
-function row({ at, who, action, campaign, count }, questions) {
-  const question = questions.get(campaign);
+function row({ at, who, action, campaign, count }, titles) {
+  const title = titles.get(campaign);
   const time = new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
   return el(
     "tr",
@@ -40,8 +40,8 @@ function row({ at, who, action, campaign, count }, questions) {
     el("td", {}, el("time", { datetime: at }, time)),
     el("td", {}, who),
     el("td", {}, action),
-    // A deleted campaign has no question and no page any more.
-    el("td", {}, question ? el("a", { href: `#${campaign}`, dir: "auto" }, question) : (campaign ?? "").slice(0, 12)),
+    // A deleted campaign has no title and no page any more.
+    el("td", {}, title ? el("a", { href: `#${campaign}`, dir: "auto" }, title) : (campaign ?? "").slice(0, 12)),
     el("td", { class: "figure" }, count !== null && number(count)),
   );
 }
