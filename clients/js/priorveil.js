@@ -2123,14 +2123,22 @@ export class Client {
 
   /**
    * Remove the report of an earlier answer from the curator; true if it was there. It stays remembered and is never sent again.
+   * Once results are published the curator removes no report: then it throws ReportRefused, and nothing changes.
    */
   async withdraw() {
     const { id } = await this.campaign();
     return inTurn(keyOf(id), async () => {
       const known = await this.remembered();
       need(known !== null, "storage", "there is no answer to withdraw");
-      await this.#useStorage("setItem", keyOf(id), JSON.stringify({ ...known, withdrawn: true }));
-      const { removed } = await this.#ask("withdrawals", { report_ids: [known.report_id] });
+      const remember = (record) => this.#useStorage("setItem", keyOf(id), JSON.stringify(record));
+      await remember({ ...known, withdrawn: true });
+      let removed;
+      try {
+        ({ removed } = await this.#ask("withdrawals", { report_ids: [known.report_id] }));
+      } catch (error) {
+        if (error instanceof ReportRefused) await remember(known); // the curator keeps the report
+        throw error;
+      }
       if (typeof removed !== "number") throw new NotSent(FOREIGN);
       return removed > 0;
     });

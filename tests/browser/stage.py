@@ -66,11 +66,14 @@ class Curator:
         response = httpx.post(url, json={"reports": sent}, headers=header, timeout=PATIENCE)
         assert response.json() == {"accepted": len(sent), "refused": []}
 
-    def surveyed(self, name: str, answers: list[dict[str, Any]], seed: int = 1) -> None:
+    def surveyed(
+        self, name: str, answers: list[dict[str, Any]], seed: int = 1, cohort: str | None = None
+    ) -> None:
         """Reports of people with these answers, by the names of the questions."""
         campaign, rng = self.campaigns[name], np.random.default_rng(seed)
         rows = [campaign.attribute_values(each) for each in answers]
-        self._send(campaign, submissions(campaign, {a: [row[a] for row in rows] for a in rows[0]}, None, rng))
+        columns = {a: [row[a] for row in rows] for a in rows[0]}
+        self._send(campaign, submissions(campaign, columns, cohort, rng))
 
     def counters(self, name: str) -> dict[str, Any]:
         place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/counters"
@@ -88,10 +91,15 @@ class Curator:
 
     def close(self, name: str, verb: str = "close") -> None:
         place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/{verb}"
-        assert (
-            httpx.post(place, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE).status_code
-            == 200
-        )
+        done = httpx.post(place, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE)
+        assert done.status_code in (200, 201)
+
+    def publish(self, name: str) -> None:
+        self.close(name)
+        self.close(name, "publication")
+
+    def published_page(self, name: str) -> str:
+        return f"{self.url}/published/{self.campaigns[name].id}"
 
     def invite(self, name: str, count: int) -> list[str]:
         """The codes of new invitations."""
@@ -174,6 +182,16 @@ def asked() -> dict[str, Campaign]:
         "survey": survey(),
         "again": survey(title="Working hours, once more"),
         "costly": ask("Do you tell everything?", pv.Prior({"yes": 0.5, "no": 0.5}), 6.0),
+        "sheet": survey(title="Working hours, published", smallest_count=50),
+        "sheet-checked": survey(title="Working hours, checked", smallest_count=50),
+        "sheet-cohorts": ask(
+            "Are you well?",
+            {"north": ill, "south": pv.Prior({"yes": 0.2, "no": 0.8})},
+            1.5,
+            smallest_count=50,
+        ),
+        "publishing": ask("Which bus do you take?", work, smallest_count=20, **texts),
+        "withdrawing": ask("Do you read?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
     }
 

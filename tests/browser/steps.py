@@ -31,3 +31,10 @@ def sign_in(browser: Any, curator: Any, name: str | None = None, token: str = TO
     browser.open(f"{curator.url}/dashboard{place}")
     browser.see("input[type=password]").send_keys(token)
     browser.click("button", "Sign in")
+
+
+def answer_survey(curator: Any, name: str) -> None:
+    """Reports of people to a survey with several questions."""
+    working = {"works": "yes", "paid": "no", "ills": ["back"], "hours": 7, "smokes": "no"}
+    idle = {"works": "no", "ills": [], "hours": 8, "smokes": "yes"}
+    curator.surveyed(name, [working, idle] * 300)

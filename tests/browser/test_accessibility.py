@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import ANALYST, choose, sign_in, start
+from browser.steps import ANALYST, answer_survey, choose, sign_in, start
 
 Step = Callable[[Any, Any], Any]
 
@@ -100,15 +100,36 @@ def _records(browser: Any, curator: Any) -> None:
     browser.see(".records td", "invited")
 
 
+def _publishing(browser: Any, curator: Any) -> None:
+    curator.close("reopened")
+    sign_in(browser, curator, "reopened")
+    browser.click("#publish")
+    browser.see("dialog h2", "Publish")
+
+
+def _sheet(browser: Any, curator: Any) -> None:
+    browser.open(curator.published_page("sheet-checked"))
+    browser.see("main h1", "Working hours, checked")
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+
+
+def _unpublished(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["404"]
+    browser.open(curator.published_page("few"))
+    browser.see("main h1", "There are no published results here")
+
+
 STEPS: list[Step] = [
     _question, _list, _review, _thanks, _unknown, _front, _sign_in, _campaigns, _watching, _withheld, _closing,
-    _deleting, _inviting, _reading, _records,
+    _deleting, _inviting, _reading, _records, _publishing, _sheet, _unpublished,
 ]  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _answers(curator: Any) -> Iterator[None]:
     curator.answered("watched", [0] * 150 + [1, 2, 3, 4] * 50)
+    answer_survey(curator, "sheet-checked")
+    curator.publish("sheet-checked")
     yield
 
 

@@ -1,4 +1,4 @@
-"""`priorveil campaign list`, `close`, `reopen` and `delete`, as an admin runs them against a curator."""
+"""`priorveil campaign list`, `close`, `reopen`, `publish` and `delete`, as an admin runs them against a curator."""
 
 from __future__ import annotations
 
@@ -78,6 +78,25 @@ def test_a_campaign_is_closed_reopened_and_deleted(
     assert admin.run("delete", campaign.id, typed=f"{campaign.id[:6]}\n") == 0
     assert capsys.readouterr().out == f"deleted {campaign.id} with 0 reports\n"
     assert admin.state(campaign) == "404"
+
+
+def test_results_are_published_after_the_end_and_only_when_confirmed(
+    admin: Admin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = ask("Do you swim?", PRIOR)
+    admin.create(campaign)
+    assert admin.run("publish", campaign.id, "--yes") == 2
+    assert "close it" in capsys.readouterr().err
+    assert admin.run("close", campaign.id, "--yes") == 0
+    place = f"{admin.url}/v1/campaigns/{campaign.id}/publication"
+    with pytest.raises(KeyboardInterrupt):
+        admin.run("publish", campaign.id, typed="n\n")
+    assert httpx.get(place, timeout=PATIENCE).status_code == 404
+    capsys.readouterr()
+    assert admin.run("publish", campaign.id, typed="y\n") == 0
+    assert capsys.readouterr().out == f"published {admin.url}/published/{campaign.id}\n"
+    assert httpx.get(place, timeout=PATIENCE).status_code == 200
+    assert admin.run("reopen", campaign.id, "--yes") == 2
 
 
 def test_what_has_ended_does_not_reopen(admin: Admin, capsys: pytest.CaptureFixture[str]) -> None:

@@ -731,6 +731,18 @@ def test_a_withdrawal_that_does_not_arrive_can_be_repeated(server: Server, tmp_p
         assert client.withdraw() and counted(url) == {"everyone": 0}
 
 
+def test_nothing_is_withdrawn_after_publication_and_nothing_changes(server: Server, tmp_path: Path) -> None:
+    url = put_up(server, ask("Withdraw too late?", PRIOR, smallest_count=1))
+    with Client(url, state=tmp_path / "answers", retry=NO_WAIT) as client:
+        sent = client.answer("Private")
+        for step in ("close", "publication"):
+            assert httpx.post(f"{url}/{step}", headers=HEADER, verify=False, timeout=PATIENCE).is_success
+        with raises(ReportRefused, final=False):
+            client.withdraw()
+        assert counted(url) == {"everyone": 1}
+        assert client.answer("Private") == sent, "it is not remembered as withdrawn"
+
+
 def test_an_open_campaign_is_not_told_a_code(server: Server, tmp_path: Path) -> None:
     url, seen = put_up(server, ask("Open?", PRIOR)), Lossy()
     with Client(url, seen, tmp_path / "answers", retry=NO_WAIT, code="0" * 32) as client:

@@ -32,6 +32,7 @@ ADMIN = {
     "tokens",
     "create_token",
     "delete",
+    "publish",
     "reopen",
     "revoke_token",
     *ANALYST,

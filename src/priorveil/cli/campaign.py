@@ -27,6 +27,7 @@ One question from a plan of your own
 Campaigns of a running curator
   priorveil campaign list --server https://survey.example
   priorveil campaign close campaign.json
+  priorveil campaign publish campaign.json
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class _CampaignGroup(click.Group):
 
 @click.group(cls=_CampaignGroup, epilog=options.epilog(__doc__))
 def campaign() -> None:
-    """Make a campaign, questions to people, from a survey file or a PLAN; list, close or delete one.
+    """Make a campaign, questions to people, from a survey file or a PLAN; list, close, publish or delete one.
 
     `new`, `check` and `build` are about a survey file. `priorveil campaign PLAN` is short for
     `priorveil campaign from-plan PLAN`. The others are for the campaigns of a running curator, each given by its file
@@ -123,6 +124,23 @@ def reopen(api: CuratorApi, campaign: str, yes: bool) -> None:
         click.confirm(f"Reopen the campaign {id[:12]}?", abort=True, err=True)
     api.request("POST", "v1", "campaigns", id, "reopen")
     click.echo(f"reopened {id}")
+
+
+@campaign.command()
+@click.argument("campaign")
+@_YES
+@with_curator
+def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
+    """Publish the results of a closed CAMPAIGN, for good.
+
+    Everybody can read them, and they never change. From then on no report can be withdrawn, and the campaign cannot
+    reopen: two tables that differ by one report reveal that report.
+    """
+    id = campaign_id(campaign)
+    if not yes:
+        click.confirm(f"Publish the results of the campaign {id[:12]} for good?", abort=True, err=True)
+    api.request("POST", "v1", "campaigns", id, "publication")
+    click.echo(f"published {api.server.rstrip('/')}/published/{id}")
 
 
 @campaign.command()

@@ -145,7 +145,8 @@ class Client:
     def withdraw(self) -> bool:
         """Remove the report of an earlier answer from the curator; whether it was there.
 
-        The answer stays stored and is never sent again. Raises `NotSent` if the curator could not be reached.
+        The answer stays stored and is never sent again. Raises `NotSent` if the curator could not be reached, and
+        `ReportRefused` if it removes no report any more, because results are published; then nothing changes.
         """
         with self._answers.lock():
             answer = self._answers.find(self._id)
@@ -155,7 +156,12 @@ class Client:
                 )
             self._answers.keep(replace(answer, refused=_WITHDRAWN, code=None))
         document = {"report_ids": [answer.report.report_id]}
-        return bool(self._ask("withdrawals", document, "removed"))
+        try:
+            return bool(self._ask("withdrawals", document, "removed"))
+        except ReportRefused:
+            with self._answers.lock():
+                self._answers.keep(answer)
+            raise
 
     def flush(self) -> int:
         """Send what could not be sent before, for all campaigns in the folder; how many are still waiting."""

@@ -13,14 +13,23 @@ from typing import NamedTuple
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import CODE_BYTES, hex_bytes
-from priorveil.curator.store import Statements, Store, Unavailable, count_words
+from priorveil.curator.store import (
+    LASTING,
+    Ended,
+    Statements,
+    Store,
+    Unavailable,
+    count_words,
+    published_because,
+)
 
 FULL = "full"
 NO_INVITATION = "no invitation"  # no code, an unknown one or a used one: they are not told apart
 ID_IN_USE = "id in use"
 
 _NUMBER = "SELECT number FROM campaigns WHERE id = $1"
-_LASTING = "SELECT id FROM campaigns WHERE number = $1 AND deleted IS NULL"
+_LASTING = f"SELECT id FROM campaigns WHERE number = $1 AND {LASTING}"
+_PUBLISHED = "SELECT published FROM campaigns WHERE number = $1"
 _FORMS = "SELECT id, number FROM forms WHERE campaign = $1"
 _COUNT = (
     "SELECT coalesce(sum(count), 0) FROM tallies JOIN forms ON number = form WHERE campaign = $1 AND cell = 0"
@@ -77,7 +86,7 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
         for id in sorted(campaigns):  # the same order in all writers, to avoid deadlocks
             numbers[id] = yield from _lock(store, id)
             if not (yield _LASTING, numbers[id]):
-                raise Unavailable("the reports of this campaign were deleted")
+                raise Unavailable("the reports of this campaign were deleted, or its results published")
             forms |= {(id, form): number for form, number in (yield _FORMS, numbers[id])}
             most = campaigns[id].most_reports
             if most is not None:
@@ -113,10 +122,16 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
 
 
 async def withdraw(store: Store, campaign: Campaign, report_ids: Iterable[bytes]) -> int:
-    """Remove reports by their ids, and take them out of the tallies; return how many there were."""
+    """Remove reports by their ids, and take them out of the tallies; return how many there were.
+
+    Raises `Ended` once the results are published.
+    """
 
     def statements() -> Statements[int]:
         campaign_number = yield from _lock(store, campaign.id)
+        [[published]] = yield _PUBLISHED, campaign_number
+        if published is not None:
+            raise Ended(f"no report can be removed from this campaign: {published_because(published)}")
         forms = {number: campaign.forms[id] for id, number in (yield _FORMS, campaign_number)}
         removed: dict[int, list[bytes]] = {}
         for report_id in sorted(set(report_ids)):

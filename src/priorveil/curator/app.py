@@ -23,7 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign, State, read_time, stamp
 from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
-from priorveil.curator import messages, metrics, responses
+from priorveil.curator import display, messages, metrics, responses
 from priorveil.curator.admission import code_digest, fresh_codes, withdraw
 from priorveil.curator.body_memory import BodyMemory
 from priorveil.curator.campaign_life import CampaignLife
@@ -38,7 +38,16 @@ from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parq
 from priorveil.curator.results import campaign_estimates
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
-from priorveil.curator.store import Damaged, Ended, FormTally, Store, StoredCampaign, Unavailable
+from priorveil.curator.store import (
+    Damaged,
+    Ended,
+    FormTally,
+    StillOpen,
+    Store,
+    StoredCampaign,
+    StoreFull,
+    Unavailable,
+)
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import ROLES, SECRET_BYTES, Role, Token
 from priorveil.curator.uploads import Reader, is_batch, read_json, read_packed
@@ -169,6 +178,8 @@ class Curator:
             Route("/v1/campaigns/{id}/close", admin(self.close), methods=["POST"]),
             Route("/v1/campaigns/{id}/reopen", admin(self.reopen), methods=["POST"]),
             Route("/v1/campaigns/{id}/estimates", analyst(self.estimates), methods=["GET"]),
+            Route("/v1/campaigns/{id}/publication", admin(self.publish), methods=["POST"]),
+            Route("/v1/campaigns/{id}/publication", self.publication, methods=["GET"]),
             Route("/v1/campaigns/{id}/counters", analyst(self.counters), methods=["GET"]),
             Route("/v1/token", self.own_token, methods=["GET"]),
             Route("/v1/tokens", admin(self.tokens), methods=["GET"]),
@@ -270,7 +281,7 @@ class Curator:
     async def campaign(self, request: Request) -> Response:
         """The campaign, which is public and never changes."""
         live = await self._live(request.path_params["id"])
-        return Response(live.document, 200, {**HEADERS, **_ANY_ORIGIN, **_IMMUTABLE}, "application/json")
+        return _document(live.document)
 
     async def status(self, request: Request) -> Response:
         """Whether the campaign takes reports now."""
@@ -279,6 +290,14 @@ class Curator:
         return json_response(
             messages.Status(live.campaign.id, self.service.life.state(live), leans), headers=_ANY_ORIGIN
         )
+
+    async def publication(self, request: Request) -> Response:
+        """The published results, which never change."""
+        live = await self._live(request.path_params["id"])
+        content = await self.service.store.publication(live.campaign.id) if live.published else None
+        if content is None:
+            raise HTTPException(404, "the results of this campaign are not published")
+        return _document(content)
 
     async def invitation(self, request: Request) -> Response:
         """Whether the code of an invitation can still be used."""
@@ -366,12 +385,12 @@ class Curator:
         entries = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
         return json_response(messages.Campaigns(entries))
 
-    async def _index_entry(self, id: str, closed: str | None) -> messages.Summary:
+    async def _index_entry(self, id: str, closed: str | None, published: str | None) -> messages.Summary:
         """One campaign of the index; a campaign that does not load must not hide the others."""
         try:
             return self._summary(await self._live(id))
         except Damaged as error:
-            return messages.Summary(id, str(error), [], "damaged", closed, None)
+            return messages.Summary(id, str(error), [], "damaged", closed, None, published)
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -391,6 +410,19 @@ class Curator:
             await self.service.record(request.state.who, "reopened", live.campaign.id)
         return json_response(self._summary(live))
 
+    async def publish(self, request: Request) -> Response:
+        """Publish the results of a closed campaign, once and for all; later requests get the same."""
+        live = await self._live(request.path_params["id"])
+        try:
+            new = await self.service.life.publish(live)
+        except (Unavailable, StoreFull, StillOpen):
+            raise
+        except PriorveilError as error:
+            raise HTTPException(409, str(error)) from error
+        if new:
+            await self.service.record(request.state.who, "published", live.campaign.id)
+        return json_response(self._summary(live), 201 if new else 200)
+
     async def delete(self, request: Request) -> Response:
         """Delete the campaign with all its reports; its id stays taken."""
         id = request.path_params["id"]
@@ -409,6 +441,7 @@ class Curator:
             state,
             live.closed,
             live.deleted,
+            live.published,
         )
 
     async def invite(self, request: Request) -> Response:
@@ -447,7 +480,11 @@ class Curator:
             raise
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
-        return json_response(estimates)
+        return json_response(
+            msgspec.structs.replace(
+                estimates, not_for_publication=display.NOT_FOR_PUBLICATION if live.published is None else None
+            )
+        )
 
     async def counters(self, request: Request) -> Response:
         """How many reports came, by cohort, and how many were refused, by reason."""
@@ -556,6 +593,11 @@ def _require_role(token: Token | None, roles: Sequence[Role]) -> Token:
     if token.role not in roles:
         raise HTTPException(403, f"{needed}; yours has the role {token.role}")
     return token
+
+
+def _document(content: bytes) -> Response:
+    """A public document that never changes."""
+    return Response(content, 200, {**HEADERS, **_ANY_ORIGIN, **_IMMUTABLE}, "application/json")
 
 
 async def _chain(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -1,18 +1,22 @@
-"""The life of a campaign: it is open, closed, reopened and deleted."""
+"""The life of a campaign: it is open, closed, reopened, published and deleted."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
-from priorveil.collect.campaign import State, stamp
+import msgspec
+
+from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.curator.estimate_cache import EstimateCache
 from priorveil.curator.group_commit import Writer
 from priorveil.curator.loaded_campaigns import CAMPAIGN_ID, CampaignLoader
-from priorveil.curator.store import Ended, Record, Store, StoredCampaign
+from priorveil.curator.results import campaign_publication
+from priorveil.curator.store import Ended, FormTally, Record, Store, StoredCampaign
 
 _log = logging.getLogger(__name__)
 
@@ -55,13 +59,32 @@ class CampaignLife:
                 raise
 
     async def reopen(self, live: StoredCampaign) -> None:
-        """Accept reports again for a campaign that was closed early; raises `Ended` after its end."""
+        """Accept reports again for a campaign that was closed early; raises `Ended` after its end or publication."""
         async with self._changing:
             closes = live.campaign.closes
             if closes is not None and self.clock() >= closes:
                 raise Ended(f"this campaign ended {stamp(closes)}: it cannot reopen")
             await self.store.reopen_campaign(live.campaign.id)
             live.closed = None
+
+    async def publish(self, live: StoredCampaign) -> bool:
+        """Publish the results of a closed campaign, once; False if that was done before. Raises `StillOpen`."""
+        campaign = live.campaign
+        async with self._changing:
+            await self.writer.flush()  # what was accepted is in the results
+            while await self.store.publication(campaign.id) is None:
+                now = self.clock()
+                when = stamp(now) or ""
+                ended = campaign.state(now) == "closed"
+                calculate = partial(_publication, campaign, when)
+                tallies, publication = await self.estimates.find(
+                    campaign, lambda: self.state(live), ("publication", when), calculate
+                )
+                # A report may have been withdrawn meanwhile: then once more.
+                if await self.store.publish(campaign, tallies, publication, when, ended):
+                    live.closed, live.published = live.closed or when, when
+                    return True
+        return False
 
     async def delete(self, campaign: str, keep_results: bool = False) -> int | None:
         """Delete a campaign with its reports, or its reports only; how many there were, None without such a campaign.
@@ -104,13 +127,21 @@ class CampaignLife:
     async def notice_changes(self) -> None:
         """Take over what changed in the store.
 
-        Another process may have closed or reopened a campaign; a restored database may no longer have it.
+        Another process may have closed, reopened or published a campaign; a restored database may no longer have it.
         """
         async with self._changing:
-            closed, loaded = await self.campaigns.list_ids(), self.campaigns.loaded
+            times, loaded = await self.campaigns.list_ids(), self.campaigns.loaded
             for id in list(loaded.in_use):
                 live = loaded.in_use.get(id)
-                if id not in closed:
+                if id not in times:
                     loaded.remove(id)
                 elif live is not None:
-                    live.closed = closed[id]
+                    live.closed, live.published = times[id]
+
+
+def _publication(
+    campaign: Campaign, when: str, tallies: Mapping[str, FormTally], _: State
+) -> tuple[Mapping[str, FormTally], str]:
+    """What is published of a campaign, as JSON, and the tallies that it is made from."""
+    content = campaign_publication(campaign, tallies, when)
+    return tallies, msgspec.json.encode(content).decode()

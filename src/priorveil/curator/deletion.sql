@@ -1,6 +1,7 @@
 -- End a campaign for good, before its reports are deleted: no later report is stored. $3 is its document, empty if the
--- whole campaign goes.
-UPDATE campaigns SET closed = COALESCE(closed, $2), deleted = COALESCE(deleted, $2), document = COALESCE($3, document)
+-- whole campaign goes, with what was published of it.
+UPDATE campaigns SET closed = COALESCE(closed, $2), deleted = COALESCE(deleted, $2), document = COALESCE($3, document),
+    publication = CASE WHEN COALESCE($3, document) = '' THEN NULL ELSE publication END
 WHERE id = $1 AND document <> ''
 RETURNING (
     SELECT CAST(COALESCE(sum(count), 0) AS bigint) FROM tallies JOIN forms ON forms.number = form

@@ -23,6 +23,10 @@ from priorveil.reading.wording import (
 )
 
 _MOST_SHOWN = 200  # statistics on a page
+NOT_FOR_PUBLICATION = (
+    "Not for publication: reports can still come or be withdrawn, and two tables that differ by one report reveal that "
+    "report. Publish the results once, after the campaign has closed."
+)
 
 
 def estimate_display(

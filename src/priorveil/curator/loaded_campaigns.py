@@ -86,11 +86,11 @@ class CampaignLoader:
         await asyncio.sleep(_LIST_SECONDS)
         await self.list_ids()
 
-    async def list_ids(self) -> dict[str, str | None]:
-        """The ids of the campaigns in the store, each with the time at which it was closed early."""
-        closed = dict(await self.store.campaign_ids())
-        self._ids = set(closed)
-        return closed
+    async def list_ids(self) -> dict[str, tuple[str | None, str | None]]:
+        """The ids of the campaigns in the store, each with the times at which it was closed early and was published."""
+        times = {id: (closed, published) for id, closed, published in await self.store.campaign_ids()}
+        self._ids = set(times)
+        return times
 
     async def _load_in_turn(self, id: str) -> StoredCampaign | None:
         """A campaign from the store, when its turn has come.

@@ -148,6 +148,7 @@ class Summary(Body):
     state: State | Literal["damaged"]
     closed: Annotated[str | None, _about("when it was closed early")]
     deleted: Annotated[str | None, _about("when its reports were deleted; it never reopens")]
+    published: Annotated[str | None, _about("when its results were published; it never reopens")]
 
 
 class Deleted(Body):
@@ -443,6 +444,23 @@ class Estimates(Body):
     cohorts: list[Cohort]
     results: list[Result]
     state: State
+    not_for_publication: Annotated[
+        str | None, _about("a sentence to show with every number; null once the results are published")
+    ] = None
+
+
+class Publication(Body):
+    """The results of a closed campaign, made once. They never change."""
+
+    published: Annotated[str, _about("when they were published")]
+    asked_by: str
+    purpose: str
+    description: str
+    contact: str
+    language: Annotated[str, _about("the language of all texts of the campaign here, its default")]
+    opens: str | None
+    closes: str | None
+    results: Estimates
 
 
 # -- operations --------------------------------------------------------------------------------------------
@@ -466,7 +484,7 @@ class Problem(Body):
 _BODIES = (
     ReportBody, BatchBody, Receipt, Created, Status, Campaigns, Counters, Shown, Withheld, Estimates, Health, Problem,
     CreatedToken, Tokens, Records, WithdrawalBody, Withdrawn, InvitationsBody, Invitations, FreeInvitations, CodeBody,
-    CodeStatus, Deleted,
+    CodeStatus, Deleted, Publication,
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from priorveil.curator import messages
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
 from priorveil.curator.service import RETRY_FULL_SECONDS
-from priorveil.curator.store import Damaged, Ended, StoredReport, StoreFull, Unavailable
+from priorveil.curator.store import Damaged, Ended, StillOpen, StoredReport, StoreFull, Unavailable
 from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema
@@ -75,7 +75,7 @@ def problem_for(error: BaseException) -> Response:
     match error:
         case HTTPException():
             return problem(error.status_code, error.detail, error.headers)
-        case Ended():
+        case Ended() | StillOpen():
             return problem(409, str(error))
         case QueueFull():
             return problem(429, str(error), {"retry-after": "1"})
@@ -104,8 +104,13 @@ def openapi() -> dict[str, Any]:
 
 
 def page_routes() -> list[Route]:
-    """`/` and `/dashboard` for the curator, `/answer/{id}` for respondents, `/static/` for what they load."""
-    pages = {"/": "index.html", "/dashboard": "dashboard.html", "/answer/{id}": "answer.html"}
+    """The pages of the curator, of people who answer and of readers, and `/static/` for what they load."""
+    pages = {
+        "/": "index.html",
+        "/dashboard": "dashboard.html",
+        "/answer/{id}": "answer.html",
+        "/published/{id}": "published.html",
+    }
     routes = [Route(path, partial(_file, name=name), methods=["GET"]) for path, name in pages.items()]
     return [*routes, Route("/static/{name}", _file, methods=["GET"])]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from priorveil.collect.campaign import Campaign, State
+from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.collect.results import Result, results
 from priorveil.curator import display, messages
 from priorveil.curator.store import FormTally
@@ -13,6 +13,7 @@ from priorveil.priors.label_texts import label_text
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.wording import LEANING, precision_sentence
 
+_LEVEL = 0.95  # of published intervals
 _PRIVACY = messages.Privacy.__struct_fields__
 
 
@@ -46,6 +47,23 @@ def campaign_estimates(
         ],
         results=[_result(result, level) for result in results(campaign, parts, method)],
         state=state,
+    )
+
+
+def campaign_publication(
+    campaign: Campaign, tallies: Mapping[str, FormTally], published: str
+) -> messages.Publication:
+    """What is published of a campaign: its results by the usual method, who asked, why and when."""
+    return messages.Publication(
+        published=published,
+        asked_by=campaign.text(campaign.asked_by),
+        purpose=campaign.text(campaign.purpose),
+        description=campaign.text(campaign.description),
+        contact=campaign.contact,
+        language=campaign.languages[0],
+        opens=stamp(campaign.opens),
+        closes=stamp(campaign.closes),
+        results=campaign_estimates(campaign, tallies, "auto", _LEVEL, "closed"),
     )
 
 

@@ -43,7 +43,7 @@ from priorveil.reading.tally import Tally
 _SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))
 _MIGRATIONS = [file.read_text(encoding="utf-8") for file in _SCHEMA_FILES]
 _STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
-_ADD_CELLS, _PROBE, _REPORTS, _REFUSE, _TOTALS = _STATEMENTS.split("\n\n")
+_ADD_CELLS, _PROBE, _REPORTS, _PUBLISH, _REFUSE, _TOTALS = _STATEMENTS.split("\n\n")
 _DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
 _END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
@@ -54,7 +54,8 @@ ON CONFLICT DO NOTHING RETURNING name"""
 _TOKEN_OF_FILE = "token-file"
 _INVITE = f"INSERT INTO invitations (campaign, digest) VALUES ({_OF_CAMPAIGN}, $2)"
 _INVITATIONS = f"invitations WHERE campaign = {_OF_CAMPAIGN}"
-_OF_LASTING_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1 AND deleted IS NULL)"
+LASTING = "deleted IS NULL AND published IS NULL"  # of a campaign that can still take reports
+_OF_LASTING_CAMPAIGN = f"(SELECT number FROM campaigns WHERE id = $1 AND {LASTING})"
 NUMBERS = f"SELECT id, campaign, number FROM forms WHERE campaign = {_OF_LASTING_CAMPAIGN}"
 _ADD_CAMPAIGN = """
     INSERT INTO campaigns (id, document, keep_until) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING number
@@ -82,7 +83,11 @@ class Unavailable(PriorveilError):
 
 
 class Ended(PriorveilError):
-    """The campaign takes no reports again, and no other can have its id."""
+    """The campaign was deleted or published: it takes no reports again, and no other can have its id."""
+
+
+class StillOpen(PriorveilError):
+    """The campaign can take reports, so its results cannot be published."""
 
 
 class Damaged(PriorveilError):
@@ -153,13 +158,14 @@ class StoredCampaign:
     """A campaign as the store holds it.
 
     `document` is what is sent of it, `closed` the time at which the curator closed it early, `deleted` the time at
-    which its reports were deleted.
+    which its reports were deleted, `published` the time at which its results were published.
     """
 
     campaign: Campaign
     document: bytes
     closed: str | None
     deleted: str | None = None
+    published: str | None = None
 
     @cached_property
     def longest_submission(self) -> int:
@@ -290,22 +296,52 @@ class Store(ABC):
         await self._change((close, when, campaign))
 
     async def reopen_campaign(self, campaign: str) -> None:
-        """Take back that a campaign was closed early; raises `Ended` if its reports were deleted."""
-        reopen = "UPDATE campaigns SET closed = NULL WHERE id = $1 AND deleted IS NULL RETURNING id"
-        (reopened,) = await self._change((reopen, campaign))
+        """Take back that a campaign was closed early; raises `Ended` if it was published, or its reports deleted."""
+        reopen = f"UPDATE campaigns SET closed = NULL WHERE id = $1 AND {LASTING} RETURNING id"
+        published = ("SELECT published FROM campaigns WHERE id = $1", campaign)
+        reopened, rows = await self._change((reopen, campaign), published)
+        if not reopened and rows and rows[0][0] is not None:
+            raise Ended(f"this campaign cannot reopen: {published_because(rows[0][0])}")
         if not reopened:
             raise Ended(
                 "the reports of this campaign were deleted: it cannot reopen, because their ids are gone"
             )
 
-    async def campaign_ids(self) -> list[tuple[str, str | None]]:
-        """All campaigns, oldest first, each with the time at which it was closed early."""
-        query = "SELECT id, closed FROM campaigns WHERE document <> '' ORDER BY number"
+    async def publish(
+        self, campaign: Campaign, tallies: Mapping[str, FormTally], publication: str, when: str, ended: bool
+    ) -> bool:
+        """Store what is published of a campaign; False if its tallies are others by now, or it was published before.
+
+        `ended` says that the campaign's own end has passed. Raises `StillOpen` unless it is closed.
+        """
+
+        def statements() -> Statements[bool]:
+            rows = yield "SELECT number FROM campaigns WHERE id = $1", campaign.id
+            if not rows:
+                raise Unavailable("this store does not have the campaign")
+            yield self.campaign_lock, rows[0][0]  # no report comes or goes until this is done
+            [[published]] = yield "SELECT published FROM campaigns WHERE id = $1", campaign.id
+            if published is not None or _read_tallies(campaign, (yield _TALLIES, campaign.id)) != tallies:
+                return False
+            if not (yield _PUBLISH, campaign.id, publication, when, ended):
+                raise StillOpen("this campaign takes reports: close it before you publish its results")
+            return True
+
+        return await self.transact(statements)
+
+    async def publication(self, campaign: str) -> bytes | None:
+        """What was published of a campaign."""
+        rows = await self._fetch("SELECT publication FROM campaigns WHERE id = $1", campaign)
+        return rows[0][0].encode() if rows and rows[0][0] is not None else None
+
+    async def campaign_ids(self) -> list[tuple[str, str | None, str | None]]:
+        """All campaigns, oldest first, each with the times at which it was closed early and was published."""
+        query = "SELECT id, closed, published FROM campaigns WHERE document <> '' ORDER BY number"
         return [tuple(row) for row in await self._fetch(query)]
 
     async def campaign(self, campaign: str) -> StoredCampaign | None:
         """A campaign by its id, with its certificates proven again; raises `Damaged`."""
-        query = "SELECT document, closed, deleted FROM campaigns WHERE id = $1 AND document <> ''"
+        query = "SELECT document, closed, deleted, published FROM campaigns WHERE id = $1 AND document <> ''"
         rows = await self._fetch(query, campaign)
         if not rows:
             return None
@@ -367,10 +403,7 @@ class Store(ABC):
 
     async def tallies(self, campaign: Campaign) -> dict[str, FormTally]:
         """The stored tally of each form."""
-        cells = {id: count_cells(form, b"") for id, form in campaign.forms.items()}
-        for id, cell, count in await self._fetch(_TALLIES, campaign.id):
-            cells[id][cell] = count
-        return {id: FormTally.of(campaign.forms[id], row) for id, row in cells.items()}
+        return _read_tallies(campaign, await self._fetch(_TALLIES, campaign.id))
 
     async def recount(self, campaign: Campaign) -> dict[str, FormTally]:
         """The tally of each form, counted again from the stored reports."""
@@ -384,7 +417,8 @@ class Store(ABC):
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, FormTally]) -> None:
         """Overwrite stored tallies with recounted ones. Nobody may write in the meantime."""
-        numbers = {form: number for form, _, number in await self._fetch(NUMBERS, campaign.id)}
+        query = f"SELECT id, number FROM forms WHERE campaign = {_OF_CAMPAIGN}"
+        numbers = dict(map(tuple, await self._fetch(query, campaign.id)))
         changes: list[tuple[Any, ...]] = []
         for form, tally in tallies.items():
             changes.append(("DELETE FROM tallies WHERE form = $1", numbers[form]))
@@ -470,6 +504,19 @@ def open_store(
     return SqliteStore(path, create=create, limits=limits)
 
 
+def published_because(when: str) -> str:
+    """Why nothing changes any more after publication."""
+    return f"its results were published {when}, and two tables that differ by one report reveal that report"
+
+
+def _read_tallies(campaign: Campaign, rows: Iterable[Any]) -> dict[str, FormTally]:
+    """The tally of each form, from the stored cells."""
+    cells = {id: count_cells(form, b"") for id, form in campaign.forms.items()}
+    for id, cell, count in rows:
+        cells[id][cell] = count
+    return {id: FormTally.of(campaign.forms[id], row) for id, row in cells.items()}
+
+
 def count_words(form: Form, words: bytes, sign: int = 1) -> str:
     """Count submissions: the cells of their tally as a JSON object; with `sign=-1`, what takes them out."""
     return cells_as_json(sign * count_cells(form, words))
@@ -549,7 +596,7 @@ async def recount_store(url: str, repair: bool) -> Recount:
     """Count the reports of every campaign again; with `repair`, replace the tallies that are wrong."""
     recount = Recount()
     async with open_store(url, create=False) as store:
-        for campaign_id, _ in await store.campaign_ids():
+        for campaign_id, *_ in await store.campaign_ids():
             try:
                 stored = await store.campaign(campaign_id)
             except Damaged as error:

@@ -749,9 +749,10 @@ function withdrawal(report) {
       await client.withdraw();
       show(drawWithdrawn);
     } catch (error) {
-      if (!(error instanceof NotSent)) return showBroken(error);
-      button.disabled = false;
-      problem.replaceChildren(warning(say("withdrawFailed")));
+      const published = error instanceof ReportRefused && error.reason === "Conflict";
+      if (!published && !(error instanceof NotSent)) return showBroken(error);
+      button.disabled = published;
+      problem.replaceChildren(warning(say(published ? "withdrawTooLate" : "withdrawFailed")));
     }
   };
   const button = plainButton(say("withdraw"), withdraw);

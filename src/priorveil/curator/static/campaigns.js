@@ -1,4 +1,4 @@
-// The list of campaigns, a new one from its file, the links that people are given, and the end of a campaign.
+// The list of campaigns, a new one from its file, the links that people are given, publication, and the end of a campaign.
 
 import { isAdmin, read, remove, send } from "/static/curator.js";
 import { el, number } from "/static/dom.js";
@@ -183,9 +183,34 @@ function creation(showErrors) {
 
 const DIGITS = 6; // of the id, which are typed before a campaign is deleted
 
+/** The published results, or the button that publishes them once the campaign is closed. */
+export function publishing(id, { state, not_for_publication: draft }, admin, showErrors, changed) {
+  const publication = {
+    title: "Publish these results for good?",
+    text:
+      "Everybody who has the link can read them, and they never change. From then on no report can be withdrawn, and the " +
+      "campaign cannot reopen: two tables that differ by one report reveal that report.",
+    yes: "Publish them",
+    no: "Not now",
+    run: () => send(`/campaigns/${id}/publication`).then(() => changed()),
+  };
+  const place = `${location.origin}/published/${id}`;
+  return [
+    el("h2", {}, "Publish"),
+    draft === null
+      ? el("p", {}, "These results are published at ", el("a", { href: place, id: "published" }, place), ".")
+      : el("p", {}, "Results are published once, on a sheet of their own, after the campaign has closed."),
+    draft !== null &&
+      admin &&
+      state === "closed" &&
+      el("div", { class: "actions" }, confirmed("publish", "Publish the results…", publication, showErrors)),
+  ];
+}
+
 /** Buttons that close, reopen or delete a campaign, once that is confirmed; `changed` and `deleted` are called when it is done. */
-export function ending(id, state, showErrors, changed, deleted) {
+export function ending(id, { state, not_for_publication: draft }, showErrors, changed, deleted) {
   const closed = state === "closed";
+  const canReopen = closed && draft !== null;
   const closing = {
     title: "Close this campaign?",
     text: "People who answer from now on are turned away. It can be reopened until its own end.",
@@ -202,7 +227,7 @@ export function ending(id, state, showErrors, changed, deleted) {
   };
   const deletion = {
     title: "Delete this campaign?",
-    text: "All its reports and results are deleted. This cannot be undone, and the same campaign cannot be created again.",
+    text: "All its reports and results are deleted, also published ones. This cannot be undone, and the same campaign cannot be created again.",
     field: { type: "text", name: "digits", label: `Type the first digits of its id, ${id.slice(0, DIGITS)}` },
     check: (digits) => digits.toLowerCase() === id.slice(0, DIGITS),
     otherwise: "These are not the first digits of its id.",
@@ -216,9 +241,8 @@ export function ending(id, state, showErrors, changed, deleted) {
     el(
       "div",
       { class: "actions" },
-      closed
-        ? confirmed("reopen", "Reopen this campaign…", reopening, showErrors)
-        : confirmed("close", "Close this campaign…", closing, showErrors),
+      canReopen && confirmed("reopen", "Reopen this campaign…", reopening, showErrors),
+      !closed && confirmed("close", "Close this campaign…", closing, showErrors),
       confirmed("delete", "Delete this campaign…", deletion, showErrors),
     ),
   ];

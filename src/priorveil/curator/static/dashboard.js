@@ -1,9 +1,10 @@
 // The curator's dashboard: sign in, choose a campaign, watch its estimates.
 
-import { badge, campaignList, ending, sharing } from "/static/campaigns.js";
+import { badge, campaignList, ending, publishing, sharing } from "/static/campaigns.js";
 import { SignedOut, ask, forget, isAdmin, read, signIn, signedIn } from "/static/curator.js";
 import { el, number } from "/static/dom.js";
 import { estimateTables } from "/static/histogram.js";
+import { levelTable } from "/static/levels.js";
 import { recordTable } from "/static/records.js";
 
 const EVERY = 4000; // milliseconds between looks at the counts
@@ -166,6 +167,7 @@ function sections(view, estimates, counters, admin) {
   const shown = estimates.results.map((result) => ({ ...result, ...selected(result, view.cohort, several) }));
   return [
     warnings(shown.flatMap((result) => result.cohorts), several, estimates.caution),
+    estimates.not_for_publication && el("p", { class: "draft", id: "draft" }, estimates.not_for_publication),
     facts(estimates, counters),
     controls(view, estimates, several),
     shown.map((result, place) => results(result, estimates, shown.length > 1, place)),
@@ -174,7 +176,8 @@ function sections(view, estimates, counters, admin) {
     refused(counters),
     sharing(view.id, estimates, counters.free, showErrors, () => refresh(view), say),
     admin && downloads(view),
-    admin && ending(view.id, estimates.state, showErrors, () => refresh(view), () => {
+    publishing(view.id, estimates, admin, showErrors, () => refresh(view)),
+    admin && ending(view.id, estimates, showErrors, () => refresh(view), () => {
       location.hash = "";
     }),
   ];
@@ -280,42 +283,9 @@ function planned(shown, several) {
 }
 
 function privacy(estimates) {
-  const parts = estimates.results.flatMap((result) => result.cohorts);
-  const readable = (name) => parts.every((part) => part.cohort !== name || part.identifiable);
-  const rows = estimates.cohorts.map((c) =>
-    el(
-      "tr",
-      {},
-      el("th", { scope: "row" }, el("bdi", {}, c.cohort)),
-      ...["ldp", "lip_lower", "lip_upper"].map((name) => el("td", { class: "figure" }, c.privacy_texts[name])),
-      el("td", { class: "figure" }, readable(c.cohort) ? "yes" : "no"),
-    ),
-  );
   return [
     el("h2", {}, "Privacy"),
-    el(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Privacy levels" },
-      el(
-        "table",
-        {},
-        el("caption", {}, "What a whole submission tells, natural logarithms, rounded up"),
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            el("th", { scope: "col" }, "Cohort"),
-            el("th", { scope: "col", class: "figure" }, "LDP"),
-            el("th", { scope: "col", class: "figure" }, "LIP, down"),
-            el("th", { scope: "col", class: "figure" }, "LIP, up"),
-            el("th", { scope: "col", class: "figure" }, "Readable without the prior"),
-          ),
-        ),
-        el("tbody", {}, ...rows),
-      ),
-    ),
+    levelTable(estimates),
     estimates.assumed_prior && el("p", { id: "assumed" }, estimates.assumed_prior),
   ];
 }

@@ -1,0 +1,41 @@
+// The privacy levels of a campaign, for people who know what they are.
+
+import { el } from "/static/dom.js";
+
+/** LDP and LIP of a whole submission, for each cohort. */
+export function levelTable(estimates) {
+  const parts = estimates.results.flatMap((result) => result.cohorts);
+  const readable = (name) => parts.every((part) => part.cohort !== name || part.identifiable);
+  const rows = estimates.cohorts.map((c) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, el("bdi", {}, c.cohort)),
+      ...["ldp", "lip_lower", "lip_upper"].map((name) => el("td", { class: "figure" }, c.privacy_texts[name])),
+      el("td", { class: "figure" }, readable(c.cohort) ? "yes" : "no"),
+    ),
+  );
+  return el(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Privacy levels" },
+    el(
+      "table",
+      {},
+      el("caption", {}, "What a whole submission tells, natural logarithms, rounded up"),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          el("th", { scope: "col" }, "Cohort"),
+          el("th", { scope: "col", class: "figure" }, "LDP"),
+          el("th", { scope: "col", class: "figure" }, "LIP, down"),
+          el("th", { scope: "col", class: "figure" }, "LIP, up"),
+          el("th", { scope: "col", class: "figure" }, "Readable without the prior"),
+        ),
+      ),
+      el("tbody", {}, ...rows),
+    ),
+  );
+}

@@ -1,0 +1,128 @@
+"""Results are published from the dashboard, and everybody reads them on a sheet of their own, in Chromium."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from browser.steps import ANALYST, answer_survey, choose, sign_in
+
+
+def printed_pages(browser: Any, name: str) -> int:
+    """How many pages the printer takes, on A4."""
+    paper = {"paperWidth": 8.27, "paperHeight": 11.69}
+    pdf = base64.b64decode(browser.driver.execute_cdp_cmd("Page.printToPDF", paper)["data"])
+    folder = os.environ.get("PRIORVEIL_SCREENSHOTS")
+    if folder:
+        (Path(folder) / f"{name}.pdf").write_bytes(pdf)
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+def picture_both(browser: Any, name: str) -> None:
+    """Keep pictures for a desk and for a phone, where nothing is cut off."""
+    browser.size(1280, 900)
+    browser.picture(f"{name}-desk")
+    browser.size(390, 844, scale=2, mobile=True)
+    assert browser.run("return document.documentElement.scrollWidth") <= 390
+    browser.picture(f"{name}-phone")
+    browser.size(1280, 900)
+
+
+def test_results_are_published_once_and_only_when_that_is_confirmed(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["404"]
+    curator.answered("publishing", [0, 0, 1, 2, 3] * 20)
+    sign_in(browser, curator, "publishing")
+    browser.see("#draft", "Not for publication")
+    picture_both(browser, "dashboard-draft")
+    assert browser.gone("#publish"), "it is open"
+    curator.close("publishing")
+    browser.see(".facts .badge", "closed")
+    browser.see("#draft", "Not for publication")
+    browser.click("#publish")
+    browser.see("dialog h2", "Publish these results for good?")
+    browser.picture("dashboard-publish")
+    assert browser.run("return document.activeElement.textContent") == "Not now"
+    browser.click("dialog button", "Not now")
+    assert browser.gone("dialog")
+    browser.open(curator.published_page("publishing"))
+    browser.see("main h1", "There are no published results here")
+    browser.open(f"{curator.url}/dashboard#{curator.campaigns['publishing'].id}")
+    browser.click("#publish")
+    browser.click("dialog button", "Publish them")
+    browser.see("#published")
+    assert browser.gone("#draft, #publish, #reopen")
+    picture_both(browser, "dashboard-published")
+    figures = browser.text("#histogram tbody")
+    browser.click("#published")
+    browser.see("main h1", "Which bus do you take?")
+    assert browser.text(".histogram tbody") == figures
+
+
+def test_an_analyst_is_offered_no_publication(browser: Any, curator: Any) -> None:
+    curator.close("spending")
+    sign_in(browser, curator, "spending", ANALYST)
+    browser.see("#draft")
+    assert browser.gone("#publish")
+    curator.close("spending", "reopen")
+
+
+def test_the_sheet_has_method_promise_and_limits_on_one_printed_page(browser: Any, curator: Any) -> None:
+    answer_survey(curator, "sheet")
+    curator.publish("sheet")
+    browser.run("sessionStorage.clear()")  # readers have no token
+    browser.requests()
+    browser.open(curator.published_page("sheet"))
+    browser.see("main h1", "Working hours, published")
+    for title in ("How this was found out", "What was promised to people", "What to keep in mind"):
+        browser.see("main h2", title)
+    for question in (
+        "Do you work at present?",
+        "Which of these do you have?",
+        "How many hours do you sleep? (hours)",
+    ):
+        browser.see(".results h2", question)
+    browser.see(".remarks", "fewer than 50 reports")
+    browser.see(".introduction", "The works council")
+    lay = browser.text("main")
+    assert "LDP" not in lay.replace("privacy levels (LIP and LDP)", "")
+    assert browser.faults() == []
+    picture_both(browser, "sheet")
+    assert printed_pages(browser, "sheet") == 1
+    browser.click("summary")
+    browser.see("details table", "LDP")
+    campaign = curator.campaigns["sheet"].id
+    asked = {request["url"].removeprefix(curator.url) for request in browser.requests()}
+    assert {path for path in asked if path.startswith("/v1")} == {f"/v1/campaigns/{campaign}/publication"}
+
+
+def test_a_sheet_has_every_cohort_and_hides_the_total_with_a_small_one(browser: Any, curator: Any) -> None:
+    for cohort, people in (("north", 200), ("south", 20)):
+        answers = [{"answer": answer} for answer in ["yes", "no"] * (people // 2)]
+        curator.surveyed("sheet-cohorts", answers, cohort=cohort)
+    curator.publish("sheet-cohorts")
+    browser.open(curator.published_page("sheet-cohorts"))
+    browser.see("main h1", "Are you well?")
+    heads = browser.run("return [...document.querySelectorAll('.results h3')].map(h => h.textContent)")
+    assert heads == ["north", "south"]
+    browser.see(".results", "Withheld")
+    assert len(browser.run("return [...document.querySelectorAll('.histogram')]")) == 1
+    assert browser.faults() == []
+    picture_both(browser, "sheet-cohorts")
+    assert printed_pages(browser, "sheet-cohorts") == 1
+
+
+def test_after_publication_the_page_says_that_a_report_stays(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["409"]
+    browser.open(curator.answer_page("withdrawing"))
+    choose(browser, "yes")
+    browser.click("button", "Send")
+    browser.see("main h1", "Thank you")
+    curator.publish("withdrawing")
+    browser.click("summary", "Your receipt")
+    browser.click("button", "Withdraw my report")
+    browser.see("[role=alert]", "The results are published")
+    browser.open(curator.answer_page("withdrawing"))
+    browser.see("main h1", "You have answered already")
