@@ -102,8 +102,21 @@ def forged_documents(
 
 
 def identified(document: dict[str, Any]) -> dict[str, Any]:
-    """The document under the id of its content, where it has one."""
+    """The document under the id of its content, where it has one; so are the forms and plans in a campaign."""
     try:
+        if isinstance(document.get("cohorts"), dict):
+            forms = document["cohorts"].items()
+            document = {**document, "cohorts": {name: _identified_form(form) for name, form in forms}}
         return {**document, "id": content_id(document)}
     except (UnicodeEncodeError, ValueError):
         return document
+
+
+def _identified_form(form: Any) -> Any:
+    """A form under the id that its content has, with plans under theirs; anything else as it is."""
+    try:
+        slots = [[{**part, "plan": identified(part["plan"])} for part in parts] for parts in form["slots"]]
+        named = [[{**part, "plan": part["plan"]["id"]} for part in parts] for parts in slots]
+        return {**form, "slots": slots, "id": content_id({"slots": named})}
+    except (KeyError, TypeError, AttributeError):
+        return form

@@ -1058,7 +1058,7 @@ class NumberDomain {
     const bounds = Object.freeze(texts.map((text) => real(text, field)));
     const sound = (v, i) => Math.abs(v) <= LARGEST_NUMBER && !Object.is(v, -0) && (i === 0 || v > bounds[i - 1]);
     need(bounds.length > 1 && bounds.every(sound), field, "should be two or more increasing numbers");
-    const text = bounds.map((v) => numberText(v).replace(/\.0$/, ""));
+    const text = bounds.map(edgeText);
     const last = text.length - 2;
     const cells = text.slice(1).map((end, i) => `[${text[i]}, ${end}${i === last ? "]" : ")"}`);
     this.labels = kind === "grid" ? bounds : Object.freeze(cells);
@@ -1091,6 +1091,17 @@ class NumberDomain {
     const lower = cellOf(bounds, x);
     return this.rounds && roundsUp(x, bounds[lower], bounds[lower + 1], source) ? lower + 1 : lower;
   }
+}
+
+const EDGE_DIGITS = 12;
+
+/** An edge as it stands in the label of a cell, with as many digits as Python gives it: 0.3 for 0.1 + 0.2. */
+function edgeText(value) {
+  const [digits, exponent] = value.toExponential(EDGE_DIGITS - 1).split("e");
+  const power = Number(exponent);
+  const short = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+  if (power >= -4 && power < EDGE_DIGITS) return short(value.toFixed(EDGE_DIGITS - 1 - power));
+  return `${short(digits)}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
 }
 
 const NUMBERS = { grid: "points", cells: "edges" };
@@ -1762,6 +1773,18 @@ function shareOf(part, name, levels) {
   return levels.reduce((total, level) => total + (margin.get(valueKey([level])) ?? 0), 0);
 }
 
+/** The questions that give some attributes, and those that decide whether they are asked, in order. */
+function questionsFor(questions, attributes) {
+  const needed = new Set();
+  for (const question of [...questions].reverse()) {
+    const own = question.attributes.some((name) => attributes.includes(name));
+    if (!own && !needed.has(question.name)) continue;
+    needed.add(question.name);
+    for (const gate of question.askedIf.keys()) needed.add(gate);
+  }
+  return questions.filter(({ name }) => needed.has(name));
+}
+
 /**
  * Questions, and a checked form for each cohort. Made by `readCampaign` only.
  *
@@ -1806,15 +1829,7 @@ class Campaign {
 
   /** The questions to show for a draw, in order: those of the drawn parts, and those that decide whether they are asked. */
   questionsToAsk(cohort, draw) {
-    const reported = new Set(this.formFor(cohort).drawnParts(draw).flatMap((part) => part.attributes));
-    const shown = new Set();
-    for (const question of [...this.questions].reverse()) {
-      const own = question.attributes.some((name) => reported.has(name));
-      if (!own && !shown.has(question.name)) continue;
-      shown.add(question.name);
-      for (const gate of question.askedIf.keys()) shown.add(gate);
-    }
-    return this.questions.filter(({ name }) => shown.has(name));
+    return questionsFor(this.questions, this.formFor(cohort).drawnParts(draw).flatMap((part) => part.attributes));
   }
 
   /** Of these questions, the ones that are asked after the answers so far; each answer is a code, codes or a number. */
@@ -1877,6 +1892,8 @@ export async function readCampaign(given, { id } = {}) {
   for (const [, form] of forms) checkForm(form, questions);
   const reported = forms.map(([, { attributes }]) => canonical([...attributes].sort()));
   need(new Set(reported).size === 1, "cohorts", "should all be asked about the same attributes");
+  const used = questionsFor(questions, forms[0][1].attributes);
+  need(used.length === questions.length, "questions", "one of them has an answer that no form uses");
   need(new Set(forms.map(([, form]) => form.id)).size === forms.length, "cohorts", "two cohorts share a form");
   return new Campaign(document, questions, Object.freeze(Object.fromEntries(forms)));
 }
@@ -1900,7 +1917,8 @@ function checkCampaign(document) {
   checkText(document.contact, "contact", true);
   need(Number.isSafeInteger(count) && count >= 0, "smallest_count", "should be a whole number");
   need(most === null || (Number.isSafeInteger(most) && most > 0), "most_reports", "should be a whole number above zero");
-  need(document.limit === null || real(document.limit, "limit") > 0, "limit", "should be a number above zero");
+  const limit = document.limit === null ? 1 : real(document.limit, "limit");
+  need(limit > 0 && limit < Infinity, "limit", "should be a number above zero");
   need(ADMISSIONS.includes(document.admission), "admission", `should be one of ${ADMISSIONS.join(", ")}`);
   const some = cohorts !== null && typeof cohorts === "object" && !Array.isArray(cohorts) && Object.keys(cohorts);
   need(some && some.length > 0, "cohorts", "should have a form");

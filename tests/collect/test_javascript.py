@@ -334,13 +334,23 @@ def documents() -> list[dict[str, Any]]:
     campaign = ask("Which?", priors, **times, **admission)
     vectors = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(CLIENT.glob("vectors/*.json"))]
     texts = [campaign.to_json(), *(plan.to_json() for plan in plans)]
-    return [vector["plan"] for vector in vectors] + [json.loads(text) for text in texts]
+    return [vector["plan"] for vector in vectors] + [json.loads(text) for text in texts] + surveys()
+
+
+def surveys() -> list[dict[str, Any]]:
+    """Campaigns with every kind of question and slot."""
+    paths = sorted(CLIENT.glob("vectors/campaigns/*.json"))
+    return [json.loads(path.read_text(encoding="utf-8"))["campaign"] for path in paths]
 
 
 def sampled_part(document: Any, verdict: str) -> Any:
-    """A document without its ids, query and method, and without the notion where that is not proven."""
+    """A document without its ids, queries and methods, and without the notion where that is not proven."""
+    if isinstance(document, list):
+        return [sampled_part(part, verdict) for part in document]
+    if not isinstance(document, dict):
+        return document
     unread = {"id", "query", "method", *(["notion"] if verdict == "taken: ldp" else [])}
-    return {key: part for key, part in document.items() if key not in unread}
+    return {key: sampled_part(part, verdict) for key, part in document.items() if key not in unread}
 
 
 def excused(error: PriorveilError, verdict: str, forged: dict[str, Any], original: dict[str, Any]) -> bool:

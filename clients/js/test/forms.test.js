@@ -38,6 +38,12 @@ async function survey(change = {}) {
 }
 
 const answers = { work: "None", hours: 12.5, place: "south", age: "old", dose: "3" };
+/** A plan with three values, under other labels. */
+async function relabelled(labels) {
+  const document = { ...plan("table-assumed"), labels };
+  return { ...document, id: await contentId(document) };
+}
+
 const refused = (field) => (error) => error instanceof PriorveilError && error.field.startsWith(field);
 
 test("a submission has the same length for every draw and value", async () => {
@@ -144,7 +150,13 @@ test("a question that is skipped is not asked on any path, and its answer does n
   const read = await readCampaign(
     await campaign({
       questions: [question("smokes", "choice", ["yes", "no"]), choices, packs],
-      cohorts: { everyone: await formOf("smokes", plan("table-two-answers")) },
+      cohorts: {
+        everyone: await form(
+          [part(["smokes"], "table-two-answers")],
+          [{ attributes: ["ills/cough"], share: ALL, plan: await relabelled(["yes", "no", NOT_ASKED]) }],
+          [{ attributes: ["packs"], share: ALL, plan: await relabelled(["[0, 1)", "[1, 5]", NOT_ASKED]) }],
+        ),
+      },
     }),
   );
   const values = (given) => Object.fromEntries(read.attributeValues(given));
@@ -179,9 +191,7 @@ test("the questions to ask are those of the drawn parts, and the gates that they
   const follow = question("place", "choice", ["north", "south"], { asked_if: { work: ["None"] } });
   const questions = [question("work", "choice", work), question("age", "choice", ["yes", "no"]), follow];
   const three = plan("table-assumed");
-  const labels = ["north", "south", NOT_ASKED];
-  const renamed = { ...three, labels };
-  renamed.id = await contentId(renamed);
+  const renamed = await relabelled(["north", "south", NOT_ASKED]);
   const everyone = await form([
     { attributes: ["place"], share: ALL / 2, plan: renamed },
     part(["age"], "table-two-answers", ALL / 2),
@@ -195,6 +205,20 @@ test("the questions to ask are those of the drawn parts, and the gates that they
   assert.deepEqual(shown({ work: "Private" }), ["work"]);
   const gate = await form([{ attributes: ["place"], share: ALL, plan: three }]); // without a value for "not asked"
   await assert.rejects(readCampaign(await campaign({ questions, cohorts: { everyone: gate } })), refused("cohorts"));
+});
+
+test("a question whose answer no form uses is refused", async () => {
+  const questions = [question("work", "choice", work), question("idle", "choice", ["a", "b"])];
+  await assert.rejects(readCampaign(await campaign({ questions })), refused("questions"));
+});
+
+test("the labels of ranges have the digits that Python gives them", async () => {
+  const edges = ["0.0", "0.30000000000000004", "1234567.5", "1e+22"];
+  const labels = ["[0, 0.3)", "[0.3, 1234567.5)", "[1234567.5, 1e+22]"];
+  const everyone = await form([{ attributes: ["n"], share: ALL, plan: await relabelled(labels) }]);
+  const questions = [question("n", "number", [], { edges })];
+  const read = await readCampaign(await campaign({ questions, cohorts: { everyone } }));
+  assert.equal(read.attributeValues({ n: 7 }).get("n"), labels[1]);
 });
 
 test("a question is refused with its field", async () => {

@@ -273,7 +273,7 @@ async function start(entry) {
   const form = campaign.formFor(cohort);
   if (isPreview()) {
     parts = form.parts; // nothing is drawn: all questions are shown
-    questions = withGates(({ attributes }) => attributes.some((name) => form.attributes.includes(name)));
+    questions = campaign.questions;
   } else {
     navigator.storage?.persist?.().catch(() => {}); // the browser may refuse; then it keeps what it keeps
     const draw = await client.begin(cohort);
@@ -281,17 +281,6 @@ async function start(entry) {
     questions = campaign.questionsToAsk(cohort, draw);
   }
   return show(() => drawQuestion(questions[0]));
-}
-
-/** Questions, and those that decide whether they are asked, in order. */
-function withGates(isWanted) {
-  const wanted = new Set();
-  for (const question of [...campaign.questions].reverse()) {
-    if (!isWanted(question) && !wanted.has(question.name)) continue;
-    wanted.add(question.name);
-    for (const gate of question.askedIf.keys()) wanted.add(gate);
-  }
-  return campaign.questions.filter(({ name }) => wanted.has(name));
 }
 
 // -- one question at a time ------------------------------------------------------------------------------------------
