@@ -38,8 +38,8 @@ export function offeredLanguages(campaign) {
  * person's own region of the language.
  */
 export function speaker(language, regions = []) {
-  const texts = TEXTS[bestLanguage([language], Object.keys(TEXTS)) ?? FALLBACK];
   const own = bestLanguage([language], Object.keys(TEXTS)) ?? FALLBACK;
+  const texts = TEXTS[own];
   const locale = regions.find((tag) => base(tag) === base(own)) ?? own;
   const number = (value, options = {}) => value.toLocaleString(locale, options);
 
@@ -52,11 +52,9 @@ export function speaker(language, regions = []) {
     direction: direction(own),
     phrase,
     say: (key, values) => phrase(key, values).join(""),
-    has: (key) => Object.hasOwn(texts, key),
     number,
     percent: (share) => number(share, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 }),
     moment: (date) => date.toLocaleString(locale, { dateStyle: "long", timeStyle: "short" }),
-    list: (items) => new Intl.ListFormat(locale, { type: "conjunction" }).format(items),
 
     /** A factor, rounded up: a promise must not look smaller than it is. */
     factor(level) {
