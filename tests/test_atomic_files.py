@@ -11,7 +11,6 @@ import pytest
 
 import priorveil as pv
 from priorveil.atomic_files import atomic_write
-from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput
 from refusals import raises
 
@@ -25,9 +24,7 @@ def save(what: str, folder: Path) -> None:
         PLAN.save(folder / "plan.json")
     else:
         client = pytest.importorskip("priorveil.collect.client", exc_type=ImportError)
-        answer = client.StoredAnswer(
-            "https://example.org", Report("ab" * 16, "c" * 64, PLAN.id, 1), {"plan": 1}
-        )
+        answer = client.StoredAnswer("https://example.org", "c" * 64, "everyone", "f" * 64, (0,), 1.0)
         client.AnswerStore(folder).keep(answer)
 
 

@@ -1108,8 +1108,8 @@ def test_many_attributes_are_pointed_to_drawn_margins(files: Path) -> None:
     assert "docs/choosing.md" in told
     (code,) = re.findall(r"In Python: (priorveil\..*), see", told)
     people = {name: rng.integers(0, 3, 500) for name in "abcd"}
-    survey = eval(code, {"priorveil": pv, "people": people, "epsilon": 1.0})  # the advice as it is printed
-    assert list(survey.plans) == [("a", "b"), ("b", "c")] and survey.certificate.lip <= 1
+    form = eval(code, {"priorveil": pv, "people": people, "epsilon": 1.0})  # the advice as it is printed
+    assert [part.attributes for part in form.parts] == [("a", "b"), ("b", "c")] and form.levels().lip <= 1
     assert "design_margins" not in refused(*task, *columns[0], "--column", "nothing")
 
 

@@ -5,11 +5,13 @@ After a change of words run `make messages` and review the difference.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from terminal import run
 
@@ -26,7 +28,8 @@ def with_output_of_today(page: str) -> str:
 
     def block_of_today(block: re.Match[str]) -> str:
         command = block[1].split("\n")[0].removeprefix("$ ")
-        status, out, err = run(*shlex.split(command)[1:])
+        with patch.dict(os.environ, COLUMNS="100"):  # whatever terminal the tests run in
+            status, out, err = run(*shlex.split(command)[1:])
         assert status == (2 if "mistake" in command else 0), err
         words = re.sub("[0-9a-f]{64}", "...", out + err)  # the id of a campaign
         lines = [line.rstrip() for line in words.splitlines()]

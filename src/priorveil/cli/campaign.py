@@ -78,7 +78,7 @@ class _CampaignGroup(click.Group):
 
 @click.group(cls=_CampaignGroup, epilog=options.epilog(__doc__))
 def campaign() -> None:
-    """Make a campaign, questions to people, from a survey file or a PLAN; list, close, publish or delete one.
+    """Make a campaign, questions to people, from a survey file or a PLAN; close, publish, delete it.
 
     `new`, `check` and `build` are about a survey file. `priorveil campaign PLAN` is short for
     `priorveil campaign from-plan PLAN`. The others are for the campaigns of a running curator, each given by its file
