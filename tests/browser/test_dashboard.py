@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from browser.steps import ENTER, TAB, TOKEN, sign_in
+from browser.steps import ANALYST, ENTER, TAB, TOKEN, sign_in
 from patience import PATIENCE, wait_until
 from priorveil.reading.wording import LEANING
 
@@ -111,7 +112,7 @@ def test_the_keyboard_is_enough(browser: Any, curator: Any) -> None:
     browser.open(f"{curator.url}/dashboard")
     browser.see("input[type=password]")
     browser.press(TOKEN, ENTER)
-    browser.see(HEADING, "Campaigns")
+    browser.see(".campaigns li", "What kind of work")
     links = browser.run("return document.querySelectorAll('a, button').length")  # other tests add campaigns
     for _ in range(links):
         browser.press(TAB)
@@ -120,7 +121,7 @@ def test_the_keyboard_is_enough(browser: Any, curator: Any) -> None:
     browser.press(ENTER)
     browser.see("#histogram")
     reached = set()
-    for _ in range(8):
+    for _ in range(10):
         browser.press(TAB)
         reached.add(browser.run("return document.activeElement.id"))
     assert {"method", "download"} <= reached
@@ -266,6 +267,26 @@ def test_reports_can_be_downloaded(browser: Any, curator: Any) -> None:
     path = browser.downloads / f"{curator.campaigns['leaning'].id[:12]}.parquet"
     wait_until(path.exists, "the file is there")
     assert parquet.read_table(path).num_rows == 350
+
+
+@pytest.mark.parametrize("token", [TOKEN, ANALYST])
+def test_results_can_be_downloaded(browser: Any, curator: Any, token: str) -> None:
+    sign_in(browser, curator, "work", token)
+    browser.see("#method").send_keys("most likely")
+    browser.see("main p.quiet", "Method mle")
+    start = browser.downloads / f"{curator.campaigns['work'].id[:12]}-not-for-publication"
+    for kind in ("csv", "json"):
+        path = start.with_suffix(f".{kind}")
+        path.unlink(missing_ok=True)
+        browser.click(f"#results-{kind}")
+        wait_until(path.exists, "the file is there")
+    estimates = json.loads(start.with_suffix(".json").read_text(encoding="utf-8"))
+    assert "Not for publication" in estimates["not_for_publication"]
+    shown = estimates["results"][0]["cohorts"][0]
+    assert shown["method"] == "mle"
+    with start.with_suffix(".csv").open(encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert [float(line["estimate"]) for line in lines] == pytest.approx(shown["values"])
 
 
 def test_cohorts_are_shown_together_and_apart(browser: Any, curator: Any) -> None:

@@ -88,6 +88,34 @@ def test_a_campaign_reopens_before_its_end_and_not_after(store_url: str) -> None
     on(store_url, work, **TIMES)
 
 
+def test_the_list_has_counts_and_dates(store_url: str) -> None:
+    async def work(curator: Curator) -> None:
+        other = ask("Another?", PRIOR)
+        assert (await curator.http.post("/v1/campaigns", content=other.to_json())).status_code == 201
+        for _ in range(3):
+            await curator.upload()
+        first, second = (await curator.http.get("/v1/campaigns")).json()["campaigns"]
+        assert (first["reports"], second["reports"]) == (3, 0)
+        assert (first["opens"], first["closes"]) == ("2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z")
+        assert second["opens"] is second["closes"] is second["published"] is None
+        closed = (await curator.http.post(f"{curator.place}/close")).json()
+        assert closed["reports"] == 3
+
+    on(store_url, work, **TIMES)
+
+
+def test_wrong_formats_of_estimates_are_refused(store_url: str) -> None:
+    async def work(curator: Curator) -> None:
+        await curator.upload()
+        place = f"{curator.place}/estimates"
+        answer = await curator.http.get(place, params={"format": "csv"})
+        assert answer.headers["content-type"].startswith("text/csv")
+        assert answer.text.startswith("attributes,cohort,value,estimate,")
+        assert (await curator.http.get(place, params={"format": "xml"})).status_code == 400
+
+    on(store_url, work)
+
+
 def test_other_processes_notice_a_reopened_campaign(store_url: str) -> None:
     """Only PostgreSQL has others; on SQLite the store is changed below the curator."""
 

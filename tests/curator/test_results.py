@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from priorveil import Distribution, Histogram, Linear, Prior, Sum, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import Question
 from priorveil.curator.messages import Estimates, Result, Shown
-from priorveil.curator.results import campaign_estimates
+from priorveil.curator.results import campaign_estimates, estimates_csv
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.plans.form import Form, Part, Slot
 from priorveil.queries import Query
@@ -74,6 +75,32 @@ def test_the_total_shows_what_the_priors_of_all_cohorts_expect() -> None:
     assert [row.expected_text for row in display.rows] == ["17.5 %", "82.5 %"]
     assert display.shares and display.interval_head == "90 % interval" and display.left_out is None
     assert [row.value for row in display.rows] == pytest.approx([x / 800 for x in result.total.values])
+
+
+def test_csv_has_the_numbers_of_the_estimates() -> None:
+    campaign = ask("Ill?", {"north": Prior({"yes": 0.1, "no": 0.9}), "south": Prior({"yes": 0.4, "no": 0.6})})
+    answers = {name: {"answer": ["yes", "no"] * n} for name, n in (("north", 300), ("south", 100))}
+    found = tallies(campaign, answers)
+    (result,) = campaign_estimates(campaign, found, "unbiased", 0.9, "open").results
+    lines = list(csv.DictReader(estimates_csv(campaign, found, "unbiased", 0.9).splitlines()))
+    assert [line["cohort"] for line in lines] == ["north", "north", "south", "south", "", ""]
+    assert [line["value"] for line in lines[:2]] == ["yes", "no"]
+    for lines_of, shown in zip(
+        (lines[:2], lines[2:4], lines[4:]), (*result.cohorts, result.total), strict=True
+    ):
+        for column, numbers in (("estimate", shown.values), ("low", shown.lower), ("high", shown.upper)):
+            assert [float(line[column]) for line in lines_of] == pytest.approx(numbers)
+
+
+def test_csv_withholds_what_is_withheld() -> None:
+    campaign = ask(
+        "How much?",
+        {"north": PRIOR, "south": Prior({"nothing": 0.6, "about 20": 0.2, "about 100": 0.2})},
+        smallest_count=100,
+    )
+    answers = {name: {"answer": ["nothing"] * n} for name, n in (("north", 100), ("south", 99))}
+    lines = csv.DictReader(estimates_csv(campaign, tallies(campaign, answers), "auto", 0.9).splitlines())
+    assert {line["cohort"] for line in lines} == {"north"}
 
 
 def test_methods_that_the_reports_do_not_allow_are_not_offered() -> None:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from priorveil.cli import outputs, screen
 from priorveil.errors import InvalidInput
-from priorveil.priors.label_texts import first_labels, label_text
-from priorveil.reading.wording import answer, describe, number_tables, table_cells, value_rows
+from priorveil.priors.label_texts import first_labels
+from priorveil.reading.wording import describe, table_cells
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from priorveil.collect.results import Result
-    from priorveil.reading.estimate import Estimate, EstimateMethod
+    from priorveil.reading.estimate import EstimateMethod
     from priorveil.tables.submissions import SubmissionTallies
-
-_NUMBERS = ("estimate", "std_error", "low", "high", "share")
-_TOTAL = ""  # the name of all cohorts together, in CSV
 
 
 def is_campaign(path: Path) -> bool:
@@ -48,6 +43,7 @@ def estimate_campaign(
     """Print the results of a campaign from tables of submissions; return what was counted."""
     from priorveil.collect.campaign import Campaign
     from priorveil.collect.results import results
+    from priorveil.collect.results_csv import write_csv
     from priorveil.tables.submissions import tally_submissions
 
     campaign = Campaign.from_json(path.read_bytes())
@@ -60,18 +56,10 @@ def estimate_campaign(
     if as_json:
         screen.print_json(_record(found, tallies, level))
     elif as_csv:
-        _print_csv(found, level)
+        write_csv(found, level, sys.stdout)
     else:
         _print_tables(screen.open_console(), found, level)
     return tallies
-
-
-def _estimates(result: Result) -> Iterator[tuple[str, Estimate]]:
-    """Yield the estimate of each cohort that is not withheld, if there are several, and that of all of them."""
-    if len(result.campaign.cohorts) > 1:
-        yield from result.estimates.items()
-    if result.total is not None:
-        yield _TOTAL, result.total
 
 
 def _record(found: list[Result], tallies: SubmissionTallies, level: float) -> dict[str, Any]:
@@ -105,24 +93,6 @@ def _record(found: list[Result], tallies: SubmissionTallies, level: float) -> di
     }
 
 
-def _print_csv(found: list[Result], level: float) -> None:
-    """Print a line for each statistic: its attributes, its cohort (none for all together) and its numbers."""
-    lines = csv.DictWriter(sys.stdout, ["attributes", "cohort", "value", *_NUMBERS], lineterminator="\n")
-    lines.writeheader()
-    for result in found:
-        for cohort, estimate in _estimates(result):
-            first = {"attributes": " x ".join(result.attributes), "cohort": cohort}
-            for label, row in zip(answer(estimate).labels, value_rows(estimate, level), strict=True):
-                share = row.value / estimate.people if estimate.counts_people else ""
-                lines.writerow(first | _cells(label_text(label), (*row.numbers, share)))
-            for table in number_tables(estimate, level):
-                lines.writerows(first | _cells(table.name_of(row), (*row.numbers, "")) for row in table.rows)
-
-
-def _cells(name: str, numbers: tuple[Any, ...]) -> dict[str, Any]:
-    return {"value": name, **dict(zip(_NUMBERS, numbers, strict=True))}
-
-
 def _print_tables(console: Console, found: list[Result], level: float) -> None:
     """Print a table for each result, of each cohort and of all together."""
     for result in found:
@@ -131,7 +101,7 @@ def _print_tables(console: Console, found: list[Result], level: float) -> None:
         if withheld:
             least = result.campaign.smallest_count
             console.print(f"withheld, fewer than {least:,} reports: {', '.join(withheld)}")
-        for cohort, estimate in _estimates(result):
+        for cohort, estimate in result.shown():
             description = describe(estimate, level)
             title = f"{cohort}: " if cohort else ""
             if description.warning is not None:

@@ -46,6 +46,13 @@ class Result:
             return None
         return combine_estimates([*self.estimates.values()])
 
+    def shown(self) -> Iterator[tuple[str, Estimate]]:
+        """The estimate of each cohort that is not withheld, if there are several; then that of all, named ""."""
+        if len(self.campaign.cohorts) > 1:
+            yield from self.estimates.items()
+        if self.total is not None:
+            yield "", self.total
+
     @cached_property
     def _asked(self) -> list[tuple[Question, str]]:
         """Each attribute with its question."""

@@ -35,7 +35,7 @@ from priorveil.curator.metrics import Metrics
 from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
-from priorveil.curator.results import campaign_estimates
+from priorveil.curator.results import campaign_estimates, estimates_csv
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import (
@@ -382,15 +382,24 @@ class Curator:
 
     async def index(self, request: Request) -> Response:
         """All campaigns, oldest first."""
-        entries = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
+        store = self.service.store
+        counts = await store.report_counts()
+        entries = [
+            await self._index_entry(id, counts.get(id, 0), *times)
+            for id, *times in await store.campaign_ids()
+        ]
         return json_response(messages.Campaigns(entries))
 
-    async def _index_entry(self, id: str, closed: str | None, published: str | None) -> messages.Summary:
+    async def _index_entry(
+        self, id: str, reports: int, closed: str | None, published: str | None
+    ) -> messages.Summary:
         """One campaign of the index; a campaign that does not load must not hide the others."""
         try:
-            return self._summary(await self._live(id))
+            return self._summary(await self._live(id), reports)
         except Damaged as error:
-            return messages.Summary(id, str(error), [], "damaged", closed, None, published)
+            return messages.Summary(
+                id, str(error), [], "damaged", reports, None, None, closed, None, published
+            )
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -399,7 +408,7 @@ class Curator:
         await self.service.life.close(live)
         if was_open:
             await self.service.record(request.state.who, "closed", live.campaign.id)
-        return json_response(self._summary(live))
+        return json_response(await self._summary_now(live))
 
     async def reopen(self, request: Request) -> Response:
         """Take reports again, before the end of the campaign."""
@@ -408,7 +417,7 @@ class Curator:
         await self.service.life.reopen(live)
         if was_closed:
             await self.service.record(request.state.who, "reopened", live.campaign.id)
-        return json_response(self._summary(live))
+        return json_response(await self._summary_now(live))
 
     async def publish(self, request: Request) -> Response:
         """Publish the results of a closed campaign, once and for all; later requests get the same."""
@@ -421,7 +430,7 @@ class Curator:
             raise HTTPException(409, str(error)) from error
         if new:
             await self.service.record(request.state.who, "published", live.campaign.id)
-        return json_response(self._summary(live), 201 if new else 200)
+        return json_response(await self._summary_now(live), 201 if new else 200)
 
     async def delete(self, request: Request) -> Response:
         """Delete the campaign with all its reports; its id stays taken."""
@@ -432,13 +441,19 @@ class Curator:
         await self.service.record(request.state.who, "deleted", id, reports)
         return json_response(messages.Deleted(id, reports))
 
-    def _summary(self, live: StoredCampaign) -> messages.Summary:
+    async def _summary_now(self, live: StoredCampaign) -> messages.Summary:
+        return self._summary(live, await self.service.report_count(live.campaign))
+
+    def _summary(self, live: StoredCampaign, reports: int) -> messages.Summary:
         campaign, state = live.campaign, self.service.life.state(live)
         return messages.Summary(
             campaign.id,
             campaign.text(campaign.title),
             list(campaign.cohorts),
             state,
+            reports,
+            stamp(campaign.opens),
+            stamp(campaign.closes),
             live.closed,
             live.deleted,
             live.published,
@@ -461,30 +476,37 @@ class Curator:
         return json_response(messages.FreeInvitations(free))
 
     async def estimates(self, request: Request) -> Response:
-        """The estimates from the reports so far."""
+        """The estimates from the reports so far, or with `?format=csv` as CSV."""
         live = await self._live(request.path_params["id"])
         method = request.query_params.get("method", "auto")
         level = _level(request.query_params.get("level", "0.95"))
         if method not in ESTIMATE_METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(ESTIMATE_METHODS)}")
 
-        def calculate(tallies: Mapping[str, FormTally], state: State) -> messages.Estimates:
+        kind = request.query_params.get("format", "json")
+        if kind not in ("json", "csv"):
+            raise HTTPException(400, "format: choose json or csv")
+
+        def calculate(tallies: Mapping[str, FormTally], state: State) -> messages.Estimates | str:
+            if kind == "csv":
+                return estimates_csv(live.campaign, tallies, method, level)
             return campaign_estimates(live.campaign, tallies, method, level, state)
 
         def state() -> State:
             return self.service.life.state(live)
 
         try:
-            estimates = await self.service.estimates.find(live.campaign, state, (method, level), calculate)
+            estimates = await self.service.estimates.find(
+                live.campaign, state, (method, level, kind), calculate
+            )
         except Unavailable:
             raise
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
-        return json_response(
-            msgspec.structs.replace(
-                estimates, not_for_publication=display.NOT_FOR_PUBLICATION if live.published is None else None
-            )
-        )
+        if isinstance(estimates, str):
+            return Response(estimates, 200, HEADERS, responses.CSV)
+        mark = display.NOT_FOR_PUBLICATION if live.published is None else None
+        return json_response(msgspec.structs.replace(estimates, not_for_publication=mark))
 
     async def counters(self, request: Request) -> Response:
         """How many reports came, by cohort, and how many were refused, by reason."""

@@ -146,6 +146,9 @@ class Summary(Body):
     title: str
     cohorts: list[str]
     state: State | Literal["damaged"]
+    reports: Natural
+    opens: str | None
+    closes: Annotated[str | None, _about("its own end")]
     closed: Annotated[str | None, _about("when it was closed early")]
     deleted: Annotated[str | None, _about("when its reports were deleted; it never reopens")]
     published: Annotated[str | None, _about("when its results were published; it never reopens")]

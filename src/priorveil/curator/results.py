@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import Any
 
 from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.collect.results import Result, results
+from priorveil.collect.results_csv import write_csv
 from priorveil.curator import display, messages
 from priorveil.curator.store import FormTally
 from priorveil.priors.label_texts import label_text
@@ -48,6 +50,16 @@ def campaign_estimates(
         results=[_result(result, level) for result in results(campaign, parts, method)],
         state=state,
     )
+
+
+def estimates_csv(
+    campaign: Campaign, tallies: Mapping[str, FormTally], method: EstimateMethod, level: float
+) -> str:
+    """All results of a campaign as CSV, with the columns of `priorveil estimate`."""
+    file = io.StringIO()
+    parts = {form: tally.parts for form, tally in tallies.items()}
+    write_csv(results(campaign, parts, method), level, file)
+    return file.getvalue()
 
 
 def campaign_publication(

@@ -64,6 +64,10 @@ _ADD_FORM = """
     INSERT INTO forms (campaign, id) SELECT number, CAST($2 AS text) FROM campaigns WHERE id = $1 AND deleted IS NULL
     ON CONFLICT DO NOTHING
 """
+_REPORT_COUNTS = """
+    SELECT campaigns.id, sum(count) FROM tallies JOIN forms ON forms.number = form
+    JOIN campaigns ON campaigns.number = campaign WHERE cell = 0 GROUP BY campaigns.id
+"""
 _TALLIES = f"SELECT id, cell, count FROM tallies JOIN forms ON number = form WHERE campaign = {_OF_CAMPAIGN}"
 
 
@@ -404,6 +408,10 @@ class Store(ABC):
     async def tallies(self, campaign: Campaign) -> dict[str, FormTally]:
         """The stored tally of each form."""
         return _read_tallies(campaign, await self._fetch(_TALLIES, campaign.id))
+
+    async def report_counts(self) -> dict[str, int]:
+        """How many reports were counted for each campaign that has any."""
+        return {id: int(count) for id, count in await self._fetch(_REPORT_COUNTS)}
 
     async def recount(self, campaign: Campaign) -> dict[str, FormTally]:
         """The tally of each form, counted again from the stored reports."""

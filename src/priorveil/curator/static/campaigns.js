@@ -17,7 +17,13 @@ export async function campaignList(showErrors, say) {
   ];
 }
 
-function entry({ id, title, state, cohorts }, say) {
+function entry({ id, title, state, cohorts, reports, opens, closes, closed, published }, say) {
+  const day = (time) => el("time", { datetime: time }, new Date(time).toLocaleDateString(undefined, { dateStyle: "medium" }));
+  const dates = [
+    ["opens", opens],
+    closed ? ["closed", closed] : ["closes", closes],
+    ["published", published],
+  ].filter(([, time]) => time);
   return el(
     "li",
     {},
@@ -26,7 +32,9 @@ function entry({ id, title, state, cohorts }, say) {
       "p",
       { class: "quiet" },
       badge(state),
+      ` ${number(reports)} ${reports === 1 ? "report" : "reports"} ·`,
       cohorts.length > 1 && ` ${cohorts.length} cohorts ·`,
+      ...dates.flatMap(([word, time]) => [` ${word} `, day(time), " ·"]),
       ` id ${id.slice(0, 12)}`,
     ),
     el(

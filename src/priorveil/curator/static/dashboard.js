@@ -175,7 +175,7 @@ function sections(view, estimates, counters, admin) {
     privacy(estimates),
     refused(counters),
     sharing(view.id, estimates, counters.free, showErrors, () => refresh(view), say),
-    admin && downloads(view),
+    downloads(view, estimates, admin),
     publishing(view.id, estimates, admin, showErrors, () => refresh(view)),
     admin && ending(view.id, estimates, showErrors, () => refresh(view), () => {
       location.hash = "";
@@ -311,31 +311,42 @@ function refused({ refused: reasons }) {
   ];
 }
 
-function downloads(view) {
-  const button = (id, kind, words) => {
+function downloads(view, { not_for_publication: draft }, admin) {
+  const { id, method } = view;
+  const results = `${id.slice(0, 12)}-${draft === null ? "results" : "not-for-publication"}`;
+  const button = (name, path, file, words) => {
     const made = el(
       "button",
-      { type: "button", id, class: "plain", onclick: () => showErrors(() => download(view, made, kind)) },
+      { type: "button", id: name, class: "plain", onclick: () => showErrors(() => download(made, `/campaigns/${id}/${path}`, file)) },
       words,
     );
     return made;
   };
-  const buttons = [
-    button("download", "parquet", "Download reports (Parquet)"),
-    button("download-csv", "csv", "Download reports (CSV)"),
-  ];
   return [
     el("h2", {}, "Keep"),
-    el("p", {}, "Every report as it arrived, with its id and the form that made it."),
-    el("div", { class: "actions" }, ...buttons),
+    el("p", {}, "The results as on this page, by the method that is chosen above."),
+    el(
+      "div",
+      { class: "actions" },
+      button("results-csv", `estimates?method=${method}&format=csv`, `${results}.csv`, "Download results (CSV)"),
+      button("results-json", `estimates?method=${method}`, `${results}.json`, "Download results (JSON)"),
+    ),
+    admin && el("p", {}, "Every report as it arrived, with its id and the form that made it."),
+    admin &&
+      el(
+        "div",
+        { class: "actions" },
+        button("download", "reports?format=parquet", `${id.slice(0, 12)}.parquet`, "Download reports (Parquet)"),
+        button("download-csv", "reports?format=csv", `${id.slice(0, 12)}.csv`, "Download reports (CSV)"),
+      ),
   ];
 }
 
-async function download(view, button, kind) {
+async function download(button, path, file) {
   button.disabled = true;
   try {
-    const url = URL.createObjectURL(await (await ask(`/campaigns/${view.id}/reports?format=${kind}`)).blob());
-    el("a", { href: url, download: `${view.id.slice(0, 12)}.${kind}` }).click();
+    const url = URL.createObjectURL(await (await ask(path)).blob());
+    el("a", { href: url, download: file }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60000);
   } finally {
     button.disabled = false;
