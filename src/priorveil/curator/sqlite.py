@@ -116,7 +116,7 @@ class SqliteStore(Store):
 
     def _back_up(self, db: sqlite3.Connection, version: int) -> Path:
         """A copy of the file beside it, durable."""
-        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")  # two copies may be made in one second
         backup = self._sibling(f".schema-{version}.{now}")
         with atomic_write(backup, private=True, argument="store") as draft:
             db.execute("VACUUM INTO ?", [str(draft.name)])
