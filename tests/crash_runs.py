@@ -19,16 +19,18 @@ from typing import Any
 
 import asyncpg
 import httpx
+import numpy as np
 
 from local_server import HEADER, Server, served
 from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from power_loss import UnsafeDisk
-from priorveil import Prior
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.wire import fresh_id
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import words_to_hex
 from priorveil.curator.admission import NO_INVITATION, code_digest
 from priorveil.curator.store import open_store
+from sample_surveys import health, people
+from submissions import submission
 
 KINDS = ("single", "batch", "invited", "withdrawal")
 _CODES = 20  # invitations that are made at once
@@ -39,10 +41,18 @@ AND state <> 'idle' AND pid <> pg_backend_pid()"""
 
 @cache
 def campaigns() -> tuple[Campaign, Campaign]:
-    """One for everybody, and one that needs invitations."""
-    prior = Prior([0.69, 0.11, 0.13, 0.07])
-    question = "What kind of work do you do?"
-    return ask(question, prior), ask(question, prior, admission="invitation")
+    """One for everybody, and one that needs invitations. A submission has two reports."""
+    return health(), health(admission="invitation")
+
+
+@cache
+def _answers() -> list[str]:
+    """The words of some submissions: both campaigns have the same form."""
+    campaign, _ = campaigns()
+    form, rng = campaign.form_for(None), np.random.default_rng(1)
+    rows = [campaign.attribute_values(answers) for answers in people(200, rng)]
+    columns = {name: [row[name] for row in rows] for name in form.attributes}
+    return [words_to_hex(row) for row in form.privatize(columns, rng=rng)]
 
 
 @dataclass
@@ -149,8 +159,7 @@ class _Sender:
         return None
 
     def _report(self, campaign: Campaign) -> dict[str, Any]:
-        drawn = self.chance.randrange(campaign.plan_for(None).mechanism.outputs)
-        return {"report_id": fresh_id(), "plan": campaign.plan_for(None).id, "report": drawn}
+        return submission(campaign, self.chance.choice(_answers()))
 
     def _make_codes(self) -> list[str]:
         made = self._post(self.load.invited, "invitations", count=_CODES)

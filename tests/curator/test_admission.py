@@ -29,7 +29,7 @@ from priorveil.curator.admission import (
     fresh_codes,
     withdraw,
 )
-from priorveil.curator.store import Store, Unavailable, open_store
+from priorveil.curator.store import FormTally, Store, Unavailable, open_store
 from submissions import number_words, submission
 
 
@@ -181,16 +181,17 @@ def test_two_processes_fill_a_campaign_and_use_codes_once(postgres: Any) -> None
 
 def test_under_open_admission_the_first_report_with_an_id_counts(store_url: str, campaign: Campaign) -> None:
     """Others are acknowledged and left out, whatever they say."""
-    plan, report_id = campaign.plan_for(None), fresh_id()
+    form, report_id = campaign.form_for(None), fresh_id()
 
     async def run() -> None:
         async with running(open_store(store_url), campaign) as http:
             for value in (1, 0, 2, 1):
-                body = {"report_id": report_id, "plan": plan.id, "report": value}
+                body = submission(campaign, value, report_id=report_id)
                 answer = await http.post(f"/v1/campaigns/{campaign.id}/reports", json=body)
                 assert answer.json() == {"accepted": 1, "refused": []}
             tallies = await http.app.service.store.tallies(campaign)  # type: ignore[attr-defined]
-            assert tallies == {plan.id: plan.tally(np.array([1]))}
+            words = np.array([[1]], dtype=np.uint64)
+            assert tallies == {form.id: FormTally(1, form.tallies(form.count(words)))}
 
     asyncio.run(run())
 

@@ -24,8 +24,7 @@ from local_server import running
 from patience import until
 from priorveil import Channel, Histogram, Prior, Sum, frames
 from priorveil.certify import certificate
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.questions import Question
+from priorveil.collect.campaign import Campaign, ask, ask_with
 from priorveil.collect.wire import PACKED, fresh_id, packed_body
 from priorveil.curator.app import Curator
 from priorveil.curator.messages import LARGEST_BATCH
@@ -37,7 +36,6 @@ from priorveil.curator.tokens import Token
 from priorveil.curator.uploads import read_json, read_packed
 from priorveil.errors import install_command
 from priorveil.mechanisms import Table
-from priorveil.plans.form import Form, Part, Slot
 from submissions import number_words, plan_of, submission, submissions
 
 RNG = np.random.default_rng(3)
@@ -493,22 +491,15 @@ def test_each_report_lands_in_a_cell_of_its_own(store_url: str) -> None:
     on(store_url, work, campaign)
 
 
-def own_cells(outputs: int, questions: int = 1) -> Campaign:
-    """A campaign whose tables have this many outputs, all equally likely whatever the answer: nothing leaks.
-
-    With several questions a submission has a report about each.
-    """
+def own_cells(outputs: int) -> Campaign:
+    """A campaign whose table has this many outputs, all equally likely whatever the answer: nothing leaks."""
     coin = Prior({"heads": 0.5, "tails": 0.5})
     base = plan_of(ask("Heads or tails?", coin, query=Histogram()))
     table = Table(np.full((2, outputs), 2**62 // outputs, dtype=np.int64))
     levels = certificate(table.lifts(coin, None, base.notion), base.notion)
     error = base.query.error(Channel(table.matrix, base.labels), coin)
     plan = dataclasses.replace(base, mechanism=table, certificate=levels, expected_mse=error)
-    names = [f"throw-{number}" for number in range(questions)]
-    sides = {label: label for label in plan.labels}
-    form = Form(tuple(Slot((Part((name,), plan),)) for name in names))
-    asked = [Question(name, "Heads or tails?", options=sides) for name in names]
-    return Campaign("Heads or tails?", asked, {"everyone": form}, smallest_count=1)
+    return ask_with("Heads or tails?", plan, smallest_count=1)
 
 
 def test_groups_carry_no_more_than_reports() -> None:

@@ -20,9 +20,10 @@ from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import ID_BYTES, PACKED, WORD_BYTES, fresh_id, packed_body
+from priorveil.collect.wire import ID_BYTES, PACKED, WORD_BYTES, packed_body
 from priorveil.curator.store import open_store
 from small_disk import small_disk
+from submissions import submission
 
 BATCH = 5000
 
@@ -70,7 +71,7 @@ class Guest:
     def __init__(self, sender: Sender, campaign: Campaign) -> None:
         self.sender, self.campaign = sender, campaign
         [self.code] = post(sender, campaign, "invitations", count=1).json()["codes"]
-        self.report = {"report_id": fresh_id(), "plan": campaign.plan_for(None).id, "report": 0}
+        self.report = submission(campaign)
 
     def send(self) -> int:
         """The status; the code is used up if and only if the report was acknowledged."""

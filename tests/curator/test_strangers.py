@@ -18,7 +18,7 @@ import pytest
 
 from local_server import Place, at, report, responses_with, running, statuses
 from patience import PATIENCE, until
-from priorveil import Distribution, Prior, design
+from priorveil import Distribution, Histogram, Prior, design
 from priorveil.collect.campaign import Campaign, ask, ask_with
 from priorveil.collect.wire import JSON
 from priorveil.curator import app, create_app, loaded_campaigns, uploads
@@ -198,17 +198,9 @@ def test_a_stranger_sends_no_more_than_one_report_takes(tmp_path: Path) -> None:
     """The longest report of a wide plan fits; what is longer is refused before any of it is read."""
     prior = Prior.zipf(40_000)
     wide, narrow = (design(prior, 2.0, Histogram(), method=method) for method in ("unary", "arc"))
-    cohorts = Campaign("Which one?", {"wide": wide, "narrow": narrow})
-    row = wide.privatize([0], np.random.default_rng(1))[0]
-    longest = json.dumps(
-        {
-            "report_id": fresh_id(),
-            "plan": wide.id,
-            "report": report_to_json(wide.mechanism, row),
-            "code": "0" * 32,
-        },
-        indent=4,
-    )
+    cohorts = ask_with("Which one?", {"wide": wide, "narrow": narrow})
+    [sent] = submissions(cohorts, {"answer": [0]}, "wide", np.random.default_rng(1))
+    longest = json.dumps({**sent, "code": "0" * 32}, indent=4)
     assert len(longest) > 2 * SMALL_BODY
 
     async def send(http: httpx.AsyncClient, body: str, **headers: str) -> httpx.Response:

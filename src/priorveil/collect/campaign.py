@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from priorveil.collect.linked_priors import contradictory_parts
 from priorveil.collect.questions import (
     Question,
     Text,
@@ -122,7 +123,10 @@ class Campaign:
     @cached_property
     def promise(self) -> dict[str, JointLeakage]:
         """What a whole submission tells about any answer, for each cohort: LIP, and LDP whatever anyone knows."""
-        return {name: form.levels() for name, form in self.cohorts.items()}
+        return {
+            name: form.levels(unknown=contradictory_parts(self.questions, form))
+            for name, form in self.cohorts.items()
+        }
 
     @cached_property
     def id(self) -> str:

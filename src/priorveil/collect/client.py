@@ -190,10 +190,10 @@ class Client:
             self._check_limit(stored.ldp)
             return stored
         form = self.campaign.form_for(cohort)
-        ldp = _told(form)
+        cohort_name = self.campaign.cohort_of[form.id]
+        ldp = _told(form, self.campaign.promise[cohort_name].ldp)
         self._check_limit(ldp)
         code = self._free_code()
-        cohort_name = self.campaign.cohort_of[form.id]
         begun = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
         if any(slot.is_drawn for slot in form.slots):
             self._answers.keep(begun)
@@ -285,10 +285,9 @@ class Client:
             self._answers.keep(answer)
 
 
-def _told(form: Form) -> float:
+def _told(form: Form, ldp: float) -> float:
     """The LDP level that a submission counts with: infinite for a latent secret, whose value may be told as it is."""
-    latent = any(part.plan.secret is not None for part in form.parts)
-    return math.inf if latent else form.levels().ldp
+    return math.inf if any(part.plan.secret is not None for part in form.parts) else ldp
 
 
 def _origin(url: str) -> tuple[str, str]:

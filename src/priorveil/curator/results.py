@@ -34,7 +34,8 @@ def campaign_estimates(
         withheld_because=display.withheld_because(campaign),
         facts=display.privacy_facts(campaign),
         assumed_prior=display.assumed_prior(campaign),
-        admission=display.admission(campaign),
+        admission=campaign.admission,
+        admission_text=display.admission_text(campaign),
         methods=display.methods(campaign),
         reports=sum(tally.reports for tally in tallies.values()),
         cohorts=[

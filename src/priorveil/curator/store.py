@@ -173,8 +173,8 @@ class StoredCampaign:
 
     @cached_property
     def longest_submission(self) -> int:
-        """Bytes in which one report of any of its plans fits, with its ids and its code, as JSON with some blanks."""
-        words = max(words_per_report(plan.mechanism) for plan in self.campaign.plans.values())
+        """Bytes in which one submission of any form fits, with its ids and its code, as JSON with some blanks."""
+        words = max(form.width for form in self.campaign.cohorts.values())
         return _AROUND_REPORT + 2 * WORD_BYTES * words
 
     def state(self, now: datetime) -> State:

@@ -157,7 +157,7 @@ function draw(view, estimates, counters, admin) {
   const came = `${number(estimates.reports)} ${estimates.reports === 1 ? "report" : "reports"}`;
   document.title = `${came} · ${estimates.title}`;
   main.querySelector("#question").textContent = estimates.title;
-  main.querySelector("#live").replaceChildren(...sections(view, estimates, counters).flat(Infinity).filter(Boolean));
+  main.querySelector("#live").replaceChildren(...sections(view, estimates, counters, admin).flat(Infinity).filter(Boolean));
   if (focused) document.getElementById(focused)?.focus();
   if (!fresh) say(came);
 }
