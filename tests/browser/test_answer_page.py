@@ -963,6 +963,7 @@ def test_what_this_browser_told_before_counts_against_the_limit(browser: Any, cu
         browser.click("button", "Send")
         browser.see(STEPS, "Thank you")
     browser.open(curator.answer_page("costly"))
+    browser.see("button", "Start")  # everything that the page loads is loaded
     browser.requests()
     browser.click("button", "Start")
     browser.see(STEPS, "This browser has told enough")

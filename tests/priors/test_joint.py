@@ -187,7 +187,8 @@ def test_a_campaign_counts_numbers_at_the_ends() -> None:
         ask("How long do you work?", joint())
     assert [hint.argument for hint in caught.value.hints] == ["outside='ends' in the prior"]
     campaign = ask("How long do you work?", joint(outside="ends"))
-    assert campaign.domain == joint(outside="ends").domain
+    (part,) = campaign.form_for(None).parts
+    assert part.plan.domain == joint(outside="ends").domain
 
 
 def test_the_mean_of_a_group_is_kept() -> None:
