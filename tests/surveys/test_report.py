@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from priorveil.collect.campaign import EVERYONE, Campaign
+from priorveil.curator.results import campaign_estimates
+from priorveil.curator.store import FormTally, count_cells
 from priorveil.surveys.files import read_survey
 from priorveil.surveys.report import SurveyReport
 from priorveil.surveys.survey import SurveyDesign, build
@@ -66,6 +68,20 @@ def test_the_report_says_what_so_many_people_tell(toml: SurveyDesign) -> None:
     sentence = next(text for text in report.tells() if text.startswith("With 1,000 people"))
     half_width = float(sentence.partition("±")[2].split()[0])
     assert half_width / 1.1 <= 100 * max(shares) <= half_width
+
+
+def test_the_results_promise_what_the_report_said(toml: SurveyDesign) -> None:
+    """Also about a question that only a share of all people is asked."""
+    campaign, report = toml.campaign, SurveyReport.of(toml, 10_000)
+    assert all(part.asked < 1 for part in report.parts)
+    form = campaign.form_for(EVERYONE)
+    empty = {form.id: FormTally.of(form, count_cells(form, b""))}
+    estimates = campaign_estimates(campaign, empty, "auto", 0.95, "open")
+    shown = [result.cohorts[0] for result in estimates.results if result.margin_of is None]
+    for cohort, part in zip(shown, report.parts, strict=True):
+        assert cohort.precision is not None and cohort.promise is not None
+        assert cohort.precision.population == part.half_widths[0]
+        assert cohort.precision.people == 10_000 and "10,000 people" in cohort.promise
 
 
 def test_the_report_says_what_nobody_knows(toml: SurveyDesign, form: SurveyDesign) -> None:

@@ -98,10 +98,11 @@ def _cohort(result: Result, name: str, level: float) -> messages.Shown | message
     plan = part.plan
     about: dict[str, Any] = {"cohort": name, "plan": plan.id, "identifiable": plan.identifiable}
     if result.margin_of is None:
+        precision = result.campaign.cohorts[name].precision[part.attributes]
         about |= {
             "prior": plan.query.expected_answer(plan.reference).tolist(),
-            "precision": messages.Precision(**plan.precision.document()),
-            "promise": precision_sentence(plan.precision),
+            "precision": messages.Precision(**precision.document()),
+            "promise": precision_sentence(precision),
         }
     if name not in result.estimates:
         return messages.Withheld(**about, reports=reports, withheld=True)

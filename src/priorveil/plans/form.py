@@ -47,6 +47,7 @@ from priorveil.plans.document import content_id, parse, read_field
 from priorveil.plans.plan import Plan
 from priorveil.priors import Prior
 from priorveil.reading.estimate import Estimate, EstimateMethod
+from priorveil.reading.precision import Precision
 from priorveil.reading.tally import Tally, Weighted
 
 PARTS = 1 << 20  # shares are whole numbers over this power of two, so that they are drawn exactly
@@ -344,6 +345,26 @@ class Form:
         except TooLarge:
             return None
         return whole
+
+    # -- precision -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def precision(self) -> dict[Names, Precision]:
+        """How precisely 10,000 people determine the answer of each part, by its attributes."""
+        return self.expected_precision()
+
+    def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> dict[Names, Precision]:
+        """The precision to expect of each part if this many people fill in the form, by its attributes.
+
+        Only a share of them is asked about a part that is drawn.
+        """
+        return {
+            part.attributes: replace(
+                part.plan.expected_precision(max(1, round(people * share / PARTS)), confidence), people=people
+            )
+            for slot in self.slots
+            for part, share in zip(slot.parts, slot.shares, strict=True)
+        }
 
     # -- run -----------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
 from priorveil.plans.composition import agree
 from priorveil.plans.form import PARTS, Part
+from priorveil.reading.precision import Precision
 from priorveil.surveys.survey import SurveyDesign
 
 CONFIDENCE = 0.95
@@ -70,8 +71,9 @@ class SurveyReport:
         form, survey = built.campaign.form_for(EVERYONE), built.survey
         levels = built.campaign.promise[EVERYONE]
         numbers = (people, MANY if people < MANY else 10 * people)
+        expected = [form.expected_precision(n, CONFIDENCE) for n in numbers]
         parts = [
-            _precision(part, share / PARTS, numbers)
+            _precision(part, share / PARTS, [precision[part.attributes] for precision in expected])
             for slot in form.slots
             for part, share in zip(slot.parts, slot.shares, strict=True)
         ]
@@ -169,10 +171,8 @@ class SurveyReport:
         return [*ways, size]
 
 
-def _precision(part: Part, asked: float, people: Sequence[int]) -> PartPrecision:
-    widths = tuple(
-        part.plan.expected_precision(max(1, round(n * asked)), CONFIDENCE).population for n in people
-    )
+def _precision(part: Part, asked: float, expected: Sequence[Precision]) -> PartPrecision:
+    widths = tuple(precision.population for precision in expected)
     query = part.plan.query
     title = query.title(part.plan.reference)
     return PartPrecision(
