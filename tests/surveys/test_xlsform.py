@@ -118,6 +118,29 @@ def test_what_cannot_be_carried_over_is_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "kind",
+    [
+        *(
+            "text",
+            "note",
+            "dateTime",
+            "geopoint",
+            "start-geopoint",
+            "csv-external",
+            "barcode",
+            "phone number",
+        ),
+        *("rank ages", "select_one_from_file towns.csv", "select_multiple_external ages", "begin_kobomatrix"),
+    ],
+)
+def test_a_known_type_that_cannot_be_protected_is_listed(tmp_path: Path, kind: str) -> None:
+    survey = read(tmp_path, survey=[*SURVEY, [kind, "extra", "Extra?", "Mehr?"]])
+    assert len(survey.questions) == 7 and survey.left_out[0].startswith(
+        f"sheet survey, cell A9: extra of type {kind}: "
+    )
+
+
+@pytest.mark.parametrize(
     ("condition", "gates"),
     [
         ("${union} = 'yes'", {"union": ("yes",)}),
@@ -145,6 +168,11 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
     ("sheet", "cell", "value", "place"),
     [
         ("survey", "A2", "select_one age", "survey!A2"),
+        ("survey", "A2", "select_on ages", "survey!A2"),
+        ("survey", "A2", "select_one", "survey!A2"),
+        ("survey", "A2", "select_one ages often", "survey!A2"),
+        ("survey", "A6", "decmal", "survey!A6"),
+        ("survey", "A6", "xyz", "survey!A6"),
         ("survey", "A2", None, "survey!A2"),
         ("survey", "A2", "end_group", "survey!A2"),
         ("survey", "A2", "begin_group", "survey!A2"),

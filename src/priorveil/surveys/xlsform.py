@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,26 @@ _NUMBERS = ("integer", "int", "decimal", "range")
 _SELECT = re.compile(
     r"(select[ _]one|select1|select[ _]multiple|select all that apply)(?: from)?\s+(\S+)(\s+or[ _]other)?",
     re.I,
+)
+_SELECT_ALONE = re.compile(r"(select one|select1|select multiple|select all that apply)( .*)?")
+_CARRIED_OVER = ("select_one LIST", "select_multiple LIST", "integer", "decimal", "range")
+# Types that XLSForm knows and that are left out, in lower case, with blanks instead of `_` and `-`.
+_DEVICE_TYPES = (
+    *("start", "end", "today", "deviceid", "device id", "subscriberid", "simserial", "phonenumber"),
+    *("phone number", "username", "email", "audit", "imei", "start geopoint", "background audio"),
+)
+_PLAIN_TYPES = (
+    *("text", "string", "date", "time", "datetime", "calculate", "calculation", "hidden", "acknowledge"),
+    *("trigger", "geopoint", "gps", "location", "geotrace", "geoshape", "image", "photo", "audio", "video"),
+    *("file", "barcode", "csv external", "xml external", "percentage"),
+)
+_OTHER_TYPES = re.compile(
+    rf"{'|'.join(_PLAIN_TYPES)}|(rank|osm)( \S+)?|select (one|multiple) (from file|external) .+"
+    r"|(begin|end) (loop|score|rank|kobomatrix)( .*)?|score row|rank level"
+)
+_SUGGESTED = (
+    *("select one", "select multiple", "begin group", "end group", "begin repeat", "end repeat"),
+    *(name for name in (*_NUMBERS, *_DEVICE_TYPES, *_PLAIN_TYPES, "note", "rank") if " " not in name),
 )
 _LANGUAGE = re.compile(r".*\(\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)\s*\)\s*")
 _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*")
@@ -290,7 +311,7 @@ def _questions(form: _Form, rows: Iterable[_Row]) -> Iterator[tuple[Section, Sec
     optional = 0
     for row in rows:
         kind = " ".join(row.text("type").split())
-        word = kind.lower().replace("_", " ")
+        word = " ".join(re.split("[ _-]+", kind.lower()))
         if word in ("begin group", "begin repeat"):
             conditions.append((row, word == "begin repeat"))
             repeated = " and all its questions: a question is asked once" if word == "begin repeat" else ""
@@ -309,7 +330,9 @@ def _questions(form: _Form, rows: Iterable[_Row]) -> Iterator[tuple[Section, Sec
             optional += row.text("required").lower() not in ("yes", "true", "true()", "1")
             yield _question(form, row, kind, [group for group, _ in conditions])
         elif kind:
-            form.leave_out(row, "type", f"{row.text('name') or 'a row'} of type {kind}: {_why_not(word)}")
+            form.leave_out(
+                row, "type", f"{row.text('name') or 'a row'} of type {kind}: {_why_not(form, row, word)}"
+            )
         elif "name" in row.cells or any(name.startswith("label") for name in row.cells):
             raise form.error(
                 row, "type", "this row has no type: choose select_one LIST, select_multiple LIST or integer"
@@ -320,22 +343,23 @@ def _questions(form: _Form, rows: Iterable[_Row]) -> Iterator[tuple[Section, Sec
         form.left_out.append(f"{plural(optional, 'question')} that may be left unanswered: {_NO_ANSWER}")
 
 
-def _why_not(word: str) -> str:
-    if word in (
-        "start",
-        "end",
-        "today",
-        "deviceid",
-        "username",
-        "phonenumber",
-        "email",
-        "audit",
-        "simserial",
-    ):
+def _why_not(form: _Form, row: _Row, word: str) -> str:
+    """Why a question of this type is left out; a type that XLSForm does not know is refused, as it is a mistake."""
+    if word in _DEVICE_TYPES:
         return "nothing about the device or the time is ever sent"
-    if word in ("text", "note", "date", "time", "datetime", "calculate", "hidden", "acknowledge", "rank"):
-        return "only choices and numbers can be protected" if word != "note" else "put it into a hint"
-    return "only choices and numbers can be protected"
+    if word == "note":
+        return "put it into a hint"
+    if _OTHER_TYPES.fullmatch(word):
+        return "only choices and numbers can be protected"
+    written = short_repr(row.text("type"))
+    if _SELECT_ALONE.fullmatch(word):
+        advice = "write one name of a list of choices after it, such as select_one LIST"
+        raise form.error(row, "type", f"{written}: {advice}")
+    without_list = word.rpartition(" ")[0]
+    similar = get_close_matches(word, _SUGGESTED, 1) or get_close_matches(without_list, _SUGGESTED, 1)
+    suggestion = similar[0].replace(" ", "_") if similar else ""
+    advice = f"did you mean {suggestion}?" if similar else f"choose among {', '.join(_CARRIED_OVER)}"
+    raise form.error(row, "type", f"{written} is not a type of XLSForm: {advice}")
 
 
 def _question(form: _Form, row: _Row, kind: str, groups: list[_Row]) -> tuple[Section, Section | None]:
