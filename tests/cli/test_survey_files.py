@@ -34,6 +34,7 @@ def test_a_check_is_there_for_programs_too() -> None:
     record = json.loads(out)
     assert status == 0 and record["people"] == [300, 1000] and record["assumed"] == ["age"]
     assert record["text"]["promise"][0].startswith("If answers are as common")
+    assert all(0 < part["drawn"] <= 1 for part in record["parts"])
 
 
 def test_what_a_form_cannot_carry_over_is_printed(folder: Path) -> None:

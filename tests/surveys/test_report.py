@@ -61,7 +61,7 @@ def test_the_report_says_what_so_many_people_tell(toml: SurveyDesign) -> None:
     assert report.people == (300, 1000) and SurveyReport.of(toml, 2000).people == (2000, 20000)
     parts = toml.campaign.form_for(EVERYONE).parts
     for part, shown in zip(parts, report.parts, strict=True):
-        expected = part.plan.expected_precision(max(1, round(1000 * shown.asked))).population
+        expected = part.plan.expected_precision(max(1, round(1000 * shown.drawn))).population
         assert shown.half_widths[1] == expected
     assert report.bytes == 8 * toml.campaign.form_for(EVERYONE).width
     shares = [part.half_widths[1] or math.inf for part in report.parts if part.statistic == "share"]
@@ -73,7 +73,7 @@ def test_the_report_says_what_so_many_people_tell(toml: SurveyDesign) -> None:
 def test_the_results_promise_what_the_report_said(toml: SurveyDesign) -> None:
     """Also about a question that only a share of all people is asked."""
     campaign, report = toml.campaign, SurveyReport.of(toml, 10_000)
-    assert all(part.asked < 1 for part in report.parts)
+    assert all(part.drawn < 1 for part in report.parts)
     form = campaign.form_for(EVERYONE)
     empty = {form.id: FormTally.of(form, count_cells(form, b""))}
     estimates = campaign_estimates(campaign, empty, "auto", 0.95, "open")

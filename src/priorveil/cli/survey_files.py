@@ -94,10 +94,12 @@ def check(file: Path, people: int, time_limit: float, as_json: bool) -> None:
         console.print(title, style="bold")
         _print_sentences(console, sentences)
         console.print()
-    heads = ("question", "answer", "asked", *(f"{number:,} people" for number in report.people))
-    rows = [(part.subject, part.query, f"{100 * part.asked:.0f} %", *part.texts()) for part in report.parts]
+    heads = ("question", "answer", "drawn", *(f"{number:,} people" for number in report.people))
+    rows = [(part.subject, part.query, f"{100 * part.drawn:.0f} %", *part.texts()) for part in report.parts]
     screen.print_table(console, heads, rows, "llrrr")
-    console.print("Half widths of 95 % intervals; asked: the share of people who are asked.\n")
+    console.print(
+        "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn.\n"
+    )
     console.print("How the budget is used", style="bold")
     _print_sentences(console, report.ways())
 

@@ -32,14 +32,14 @@ _WAYS = {
 class PartPrecision:
     """How precisely one part of the form is known: the half widths of 95 % intervals with each number of people.
 
-    `subject` names its questions, and `asked` is the share of people who are asked about it. A half width is None if so
+    `subject` names its questions, and `drawn` is the share of people for whom it is drawn. A half width is None if so
     many people are too few.
     """
 
     subject: str
     query: str
     statistic: str
-    asked: float
+    drawn: float
     half_widths: tuple[float | None, ...]
 
     def texts(self) -> tuple[str, ...]:
@@ -151,11 +151,11 @@ class SurveyReport:
 
     def _withheld(self) -> list[str]:
         people = self.people[0]
-        hidden = [part for part in self.parts if people * part.asked < self.smallest_count]
+        hidden = [part for part in self.parts if people * part.drawn < self.smallest_count]
         if not hidden:
             return []
         names = "; ".join(part.subject for part in hidden)
-        fewest = math.ceil(self.smallest_count / min(part.asked for part in hidden))
+        fewest = math.ceil(self.smallest_count / min(part.drawn for part in hidden))
         return [
             f"With {people:,} people no answer would be shown for: {names}. Each needs "
             f"{plural(self.smallest_count, 'report')} (smallest_count), which about {fewest:,} people give."
@@ -171,12 +171,12 @@ class SurveyReport:
         return [*ways, size]
 
 
-def _precision(part: Part, asked: float, expected: Sequence[Precision]) -> PartPrecision:
+def _precision(part: Part, drawn: float, expected: Sequence[Precision]) -> PartPrecision:
     widths = tuple(precision.population for precision in expected)
     query = part.plan.query
     title = query.title(part.plan.reference)
     return PartPrecision(
-        _subject(part.attributes), _QUERIES.get(title, title), query.statistic_name, asked, widths
+        _subject(part.attributes), _QUERIES.get(title, title), query.statistic_name, drawn, widths
     )
 
 
