@@ -39,6 +39,7 @@ from priorveil.reading.tally import Tally
 from priorveil.studies.audit import audit_plan, sampled_leakage
 from priorveil.surveys.files import read_survey
 from priorveil.tables import estimate_table, privatize_table, tally_table
+from sample_survey_files import SETTINGS, changed, write_form
 from sample_surveys import HOURS as WORKED
 from sample_surveys import ILLS, PACKS, QUESTIONS, SMOKES, health
 

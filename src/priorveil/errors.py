@@ -28,6 +28,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date, time
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -45,12 +46,14 @@ _LONGEST = 80
 
 
 def short_repr(value: object) -> str:
-    """Return `repr(value)` on one line; the middle of a long one is left out.
+    """Return `repr(value)` on one line; the middle of a long one is left out. Dates and times are in ISO 8601.
 
+    >>> short_repr(date(2027, 3, 1))
+    '2027-03-01'
     >>> short_repr(list(range(100)))
     '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11... 90, 91, 92, 93, 94, 95, 96, 97, 98, 99]'
     """
-    text = " ".join(repr(value).split())
+    text = value.isoformat() if isinstance(value, date | time) else " ".join(repr(value).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 3]}...{text[-_LONGEST // 2 :]}"
 
 

@@ -307,13 +307,14 @@ def read_time(field: str, time: object) -> datetime | None:
     """
     if time is None:
         return None
+    advice = "give a time with its zone, like 2026-01-31T12:00:00Z, in the years 1 to 9999"
     try:
-        aware = time if isinstance(time, datetime) else datetime.fromisoformat(str(time))
-        if aware.tzinfo is None:
+        moment = time if isinstance(time, datetime) else datetime.fromisoformat(str(time))
+        if moment.tzinfo is None:
+            advice = f"add its zone, such as Z for UTC: {moment.isoformat(timespec='seconds')}Z"
             raise ValueError("it has no zone")
-        return aware.astimezone(UTC).replace(microsecond=0)
+        return moment.astimezone(UTC).replace(microsecond=0)
     except (ValueError, OverflowError) as error:
-        advice = "give a time with its zone, like 2026-01-31T12:00:00Z, in the years 1 to 9999"
         raise InvalidInput(field, time, advice) from error
 
 
