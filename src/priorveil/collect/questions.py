@@ -155,7 +155,14 @@ class Question:
         """Refuse a condition that no earlier choice decides."""
         for gate, codes in self.asked_if.items():
             question = earlier.get(gate)
-            if question is None or question.kind != "choice":
+            if question is None:
+                choices = ", ".join(name for name, other in earlier.items() if other.kind == "choice")
+                advice = (
+                    f"there is no such question before {self.name}; those with one choice are: "
+                    f"{choices or 'none'}: correct the name, or the order of the questions"
+                )
+                raise InvalidInput("asked_if", gate, advice)
+            if question.kind != "choice":
                 advice = f"question {self.name} can only depend on an earlier question with one choice"
                 raise InvalidInput("asked_if", gate, advice)
             if not codes or not set(codes) <= set(question.options):
