@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from browser.steps import ANALYST, answer_survey, choose, sign_in
+from priorveil import Prior
+from priorveil.collect.campaign import ask
 
 
 def printed_pages(browser: Any, name: str) -> int:
@@ -43,6 +45,7 @@ def test_results_are_published_once_and_only_when_that_is_confirmed(browser: Any
     browser.see("#draft", "Not for publication")
     browser.click("#publish")
     browser.see("dialog h2", "Publish these results for good?")
+    browser.see("dialog p", "The campaign has 100 reports, and all results would be shown.")
     browser.picture("dashboard-publish")
     assert browser.run("return document.activeElement.textContent") == "Not now"
     browser.click("dialog button", "Not now")
@@ -59,6 +62,24 @@ def test_results_are_published_once_and_only_when_that_is_confirmed(browser: Any
     browser.click("#published")
     browser.see("main h1", "Which bus do you take?")
     assert browser.text(".histogram tbody") == figures
+
+
+def test_results_that_would_be_withheld_are_counted_before_publication(browser: Any, curator: Any) -> None:
+    campaign = ask("Do you knit?", Prior({"yes": 0.3, "no": 0.7}), smallest_count=20)
+    curator.create(campaign)
+    curator.campaigns["unanswered"] = campaign
+    curator.close("unanswered")
+    sign_in(browser, curator, "unanswered")
+    browser.click("#publish")
+    browser.see("dialog p", "The campaign has 0 reports: 1 of 1 result would show nothing.")
+    browser.click("dialog button", "Publish them")
+    browser.see("#published")
+    browser.open(curator.published_page("unanswered"))
+    browser.see("main h1", "Do you knit?")
+    assert "Prior" not in browser.text("main")
+    browser.open(f"{curator.url}/dashboard")
+    entry = browser.see(".campaigns li", "Do you knit?")
+    assert entry.find_element("css selector", ".badge").text == "published"
 
 
 def test_an_analyst_is_offered_no_publication(browser: Any, curator: Any) -> None:
@@ -85,6 +106,7 @@ def test_the_sheet_has_method_promise_and_limits_on_one_printed_page(browser: An
     ):
         browser.see(".results h2", question)
     browser.see(".remarks", "fewer than 50 reports")
+    browser.see(".remarks", "The column “Prior”")
     browser.see(".introduction", "The works council")
     lay = browser.text("main")
     assert "LDP" not in lay.replace("privacy levels (LIP and LDP)", "")

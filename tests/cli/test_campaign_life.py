@@ -92,11 +92,14 @@ def test_results_are_published_after_the_end_and_only_when_confirmed(
     with pytest.raises(KeyboardInterrupt):
         admin.run("publish", campaign.id, typed="n\n")
     assert httpx.get(place, timeout=PATIENCE).status_code == 404
-    capsys.readouterr()
+    assert "The campaign has 0 reports: 1 of 1 result would show nothing." in capsys.readouterr().err
     assert admin.run("publish", campaign.id, typed="y\n") == 0
     assert capsys.readouterr().out == f"published {admin.url}/published/{campaign.id}\n"
     assert httpx.get(place, timeout=PATIENCE).status_code == 200
     assert admin.run("reopen", campaign.id, "--yes") == 2
+    capsys.readouterr()
+    assert admin.run("list") == 0
+    assert f"{campaign.id}  published  Do you swim?\n" in capsys.readouterr().out
 
 
 def test_what_has_ended_does_not_reopen(admin: Admin, capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,7 +97,8 @@ def list_campaigns(api: CuratorApi) -> None:
     """List all campaigns with their state, oldest first."""
     for entry in api.request("GET", "v1", "campaigns")["campaigns"]:
         reports = ", reports deleted" if entry["deleted"] else ""
-        click.echo(f"{entry['id']}  {entry['state']}{reports}  {entry['title']}")
+        state = "published" if entry["published"] and entry["state"] == "closed" else entry["state"]
+        click.echo(f"{entry['id']}  {state}{reports}  {entry['title']}")
 
 
 @campaign.command()
@@ -138,9 +139,23 @@ def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
     """
     id = campaign_id(campaign)
     if not yes:
+        click.echo(_shown_of(api.request("GET", "v1", "campaigns", id, "estimates")), err=True)
         click.confirm(f"Publish the results of the campaign {id[:12]} for good?", abort=True, err=True)
     api.request("POST", "v1", "campaigns", id, "publication")
     click.echo(f"published {api.server.rstrip('/')}/published/{id}")
+
+
+def _shown_of(estimates: Any) -> str:
+    """How many reports there are, and how many of the results would show nothing."""
+    cohorts = [cohort for result in estimates["results"] for cohort in result["cohorts"]]
+    withheld = sum(cohort["withheld"] for cohort in cohorts)
+    reports = plural(estimates["reports"], "report")
+    if not withheld:
+        return f"The campaign has {reports}, and all results would be shown."
+    return (
+        f"The campaign has {reports}: {withheld} of {plural(len(cohorts), 'result')} would show nothing. "
+        f"{estimates['withheld_because']}"
+    )
 
 
 @campaign.command()

@@ -31,7 +31,7 @@ function entry({ id, title, state, cohorts, reports, opens, closes, closed, publ
     el(
       "p",
       { class: "quiet" },
-      badge(state),
+      badge(published && state === "closed" ? "published" : state),
       ` ${number(reports)} ${reports === 1 ? "report" : "reports"} ·`,
       cohorts.length > 1 && ` ${cohorts.length} cohorts ·`,
       ...dates.flatMap(([word, time]) => [` ${word} `, day(time), " ·"]),
@@ -192,11 +192,12 @@ function creation(showErrors) {
 const DIGITS = 6; // of the id, which are typed before a campaign is deleted
 
 /** The published results, or the button that publishes them once the campaign is closed. */
-export function publishing(id, { state, not_for_publication: draft }, admin, showErrors, changed) {
+export function publishing(id, estimates, admin, showErrors, changed) {
+  const { state, not_for_publication: draft } = estimates;
   const publication = {
     title: "Publish these results for good?",
     text:
-      "Everybody who has the link can read them, and they never change. From then on no report can be withdrawn, and the " +
+      `${shownOf(estimates)} Everybody who has the link can read them, and they never change. From then on no report can be withdrawn, and the ` +
       "campaign cannot reopen: two tables that differ by one report reveal that report.",
     yes: "Publish them",
     no: "Not now",
@@ -213,6 +214,16 @@ export function publishing(id, { state, not_for_publication: draft }, admin, sho
       state === "closed" &&
       el("div", { class: "actions" }, confirmed("publish", "Publish the results…", publication, showErrors)),
   ];
+}
+
+/** How many reports there are, and how many of the results would show nothing. */
+function shownOf({ reports, results, withheld_because: reason }) {
+  const cohorts = results.flatMap((result) => result.cohorts);
+  const withheld = cohorts.filter((cohort) => cohort.withheld).length;
+  const plural = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
+  const came = `The campaign has ${plural(reports, "report")}`;
+  if (withheld === 0) return `${came}, and all results would be shown.`;
+  return `${came}: ${withheld} of ${plural(cohorts.length, "result")} would show nothing. ${reason}`;
 }
 
 /** Buttons that close, reopen or delete a campaign, once that is confirmed; `changed` and `deleted` are called when it is done. */

@@ -93,6 +93,7 @@ const figure = ({ warning, display }, suffix) => [
 
 function method({ results }) {
   const shown = results.flatMap((result) => result.cohorts.filter((cohort) => !cohort.withheld));
+  const hasPrior = shown.some(({ display }) => [...display.rows, ...display.numbers].some((row) => row.expected !== null));
   const common = (shown[0]?.notes ?? []).filter((note) => shown.every((cohort) => cohort.notes.includes(note)));
   return [
     el(
@@ -100,7 +101,8 @@ function method({ results }) {
       {},
       "Each person’s device scrambled the answers at random before anything was sent. Nobody but the person ever had the ",
       "true answers. What is common among all people can be worked out from many scrambled reports, up to chance: so each ",
-      "figure has an interval. The column “Prior” is what was expected before anybody was asked.",
+      "figure has an interval.",
+      hasPrior && " The column “Prior” is what was expected before anybody was asked.",
     ),
     ...common.map((note) => el("p", { class: "quiet" }, note)),
   ];
