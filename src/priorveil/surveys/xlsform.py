@@ -117,8 +117,9 @@ def read_xlsform(path: Path) -> SurveyFile:
         _add_option(form, row)
     sections = list(_questions(form, sheets["survey"]))
     languages = _languages(form, [*sheets["survey"], *sheets.get("choices", [])])
-    survey = Section(path, {"languages": languages, **settings.values}, settings.places, settings.terms)
+    survey = Section(path, {"languages": list(languages), **settings.values}, settings.places, settings.terms)
     _list_columns(form, sheets)
+    _require_translations(settings, languages)
     tables = {
         name: [{column: row.text(column) for column in row.letters} for row in rows]
         for name, rows in sheets.items()
@@ -234,17 +235,27 @@ def _translations(form: _Form, row: _Row, column: str) -> tuple[dict[str, str], 
     return texts, places
 
 
-def _languages(form: _Form, rows: Iterable[_Row]) -> list[str]:
-    """All languages that labels are in, the default one first."""
-    found: dict[str, None] = {}
+def _languages(form: _Form, rows: Iterable[_Row]) -> dict[str, str]:
+    """All languages that labels are in, the default one first, and how the names of their columns end."""
+    endings: dict[str, str] = {}
     for row in rows:
         for name in row.letters:
             if name == "label" and name in row.cells:
-                found[form.default] = None
+                endings.setdefault(form.default, "")
             elif name.startswith("label::"):
-                found[_language(form, row, name, name[7:])] = None
-    default = [form.default] if form.default in found else []
-    return [*default, *(tag for tag in found if tag != form.default)] or [form.default]
+                endings.setdefault(_language(form, row, name, name[7:]), name[5:])
+    default = {form.default: endings.get(form.default, "")}
+    return default | endings if form.default in endings else endings or default
+
+
+def _require_translations(settings: Section, languages: Mapping[str, str]) -> None:
+    """Refuse a text of the settings that has no column for one of the languages."""
+    for key, text in settings.values.items():
+        for tag, ending in languages.items():
+            if isinstance(text, Mapping) and (key, tag) not in settings.places:
+                raise settings.error(
+                    f"there is no text in {tag}: add the column {_OURS}{key}{ending}", key, tag
+                )
 
 
 # -- settings --------------------------------------------------------------------------------------------------
