@@ -139,9 +139,10 @@ def test_every_question_of_a_survey_has_results(browser: Any, curator: Any) -> N
     """Also the margins of what was asked together; a question that few were asked about is withheld alone."""
     working = {"works": "yes", "paid": "no", "ills": ["back"], "hours": 7, "smokes": "no"}
     idle = {"works": "no", "ills": [], "hours": 8, "smokes": "yes"}
+    before = curator.counters("again")["reports"]["everyone"]  # other tests answer it, too
     curator.surveyed("again", [working, idle] * 80)
     sign_in(browser, curator, "again")
-    browser.see("#reports", "160")
+    browser.see("#reports", str(before + 160))
     heads = [head.text for head in browser.driver.find_elements("css selector", "h2")]
     asked = ["Do you work at present?", "Is your overtime paid?", "How many hours do you sleep? (hours)"]
     assert set(asked) <= set(heads)
