@@ -174,7 +174,11 @@ def asked() -> dict[str, Campaign]:
             ),
         ),
         "reopened": ask("Do you swim?", pv.Prior({"yes": 0.3, "no": 0.7})),
-        "few": ask("Do you cycle?", pv.Prior({"yes": 0.3, "no": 0.7})),
+        "few": ask(
+            "Do you cycle?",
+            pv.Prior({"yes": 0.3, "no": 0.7}),
+            closes=read_time("closes", "2999-01-01T00:00:00Z"),
+        ),
         "early": ask("Do you vote?", work, closes=read_time("closes", "2999-01-01T00:00:00Z")),
         "arabic": ask("هل تستخدم الدراجة؟", pv.Prior({"نعم، كل يوم.": 0.3, "لا!": 0.7})),
         "invited": ask("Do you own a bicycle?", work, admission="invitation", most_reports=500, **kept),

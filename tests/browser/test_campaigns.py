@@ -29,7 +29,7 @@ def test_each_campaign_has_its_state_and_its_link(browser: Any, curator: Any) ->
     sign_in(browser, curator)
     for question, told in (("Do you cycle?", "open"), ("Is it time yet?", "not yet open")):
         assert entry(browser, question).find_element("css selector", ".badge").text == told
-    assert "closes Jan 1, 2999" in entry(browser, "Do you vote?").text
+    assert "closes Jan 1, 2999" in entry(browser, "Do you cycle?").text
     links = entry(browser, "Do you cycle?").find_elements("css selector", "a")
     assert [link.get_attribute("href") for link in links][1] == curator.answer_page("few")
     assert ("link", "Answer page of: Do you cycle?") in browser.named_nodes()
