@@ -499,10 +499,12 @@ def test_a_stop_does_not_wait_for_a_stalled_reader(
 ) -> None:
     async def run() -> None:
         never = ConnectionLimits(send_seconds=1e6, stop_seconds=0.5)
-        async with asyncio.timeout(PATIENCE), place(tmp_path, campaign, connections=never) as there:
-            export = LongExport(there, monkeypatch)
-            await stalled_reader(there.port, export.request)
-            while not export.pieces:
-                await asyncio.sleep(0.01)
+        async with asyncio.timeout(PATIENCE):
+            async with place(tmp_path, campaign, connections=never) as there:
+                export = LongExport(there, monkeypatch)
+                line = await stalled_reader(there.port, export.request)
+                while not export.pieces:
+                    await asyncio.sleep(0.01)
+            line.close()  # not before: without a reader there might be no export
 
     asyncio.run(run())
