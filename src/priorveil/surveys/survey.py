@@ -12,8 +12,6 @@ from priorveil.collect.questions import Question
 from priorveil.designs.forms import FormDesign, Topic, design_form
 from priorveil.errors import CertificateError
 
-_ROUNDING = 1e-9  # of sums of levels
-
 
 @dataclass(frozen=True)
 class Survey:
@@ -50,7 +48,7 @@ def build(survey: Survey, **options: Any) -> SurveyDesign:
         questions=survey.questions, cohorts=cohorts, languages=survey.languages, **survey.details
     )
     told = campaign.promise[EVERYONE].lip
-    if told > survey.epsilon * (1 + _ROUNDING):  # the budget is kept, or there is no campaign
+    if told > survey.epsilon:  # the budget is kept, or there is no campaign
         raise CertificateError(
             f"a whole submission would tell {told:.4g}, more than epsilon {survey.epsilon:g}"
         )
