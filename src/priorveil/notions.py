@@ -145,7 +145,7 @@ class Cone(Notion):
 
         Columns of integers have to give integers or fractions, zero or more: they are certified.
         """
-        raise NotImplementedError(f"{self.name} bounds lifts and compares no rows")
+        raise TypeError(f"{self.name} bounds lifts and compares no rows")
 
     def checked_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets

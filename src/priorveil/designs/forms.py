@@ -32,9 +32,8 @@ from priorveil.priors import Prior
 from priorveil.priors.number_domains import NumberDomain
 from priorveil.queries import Distribution, Linear, Query
 
-_MOST_TOGETHER = (
-    64  # values of one plan for all topics under LDP: beyond, its noise is larger than that of the others
-)
+# Values of one plan for all topics under LDP: beyond, its noise is larger than that of the other ways.
+_MOST_TOGETHER = 64
 _NEAR = 0.999  # a split that tells this share of the budget is not raised further
 _RAISES = 3  # how often it is: each time all plans are designed again
 _STEPS = 60  # of a bisection: far below the rounding of floats

@@ -144,7 +144,7 @@ class Section:
 class SurveyFile:
     """The sections of a survey file, the tables inside it by name, and what of it cannot be carried over.
 
-    A table has rows of cells by column, as texts, and the place of each row.
+    A table has rows of cells by column, as texts.
     """
 
     path: Path

@@ -212,11 +212,16 @@ def _words(value: Any) -> str:
 
 def _language(form: _Form, row: _Row, column: str, name: str) -> str:
     """The tag of a language that is named as `German (de)` or `de`."""
-    match = _LANGUAGE.fullmatch(name)
-    if match is None and not _TAG.fullmatch(name):
+    tag = _tag(name)
+    if tag is None:
         advice = f"write the code of the language in brackets, such as {name} (en)"
         raise InvalidFile(form.path, f"{column}: {advice}", cell=f"{row.sheet}!{row.letters[column]}1")
-    return match[1] if match else name
+    return tag
+
+
+def _tag(name: str) -> str | None:
+    match = _LANGUAGE.fullmatch(name)
+    return match[1] if match else name if _TAG.fullmatch(name) else None
 
 
 def _translations(form: _Form, row: _Row, column: str) -> tuple[dict[str, str], dict[str, Place]]:
@@ -275,10 +280,10 @@ def _settings(form: _Form, rows: list[_Row]) -> Section:
         form.leave_out(other, next(iter(other.cells)), "settings are in one row: this one is not read")
     if "default_language" in row.cells:
         name = row.text("default_language")
-        if not _LANGUAGE.fullmatch(name) and not _TAG.fullmatch(name):
+        tag = _tag(name)
+        if tag is None:
             raise form.error(row, "default_language", f"write its code in brackets, such as {name} (en)")
-        match = _LANGUAGE.fullmatch(name)
-        form.default = match[1] if match else name
+        form.default = tag
     for key in ("title", "asked_by", "purpose", "description"):
         texts, where = _translations(form, row, f"{_OURS}{key}")
         if key == "title" and form.default not in texts and "form_title" in row.letters:
@@ -542,9 +547,7 @@ def _condition(form: _Form, row: _Row) -> dict[str, list[str]]:
 
 def _split(text: str, word: str) -> list[str]:
     """The parts of an expression around a word outside brackets, each without brackets around all of it."""
-    text = text.strip()
-    while text.startswith("(") and _closing(text) == len(text) - 1:
-        text = text[1:-1].strip()
+    text = _without_brackets(text)
     parts, depth, begin = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -552,6 +555,14 @@ def _split(text: str, word: str) -> list[str]:
             parts.append(text[begin:at])
             begin = at + len(word) + 2
     return [*parts, text[begin:]]
+
+
+def _without_brackets(text: str) -> str:
+    """An expression without blanks and brackets around all of it."""
+    text = text.strip()
+    while text.startswith("(") and _closing(text) == len(text) - 1:
+        text = text[1:-1].strip()
+    return text
 
 
 def _closing(text: str) -> int:
@@ -566,9 +577,7 @@ def _closing(text: str) -> int:
 
 def _comparison(form: _Form, row: _Row, part: str) -> tuple[str, list[str]]:
     """The question that a comparison is about, and the codes for which it holds."""
-    text = part.strip()
-    while text.startswith("(") and _closing(text) == len(text) - 1:
-        text = text[1:-1].strip()
+    text = _without_brackets(part)
     equals, selected = _EQUALS.fullmatch(text), _SELECTED.fullmatch(text)
     if equals is None and (selected is None or bool(selected[1]) != bool(selected[4])):
         raise _unreadable(form, row, "write ${question} = 'code', or selected(${question}, 'code')")
@@ -615,8 +624,5 @@ def _list_columns(form: _Form, sheets: Mapping[str, list[_Row]]) -> None:
                 advice = f"there is no column {column}; choose among {ours}"
                 raise InvalidFile(form.path, advice, cell=f"{sheet}!{letter}1")
             if used:
-                form.left_out.append(
-                    f"sheet {sheet}, column {letter} ({column}): {plural(len(used), 'entry')}".replace(
-                        "entrys", "entries"
-                    )
-                )
+                cells = plural(len(used), "cell")
+                form.left_out.append(f"sheet {sheet}, column {letter} ({column}): {cells}")
