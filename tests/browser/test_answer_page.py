@@ -24,19 +24,22 @@ def shown(browser: Any) -> dict[str, Any]:
     return found
 
 
+ENTRIES = """
+  return new Promise((done, failed) => {
+    const opening = indexedDB.open("priorveil");
+    opening.onerror = () => failed(opening.error);
+    opening.onsuccess = () => {
+      const reading = opening.result.transaction("reports").objectStore("reports").getAll();
+      reading.onsuccess = () => done(reading.result);
+      opening.result.close();
+    };
+  });
+"""
+
+
 def stored(browser: Any) -> list[dict[str, Any]]:
     """What the browser remembers; the page has made the database."""
-    texts = browser.run("""
-      return new Promise((done, failed) => {
-        const opening = indexedDB.open("priorveil");
-        opening.onerror = () => failed(opening.error);
-        opening.onsuccess = () => {
-          const reading = opening.result.transaction("reports").objectStore("reports").getAll();
-          reading.onsuccess = () => done(reading.result);
-          opening.result.close();
-        };
-      });
-    """)
+    texts = browser.run(ENTRIES)
     records = [json.loads(text) for text in texts if text.startswith("{")]
     for record in records:
         assert record.pop("origin").startswith("http://") and float(record.pop("ldp")) > 0
@@ -905,19 +908,6 @@ def test_the_draw_is_remembered_before_the_first_question_and_answers_are_not(
     assert browser.run("return location.hash + location.search") == ""
     fields = browser.run("return [...document.querySelectorAll('input')].map(i => i.autocomplete)")
     assert set(fields) <= {"off"}
-
-
-ENTRIES = """
-  return new Promise((done, failed) => {
-    const opening = indexedDB.open("priorveil");
-    opening.onerror = () => failed(opening.error);
-    opening.onsuccess = () => {
-      const reading = opening.result.transaction("reports").objectStore("reports").getAll();
-      reading.onsuccess = () => done(reading.result);
-      opening.result.close();
-    };
-  });
-"""
 
 
 def test_every_path_through_the_questions_makes_the_same_requests(browser: Any, curator: Any) -> None:
