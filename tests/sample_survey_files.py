@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from openpyxl import Workbook
 
 Rows = Sequence[Sequence[Any]]
@@ -73,6 +74,31 @@ SHEETS: Mapping[str, Rows] = {
     "settings": SETTINGS,
     "last year": LAST_YEAR,
 }
+
+PEOPLE = 2000
+WORRIES = {"pay": 0.5, "boss": 0.15, "health": 0.3}
+
+
+def one_person(rng: np.random.Generator) -> dict[str, Any]:
+    """Answers that have to do with each other, and with other shares than the file says."""
+    old = rng.random() < 0.5
+    person: dict[str, Any] = {
+        "age": "old" if old else "young",
+        "home": "yes" if rng.random() < (0.2 if old else 0.4) else "no",
+        "union": "yes" if rng.random() < 0.3 else "no",
+        "sleep": float(rng.uniform(4, 10)),
+        "worries": [code for code, share in WORRIES.items() if rng.random() < share],
+        "overtime": int(rng.integers(0, 11 if old else 5)),
+    }
+    if person["union"] == "yes":
+        person["active"] = "weekly" if rng.random() < 0.4 else "rarely"
+    return person
+
+
+TRUTH = {
+    ("union", "yes"): 0.3, ("active", "weekly"): 0.12, ("active", "rarely"): 0.18, ("active", "not asked"): 0.7,
+    ("worries/pay", "yes"): 0.5, ("worries/boss", "yes"): 0.15, ("worries/health", "yes"): 0.3,
+}  # fmt: skip
 
 TOML = """\
 title = "Health"
