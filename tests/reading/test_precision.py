@@ -89,7 +89,7 @@ def test_where_a_channel_is_too_large_to_check_the_precision_says_so() -> None:
     assert dict(plan.summary())["identifies the distribution"].startswith("not checked")
 
 
-@pytest.mark.parametrize(("size", "epsilon"), [(300, 1.0), (2, 1e-6)])
+@pytest.mark.parametrize(("size", "epsilon"), [(150, 1.0), (2, 1e-6)])
 def test_what_identifies_is_read_however_many_people_it_takes(size: int, epsilon: float) -> None:
     """A table of many values, or a weak one, determines the distribution in principle."""
     plan = pv.design(pv.Prior.zipf(size), epsilon, pv.Histogram())
