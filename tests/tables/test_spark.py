@@ -27,7 +27,7 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
 from priorveil.errors import ForeignReport, InvalidInput  # noqa: E402
 from priorveil.tables import ConflictingReports, Tallies, tally_table  # noqa: E402
 from priorveil.tables import spark as on_spark  # noqa: E402
-from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
+from priorveil.tables.write import arrow_column, report_schema, report_type  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ def nasty_reports(plan: pv.Plan, seed: int, rows: int) -> Any:
     """Reports of skewed values in groups of any size, with gaps and foreign reports among them."""
     rng = np.random.default_rng(seed)
     values = np.minimum(rng.geometric(0.6, rows) - 1, 5)
-    field = report_schema({}, False, [plan]).field("report")
+    field = report_schema({}, False, "plan", report_type(plan.mechanism.width)).field("report")
     column = arrow_column(plan.privatize(values, rng, codes=True), field).to_pylist()
     foreign = [-1, 2**62, 2**63 - 1] if isinstance(column[0], int) else [b"", b"\xff" * 8, b"\x00" * 16]
     for row in np.flatnonzero(rng.random(rows) < 0.2):

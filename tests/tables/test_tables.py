@@ -36,13 +36,14 @@ from priorveil.tables import (  # noqa: E402
     privatize_table,
     tally_table,
 )
-from priorveil.tables import estimate as estimate_module  # noqa: E402
+from priorveil.tables import counting as counting_module  # noqa: E402
 from priorveil.tables import read as read_module  # noqa: E402
 from priorveil.tables.batches import Batch, batch_rows  # noqa: E402
-from priorveil.tables.estimate import BatchCounter  # noqa: E402
+from priorveil.tables.counting import BatchCounter  # noqa: E402
 from priorveil.tables.read import open_table  # noqa: E402
 from priorveil.tables.refusals import NothingWritten  # noqa: E402
-from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
+from priorveil.tables.reports import ReportFormat  # noqa: E402
+from priorveil.tables.write import arrow_column, report_schema, report_type  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
 METHODS = ["columns", "arc", "unary", "subset", "hashing", "orders"]
@@ -66,7 +67,9 @@ class Same(Source):
 
 def report_column(plan: pv.Plan, reports: Any) -> Any:
     """Reports as privatize_table writes them."""
-    return arrow_column(reports, report_schema({}, False, [plan]).field("report"))
+    return arrow_column(
+        reports, report_schema({}, False, "plan", report_type(plan.mechanism.width)).field("report")
+    )
 
 
 def multiset(table: Any, column: str = "report") -> Counter[Any]:
@@ -694,14 +697,14 @@ def test_empty_pieces_in_groups() -> None:
         pa.record_batch({"report": pa.array(r, pa.int64()), "g": pa.array(r, pa.int64())})
         for r in ([], [0], [])
     ]
-    counter = BatchCounter({None: COLUMNS}, "report", "g")
+    counter = BatchCounter({None: ReportFormat.of_plan(COLUMNS)}, "report", "g")
     batches = [Batch({"report": part["report"], "g": part["g"]}, len(part)) for part in parts]
     assert list(counter.count(batches)) == [0, 1, 0]
-    assert [tally.reports for tally in counter.tallies().by.values()] == [1]
+    assert [tally.reports for tally in counter.tallies.values()] == [1]
 
 
 def test_too_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate_module, "_MOST_GROUPS", 3)
+    monkeypatch.setattr(counting_module, "_MOST_GROUPS", 3)
     with pytest.raises(TooLarge):
         tally_table({"report": [0] * 9, "g": list(range(9))}, COLUMNS, by="g", assume_plan=True)
 
@@ -722,12 +725,12 @@ def test_arcs_are_counted_as_the_mechanism_counts(size: int, epsilon: float, pla
 
 
 def count_table(table: Any, plan: pv.Plan, by: str | None, threads: int) -> Tallies:
-    counter = BatchCounter({None: plan}, "report", by)
+    counter = BatchCounter({None: ReportFormat.of_plan(plan)}, "report", by)
     assert (
         list(counter.count(open_table(table, table.column_names, 1000).batches, threads))[-1]
         == table.num_rows
     )
-    return counter.tallies()
+    return Tallies({None: plan}, counter.tallies, counter.log.result())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -916,7 +919,7 @@ def test_pieces_stay_small() -> None:
     opened = open_table({"x": np.arange(10)}, ["x"], 4)
     assert [batch.rows for batch in opened.batches] == [4, 4, 2]
     huge = pv.design(pv.Prior.uniform(20_000), 1.0, pv.Histogram(), method="unary")
-    assert batch_rows({None: huge}) * 20_000 / 8 < 2**26
+    assert batch_rows([huge.mechanism.width]) * 20_000 / 8 < 2**26
 
 
 def test_progress_is_told_to_the_end(tmp_path: Path) -> None:

@@ -194,13 +194,13 @@ class Campaign:
                 continue
             answer = None
             if question.is_asked(by_question):
-                answer = question.read_answer(answers.get(question.name), self._domains)
+                answer = question.read_answer(answers.get(question.name), self.domains)
             by_question[question.name] = answer
             levels |= question.levels(answer)
         return levels
 
     @cached_property
-    def _domains(self) -> dict[str, Domain]:
+    def domains(self) -> dict[str, Domain]:
         """The domain of each attribute that is reported; the same in all cohorts."""
         return dict(_attribute_domains(next(iter(self.cohorts.values()))))
 

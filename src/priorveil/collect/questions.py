@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, PlanError
 from priorveil.priors import Domain
-from priorveil.priors.domain import NAME_ATTRIBUTES, OUTSIDE, entry_key
+from priorveil.priors.domain import NAME_ATTRIBUTES, OUTSIDE, LabelDomain, entry_key
 from priorveil.priors.number_domains import Cells, NumberDomain
 
 Text = Mapping[str, str]  # by language
@@ -79,17 +79,24 @@ class Question:
         return {f"{self.name}/{code}": YES if code in answer else NO for code in self.options}
 
     @cached_property
-    def _codes_by_key(self) -> dict[Any, str]:
-        return {entry_key(code): code for code in self.options}
+    def option_domain(self) -> LabelDomain:
+        """The codes of the options, as values."""
+        return LabelDomain(self.options)
+
+    def number_domain(self, domains: Mapping[str, Domain]) -> NumberDomain:
+        """The numbers that answer it; `domains` are those of the attributes in its plans."""
+        domain = self._ranges() if self.edges else domains[self.name]
+        assert isinstance(domain, NumberDomain)  # as `check_domain` has seen
+        return domain
 
     def _code_of(self, answer: Any) -> str:
-        key = entry_key(answer)
-        if isinstance(key, tuple) or key not in self._codes_by_key:
+        code = int(self.option_domain.encode([[answer]], _zeros)[0])
+        if code < 0:
             raise self._refusal("give the code of one of its options")
-        return self._codes_by_key[key]
+        return list(self.options)[code]
 
     def _read_number(self, answer: Any, domains: Mapping[str, Domain]) -> Any:
-        domain = self._ranges() if self.edges else domains[self.name]
+        domain = self.number_domain(domains)
         single = isinstance(answer, str | int | float | np.number) and not isinstance(answer, bool)
         code = int(domain.encode([[answer]], _zeros)[0]) if single else OUTSIDE
         if code < 0:
@@ -114,6 +121,8 @@ class Question:
         options = {
             code: as_text(f"{where}, option {code}", text, languages, 1) for code, text in self._codes()
         }
+        if options:
+            LabelDomain(options)  # refuses codes that one value can match, such as 1 and true
         for language in languages:
             texts = [text[language].strip().casefold() for text in options.values()]
             if len(set(texts)) < len(texts):

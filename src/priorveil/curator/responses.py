@@ -31,7 +31,7 @@ from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema
 from priorveil.tables.reports import FORM, REPORT, REPORT_ID
-from priorveil.tables.write import form_field
+from priorveil.tables.write import id_field
 
 PROBLEM = "application/problem+json"
 PARQUET = "application/vnd.apache.parquet"
@@ -132,7 +132,7 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
     """
     pa = pyarrow()
     schema = pa.schema(
-        [pa.field(REPORT_ID, pa.binary(ID_BYTES)), form_field(), pa.field(REPORT, pa.binary())]
+        [pa.field(REPORT_ID, pa.binary(ID_BYTES)), id_field(FORM), pa.field(REPORT, pa.binary())]
     )
 
     async def pieces() -> AsyncIterator[bytes]:

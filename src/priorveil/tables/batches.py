@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from priorveil.frames import Column, Indices, take
-from priorveil.plans import Plan
 from priorveil.tables.refusals import BROKEN, RowNumbers
 
 _MOST_ROWS = 1 << 19  # in a batch
@@ -64,7 +62,6 @@ class Batch:
         return {**broken, **{reason: numbers[rows] for reason, rows in indices.items()}}
 
 
-def batch_rows(plans: Mapping[Any, Plan]) -> int:
-    """Rows in a batch: many, but fewer if reports are long, so that memory stays small."""
-    width = max(plan.mechanism.width for plan in plans.values())
-    return max(1, min(_MOST_ROWS, _MOST_BYTES // (8 * max(width, 1))))
+def batch_rows(widths: Iterable[int]) -> int:
+    """Rows in a batch: many, but fewer if reports are long, so that memory stays small. Widths are in 64-bit words."""
+    return max(1, min(_MOST_ROWS, _MOST_BYTES // (8 * max(1, *widths))))

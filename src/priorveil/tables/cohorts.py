@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,10 @@ def plans_by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
     return dict(plan)
 
 
-def cohort_codes(batch: Batch, cohort: str | None, plans: Mapping[Any, Plan]) -> Codes:
-    """The number of the plan of every row, -2 if there is none; all have the first plan without a `cohort` column.
+def cohort_codes(batch: Batch, cohort: str | None, plans: Collection[Any]) -> Codes:
+    """The number of the cohort of every row, -2 if there is none; all have the first without a `cohort` column.
 
-    Values of the column are compared as they are written.
+    `plans` are by cohort. Values of the column are compared with the names of cohorts as they are written.
 
     >>> cohort_codes(Batch({"age": ["2", "1", None, "3"]}, 4), "age", {1: None, 2: None}).tolist()
     [1, 0, -2, -2]

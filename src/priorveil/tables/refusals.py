@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput, plural
+from priorveil.frames import Indices
 
+Reasons = npt.NDArray[Any]  # why each row of a batch is refused; None if it is not
 RowNumbers = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
 OnRefused = Callable[[int, str], object]
 
@@ -18,6 +21,7 @@ OnRefused = Callable[[int, str], object]
 MISSING_ENTRY = "missing"
 FOREIGN = "foreign"
 NO_PLAN = "no plan for the cohort"
+NO_COHORT = "no such cohort"
 OTHER_PLAN = "another plan"
 BROKEN = "wrong number of columns"
 
@@ -53,6 +57,15 @@ class NothingWritten(InvalidInput):
         advice = f"nothing is written, because rows are refused: {first}"
         super().__init__("data", plural(refused.total, "row"), advice)
         self.refused = refused
+
+
+def refused_rows(reasons: Reasons) -> Indices:
+    """The rows that have a reason to be refused.
+
+    >>> refused_rows(np.array([None, "missing"], dtype=object)).tolist()
+    [1]
+    """
+    return np.flatnonzero([reason is not None for reason in reasons.tolist()])
 
 
 class RefusalLog:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Mask
+from priorveil.arrays import Ints, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.frames import Column, Indices, distinct, present_rows, pyarrow
-from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.interface import FROM_PRIVATIZE
 from priorveil.mechanisms.randomness import WORD
+from priorveil.plans import Plan
 from priorveil.plans.form import Form
 from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY
 
@@ -29,40 +30,49 @@ _EXACT = 2.0**53  # up to here every whole number is a float
 Parsed = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 
-def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
-    """The reports of a column that the mechanism can have made, and the indices of the others by reason.
+@dataclass(frozen=True, eq=False)
+class ReportFormat:
+    """How the reports of a plan, or the submissions of a form, are read and counted.
 
-    Reports are integers, or rows of bits as little-endian bytes; as text they are decimal digits, or two hexadecimal
-    digits for each byte.
-
-    >>> import priorveil as pv
-    >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
-    >>> reports, refused = read_reports(plan.mechanism, ["0", None, "1", "7"])
-    >>> reports.tolist(), {reason: indices.tolist() for reason, indices in refused.items()}
-    ([0, 1], {'missing': [1], 'foreign': [3]})
+    Reports are integers if `width` is 0, otherwise rows of so many 64-bit words as little-endian bytes; as text they
+    are decimal digits, or two hexadecimal digits for each byte. A submission is a row of words. `id` is that of the
+    plan or form; `accepts` says which reports it can have made, and `count` adds them up to an array of `counts_shape`.
     """
-    return _read_column(column, mechanism.width, mechanism.accepts)
 
+    id: str
+    width: int
+    accepts: Callable[[npt.NDArray[Any]], Mask]
+    count: Callable[[npt.NDArray[Any]], Ints]
+    counts_shape: tuple[int, ...]
 
-def read_submissions(form: Form, column: Column) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
-    """The submissions of a column that a form can have made, as rows of words, and the indices of the others by reason.
+    @classmethod
+    def of_plan(cls, plan: Plan) -> ReportFormat:
+        """The reports of a plan."""
+        mechanism, reader = plan.mechanism, plan.reader
+        return cls(plan.id, mechanism.width, mechanism.accepts, reader.count_valid, reader.counts_shape)
 
-    They are little-endian bytes; as text they are two hexadecimal digits for each byte.
-    """
-    return _read_column(column, form.width, form.accepts)
+    @classmethod
+    def of_form(cls, form: Form) -> ReportFormat:
+        """The submissions of a form; `form.tallies` reads the counts."""
+        return cls(form.id, form.width, form.accepts, form.count, (sum(part.cells for part in form.parts),))
 
+    def read(self, column: Column) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
+        """The reports of a column that the plan or form can have made, and the indices of the others by reason.
 
-def _read_column(
-    column: Column, width: int, accepts: Callable[[npt.NDArray[Any]], Mask]
-) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
-    reports, readable, present = _arrow_reports(column, width) or _parse_reports(column, width)
-    accepted = accepts(reports)
-    if len(reports) == len(column) and accepted.all():
-        return reports, {}
-    valid = np.zeros(len(column), dtype=bool)
-    valid[readable] = accepted
-    refused = {MISSING_ENTRY: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~valid)}
-    return reports[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
+        >>> import priorveil as pv
+        >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+        >>> reports, refused = ReportFormat.of_plan(plan).read(["0", None, "1", "7"])
+        >>> reports.tolist(), {reason: indices.tolist() for reason, indices in refused.items()}
+        ([0, 1], {'missing': [1], 'foreign': [3]})
+        """
+        reports, readable, present = _arrow_reports(column, self.width) or _parse_reports(column, self.width)
+        accepted = self.accepts(reports)
+        if len(reports) == len(column) and accepted.all():
+            return reports, {}
+        valid = np.zeros(len(column), dtype=bool)
+        valid[readable] = accepted
+        refused = {MISSING_ENTRY: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~valid)}
+        return reports[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
 
 
 def _arrow_reports(column: Column, width: int) -> Parsed | None:

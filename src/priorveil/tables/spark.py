@@ -8,25 +8,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from priorveil.collect.campaign import Campaign
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, needs_extra, plural
 from priorveil.frames import pyarrow
 from priorveil.mechanisms.randomness import SystemSource
-from priorveil.plans import Plan
-from priorveil.priors import Prior
+from priorveil.priors import Label, Prior
 from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.tally import Tally
 from priorveil.tables.batches import Batch
 from priorveil.tables.cohorts import Plans, plans_by_cohort
-from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies, no_plan_column
-from priorveil.tables.privatize import kept_columns, make_reports, private_columns, random_ids
+from priorveil.tables.counting import BatchCounter, Counted
+from priorveil.tables.estimate import TableEstimate, Tallies, no_plan_column
+from priorveil.tables.privatize import kept_columns, random_ids
 from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY, NO_PLAN, OTHER_PLAN, RefusedRows
 from priorveil.tables.repeats import ConflictingReports
-from priorveil.tables.reports import PLAN, REPORT, REPORT_ID
-from priorveil.tables.write import plan_column
+from priorveil.tables.report_makers import report_maker
+from priorveil.tables.reports import FORM, PLAN, REPORT, REPORT_ID, ReportFormat
+from priorveil.tables.submissions import CampaignEstimate, SubmissionTallies, refuse_with_campaign
+from priorveil.tables.write import id_column
 
 pa = pyarrow()
 with needs_extra("spark"):
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["estimate", "privatize", "refused", "tally"]
 
 RecordBatch = Any  # of Arrow
+Formats = Mapping[Any, ReportFormat]  # by cohort, or by the id of a form
 
 REFUSED, REASON = "refused", "reason"
 
@@ -57,45 +62,47 @@ _BLANKS_AROUND = r"(?U)^\s+|\s+$"  # of Unicode too, as in files
 
 def privatize(
     df: DataFrame,
-    plan: Plans,
-    column: str | Sequence[str],
+    plan: Plans | Campaign,
+    column: str | Sequence[str] = (),
     *,
     keep: Sequence[str] = (),
     cohort: str | None = None,
+    missing: Label | None = None,
+    other: Label | None = None,
     ids: bool = True,
 ) -> DataFrame:
     """Perturb a column: a data frame of report ids, the columns in `keep`, the ids of the plans, and reports.
 
-    For several attributes `column` is a list with a column for each. A refused row stays, with an empty report and the
+    For several attributes `column` is a list with a column for each; a campaign has a column for each question. All
+    arguments are those of `priorveil.tables.privatize_table`. A refused row stays, with an empty report and the
     reason in the column `refused`. Spark is lazy: every action on the result makes *new* reports and spends the budget
     again, so write it to a table once and read that.
     """
-    plans = plans_by_cohort(plan, cohort)
-    private = private_columns(column, plans)
-    kept = kept_columns(keep, private, cohort)
-    width = next(iter(plans.values())).mechanism.width
+    maker = report_maker(plan, column, cohort, missing, other)
+    kept = kept_columns(keep, maker)
     fields = [T.StructField(REPORT_ID, T.BinaryType())] if ids else []
     fields += [df.schema[name] for name in kept]
-    fields += [T.StructField(PLAN, T.StringType())]
-    fields += [T.StructField(REPORT, T.BinaryType() if width else T.LongType())]
+    fields += [T.StructField(maker.made_by, T.StringType())]
+    fields += [T.StructField(REPORT, T.BinaryType() if maker.width else T.LongType())]
     fields += [T.StructField(REFUSED, T.StringType())]
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         source = SystemSource()
         for batch in batches:
-            reports = make_reports(_as_batch(batch), private, cohort, plans, source)
+            reports = maker.make(_as_batch(batch), source)
             order = np.full(batch.num_rows, -1, dtype=np.int64)
             order[reports.indices] = np.arange(len(reports.indices))
             parts = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
             parts |= {name: batch.column(name) for name in kept}
-            plan_ids = pa.array(plan_column(reports.plans, plans.values(), as_text=True), pa.string())
+            made_by = pa.array(id_column(reports.makers, maker.ids, as_text=True), pa.string())
             rows = pa.array(order, mask=order < 0)
-            parts[PLAN] = plan_ids.take(rows)
+            parts[maker.made_by] = made_by.take(rows)
             parts[REPORT] = _binary_or_long(reports.reports).take(rows)
             parts[REFUSED] = _reasons(batch.num_rows, reports.refused)
             yield pa.RecordBatch.from_pydict(parts)
 
-    return df.select(*kept, *private).mapInArrow(run, T.StructType(fields))
+    names = dict.fromkeys(name for name in (*kept, *maker.columns, maker.cohort) if name is not None)
+    return df.select(*names).mapInArrow(run, T.StructType(fields))
 
 
 def _as_batch(batch: RecordBatch) -> Batch:
@@ -103,6 +110,8 @@ def _as_batch(batch: RecordBatch) -> Batch:
 
 
 def _binary_or_long(column: Any) -> Any:
+    if isinstance(column, list):
+        return pa.array(column, pa.binary())
     return pa.array(column if column.ndim == 1 else [row.tobytes() for row in column])
 
 
@@ -114,6 +123,11 @@ def _reasons(rows: int, refused: Mapping[str, Any]) -> Any:
     return pa.array(reasons.tolist(), pa.string())
 
 
+@overload
+def estimate(df: DataFrame, plan: Campaign, *, method: EstimateMethod = "auto") -> CampaignEstimate: ...
+
+
+@overload
 def estimate(
     df: DataFrame,
     plan: Plans,
@@ -122,11 +136,30 @@ def estimate(
     method: EstimateMethod = "auto",
     prior: Prior | Sequence[float] | None = None,
     **options: Any,
-) -> TableEstimate:
+) -> TableEstimate: ...
+
+
+def estimate(
+    df: DataFrame,
+    plan: Plans | Campaign,
+    *,
+    by: str | None = None,
+    method: EstimateMethod = "auto",
+    prior: Prior | Sequence[float] | None = None,
+    **options: Any,
+) -> TableEstimate | CampaignEstimate:
     """Estimate from a data frame of reports, as `priorveil.tables.estimate_table` does; `options` as for `tally`."""
+    if isinstance(plan, Campaign):
+        refuse_with_campaign(by=by, prior=prior)
+        return CampaignEstimate.of(plan, tally(df, plan, **options), method)
     return TableEstimate.of(tally(df, plan, by=by, **options), by, method, prior)
 
 
+@overload
+def tally(df: DataFrame, plan: Campaign) -> SubmissionTallies: ...
+
+
+@overload
 def tally(
     df: DataFrame,
     plan: Plans,
@@ -135,23 +168,58 @@ def tally(
     by: str | None = None,
     cohort: str | None = None,
     assume_plan: bool = False,
-) -> Tallies:
+) -> Tallies: ...
+
+
+def tally(
+    df: DataFrame,
+    plan: Plans | Campaign,
+    *,
+    column: str = REPORT,
+    by: str | None = None,
+    cohort: str | None = None,
+    assume_plan: bool = False,
+) -> Tallies | SubmissionTallies:
     """Add up a data frame of reports in one job, whose result is no larger than the tallies.
 
     Refused reports are counted by reason. They have no row numbers, because the rows of a data frame have none;
     `refused` returns the rows themselves. A report that is there several times, with the same id in the column
     `report_id`, is counted once, and `ConflictingReports` if its rows differ: Spark brings the rows with the same id
-    together, which moves the columns that are read through a shuffle.
+    together, which moves the columns that are read through a shuffle. The submissions to a campaign are added up by
+    form.
     """
+    counted = _count(df, *_formats(df, plan, column, by, cohort, assume_plan))
+    if isinstance(plan, Campaign):
+        return SubmissionTallies.of(plan.forms, counted)
     plans = plans_by_cohort(plan, cohort)
-    made_by = _plan_column_name(df, assume_plan)
-    names = list(dict.fromkeys(name for name in (column, by, cohort, made_by) if name is not None))
+    return Tallies(plans, counted.by, counted.refused, counted.repeated, counted.without_id)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a data frame of reports: those of `BatchCounter`."""
+
+    column: str = REPORT
+    by: str | None = None
+    cohort: str | None = None
+    made_by: str | None = None
+
+    def names(self) -> list[str]:
+        every = (self.column, self.by, self.cohort, self.made_by)
+        return list(dict.fromkeys(name for name in every if name is not None))
+
+    def counter(self, formats: Formats) -> BatchCounter:
+        return BatchCounter(formats, self.column, self.by, self.cohort, made_by=self.made_by)
+
+
+def _count(df: DataFrame, formats: Formats, columns: _Columns) -> Counted:
+    names, by = columns.names(), columns.by
     rows = _merge_repeats(df, names)
     numbers = [T.StructField(name, T.LongType()) for name in ("plan", "index", "amount")]
     group = T.StructField("group", T.StringType() if by is None else df.schema[by].dataType)
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        counter, group_type = BatchCounter(plans, column, by, cohort, made_by=made_by), None
+        counter, group_type = columns.counter(formats), None
         notes: Counter[str] = Counter()
         for batch in batches:
             group_type = pa.string() if by is None else batch.schema.field(by).type
@@ -159,18 +227,19 @@ def tally(
                 pass
             notes.update(_row_notes(batch, counter))
         if group_type is not None:  # the partition is not empty
-            yield _tally_rows(counter.tallies(), notes, group_type)
+            yield _tally_rows(counter, notes, group_type)
 
     amounts = rows.mapInArrow(run, T.StructType([group, *numbers]))
     sums = amounts.groupBy("plan", "group", "index").agg(F.sum("amount").alias("amount"))
-    tallies, others = _collect(sums, plans)
+    tallies, others = _collect(sums, formats)
     if others[_CONFLICTING]:
         raise ConflictingReports(_conflicting_ids(df, names), names)
     if foreign := others[OTHER_PLAN]:
-        advice = f"{plural(foreign, 'report')} of another plan; read them with the plan that made them"
+        source = "campaign that they answer" if columns.made_by == FORM else "plan that made them"
+        advice = f"{plural(foreign, 'report')} of another {columns.made_by}; read them with the {source}"
         raise ForeignReport("df", NOT_SHOWN, f"{advice} (`refused` returns these rows)")
     refused_counts = {reason: others[reason] for reason in sorted(_REASONS) if others[reason]}
-    return Tallies(dict(plans), tallies, RefusedRows(refused_counts), others[_REPEATED], others[_WITHOUT_ID])
+    return Counted(tallies, RefusedRows(refused_counts), others[_REPEATED], others[_WITHOUT_ID])
 
 
 def _merge_repeats(df: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -232,17 +301,21 @@ def _conflicting_ids(df: DataFrame, names: Sequence[str]) -> str:
 
 
 def refused(
-    df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | None = None, assume_plan: bool = False
+    df: DataFrame,
+    plan: Plans | Campaign,
+    *,
+    column: str = REPORT,
+    cohort: str | None = None,
+    assume_plan: bool = False,
 ) -> DataFrame:
     """The rows that `tally` does not count, with the reason in the column `reason`."""
-    plans = plans_by_cohort(plan, cohort)
-    made_by = _plan_column_name(df, assume_plan)
+    formats, columns = _formats(df, plan, column, None, cohort, assume_plan)
     if REASON in df.columns:
         advice = f"its column {REASON!r} has the name of the reason: rename the column"
         raise InvalidInput("df", NOT_SHOWN, advice)
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        counter = BatchCounter(plans, column, cohort=cohort, made_by=made_by)
+        counter = columns.counter(formats)
         for batch in batches:
             reasons = _reasons(batch.num_rows, counter.refused_indices(_as_batch(batch)))
             yield batch.append_column(REASON, reasons).filter(reasons.is_valid())
@@ -250,23 +323,37 @@ def refused(
     return df.mapInArrow(run, T.StructType([*df.schema.fields, T.StructField(REASON, T.StringType())]))
 
 
-def _plan_column_name(df: DataFrame, assume_plan: bool) -> str | None:
-    """The column that names the plan of a report; None if that is not checked."""
+def _formats(
+    df: DataFrame,
+    plan: Plans | Campaign,
+    column: str,
+    by: str | None,
+    cohort: str | None,
+    assume_plan: bool,
+) -> tuple[dict[Any, ReportFormat], _Columns]:
+    """The formats of reports by cohort, or by the id of a form; and the columns to read."""
+    if isinstance(plan, Campaign):
+        refuse_with_campaign(column, by, cohort, assume_plan)
+        if FORM not in df.columns:
+            raise InvalidInput("column", FORM, f"the data frame has {', '.join(df.columns)}")
+        return {id: ReportFormat.of_form(form) for id, form in plan.forms.items()}, _Columns(made_by=FORM)
+    plans = plans_by_cohort(plan, cohort)
     if not assume_plan and PLAN not in df.columns:
         raise no_plan_column(f"the data frame has {', '.join(df.columns)}")
-    return None if assume_plan else PLAN
+    columns = _Columns(column, by, cohort, None if assume_plan else PLAN)
+    return {key: ReportFormat.of_plan(one) for key, one in plans.items()}, columns
 
 
-def _tally_rows(tallies: Tallies, notes: Counter[str], group_type: Any) -> RecordBatch:
-    """Tallies as rows of group (of this type), plan (its number), index and amount, without the zeros.
+def _tally_rows(counter: BatchCounter, notes: Counter[str], group_type: Any) -> RecordBatch:
+    """The tallies as rows of group (of this type), plan (its number), index and amount, without the zeros.
 
     `notes` are numbers of rows that belong to no tally.
     """
-    no_tally = Counter(tallies.refused.counts)
+    no_tally = Counter(counter.log.result().counts)
     no_tally.update(notes)
-    plan_numbers = {cohort: number for number, cohort in enumerate(tallies.plans)}
+    plan_numbers = {cohort: number for number, cohort in enumerate(counter.formats)}
     rows: list[tuple[Any, int | None, int, int]] = []
-    for (cohort, group), part in tallies.by.items():
+    for (cohort, group), part in counter.tallies.items():
         no_tally.subtract(part.refused)
         plan, others = plan_numbers[cohort], {_REPORTS: part.reports, **part.refused}
         counts = part.counts.ravel()
@@ -278,9 +365,7 @@ def _tally_rows(tallies: Tallies, notes: Counter[str], group_type: Any) -> Recor
     return pa.RecordBatch.from_arrays(arrays, ["group", "plan", "index", "amount"])
 
 
-def _collect(
-    amounts: DataFrame, plans: Mapping[Any, Plan]
-) -> tuple[dict[tuple[Any, Any], Tally], Counter[str]]:
+def _collect(amounts: DataFrame, formats: Formats) -> tuple[dict[tuple[Any, Any], Tally], Counter[str]]:
     """The tallies of all plans and groups from the numbers at their indices; and how many rows are refused or noted."""
     tallies: dict[tuple[Any, Any], Tally] = {}
     row_counts: Counter[str] = Counter()
@@ -290,9 +375,9 @@ def _collect(
         others = Counter({name: numbers.pop(index) for index, name in _BELOW_ZERO.items()})
         row_counts.update(others)
         if row["plan"] is not None:
-            key, plan = list(plans.items())[row["plan"]]
-            counts = np.zeros(plan.reader.counts_shape, np.int64)
+            key, format = list(formats.items())[row["plan"]]
+            counts = np.zeros(format.counts_shape, np.int64)
             counts.ravel()[list(numbers)] = list(numbers.values())
             reasons = {reason: others[reason] for reason in _REASONS if others[reason]}
-            tallies[key, row["group"]] = Tally(plan.id, counts, others[_REPORTS], reasons)
+            tallies[key, row["group"]] = Tally(format.id, counts, others[_REPORTS], reasons)
     return tallies, row_counts

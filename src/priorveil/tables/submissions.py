@@ -1,27 +1,30 @@
-"""Submissions in a table, as a curator exports them: the columns report_id, form and report, added up by form."""
+"""Submissions to a campaign in a table: the columns report_id, form and report, added up by form.
+
+A curator exports such tables, and `privatize_table` makes them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from priorveil.arrays import Ints
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.results import Result, results
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
-from priorveil.frames import Indices, distinct, take
 from priorveil.plans.form import Form
+from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.tally import Tally
-from priorveil.tables.batches import Batch
+from priorveil.tables.batches import batch_rows
+from priorveil.tables.counting import BatchCounter, Counted, count_table
 from priorveil.tables.read import RowProgress
-from priorveil.tables.refusals import MISSING_ENTRY, OnRefused, RefusalLog, RefusedRows
-from priorveil.tables.repeats import IdSpool, repeated_rows, without_repeats
-from priorveil.tables.reports import FORM, REPORT, REPORT_ID, read_submissions
+from priorveil.tables.refusals import OnRefused, RefusedRows
+from priorveil.tables.reports import FORM, REPORT, REPORT_ID, ReportFormat
 from priorveil.tables.rereading import Rereadable
 
-_BATCH = 1 << 16  # rows that are counted at once
 _FORM_ID = re.compile(r"[0-9a-f]{64}")
 
 
@@ -39,6 +42,33 @@ class SubmissionTallies:
     repeated: int = 0
     without_id: int = 0
 
+    @classmethod
+    def of(cls, forms: Mapping[str, Form], counted: Counted) -> SubmissionTallies:
+        """The tallies of the parts of forms, from those of whole submissions by the id of their form."""
+        sums = {id: np.zeros(ReportFormat.of_form(form).counts_shape, np.int64) for id, form in forms.items()}
+        for (id, _), tally in counted.by.items():
+            sums[id] += tally.counts
+        by_form = {id: forms[id].tallies(cells) for id, cells in sums.items()}
+        return cls(by_form, counted.reports, counted.refused, counted.repeated, counted.without_id)
+
+
+@dataclass(frozen=True, eq=False)
+class CampaignEstimate:
+    """The results of a campaign from a table of submissions: one for each part of its forms, and for each margin."""
+
+    results: tuple[Result, ...]
+    tallies: SubmissionTallies
+
+    @classmethod
+    def of(cls, campaign: Campaign, tallies: SubmissionTallies, method: EstimateMethod) -> CampaignEstimate:
+        """The results from tallies; those with fewer reports than the campaign promises are withheld."""
+        return cls(tuple(results(campaign, tallies.by_form, method)), tallies)
+
+    @property
+    def refused(self) -> RefusedRows:
+        """The rows that were not counted."""
+        return self.tallies.refused
+
 
 def tally_submissions(
     data: Any,
@@ -52,58 +82,49 @@ def tally_submissions(
     Memory grows with the tallies, not with the rows. A submission that is there several times, with the same id, is
     counted once. A table with submissions of another form is an error.
     """
+    formats = {id: ReportFormat.of_form(form) for id, form in forms.items()}
     names = [REPORT, FORM]
-    source = Rereadable(data, names, _BATCH, [REPORT_ID])
-    table, ids = source.open(), IdSpool()
-
-    def count(batches: Iterable[Batch], log: RefusalLog) -> tuple[dict[str, Ints], int]:
-        cells = {id: form.count(np.empty((0, form.width), dtype=np.uint64)) for id, form in forms.items()}
-        reports = 0
-        for batch in batches:
-            refused: dict[str, list[Indices]] = {}
-            for id, indices in _rows_by_form(batch, forms, refused):
-                words, rejected = read_submissions(forms[id], take(batch.columns[REPORT], indices))
-                cells[id] += forms[id].count(words)
-                reports += len(words)
-                for reason, rows in rejected.items():
-                    refused.setdefault(reason, []).append(indices[rows])
-            log.add(batch.refused_rows({why: np.concatenate(rows) for why, rows in refused.items()}))
-            if progress is not None:
-                progress(batch.end, table.rows, table.share())
-        return cells, reports
-
-    log = RefusalLog(on_refused)
-    cells, counted = count(ids.watch(table.batches), log)
-    flags, reports = ids.repeated_keys(), counted
-    if flags is not None:
-        table = source.open()
-        is_repeat = repeated_rows(table.batches, flags, names, table.place)
-        table = source.open()
-        cells, reports = count(without_repeats(table.batches, is_repeat), RefusalLog())
-    by_form = {id: forms[id].tallies(row) for id, row in cells.items()}
-    return SubmissionTallies(by_form, reports, log.result(), counted - reports, ids.without_id)
+    source = Rereadable(data, names, batch_rows(format.width for format in formats.values()), [REPORT_ID])
+    counted = count_table(
+        source.open(),
+        source,
+        lambda log: BatchCounter(formats, REPORT, log=log, made_by=FORM),
+        names,
+        _other_form,
+        progress,
+        on_refused,
+    )
+    return SubmissionTallies.of(forms, counted)
 
 
-def _rows_by_form(
-    batch: Batch, forms: Mapping[str, Form], refused: dict[str, list[Indices]]
-) -> Iterable[tuple[str, Indices]]:
-    """The rows of each form; those without one are refused."""
-    words, indices = distinct(batch.columns[FORM])
-    for place, word in enumerate(words):
-        id = str(word)
-        if id not in forms:
-            raise _other_form(id)
-        yield id, np.flatnonzero(indices == place)
-    missing = np.flatnonzero(indices < 0)
-    if missing.size:
-        refused.setdefault(MISSING_ENTRY, []).append(missing)
+def refuse_with_campaign(
+    column: str = REPORT,
+    by: str | None = None,
+    cohort: str | None = None,
+    assume_plan: bool = False,
+    prior: Any = None,
+) -> None:
+    """Refuse options of plans: the submissions to a campaign name their form, and its results have every cohort."""
+    others = {
+        "column": None if column == REPORT else column,
+        "by": by,
+        "cohort": cohort,
+        "assume_plan": assume_plan or None,
+        "prior": prior,
+    }
+    for name, value in others.items():
+        if value is not None:
+            advice = "this is for plans: the results of a campaign have every question and cohort"
+            raise InvalidInput(name, NOT_SHOWN, advice)
 
 
 def _other_form(name: str) -> InvalidInput:
     """The error for submissions of another form. Only an id is shown: anything else may be private."""
     if not _FORM_ID.fullmatch(name):
         return InvalidInput(
-            "column", FORM, "it does not hold ids of forms: give the file that a curator exports"
+            "column",
+            FORM,
+            "it does not hold ids of forms: give what `privatize` has made or a curator has exported",
         )
     advice = "read them with the campaign that they answer"
     return ForeignReport(

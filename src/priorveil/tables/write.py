@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -16,9 +16,8 @@ import numpy.typing as npt
 from priorveil.atomic_files import atomic_write
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.frames import Column, distinct, pyarrow
-from priorveil.plans import Plan
 from priorveil.priors.domain import Codes
-from priorveil.tables.reports import FORM, ID_BYTES, PLAN, REPORT, REPORT_ID
+from priorveil.tables.reports import ID_BYTES, REPORT, REPORT_ID
 
 Format = Literal["parquet", "csv", "arrow"]
 Columns = Mapping[str, Column | npt.NDArray[Any]]  # also integers, or rows of bytes
@@ -39,34 +38,28 @@ def format_of(path: Path) -> Format:
     raise InvalidInput("out", str(path), f"give a name that ends in {names}")
 
 
-def report_schema(kept: Mapping[str, Any], ids: bool, plans: Collection[Plan]) -> Any:
-    """The Arrow schema of the reports of plans, next to kept columns of these types (None: text)."""
-    pa, width = pyarrow(), next(iter(plans)).mechanism.width
+def report_schema(kept: Mapping[str, Any], ids: bool, made_by: str, report_type: Any) -> Any:
+    """The Arrow schema of reports, next to kept columns of these types (None: text)."""
+    pa = pyarrow()
     fields = [pa.field(REPORT_ID, pa.binary(ID_BYTES))] if ids else []
     fields += [pa.field(name, pa.string() if kind is None else kind) for name, kind in kept.items()]
-    report = pa.field(REPORT, pa.binary(8 * width) if width else pa.int64(), nullable=False)
-    return pa.schema([*fields, plan_field(), report])
+    return pa.schema([*fields, id_field(made_by), pa.field(REPORT, report_type, nullable=False)])
 
 
-def plan_field() -> Any:
-    """The column of plan ids."""
-    return _id_field(PLAN)
+def report_type(width: int, same_width: bool = True) -> Any:
+    """The Arrow type of reports of so many words, 0 for whole numbers; bytes of any length if widths differ."""
+    pa = pyarrow()
+    return pa.int64() if not width else pa.binary(8 * width if same_width else -1)
 
 
-def form_field() -> Any:
-    """The column of form ids."""
-    return _id_field(FORM)
-
-
-def _id_field(name: str) -> Any:
-    """A column of ids. A dictionary holds each id once; without gaps it costs little time to read."""
+def id_field(name: str) -> Any:
+    """A column of ids of plans or forms. A dictionary holds each id once; without gaps it costs little time to read."""
     pa = pyarrow()
     return pa.field(name, pa.dictionary(pa.int32(), pa.string()), nullable=False)
 
 
-def plan_column(numbers: Codes, plans: Iterable[Plan], as_text: bool) -> Column:
-    """The ids of the plans with these numbers: as text, or as an Arrow array."""
-    ids = [plan.id for plan in plans]
+def id_column(numbers: Codes, ids: Sequence[str], as_text: bool) -> Column:
+    """The ids with these numbers: as text, or as an Arrow array."""
     if as_text:
         return [ids[number] for number in numbers.tolist()]
     different = list(dict.fromkeys(ids))
