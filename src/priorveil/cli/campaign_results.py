@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from priorveil.cli import outputs, screen
+from priorveil.cli import inputs, outputs, screen
 from priorveil.errors import InvalidInput
 from priorveil.priors.label_texts import first_labels
 from priorveil.reading.wording import describe, table_cells
@@ -17,18 +16,7 @@ if TYPE_CHECKING:
 
     from priorveil.collect.results import Result
     from priorveil.reading.estimate import EstimateMethod
-    from priorveil.tables.submissions import SubmissionTallies
-
-
-def is_campaign(path: Path) -> bool:
-    """Return whether a file is a campaign: anything else is read as a plan."""
-    from priorveil.collect.campaign import FORMAT
-
-    try:
-        document = json.loads(path.read_bytes()) if path.is_file() else None
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and document.get("format") == FORMAT
+    from priorveil.tables.submissions import CampaignEstimate, SubmissionTallies
 
 
 def estimate_campaign(
@@ -41,18 +29,22 @@ def estimate_campaign(
     refused_file: Path | None,
 ) -> SubmissionTallies:
     """Print the results of a campaign from tables of submissions; return what was counted."""
-    from priorveil.collect.campaign import Campaign
-    from priorveil.collect.results import results
     from priorveil.collect.results_csv import write_csv
-    from priorveil.tables.submissions import tally_submissions
+    from priorveil.tables import estimate_table
 
-    campaign = Campaign.from_json(path.read_bytes())
-    tallies: SubmissionTallies = outputs.run_on_table(
-        tally_submissions, reports, campaign.forms, words="counting", refused_file=refused_file, force=True
+    campaign = inputs.read_campaign(path)
+    estimates: CampaignEstimate = outputs.run_on_table(
+        estimate_table,
+        reports,
+        campaign,
+        method=method,
+        words="counting",
+        refused_file=refused_file,
+        force=True,
     )
+    found, tallies = list(estimates.results), estimates.tallies
     if not tallies.reports:
         raise InvalidInput("reports", first_labels(reports), "there is no submission to this campaign in it")
-    found = list(results(campaign, tallies.by_form, method))
     if as_json:
         screen.print_json(_record(found, tallies, level))
     elif as_csv:

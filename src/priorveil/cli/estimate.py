@@ -23,8 +23,9 @@ Examples
       right on average whatever the prior; for a program to read
   priorveil estimate plan.json reports.parquet --plot estimate.svg
       and a picture of it
-  priorveil estimate campaign.json export.parquet
-      what the curator of a campaign exports: a table for each question
+  priorveil estimate campaign.json reports.parquet more/
+      submissions to a campaign, from privatize or exported by a curator: a
+      table for each question
 
 --csv has a line for each value. A table of several attributes has a column for each of them too, and numbers of people
 have their share of everybody who reported, or of their group.
@@ -135,16 +136,17 @@ def estimate(
     refused_file: Path | None,
     **settings: Any,
 ) -> int:
-    """Estimate from tables of REPORTS made by a PLAN, or exported by the curator of a campaign.
+    """Estimate from tables of REPORTS made by a PLAN or a campaign.
 
-    PLAN may be a campaign: then REPORTS are what its curator exports, and there is a table for each question.
+    PLAN may be a campaign: then REPORTS are what `privatize` made or its curator exported, and there is a table for
+    each question.
     """
     from priorveil.tables import estimate_table
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
     inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
-    if campaign_results.is_campaign(plan):
+    if inputs.is_campaign(plan):
         _refuse_with_campaign(by, margin, within, cohort, plot, **settings)
         counted = campaign_results.estimate_campaign(
             plan, reports, settings["method"], level, as_json, as_csv, refused_file

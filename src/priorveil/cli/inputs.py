@@ -18,6 +18,7 @@ from priorveil.errors import PriorveilError, plural
 from priorveil.formatting import read_number
 
 if TYPE_CHECKING:
+    from priorveil.collect.campaign import Campaign
     from priorveil.priors import Domain, Label
 
 PeopleRows = list[tuple[int, tuple[str, ...]]]  # the number and the cells of each row
@@ -140,6 +141,25 @@ def read_plans(path: Path, cohort: str | None) -> pv.Plan | dict[str, pv.Plan]:
     if not plans:
         raise click.UsageError(f"with --cohort, PLAN is a folder of plans VALUE.json, not {path}")
     return plans
+
+
+def is_campaign(path: Path) -> bool:
+    """Return whether a file is a campaign: anything else is read as a plan."""
+    from priorveil.collect.campaign import FORMAT
+
+    try:
+        document = json.loads(path.read_bytes()) if path.is_file() else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("format") == FORMAT
+
+
+def read_campaign(path: Path) -> Campaign:
+    """Read a campaign and prove its plans again."""
+    from priorveil.collect.campaign import Campaign
+
+    with reading(path):
+        return Campaign.from_json(path.read_bytes())
 
 
 def require_new(force: bool, *paths: Path | None) -> None:

@@ -157,7 +157,8 @@ TABLES_HELP = """Tables
   quotes, or - for standard input (Arrow or CSV). In a CSV an empty cell is a
   missing value.
   PLAN is a plan; or, with --cohort COLUMN, a folder with a plan VALUE.json
-  for each value of that public column (%2F for / in a value, as in URLs)."""
+  for each value of that public column (%2F for / in a value, as in URLs); or
+  a campaign, as `priorveil campaign build` writes it."""
 
 
 _OTHER_OPTIONS = "Other options"

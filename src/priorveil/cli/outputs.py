@@ -77,7 +77,10 @@ def _refused_rows_file(path: Path | None, replace: bool) -> Iterator[Callable[[i
         return
     with atomic_write(path, replace) as file:
         file.write(b"row,reason\n")
-        yield lambda row, reason: file.write(f"{row + 1},{reason}\n".encode())
+        # A reason has no quotation marks.
+        yield lambda row, reason: file.write(
+            (f'{row + 1},"{reason}"\n' if "," in reason else f"{row + 1},{reason}\n").encode()
+        )
 
 
 def _print_refused(refused: RefusedRows, listed: Path | None) -> None:

@@ -1,4 +1,4 @@
-r"""`priorveil privatize`: a private column of a table in, reports out.
+r"""`priorveil privatize`: private columns of a table in, reports out.
 
 To try it in an empty folder
   printf 'yes,0.3\nno,0.7\n' > prior.csv
@@ -20,9 +20,23 @@ Examples
       through pipes
   priorveil privatize plan.json people.csv --column answer -o reports.csv --refused refused.csv --json
       every refused row in a file, and a summary for a program to read
+  priorveil privatize plan.json people.csv --column answer --missing none --other other -o reports.csv
+      an empty cell counts as none, a value that the plan does not have as other
+  priorveil privatize campaign.json people.csv -o reports.csv
+      a campaign: people.csv has a column for each question
+  priorveil privatize campaign.json people.csv --cohort country -o reports.parquet
+      a campaign with cohorts: the column country has their names
+
+A campaign. Each column has the name of its question and holds the code of the chosen option, a number, or for "tick
+all that apply" the codes with blanks between them, as ODK writes them (in Parquet and Arrow also lists; an empty cell
+says that nothing was ticked). Skip logic works as on the page: an answer to a question that is skipped does not
+count, and its cell may be empty. Every row is drawn once. The reports have the columns of a curator's export, and
+`priorveil estimate campaign.json` reads them.
 
 A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number and reason.
-One reason is another spelling of a value: other capitals, spaces or punctuation. Exit status 1 if most rows are
+One reason is another spelling of a value: other capitals, spaces or punctuation; it stays refused with --other. A
+refused row sends nothing, which tells that it was refused; the list of refused rows is as private as the table. Exit
+status 1 if most rows are
 refused; nothing is written if all are, or with --strict if any is. The first row of data is row 1, also in JSON and
 in the file of --refused; row numbers continue from one file to the next. OUT is written completely or not at all. Every
 run makes new reports and spends the budget again: run it once, and keep the reports.
@@ -31,9 +45,9 @@ run makes new reports and spends the budget again: run it once, and keep the rep
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -41,9 +55,15 @@ import priorveil as pv
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import plural
 
+if TYPE_CHECKING:
+    from priorveil.collect.campaign import Campaign
+
+_SUBSTITUTED = {"missing": "empty", "other": "other"}  # cells
+
 _SECTIONS = {
     "Options that most runs need": ("--column", "--output"),
     "What goes with the reports": ("--keep", "--cohort", "--no-ids"),
+    "Empty cells and other values": ("--missing", "--other"),
     "Refused rows": ("--refused", "--strict"),
     "The output": ("--format", "--force", "--json"),
 }
@@ -57,13 +77,18 @@ _SECTIONS = {
 @click.option(
     "--column",
     multiple=True,
-    help="The private column; repeat it for several attributes.  [default: the names of the plan's attributes]",
+    help="The private column; repeat it for several attributes.  [default: the names of the plan's attributes, "
+    "or of the campaign's questions]",
 )
 @click.option(
     "-o", "--output", "out", required=True, type=options.OutputFile(stdout=True), help="A new file, or -."
 )
 @click.option("--keep", multiple=True, metavar="COLUMN", help="A public column to keep; repeatable.")
 @options.COHORT
+@click.option(
+    "--missing", metavar="LABEL", help="Count an empty cell as this label instead of refusing the row."
+)
+@click.option("--other", metavar="LABEL", help="Count a value that is not among the labels as this label.")
 @click.option(
     "--format",
     type=click.Choice(["parquet", "csv", "arrow"]),
@@ -86,7 +111,7 @@ def privatize(
     as_json: bool,
     **settings: Any,
 ) -> int:
-    """Turn a private column of tables, DATA, into reports, by a PLAN."""
+    """Turn private columns of tables, DATA, into reports, by a PLAN or a campaign."""
     from priorveil.priors.domain import (
         AMBIGUOUS_NUMBER,
         LEFT_OUT,
@@ -99,18 +124,22 @@ def privatize(
     piped = str(out) == "-"
     inputs.require_new(force, out, refused_file)
     inputs.require_distinct({"PLAN": plan, "DATA": data}, {"-o": out, "--refused": refused_file})
-    plans = inputs.read_plans(plan, cohort)
+    plans = inputs.read_campaign(plan) if inputs.is_campaign(plan) else inputs.read_plans(plan, cohort)
     target = sys.stdout.buffer if piped else out
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
     outcome = outputs.run_on_table(privatize_table, data, plans, column, target, **settings)
-    foreign = {NOT_IN_DOMAIN, OTHER_SPELLING, LEFT_OUT, NOT_A_NUMBER, AMBIGUOUS_NUMBER}
-    if outcome.refused.counts.keys() & foreign:
-        click.echo(
-            f"  the plan's values are {_domain(plans, NOT_IN_DOMAIN in outcome.refused.counts)}", err=True
-        )
+    foreign = (NOT_IN_DOMAIN, OTHER_SPELLING, LEFT_OUT, NOT_A_NUMBER, AMBIGUOUS_NUMBER)
+    wrong = [reason for reason in outcome.refused.counts if reason.endswith(foreign)]
+    for line in _allowed_values(plans, wrong):
+        click.echo(f"  {line}", err=True)
+    for kind, label in (("missing", settings["missing"]), ("other", settings["other"])):
+        if label is not None and not as_json:
+            cells = plural(outcome.substituted.get(kind, 0), f"{_SUBSTITUTED[kind]} cell")
+            click.echo(f"counted as {label}: {cells}", err=True)
     if as_json:
-        screen.print_json({"reports": outcome.reports, **outputs.refused_record(outcome.refused)}, err=piped)
+        record = {"reports": outcome.reports, "substituted": outcome.substituted}
+        screen.print_json({**record, **outputs.refused_record(outcome.refused)}, err=piped)
     if outcome.refused.total and not outcome.reports:
         click.echo("nothing is written: rows are refused", err=True)
         return 1
@@ -120,8 +149,17 @@ def privatize(
     return outputs.refusal_status(outcome.refused, outcome.reports)
 
 
-def _domain(plans: pv.Plan | Mapping[str, pv.Plan], outside: bool) -> str:
-    """Return the range of numbers or the first few values of the plans' domain, which is public."""
-    domain = next(iter(plans.values())).domain if isinstance(plans, Mapping) else plans.domain
-    advice = "; a plan made with --outside ends counts others at the nearest end"
-    return domain.describe() + (advice if outside and domain.refuses_numbers else "")
+def _allowed_values(plans: pv.Plan | Mapping[str, pv.Plan] | Campaign, wrong: Sequence[str]) -> Iterator[str]:
+    """Say what values may be, which is public, where rows are refused for these reasons."""
+    from priorveil.collect.campaign import Campaign
+    from priorveil.priors.domain import NOT_IN_DOMAIN
+
+    if isinstance(plans, Campaign):
+        for question in plans.questions:
+            if question.options and any(reason.startswith(f"{question.name}:") for reason in wrong):
+                yield f"the codes of {question.name} are {question.option_domain.describe()}"
+    elif wrong:
+        domain = next(iter(plans.values())).domain if isinstance(plans, Mapping) else plans.domain
+        advice = "; a plan made with --outside ends counts others at the nearest end"
+        outside = NOT_IN_DOMAIN in wrong and domain.refuses_numbers
+        yield f"the plan's values are {domain.describe()}{advice if outside else ''}"

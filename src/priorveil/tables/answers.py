@@ -106,10 +106,8 @@ def _read_choices(
 ) -> _Answers:
     """Ticked options: codes with blanks between them, or lists of codes. An empty text says that none was ticked."""
     domain, cells = question.option_domain, _ticked_codes(question, column)
-    if substitutes.missing is not None and substitutes.missing in question.options:
-        empty = [not cell for cell in cells]
-        cells = [cell or [substitutes.missing] for cell in cells]
-        counts["missing"] += sum(empty)
+    if substitutes.missing_in(domain) is not None:
+        cells = [cell or [None] for cell in cells]  # filled below
     sizes = [0 if cell is None else len(cell) for cell in cells]
     ticked = [code for cell in cells if cell is not None for code in cell]
     ticked = substitutes.fill(ticked, domain, counts)

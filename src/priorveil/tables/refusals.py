@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ class NothingWritten(InvalidInput):
     """Every row was refused, or some although `strict` allows none, so nothing is written. Rows are counted from 0."""
 
     reports = 0
+    substituted: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, refused: RefusedRows) -> None:
         first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])

@@ -36,10 +36,14 @@ class Substitutes:
     def require_known(self, domains: Collection[Domain]) -> None:
         """Refuse a label that none of the domains has."""
         for argument, label in (("missing", self.missing), ("other", self.other)):
-            if label is not None and not any(_has(domain, label) for domain in domains):
-                known = first_labels([one for d in domains if d.resolution is None for one in d.labels])
-                advice = f"this is none of the labels: {known}" if known else "numbers have no such label"
+            if label is not None and all(_label_in(d, label) is None for d in domains):
+                labels = [one for domain in domains if domain.resolution is None for one in domain.labels]
+                advice = f"choose one of {first_labels(labels)}" if labels else "numbers have no such label"
                 raise InvalidInput(argument, label, advice)
+
+    def missing_in(self, domain: Domain) -> Label | None:
+        """The label of an empty cell, if this domain has it."""
+        return _label_in(domain, self.missing)
 
     def fill_all(self, columns: Sequence[Column], domain: Domain, counts: Counter[str]) -> list[Column]:
         """The columns of all attributes of a domain, filled."""
@@ -48,10 +52,7 @@ class Substitutes:
 
     def fill(self, column: Column, domain: Domain, counts: Counter[str]) -> Column:
         """The column with labels in place of what they stand for; `counts` adds up how many they replace."""
-        missing, other = (
-            label if label is not None and _has(domain, label) else None
-            for label in (self.missing, self.other)
-        )
+        missing, other = self.missing_in(domain), _label_in(domain, self.other)
         if missing is None and other is None:
             return column
         entries, indices = distinct(column)
@@ -72,9 +73,10 @@ class Substitutes:
         return [filled[index] for index in indices.tolist()]
 
 
-def _has(domain: Domain, label: Label) -> bool:
-    """Whether the domain has this label. A number is a value, not a label that could stand for others."""
-    return domain.resolution is None and int(domain.encode([[label]], no_words)[0]) >= 0
+def _label_in(domain: Domain, label: Label | None) -> Label | None:
+    """The label if the domain has it. A number is a value, not a label that could stand for others."""
+    known = label is not None and domain.resolution is None and domain.encode([[label]], no_words)[0] >= 0
+    return label if known else None
 
 
 def no_words(count: int) -> Any:

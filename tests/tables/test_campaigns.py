@@ -1,0 +1,442 @@
+"""Campaigns on tables: a column for each question in, submissions out, and results from them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import priorveil as pv
+from priorveil.cli import run
+from priorveil.collect.campaign import Campaign, ask_with
+from priorveil.collect.questions import NOT_ASKED, Question
+from priorveil.collect.results import Result
+from priorveil.errors import InvalidInput
+from priorveil.plans.form import Form
+from priorveil.tables import ConflictingReports, NothingWritten, estimate_table, privatize_table, tally_table
+from priorveil.tables.answers import attribute_columns
+from priorveil.tables.batches import Batch
+from priorveil.tables.substitutes import Substitutes
+from refusals import raises
+from sample_surveys import QUESTIONS, SMOKES, always, form, health, people, plans
+
+SURVEY = health(smallest_count=1)
+NAMES = ("smokes", "ills", "hours", "packs")
+PRIVATE = "31337"  # a value that no message may show
+
+
+def as_columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The answers of people in columns, codes with blanks between them."""
+    texts = [{**row, "ills": " ".join(row["ills"])} if "ills" in row else row for row in rows]
+    return {name: [row.get(name) for row in texts] for name in NAMES}
+
+
+def write_rows(path: Path, columns: dict[str, list[Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(columns)
+        lines.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def levels_of(columns: dict[str, Any], campaign: Campaign = SURVEY) -> tuple[dict[str, list[Any]], list[Any]]:
+    batch = Batch(columns, len(next(iter(columns.values()))))
+    levels, reasons = attribute_columns(campaign, batch, Substitutes(), Counter())
+    return {name: column.tolist() for name, column in levels.items()}, reasons.tolist()
+
+
+def two_cohorts() -> Campaign:
+    """Two cohorts whose submissions differ in their length: one draws among questions, the other asks all."""
+    of = plans()
+    everything = Form((*form().slots[:1], always(("hours",), of["hours"]), always(("packs",), of["packs"])))
+    return Campaign("Health", QUESTIONS, {"drawn": form(), "everything": everything})
+
+
+# -- answers in columns --------------------------------------------------------------------------------------
+
+CELLS = st.fixed_dictionaries(
+    {
+        "smokes": st.sampled_from(["never", "daily", " daily ", "", None, "often", "Daily"]),
+        "ills": st.sampled_from(["", None, "cough", "asthma cough", "cough  cough", "measles", "cough flu"]),
+        "hours": st.sampled_from(["40", "12,5", "1e9", "-3", "", None, "many", "1,234"]),
+        "packs": st.sampled_from(["0.5", "1", "99", "", None, "two"]),
+    }
+)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=8))
+def test_columns_give_the_levels_of_single_people(rows: list[dict[str, Any]]) -> None:
+    """The skip logic and the answers are read as from one person, who gives a list of ticked options."""
+    levels, reasons = levels_of({name: [row[name] for row in rows] for name in NAMES})
+    for at, row in enumerate(rows):
+        answers = {**row, "ills": (row["ills"] or "").split()}
+        try:
+            expected = SURVEY.attribute_values(answers)
+        except InvalidInput as error:
+            assert reasons[at] is not None and reasons[at].split(":")[0] in str(error)
+            continue
+        assert reasons[at] is None
+        for name, level in expected.items():
+            found = levels[name][at]
+            assert found == level if name != "hours" else found == float(str(level).replace(",", "."))
+
+
+def test_an_answer_to_a_skipped_question_is_not_read() -> None:
+    columns = {
+        "smokes": ["never"] * 3,
+        "ills": [None, "cough", PRIVATE],
+        "hours": [1.5, 2, 3],
+        "packs": [None, "3", PRIVATE],
+    }
+    levels, reasons = levels_of(columns)
+    assert reasons == [None] * 3
+    assert all(levels[name] == [NOT_ASKED] * 3 for name in ("ills/cough", "ills/asthma", "packs"))
+
+
+def test_lists_and_numbers_are_ticked_options_too() -> None:
+    lists = pa.array([["asthma"], [], None, ["asthma", "flu"]])
+    columns = {"smokes": ["daily"] * 4, "ills": lists, "hours": ["1"] * 4, "packs": ["1"] * 4}
+    levels, reasons = levels_of(columns)
+    assert reasons == [None, None, "ills: missing", "ills: outside the domain"]
+    assert levels["ills/asthma"][:2] == ["yes", "no"] and levels["ills/cough"][:2] == ["no", "no"]
+    numbered = Question("ills", "Which?", "choices", {"1": "Cough", "2": "Asthma"})
+    joint = {(a, b): 0.25 for a in ("yes", "no") for b in ("yes", "no")}
+    plan = pv.design(pv.Prior.joint(joint, names=("ills/1", "ills/2")), 1.0, pv.Distribution())
+    campaign = Campaign("Ills", [numbered], {"all": Form.of(("ills/1", "ills/2"), plan)})
+    levels, reasons = levels_of({"ills": pa.array([2.0, None, 1.0])}, campaign)
+    assert reasons == [None] * 3 and levels["ills/2"] == ["yes", "no", "no"]
+
+
+def test_codes_with_blanks_need_lists() -> None:
+    question = Question("ills", "Which?", "choices", {"a cold": "A cold"})
+    plan = pv.design(pv.Prior({"yes": 0.2, "no": 0.8}), 1.0, pv.Distribution())
+    campaign = Campaign("Ills", [question], {"all": Form.of("ills/a cold", plan)})
+    with raises(InvalidInput, argument="column"):
+        privatize_table({"ills": ["a cold"]}, campaign)
+    assert privatize_table({"ills": [["a cold"], []]}, campaign).reports == 2
+
+
+# -- there and back ------------------------------------------------------------------------------------------
+
+
+def truth(rows: list[dict[str, Any]], result: Result, campaign: Campaign = SURVEY) -> list[float]:
+    """The statistics of a result, counted from the answers."""
+    values = [campaign.attribute_values(row) for row in rows]
+    if result.attributes == ("hours",):
+        return [sum(float(value["hours"]) for value in values)]
+    found = Counter(tuple(value[name] for name in result.attributes) for value in values)
+    assert result.total is not None
+    labels = [label if isinstance(label, tuple) else (label,) for label in result.total.labels]
+    return [float(found[label]) for label in labels]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "arrow"])
+def test_estimates_from_a_table(tmp_path: Path, kind: str) -> None:
+    """Eleven statistics within five standard errors: a false alarm in 150,000 runs; the seed is fixed."""
+    rng = np.random.default_rng(4)
+    rows = people(4_000, rng)
+    out = tmp_path / f"reports.{kind}"
+    done = privatize_table(write_rows(tmp_path / "people.csv", as_columns(rows)), SURVEY, out=out, rng=rng)
+    assert (done.reports, done.refused.total) == (4_000, 0)
+    found = estimate_table(out, SURVEY)
+    assert found.tallies.reports == 4_000 and found.tallies.without_id == 0
+    seen = set()
+    for result in found.results:
+        assert result.total is not None
+        expected = np.array(truth(rows, result))
+        assert np.all(np.abs(result.total.values - expected) < 5 * result.total.std_error), result.attributes
+        assert result.total.values.shape == expected.shape
+        seen.add(result.attributes)
+    assert seen >= {("ills/cough", "ills/asthma"), ("hours",), ("packs",)}
+
+
+def test_the_output_is_what_a_curator_exports(tmp_path: Path) -> None:
+    columns = as_columns(people(50, np.random.default_rng(1)))
+    table = privatize_table(columns, SURVEY).table
+    assert [(field.name, str(field.type)) for field in table.schema] == [
+        ("report_id", "fixed_size_binary[16]"),
+        ("form", "dictionary<values=string, indices=int32, ordered=0>"),
+        ("report", "binary"),
+    ]
+    privatize_table(columns, SURVEY, out=tmp_path / "r.csv")
+    first, *rows = list(csv.reader((tmp_path / "r.csv").open()))
+    assert first == ["report_id", "form", "report"] and len({row[0] for row in rows}) == 50
+    assert {(len(id), form, len(words)) for id, form, words in rows} == {(32, form().id, 16 * form().width)}
+
+
+def test_every_row_is_drawn_once_and_all_submissions_have_one_size() -> None:
+    """A quarter is asked about hours: 1,000 of 4,000 within five standard deviations of 27."""
+    columns = as_columns(people(4_000, np.random.default_rng(2)))
+    done = privatize_table(columns, SURVEY, rng=np.random.default_rng(3))
+    words = np.frombuffer(b"".join(done.table["report"].to_pylist()), "<u8").reshape(4_000, -1)
+    assert words.shape[1] == form().width and form().accepts(words).all()
+    assert abs(int((words[:, 1] == 0).sum()) - 1_000) < 5 * 28
+
+
+def test_a_refusal_does_not_depend_on_the_draw() -> None:
+    """Each of these has a wrong answer to a question that only some are drawn for."""
+    wrong = {"smokes": ["daily"] * 60, "ills": ["cough"] * 60, "hours": ["x"] * 60, "packs": ["1"] * 60}
+    done = privatize_table(wrong, SURVEY)
+    assert done.reports == 0 and done.refused.counts == {"hours: not a number": 60}
+
+
+def test_cohorts_by_a_column(tmp_path: Path) -> None:
+    campaign = two_cohorts()
+    columns = as_columns(people(600, np.random.default_rng(5)))
+    columns["group"] = ["drawn", "everything", None] * 200
+    for out in (tmp_path / "r.csv", tmp_path / "r.parquet"):
+        done = privatize_table(columns, campaign, out=out, cohort="group")
+        assert done.refused.counts == {"no such cohort": 200}
+        found = tally_table(out, campaign)
+        by_cohort = {campaign.cohort_of[id]: tallies for id, tallies in found.by_form.items()}
+        assert by_cohort["drawn"][0].reports == 200
+        assert [tally.reports for tally in by_cohort["everything"]] == [200] * 3
+    with raises(InvalidInput, argument="cohort"):
+        privatize_table(columns, campaign)
+
+
+def test_a_campaign_from_plans(tmp_path: Path, cohorts: Campaign) -> None:
+    """Every kind of mechanism; labels are codes."""
+    labels = [code for code in cohorts.questions[0].options]
+    table = {"answer": [labels[0]] * 400, "by": [*cohorts.cohorts] * 100}
+    done = privatize_table(table, cohorts, out=tmp_path / "r.parquet", cohort="by")
+    (result,) = estimate_table(tmp_path / "r.parquet", cohorts).results
+    assert done.reports == 400 and [n for _, n in result.parts.values()] == [100] * len(cohorts.cohorts)
+
+
+# -- refused rows --------------------------------------------------------------------------------------------
+
+
+def test_refused_rows_are_listed_by_question_and_never_shown() -> None:
+    columns = {
+        "smokes": ["never", PRIVATE, None, "Daily", "daily", "daily", "daily"],
+        "ills": [None, None, None, None, PRIVATE, "cough", "cough"],
+        "hours": ["1", "1", "1", "1", "1", PRIVATE + "x", "1"],
+        "packs": [None, None, None, None, "1", "1", None],
+    }
+    seen: list[tuple[int, str]] = []
+    done = privatize_table(columns, SURVEY, on_refused=lambda row, why: seen.append((row, why)))
+    assert (
+        done.refused.rows
+        == tuple(seen)
+        == (
+            (1, "smokes: outside the domain"),
+            (2, "smokes: missing"),
+            (3, "smokes: another spelling of a value"),
+            (4, "ills: outside the domain"),
+            (5, "hours: not a number"),
+            (6, "packs: missing"),
+        )
+    )
+    assert done.reports == 1 and PRIVATE not in repr(done)
+
+
+def test_a_combination_that_the_plan_leaves_out_is_refused() -> None:
+    plan = pv.design(
+        pv.Prior.joint({("a", "x"): 0.5, ("b", "y"): 0.5}, ("one", "two"), impossible="leave out"),
+        1.0,
+        pv.Distribution(),
+    )
+    done = privatize_table({"one": ["a", "a"], "two": ["x", "y"]}, ask_with("Both?", plan))
+    assert done.refused.rows == ((1, "one x two: a combination that the plan leaves out"),)
+
+
+def test_nothing_is_written_if_all_rows_are_refused(tmp_path: Path) -> None:
+    columns = {name: [None, None] for name in NAMES}
+    with pytest.raises(NothingWritten):
+        privatize_table(columns, SURVEY, out=tmp_path / "r.csv")
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_options_that_do_not_fit_a_campaign(tmp_path: Path) -> None:
+    columns = as_columns(people(5, np.random.default_rng(1)))
+    with raises(InvalidInput, argument="column"):
+        privatize_table(columns, SURVEY, "smokes")
+    with raises(InvalidInput, argument="keep"):
+        privatize_table(columns, SURVEY, keep=["smokes"])
+    with raises(InvalidInput, argument="column"):
+        privatize_table({"smokes": ["never"]}, SURVEY)
+    table = privatize_table(columns, SURVEY).table
+    options: list[dict[str, Any]] = [
+        {"by": "x"},
+        {"prior": [0.5, 0.5]},
+        {"cohort": "x"},
+        {"assume_plan": True},
+    ]
+    for option in options:
+        with raises(InvalidInput, argument=next(iter(option))):
+            estimate_table(table, SURVEY, **option)
+
+
+# -- substitutes ---------------------------------------------------------------------------------------------
+
+LABELS = pv.design(pv.Prior({"yes": 0.3, "no": 0.5, "none": 0.1, "other": 0.1}), 1.0, pv.Histogram())
+
+
+def test_labels_for_empty_cells_and_other_values() -> None:
+    values = {"x": ["yes", None, "maybe", "YES", "  "]}
+    done = privatize_table(values, LABELS, "x", missing="none", other="other")
+    assert done.refused.rows == ((3, "another spelling of a value"),)
+    assert done.substituted == {"missing": 2, "other": 1}
+    assert privatize_table(values, LABELS, "x", missing="none").refused.total == 2
+    assert privatize_table(values, LABELS, "x", other="other").refused.total == 3
+    assert privatize_table(values, LABELS, "x").refused.total == 4
+
+
+def test_the_labels_are_what_is_reported() -> None:
+    """A plan that hides next to nothing reports the label itself."""
+    plan = pv.design(pv.Prior({"yes": 0.4, "none": 0.3, "other": 0.3}), 30.0, pv.Histogram())
+    values = {"x": [*["yes"] * 10, *[None] * 20, *["maybe"] * 30]}
+    table = privatize_table(values, plan, "x", missing="none", other="other").table
+    assert estimate_table(table, plan).everybody.values.round().tolist() == [10, 20, 30]
+
+
+def test_substitutes_for_several_attributes_and_cohorts() -> None:
+    cells = {(a, b): 0.25 for a in ("old", "unknown") for b in (1, 2)}
+    plan = pv.design(pv.Prior.joint(cells, ("age", "dose")), 1.0, pv.Distribution())
+    values = {"age": ["old", None, "young", "old"], "dose": [1, 2, 1, None], "town": ["A", "B", "A", "B"]}
+    done = privatize_table(values, {"A": plan, "B": plan}, cohort="town", missing="unknown", other="unknown")
+    assert done.refused.rows == ((3, "missing"),) and done.substituted == {"missing": 1, "other": 1}
+
+
+def test_substitutes_of_a_campaign() -> None:
+    prior = pv.Prior({"yes": 0.3, "no": 0.5, "silent": 0.2})
+    of = Question("smokes", "Smoke?", options={"yes": "Yes", "no": "No", "silent": "I do not say"})
+    why = Question(
+        "why", "Why?", "choices", {"fun": "Fun", "silent": "I do not say"}, asked_if={"smokes": ("yes",)}
+    )
+    both = {(a, b): 0.075 for a in ("yes", "no") for b in ("yes", "no")} | {(NOT_ASKED, NOT_ASKED): 0.7}
+    reasons = pv.Prior.joint(both, ("why/fun", "why/silent"), impossible="leave out")
+    slots = [("smokes",), ("why/fun", "why/silent")]
+    forms = Form(
+        tuple(
+            always(names, pv.design(known, 1.0, pv.Distribution()))
+            for names, known in zip(slots, (prior, reasons), strict=True)
+        )
+    )
+    campaign = Campaign("Smoking", [of, why], {"all": forms})
+    counts = Counter[str]()
+    columns = {"smokes": ["yes", None, "maybe", "yes"], "why": ["fun", None, None, None]}
+    levels, refused = attribute_columns(campaign, Batch(columns, 4), Substitutes("silent", "silent"), counts)
+    assert refused.tolist() == [None] * 4
+    assert levels["smokes"].tolist() == ["yes", "silent", "silent", "yes"]
+    assert levels["why/silent"].tolist() == ["no", NOT_ASKED, NOT_ASKED, "yes"]
+    assert counts == {"missing": 2, "other": 1}
+    done = privatize_table(columns, campaign, missing="silent", other="silent")
+    assert (done.reports, done.substituted) == (4, counts)
+
+
+@pytest.mark.parametrize("argument", ["missing", "other"])
+def test_a_substitute_has_to_be_a_label(argument: str) -> None:
+    label: dict[str, Any] = {argument: "unheard of"}
+    with raises(InvalidInput, argument=argument):
+        privatize_table({"x": ["yes"]}, LABELS, "x", **label)
+    with raises(InvalidInput, argument=argument):
+        privatize_table(as_columns([]), SURVEY, **label)
+    number = plans()["hours"]
+    with raises(InvalidInput, argument=argument):
+        privatize_table({"x": [1]}, number, "x", **{argument: 40})
+
+
+# -- the command line ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A campaign and the answers of 300 people."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "campaign.json").write_text(SURVEY.to_json())
+    write_rows(tmp_path / "people.csv", as_columns(people(300, np.random.default_rng(6))))
+    return tmp_path
+
+
+def test_privatize_and_estimate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["privatize", "campaign.json", "people.csv", "-o", "reports.parquet"]) == 0
+    assert "300 reports written" in capsys.readouterr().err
+    assert run(["estimate", "campaign.json", "reports.parquet"]) == 0
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in ("How long do you work?", "How many packs?", "Which of these?"))
+
+
+def test_the_same_report_in_two_files_is_counted_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "all").mkdir()
+    run(["privatize", "campaign.json", "people.csv", "-o", "all/reports.csv"])
+    lines = (folder / "all" / "reports.csv").read_text().splitlines(keepends=True)
+    (folder / "all" / "again.csv").write_text("".join(lines[:101]))
+    capsys.readouterr()
+    assert run(["estimate", "campaign.json", "all", "--json"]) == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert (found["reports"], found["repeated"]) == (300, 100)
+    assert "400 rows, 300 reports: 100 rows repeat a report" in printed.err
+    id, _, report = lines[1].split(",")
+    other = next(line.split(",")[2] for line in lines[2:] if line.split(",")[2] != report)
+    (folder / "all" / "again.csv").write_text(f"{lines[0]}{id},{form().id},{other}")
+    with pytest.raises(ConflictingReports):
+        tally_table("all", SURVEY)
+
+
+def test_what_is_refused_is_said_without_a_value(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = as_columns(people(20, np.random.default_rng(7)))
+    rows["smokes"][3], rows["hours"][5] = PRIVATE, f"{PRIVATE[:1]},{PRIVATE[1:4]}"
+    write_rows(folder / "bad.csv", rows)
+    task = ["privatize", "campaign.json", "bad.csv", "-o", "r.csv", "--refused", "no.csv", "--json"]
+    assert run(task) == 0
+    printed = capsys.readouterr()
+    assert "the codes of smokes are never, daily" in printed.err
+    assert json.loads(printed.out)["reports"] == 18
+    listed = list(csv.reader((folder / "no.csv").open()))
+    assert [len(line) for line in listed] == [2, 2, 2]
+    assert [line[0] for line in listed[1:]] == ["4", "6"] and listed[2][1].startswith("hours: an ambiguous")
+    assert PRIVATE not in printed.err + printed.out + (folder / "no.csv").read_text()
+
+
+def test_labels_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = as_columns(people(20, np.random.default_rng(7)))
+    rows["smokes"][:3] = [None, "sometimes", "rarely"]
+    write_rows(folder / "gaps.csv", rows)
+    task = ["privatize", "campaign.json", "gaps.csv", "--missing", "never", "--other", "never", "-o"]
+    assert run([*task, "r.csv"]) == 0
+    printed = capsys.readouterr().err
+    assert "counted as never: 1 empty cell\n" in printed and "counted as never: 2 other cells\n" in printed
+    assert run([*task, "r.csv", "--force", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["substituted"] == {"missing": 1, "other": 2}
+    assert run(["privatize", "campaign.json", "gaps.csv", "--other", "nobody", "-o", "n.csv"]) == 2
+    assert (
+        "other = 'nobody': choose one of never, daily" in capsys.readouterr().err
+        and not (folder / "n.csv").exists()
+    )
+
+
+def test_cohorts_and_columns_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "two.json").write_text(two_cohorts().to_json())
+    rows = as_columns(people(20, np.random.default_rng(7)))
+    write_rows(folder / "two.csv", {**rows, "group": ["drawn", "everything"] * 10})
+    assert run(["privatize", "two.json", "two.csv", "-o", "r.csv"]) == 2
+    assert "--cohort COLUMN" in capsys.readouterr().err
+    assert run(["privatize", "two.json", "two.csv", "--cohort", "group", "-o", "r.csv"]) == 0
+    assert (folder / "r.csv").read_text().startswith("report_id,form,report\n")
+    assert run(["privatize", "campaign.json", "people.csv", "--column", "smokes", "-o", "n.csv"]) == 2
+    assert "a campaign names its columns itself" in capsys.readouterr().err
+
+
+def test_a_gate_that_is_not_reported_needs_its_column(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert SMOKES.name not in form().attributes
+    rows = as_columns(people(20, np.random.default_rng(7)))
+    del rows["smokes"]
+    write_rows(folder / "no-gate.csv", rows)
+    assert run(["privatize", "campaign.json", "no-gate.csv", "-o", "n.csv"]) == 2
+    assert "smokes" in capsys.readouterr().err
