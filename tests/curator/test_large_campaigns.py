@@ -8,15 +8,17 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import numpy as np
 import pytest
 
-import priorveil as pv
 from postgres_server import PostgresServer
-from priorveil.collect.campaign import Campaign, ask_with
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.results import Result, results
 from priorveil.curator.store import Group, open_store
+from sample_surveys import health, people
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'priorveil[spark]'")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -38,21 +40,20 @@ def test_spark_estimates_what_the_curator_does(
     postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every report of every partition is counted once, and those of another campaign are not."""
-    prior = pv.Prior([0.35, 0.25, 0.15, 0.1, 0.1, 0.05])
-    plan = pv.design(prior, 1.0, pv.Histogram(), method="hashing")
-    campaign, other = (ask_with(question, plan) for question in ("Which one?", "Another?"))
+    campaign, other = health(smallest_count=1), health(smallest_count=1, description="Another")
     rng = np.random.default_rng(26)
 
     def some(each: Campaign, count: int) -> Group:
-        words = plan.privatize(rng.integers(0, 6, count), rng, codes=True).astype("<i8")
-        assert words.max() > 255, "numbers of more than one byte"
+        values = [each.attribute_values(answers) for answers in people(count, rng)]
+        columns = {name: [value[name] for value in values] for name in values[0]}
+        words = each.form_for(None).privatize(columns, rng=rng)
         return Group(each.id, each.form_for(None), os.urandom(16 * count), words.tobytes())
 
     if shutil.which("psql") is None:
         pytest.skip("psql is not installed here")
     url = postgres.url("large")
 
-    async def fill() -> np.ndarray:
+    async def fill() -> list[Result]:
         async with open_store(url) as store:
             for each, count in ((campaign, 2_000), (other, 100)):
                 await store.add_campaign(each)
@@ -61,16 +62,10 @@ def test_spark_estimates_what_the_curator_does(
         await database.execute(block(PAGE, "sql"))
         parts = await database.fetch("SELECT count(*) FROM submissions GROUP BY tableoid")
         assert len(parts) == 4
-        number = SECTION[SECTION.index("get_byte(words, 0)") : SECTION.index(" AS report\n")]
-        for word in (0, 0x0102030405060708, (1 << 63) - 1):
-            packed = word.to_bytes(8, "little")
-            assert word == await database.fetchval(
-                f"SELECT {number} FROM (SELECT $1::bytea AS words) AS row", packed
-            )
         await database.close()
         async with open_store(url) as store:
-            (tally,) = (await store.tallies(campaign)).values()
-            return plan.estimate(tally.parts[0]).values
+            tallies = (await store.tallies(campaign)).items()
+            return list(results(campaign, {form: tally.parts for form, tally in tallies}))
 
     curator = asyncio.run(fill())
     script = block(SECTION, "bash").replace("postgresql://curator@localhost/priorveil", url)
@@ -92,5 +87,8 @@ def test_spark_estimates_what_the_curator_does(
         exec(code, names)
     finally:
         session.stop()
-    estimate = names["estimate"]
-    assert estimate.reports == 2_000 and np.array_equal(estimate.values, curator)
+    found: Any = names["found"]
+    assert found.tallies.reports == 2_000 and len(found.results) == len(curator) > 3
+    for result, expected in zip(found.results, curator, strict=True):
+        assert result.attributes == expected.attributes
+        assert np.array_equal(result.total.values, expected.total.values)

@@ -24,10 +24,18 @@ pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip i
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java 17 or newer, and there is none on this machine", allow_module_level=True)
 
+from priorveil.collect.campaign import ask_with  # noqa: E402
 from priorveil.errors import ForeignReport, InvalidInput  # noqa: E402
-from priorveil.tables import ConflictingReports, Tallies, tally_table  # noqa: E402
+from priorveil.tables import (  # noqa: E402
+    ConflictingReports,
+    Tallies,
+    estimate_table,
+    privatize_table,
+    tally_table,
+)
 from priorveil.tables import spark as on_spark  # noqa: E402
 from priorveil.tables.write import arrow_column, report_schema, report_type  # noqa: E402
+from sample_surveys import health, people  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -309,6 +317,77 @@ def test_reports_as_text(spark: Any, plans: dict[str, pv.Plan]) -> None:
     )
 
 
+def answers_of(count: int, seed: int) -> Any:
+    """The answers of people to the sample survey, with lists of codes, and one row that is refused."""
+    rows = [*people(count, np.random.default_rng(seed)), {"smokes": "often", "hours": 1.0}]
+    types = {
+        "smokes": pa.string(),
+        "ills": pa.list_(pa.string()),
+        "hours": pa.float64(),
+        "packs": pa.float64(),
+    }
+    columns = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
+    return pa.table({**columns, "name": ["somebody"] * len(rows)})
+
+
+def test_a_campaign(spark: Any, tmp_path: Path) -> None:
+    """Submissions are made on workers; their results are those of the same files read here."""
+    campaign = health(smallest_count=1)
+    answers = answers_of(500, 9)
+    made = on_spark.privatize(spark.createDataFrame(answers).repartition(3), campaign)
+    assert made.columns == ["report_id", "form", "report", "refused"]
+    made.write.parquet(str(tmp_path / "reports"))
+    kept = spark.read.parquet(str(tmp_path / "reports"))
+    reasons = [row["refused"] for row in kept.select("refused").collect()]
+    assert sorted(filter(None, reasons)) == ["smokes: outside the domain"]
+    found, local = on_spark.estimate(kept, campaign), estimate_table(tmp_path / "reports", campaign)
+    assert found.tallies.by_form == local.tallies.by_form and found.tallies.reports == 500
+    assert found.refused.counts == local.refused.counts == {"missing": 1}
+    for result, expected in zip(found.results, local.results, strict=True):
+        assert result.attributes == expected.attributes and str(result.total) == str(expected.total)
+        assert result.total is not None and np.isfinite(result.total.std_error).all()
+    assert on_spark.refused(kept, campaign).count() == 1
+
+
+def test_repeated_submissions_and_cohorts(spark: Any) -> None:
+    prior = pv.Prior([0.5, 0.5], labels=["a", "b"])
+    several = {method: pv.design(prior, 1.0, pv.Histogram(), method=method) for method in METHODS[:4]}
+    campaign = ask_with("Which?", several, smallest_count=1)
+    values = pa.table({"answer": ["a", "b", None, "z"] * 50, "by": [*several, *several] * 25})
+    options: dict[str, Any] = {"cohort": "by", "missing": "a", "other": "b"}
+    made = on_spark.privatize(spark.createDataFrame(values), campaign, **options).toArrow()
+    assert made["refused"].null_count == 200
+    twice = pa.concat_tables([made, made.slice(20, 60)])
+    found = on_spark.tally(spark.createDataFrame(twice).repartition(3), campaign)
+    expected = tally_table(twice, campaign)
+    assert found.by_form == expected.by_form
+    assert (found.reports, found.repeated, found.without_id) == (200, 60, 0)
+    reports = made["report"].to_pylist()
+    other = next(report for report in reports if report != reports[0] and len(report) == len(reports[0]))
+    changed = made.slice(0, 1).set_column(2, "report", pa.array([other]))
+    with pytest.raises(ConflictingReports):
+        on_spark.tally(spark.createDataFrame(pa.concat_tables([made, changed])), campaign)
+
+
+def test_submissions_to_another_campaign(spark: Any) -> None:
+    campaign = health(smallest_count=1)
+    plan = pv.design(pv.Prior([0.5, 0.5], labels=["a", "b"]), 1.0, pv.Histogram())
+    made = privatize_table({"answer": ["a", "b"]}, ask_with("Which?", plan)).table
+    df = spark.createDataFrame(made)
+    with pytest.raises(ForeignReport, match="2 reports of another form"):
+        on_spark.tally(df, campaign)
+    with pytest.raises(InvalidInput, match="form"):
+        on_spark.tally(df.drop("form"), campaign)
+    with pytest.raises(InvalidInput, match="for plans"):
+        on_spark.estimate(df, campaign, by="town")
+
+
+def test_labels_for_missing_and_other_values(spark: Any, plans: dict[str, pv.Plan]) -> None:
+    values = pa.table({"answer": ["a", None, "z", "A"]})
+    made = on_spark.privatize(spark.createDataFrame(values), plans["arc"], "answer", missing="e", other="f")
+    assert made.toArrow()["refused"].to_pylist() == [None, None, None, "another spelling of a value"]
+
+
 def test_data_frames_only() -> None:
     source = Path(on_spark.__file__).read_text(encoding="utf-8")
     assert not re.search(r"\.rdd\b|sparkContext|_jvm|_jdf", source)
@@ -355,7 +434,8 @@ def test_spark_connect() -> None:
     environment["PYSPARK_SUBMIT_ARGS"] = (
         f'--driver-java-options "{QUICK}" --conf spark.sql.shuffle.partitions=2 pyspark-shell'
     )
-    task = [sys.executable, "-c", CONNECT, str(Path(__file__).parent)]
+    folder = Path(__file__).parent
+    task = [sys.executable, "-c", CONNECT, str(folder), str(folder.parent)]
     done = subprocess.run(task, capture_output=True, text=True, env=environment, check=False)
     assert "the same" in done.stdout, done.stderr[-2000:]
 
