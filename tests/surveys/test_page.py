@@ -18,12 +18,14 @@ from terminal import run
 PAGE = Path(__file__).parent.parent.parent / "docs" / "surveys.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ANSWERS = re.compile(r"^```csv\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def with_output_of_today(page: str) -> str:
-    """The page with what its commands print now, in the current folder, where its survey is saved first."""
+    """The page with what its commands print now, in the current folder, where its files are saved first."""
     survey = FILE.findall(page)[0]
     Path("survey.toml").write_text(survey, encoding="utf-8")
+    Path("answers.csv").write_text(ANSWERS.findall(page)[0], encoding="utf-8")
     Path("mistake.toml").write_text(survey.replace("no = 0.6", "no = 0.5"), encoding="utf-8")
 
     def block_of_today(block: re.Match[str]) -> str:

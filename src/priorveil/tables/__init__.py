@@ -1,4 +1,4 @@
-"""Tables of any size: a column of values in, a column of reports out; a column of reports in, estimates out.
+"""Tables of any size: columns of values in, a column of reports out; a column of reports in, estimates out.
 
 Tables are read and written in batches, so memory grows with the domain and the groups, not with the rows. CSV files
 need no further library; Parquet, Arrow and data frames need the extra `tables`.
@@ -10,6 +10,7 @@ from priorveil.tables.estimate import TableEstimate, Tallies, estimate_table, ta
 from priorveil.tables.privatize import Privatized, privatize_table
 from priorveil.tables.refusals import NothingWritten, RefusedRows
 from priorveil.tables.repeats import ConflictingReports
+from priorveil.tables.submissions import CampaignEstimate, SubmissionTallies
 
-__all__ = ["ConflictingReports", "NothingWritten", "Privatized", "RefusedRows", "TableEstimate", "Tallies"]
-__all__ += ["estimate_table", "privatize_table", "tally_table"]
+__all__ = ["CampaignEstimate", "ConflictingReports", "NothingWritten", "Privatized", "RefusedRows"]
+__all__ += ["SubmissionTallies", "TableEstimate", "Tallies", "estimate_table", "privatize_table", "tally_table"]
