@@ -96,7 +96,9 @@ SECRET = click.option(
 MIX = click.option(
     "--mix", is_flag=True, help="Replace the prior by the nearest mixture of the secret's rows."
 )
-COHORT = click.option("--cohort", metavar="COLUMN", help="The public column that chooses the plan.")
+COHORT = click.option(
+    "--cohort", metavar="COLUMN", help="The public column that chooses the plan, or the cohort."
+)
 REFUSED = click.option("--refused", "refused_file", type=OutputFile(), help="List refused rows in this CSV.")
 
 NumberRange = tuple[float, float, int | None]  # both ends, and how many points (None: choose)

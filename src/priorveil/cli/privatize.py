@@ -5,6 +5,10 @@ To try it in an empty folder
   priorveil design prior.csv --epsilon 1 -o plan.json
   printf 'answer\nyes\nno\nno\n' > people.csv
   priorveil privatize plan.json people.csv --column answer -o reports.csv
+  priorveil campaign new survey.toml
+  priorveil campaign build survey.toml -o campaign.json
+  printf 'home,overtime,paid,sleep\nnever,yes,all,7\nmostly,no,,6\n' > all.csv
+  priorveil privatize campaign.json all.csv -o submissions.csv
 
 Examples
   priorveil privatize plan.json people.csv --column answer -o reports.parquet
@@ -21,7 +25,7 @@ Examples
   priorveil privatize plan.json people.csv --column answer -o reports.csv --refused refused.csv --json
       every refused row in a file, and a summary for a program to read
   priorveil privatize plan.json people.csv --column answer --missing none --other other -o reports.csv
-      an empty cell counts as none, a value that the plan does not have as other
+      an empty cell counts as none, a value that the plan lacks as other
   priorveil privatize campaign.json people.csv -o reports.csv
       a campaign: people.csv has a column for each question
   priorveil privatize campaign.json people.csv --cohort country -o reports.parquet

@@ -13,4 +13,11 @@ from priorveil.tables.repeats import ConflictingReports
 from priorveil.tables.submissions import CampaignEstimate, SubmissionTallies
 
 __all__ = ["CampaignEstimate", "ConflictingReports", "NothingWritten", "Privatized", "RefusedRows"]
-__all__ += ["SubmissionTallies", "TableEstimate", "Tallies", "estimate_table", "privatize_table", "tally_table"]
+__all__ += [
+    "SubmissionTallies",
+    "TableEstimate",
+    "Tallies",
+    "estimate_table",
+    "privatize_table",
+    "tally_table",
+]

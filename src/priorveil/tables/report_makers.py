@@ -118,16 +118,15 @@ class PlanReports(ReportMaker):
             own = [take(column, rows) for column in values]
             own = self._substitutes.fill_all(own, plan.domain, substituted)
             codes[rows] = plan.domain.encode(own, source.words)
-            if (codes[rows] == OUTSIDE).any():
-                reasons[rows] = plan.domain.reasons(own)
+            outside = np.flatnonzero(codes[rows] == OUTSIDE)
+            if len(outside):
+                reasons[rows[outside]] = plan.domain.reasons([take(column, outside) for column in own])
             inside = rows[codes[rows] >= 0]
             reports[inside] = plan.mechanism.sample(codes[inside], source)
         reasons[plan_codes == OUTSIDE] = NO_PLAN
         reasons[codes == MISSING] = MISSING_ENTRY
-        accepted = np.flatnonzero(codes >= 0)
-        return Reports(
-            reports[accepted], accepted, plan_codes[accepted], _rows_by_reason(reasons), substituted
-        )
+        accepted, refused = np.flatnonzero(codes >= 0), _by_reason(reasons, np.flatnonzero(codes < 0))
+        return Reports(reports[accepted], accepted, plan_codes[accepted], refused, substituted)
 
 
 class FormReports(ReportMaker):
@@ -140,8 +139,8 @@ class FormReports(ReportMaker):
 
     def __init__(self, campaign: Campaign, cohort: str | None, substitutes: Substitutes) -> None:
         if cohort is None and len(campaign.cohorts) > 1:
-            advice = f"name the column that has the cohort of a row: {', '.join(campaign.cohorts)}"
-            raise InvalidInput("cohort", cohort, advice, Hint("cohort", "COLUMN"))
+            advice = f"name the column that says which cohort a row is of: {', '.join(campaign.cohorts)}"
+            raise InvalidInput("cohort", NOT_SHOWN, advice, Hint("cohort", "COLUMN"))
         substitutes.require_known([q.option_domain for q in campaign.questions if q.options])
         self._campaign = campaign
         self._substitutes = substitutes
@@ -166,8 +165,8 @@ class FormReports(ReportMaker):
             if rows.size:
                 words = form.privatize({name: levels[name][rows] for name in form.attributes}, rng=source)
                 submissions[rows] = [row.tobytes() for row in words]
-        made = submissions[accepted].tolist()
-        return Reports(made, accepted, form_codes[accepted], _rows_by_reason(reasons), substituted)
+        made, makers = submissions[accepted].tolist(), form_codes[accepted]
+        return Reports(made, accepted, makers, _by_reason(reasons, refused), substituted)
 
 
 def _refuse_left_out(
@@ -182,9 +181,9 @@ def _refuse_left_out(
                 reasons[rows[at]] = f"{' x '.join(part.attributes)}: {why[at]}"
 
 
-def _rows_by_reason(reasons: Reasons) -> dict[str, Indices]:
-    refused = refused_rows(reasons)
-    return {why: refused[reasons[refused] == why] for why in dict.fromkeys(reasons[refused].tolist())}
+def _by_reason(reasons: Reasons, refused: Indices) -> dict[str, Indices]:
+    whys = reasons[refused]
+    return {why: refused[whys == why] for why in dict.fromkeys(whys.tolist())}
 
 
 def _private_columns(column: str | Sequence[str], plans: Collection[Plan]) -> list[str]:

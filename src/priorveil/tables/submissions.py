@@ -14,7 +14,7 @@ import numpy as np
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.results import Result, results
-from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput
 from priorveil.plans.form import Form
 from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.tally import Tally
@@ -85,8 +85,16 @@ def tally_submissions(
     formats = {id: ReportFormat.of_form(form) for id, form in forms.items()}
     names = [REPORT, FORM]
     source = Rereadable(data, names, batch_rows(format.width for format in formats.values()), [REPORT_ID])
+    try:
+        table = source.open()
+    except InvalidInput as error:
+        if error.argument == "column" and error.value in names:
+            make = Hint("privatize_table", purpose="to make submissions of people's answers first")
+            advice = f"there is no such column of submissions; {error.advice}"
+            raise InvalidInput("column", error.value, advice, make) from None
+        raise
     counted = count_table(
-        source.open(),
+        table,
         source,
         lambda log: BatchCounter(formats, REPORT, log=log, made_by=FORM),
         names,

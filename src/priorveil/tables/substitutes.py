@@ -38,7 +38,11 @@ class Substitutes:
         for argument, label in (("missing", self.missing), ("other", self.other)):
             if label is not None and all(_label_in(d, label) is None for d in domains):
                 labels = [one for domain in domains if domain.resolution is None for one in domain.labels]
-                advice = f"choose one of {first_labels(labels)}" if labels else "numbers have no such label"
+                advice = (
+                    f"choose one of {first_labels(labels)}"
+                    if labels
+                    else "a plan about numbers has no labels"
+                )
                 raise InvalidInput(argument, label, advice)
 
     def missing_in(self, domain: Domain) -> Label | None:
