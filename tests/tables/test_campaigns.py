@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 from collections import Counter
@@ -15,10 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import priorveil as pv
+from local_server import running
 from priorveil.cli import run
 from priorveil.collect.campaign import Campaign, ask_with
 from priorveil.collect.questions import NOT_ASKED, Question
 from priorveil.collect.results import Result
+from priorveil.curator.store import open_store
 from priorveil.errors import InvalidInput
 from priorveil.plans.form import Form
 from priorveil.tables import ConflictingReports, NothingWritten, estimate_table, privatize_table, tally_table
@@ -440,3 +443,25 @@ def test_a_gate_that_is_not_reported_needs_its_column(
     write_rows(folder / "no-gate.csv", rows)
     assert run(["privatize", "campaign.json", "no-gate.csv", "-o", "n.csv"]) == 2
     assert "smokes" in capsys.readouterr().err
+
+
+# -- a curator -----------------------------------------------------------------------------------------------
+
+
+def test_a_curator_takes_the_rows_and_exports_them(tmp_path: Path) -> None:
+    """The file that was made and the export of its upload are the same reports."""
+    made, exported = tmp_path / "made.csv", tmp_path / "exported.parquet"
+    privatize_table(as_columns(people(40, np.random.default_rng(8))), SURVEY, out=made)
+    rows = list(csv.DictReader(made.open()))
+    url = f"/v1/campaigns/{SURVEY.id}/reports"
+
+    async def upload() -> None:
+        async with running(open_store(str(tmp_path / "reports.db")), SURVEY) as http:
+            receipt = (await http.post(url, json={"reports": rows})).json()
+            assert receipt == {"accepted": 40, "refused": []}
+            exported.write_bytes((await http.get(url)).content)
+
+    asyncio.run(upload())
+    both = tally_table([made, exported], SURVEY)
+    assert (both.reports, both.repeated) == (40, 40)
+    assert both.by_form == tally_table(exported, SURVEY).by_form
