@@ -33,7 +33,7 @@ _REASONS = {MISSING: MISSING_ENTRY, OUTSIDE: NO_PLAN, _OTHER: OTHER_PLAN}
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class ReportCounts:
     """What a table of reports has: tallies by `(cohort, group)`, and the rows that are in none of them.
 
     `repeated` is the number of rows that repeat a report that was already counted, and `without_id` the number of rows
@@ -59,7 +59,7 @@ def count_table(
     other_error: Callable[[str], InvalidInput],
     progress: RowProgress | None = None,
     on_refused: OnRefused | None = None,
-) -> Counted:
+) -> ReportCounts:
     """Count the reports of a table that was opened from its source, those that are there several times once.
 
     `counter` makes a counter that notes refused rows. Rows with the same id have to be equal in the `compared` columns,
@@ -68,24 +68,24 @@ def count_table(
     """
     ids = IdSpool()
 
-    def count(batches: Iterable[Batch], log: RefusalLog) -> Counted:
+    def count(batches: Iterable[Batch], log: RefusalLog) -> ReportCounts:
         own = counter(log)
         for rows in own.count(batches, thread_count()):
             if own.others:
                 raise other_error(min(own.others))
             if progress is not None:
                 progress(rows, table.rows, table.share())
-        return Counted(own.tallies, log.result())
+        return ReportCounts(own.tallies, log.result())
 
     all_rows = count(ids.watch(table.batches), RefusalLog(on_refused))
     flags = ids.repeated_keys()
     if flags is None:
-        return Counted(all_rows.by, all_rows.refused, without_id=ids.without_id)
+        return ReportCounts(all_rows.by, all_rows.refused, without_id=ids.without_id)
     table = source.open()
     is_repeat = repeated_rows(table.batches, flags, compared, table.place)
     table = source.open()
     once = count(without_repeats(table.batches, is_repeat), RefusalLog())
-    return Counted(once.by, all_rows.refused, all_rows.reports - once.reports, ids.without_id)
+    return ReportCounts(once.by, all_rows.refused, all_rows.reports - once.reports, ids.without_id)
 
 
 def add_tallies(sums: dict[Any, Tally], tallies: Mapping[Any, Tally]) -> None:
@@ -161,13 +161,13 @@ class BatchCounter:
         words, indices = distinct(names)
         numbers = {name: number for number, name in enumerate(self._ids)}
         named = np.array([*(numbers.get(str(word), _OTHER) for word in words), MISSING])[indices]
-        checked = named
+        codes = named
         if self.cohort is not None:
             own = np.array([numbers[format.id] for format in self.formats.values()])[np.maximum(cohorts, 0)]
-            checked = np.where(named == own, cohorts, np.where(named == MISSING, MISSING, _OTHER))
-            checked = np.where(cohorts >= 0, checked, cohorts)
-        self.others.update(str(words[index]) for index in np.unique(indices[checked == _OTHER]))
-        return checked
+            codes = np.where(named == own, cohorts, np.where(named == MISSING, MISSING, _OTHER))
+            codes = np.where(cohorts >= 0, codes, cohorts)
+        self.others.update(str(words[index]) for index in np.unique(indices[codes == _OTHER]))
+        return codes
 
     def _group(self, name: Any) -> int:
         """The number of a group."""

@@ -221,7 +221,7 @@ def tally_table(
             advice = f"it is an attribute of the plan, not a column of the reports; {error.advice}"
             raise InvalidInput("by", by, advice, Hint("estimate.margin", purpose="for its shares")) from None
         raise
-    counted = count_table(
+    counts = count_table(
         table,
         source,
         lambda log: BatchCounter(formats, column, by, cohort, log, made_by),
@@ -230,7 +230,7 @@ def tally_table(
         progress,
         on_refused,
     )
-    return Tallies(plans, counted.by, counted.refused, counted.repeated, counted.without_id)
+    return Tallies(plans, counts.by, counts.refused, counts.repeated, counts.without_id)
 
 
 def _no_report_column(column: str, columns_text: str) -> InvalidInput:

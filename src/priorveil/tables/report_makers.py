@@ -159,14 +159,14 @@ class FormReports(ReportMaker):
             _refuse_left_out(form, levels, reasons, np.flatnonzero(form_codes == number))
         refused = refused_rows(reasons)
         accepted = np.delete(np.arange(batch.rows), refused)
-        submissions = np.full(batch.rows, None, dtype=object)
+        submissions = np.full(batch.rows, None, dtype=object)  # bytes of any length
         for number, form in enumerate(cohorts.values()):
             rows = accepted[form_codes[accepted] == number]
             if rows.size:
                 words = form.privatize({name: levels[name][rows] for name in form.attributes}, rng=source)
                 submissions[rows] = [row.tobytes() for row in words]
-        made, makers = submissions[accepted].tolist(), form_codes[accepted]
-        return Reports(made, accepted, makers, _by_reason(reasons, refused), substituted)
+        reports, makers = submissions[accepted].tolist(), form_codes[accepted]
+        return Reports(reports, accepted, makers, _by_reason(reasons, refused), substituted)
 
 
 def _refuse_left_out(

@@ -22,7 +22,7 @@ from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.tally import Tally
 from priorveil.tables.batches import Batch
 from priorveil.tables.cohorts import Plans, plans_by_cohort
-from priorveil.tables.counting import BatchCounter, Counted
+from priorveil.tables.counting import BatchCounter, ReportCounts
 from priorveil.tables.estimate import TableEstimate, Tallies, no_plan_column
 from priorveil.tables.privatize import kept_columns, random_ids
 from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY, NO_PLAN, OTHER_PLAN, RefusedRows
@@ -188,11 +188,11 @@ def tally(
     together, which moves the columns that are read through a shuffle. The submissions to a campaign are added up by
     form.
     """
-    counted = _count(df, *_formats(df, plan, column, by, cohort, assume_plan))
+    counts = _count(df, *_formats(df, plan, column, by, cohort, assume_plan))
     if isinstance(plan, Campaign):
-        return SubmissionTallies.of(plan.forms, counted)
+        return SubmissionTallies.of(plan.forms, counts)
     plans = plans_by_cohort(plan, cohort)
-    return Tallies(plans, counted.by, counted.refused, counted.repeated, counted.without_id)
+    return Tallies(plans, counts.by, counts.refused, counts.repeated, counts.without_id)
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class _Columns:
         return BatchCounter(formats, self.column, self.by, self.cohort, made_by=self.made_by)
 
 
-def _count(df: DataFrame, formats: Formats, columns: _Columns) -> Counted:
+def _count(df: DataFrame, formats: Formats, columns: _Columns) -> ReportCounts:
     names, by = columns.names(), columns.by
     rows = _merge_repeats(df, names)
     numbers = [T.StructField(name, T.LongType()) for name in ("plan", "index", "amount")]
@@ -239,7 +239,7 @@ def _count(df: DataFrame, formats: Formats, columns: _Columns) -> Counted:
         advice = f"{plural(foreign, 'report')} of another {columns.made_by}; read them with the {source}"
         raise ForeignReport("df", NOT_SHOWN, f"{advice} (`refused` returns these rows)")
     refused_counts = {reason: others[reason] for reason in sorted(_REASONS) if others[reason]}
-    return Counted(tallies, RefusedRows(refused_counts), others[_REPEATED], others[_WITHOUT_ID])
+    return ReportCounts(tallies, RefusedRows(refused_counts), others[_REPEATED], others[_WITHOUT_ID])
 
 
 def _merge_repeats(df: DataFrame, names: Sequence[str]) -> DataFrame:

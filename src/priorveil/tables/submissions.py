@@ -19,7 +19,7 @@ from priorveil.plans.form import Form
 from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.tally import Tally
 from priorveil.tables.batches import batch_rows
-from priorveil.tables.counting import BatchCounter, Counted, count_table
+from priorveil.tables.counting import BatchCounter, ReportCounts, count_table
 from priorveil.tables.read import RowProgress
 from priorveil.tables.refusals import OnRefused, RefusedRows
 from priorveil.tables.reports import FORM, REPORT, REPORT_ID, ReportFormat
@@ -43,13 +43,13 @@ class SubmissionTallies:
     without_id: int = 0
 
     @classmethod
-    def of(cls, forms: Mapping[str, Form], counted: Counted) -> SubmissionTallies:
+    def of(cls, forms: Mapping[str, Form], counts: ReportCounts) -> SubmissionTallies:
         """The tallies of the parts of forms, from those of whole submissions by the id of their form."""
         sums = {id: np.zeros(ReportFormat.of_form(form).counts_shape, np.int64) for id, form in forms.items()}
-        for (id, _), tally in counted.by.items():
+        for (id, _), tally in counts.by.items():
             sums[id] += tally.counts
         by_form = {id: forms[id].tallies(cells) for id, cells in sums.items()}
-        return cls(by_form, counted.reports, counted.refused, counted.repeated, counted.without_id)
+        return cls(by_form, counts.reports, counts.refused, counts.repeated, counts.without_id)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def tally_submissions(
             advice = f"there is no such column of submissions; {error.advice}"
             raise InvalidInput("column", error.value, advice, make) from None
         raise
-    counted = count_table(
+    counts = count_table(
         table,
         source,
         lambda log: BatchCounter(formats, REPORT, log=log, made_by=FORM),
@@ -102,7 +102,7 @@ def tally_submissions(
         progress,
         on_refused,
     )
-    return SubmissionTallies.of(forms, counted)
+    return SubmissionTallies.of(forms, counts)
 
 
 def refuse_with_campaign(
