@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from priorveil.collect.campaign import EVERYONE, Campaign
 from priorveil.curator.demo import run_curator, send_answers
+from priorveil.reading.estimate import Estimate
 from priorveil.surveys.files import read_survey
 from priorveil.surveys.survey import build
+from priorveil.tables import estimate_table, privatize_table
 from sample_survey_files import PEOPLE, TRUTH, one_person, write_form
 
 
@@ -40,7 +46,27 @@ def test_estimates_hold_the_truth(campaign: Campaign) -> None:
     columns = {name: [person[name] for person in values] for name in values[0]}
     words = form.privatize(columns, rng=rng)
     assert form.accepts(words).all()
-    estimates = form.estimate(form.tallies(form.count(words)))
+    check_truth(form.estimate(form.tallies(form.count(words))))
+
+
+@pytest.mark.statistical
+def test_estimates_from_a_table_hold_the_truth(campaign: Campaign, tmp_path: Path) -> None:
+    """The answers are in a file as ODK writes it; the rate of false alarms is the same, by a fixed seed."""
+    rng = np.random.default_rng(9)
+    with (tmp_path / "answers.csv").open("w", newline="", encoding="utf-8") as file:
+        lines = csv.DictWriter(file, [question.name for question in campaign.questions])
+        lines.writeheader()
+        for person in (one_person(rng) for _ in range(PEOPLE)):
+            lines.writerow({**person, "worries": " ".join(person["worries"])})
+    done = privatize_table(tmp_path / "answers.csv", campaign, out=tmp_path / "reports.parquet", rng=rng)
+    assert (done.reports, done.refused.total) == (PEOPLE, 0)
+    results = estimate_table(tmp_path / "reports.parquet", campaign).results
+    totals = {result.attributes: result.total for result in results if result.margin_of is None}
+    check_truth({attributes: total for attributes, total in totals.items() if total is not None})
+
+
+def check_truth(estimates: Mapping[tuple[str, ...], Estimate]) -> None:
+    """Compare 14 intervals of the estimates, by attributes, with the shares that people are drawn with."""
     for (attribute, level), share in TRUTH.items():
         estimate = estimates[attribute,]
         low, high = (ends / PEOPLE for ends in estimate.interval(0.999))
