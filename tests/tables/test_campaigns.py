@@ -144,7 +144,7 @@ def truth(rows: list[dict[str, Any]], result: Result, campaign: Campaign = SURVE
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "arrow"])
 def test_estimates_from_a_table(tmp_path: Path, kind: str) -> None:
-    """Eleven statistics within five standard errors: a false alarm in 150,000 runs; the seed is fixed."""
+    """Fifteen statistics within five standard errors: a false alarm in 100,000 runs; the seed is fixed."""
     rng = np.random.default_rng(4)
     rows = people(4_000, rng)
     out = tmp_path / f"reports.{kind}"
