@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ from priorveil.collect.campaign import EVERYONE, Campaign
 from priorveil.curator.results import campaign_estimates
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.surveys.files import read_survey
-from priorveil.surveys.report import SurveyReport
-from priorveil.surveys.survey import SurveyDesign, build
+from priorveil.surveys.report import SurveyReport, survey_remarks
+from priorveil.surveys.survey import Cohort, SurveyDesign, build
 from sample_survey_files import TOML, write_form
 
 SEARCH = {"rounds": 20, "progress": False}
@@ -99,6 +100,48 @@ def test_a_survey_of_unknown_answers_promises_ldp_alone(tmp_path: Path) -> None:
     assert report.promise()[0].startswith("Whatever anyone knows") and "LIP" not in "".join(report.promise())
 
 
+UNKNOWN_GATE = TOML.replace("{yes = 0.2, no = 0.8}", '"unknown"').replace(
+    "{yes = 0.5, no = 0.4, secret = 0.1}", '{yes = 0.1, no = 0.1, secret = 0.1, "not asked" = 0.7}'
+)
+
+
+def test_one_report_about_everything_promises_ldp_alone(tmp_path: Path) -> None:
+    """Nobody knows how often answers occur together, so that no prior of the file is used: "if ..." would mislead."""
+    path = tmp_path / "survey.toml"
+    text = UNKNOWN_GATE.replace("epsilon = 1.0", "epsilon = 8").partition('\n[[question]]\nname = "age"')[0]
+    path.write_text(text, encoding="utf-8")
+    report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
+    assert report.chosen == "together" and report.all_assumed and report.assumed == ("smokes",)
+    words = " ".join(report.promise())
+    assert "as common as the file says" not in words
+    assert "nobody knows how often their answers occur together" in words
+
+
+@pytest.mark.parametrize(("epsilon", "is_weak"), [(1.0, False), (20.0, True)])
+def test_a_large_epsilon_is_called_weak(tmp_path: Path, epsilon: float, is_weak: bool) -> None:
+    path = tmp_path / "survey.toml"
+    text = (
+        f'title = "T"\nepsilon = {epsilon}\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\nprior = '
+    )
+    for prior in ("{yes = 0.2, no = 0.8}", '"unknown"'):
+        path.write_text(text + prior)
+        words = " ".join(SurveyReport.of(build(read_survey(path), **SEARCH), 300).promise())
+        assert ("weak protection: at epsilon 20 a submission nearly reveals" in words) is is_weak
+
+
+def test_times_in_the_past_are_said(toml: SurveyDesign) -> None:
+    def remarks(day: int) -> tuple[str, ...]:
+        return SurveyReport.of(timed, 300, now=datetime(2026, 3, day, tzinfo=UTC)).remarks
+
+    times = {"opens": datetime(2026, 3, 2, tzinfo=UTC), "closes": datetime(2026, 3, 5, tzinfo=UTC)}
+    timed = replace(toml, survey=replace(toml.survey, details={**toml.survey.details, **times}))
+    assert remarks(1) == ()
+    assert "opens is in the past (2026-03-02T00:00:00Z)" in remarks(2)[0]
+    assert remarks(5) == ("closes is in the past (2026-03-05T00:00:00Z): nobody could answer",)
+    nameless = replace(toml.survey, details={**toml.survey.details, "purpose": {}})
+    assert list(survey_remarks(nameless)) == ["people should know who asks and why: give purpose"]
+
+
 def test_few_people_are_told_what_would_be_hidden(toml: SurveyDesign) -> None:
     assert any("no answer would be shown" in text for text in SurveyReport.of(toml, 40).tells())
     assert not any("no answer would be shown" in text for text in SurveyReport.of(toml, 100_000).tells())
@@ -114,7 +157,7 @@ def test_each_way_to_use_the_budget_has_its_price(toml: SurveyDesign) -> None:
 def test_tables_that_contradict_each_other_are_named(toml: SurveyDesign) -> None:
     topic = toml.survey.topics[0]
     other = replace(topic, prior=type(topic.prior)({"yes": 0.3, "no": 0.7}))
-    survey = replace(toml.survey, topics=(*toml.survey.topics, other))
+    survey = replace(toml.survey, cohorts={EVERYONE: Cohort((*toml.survey.topics, other))})
     assert SurveyReport.of(replace(toml, survey=survey), 300).contradictory == ("smokes",)
 
 
@@ -125,5 +168,5 @@ def test_linked_questions_of_which_little_is_known_keep_the_budget(tmp_path: Pat
     path = tmp_path / "survey.toml"
     path.write_text(text.replace("{yes = 0.5, no = 0.4, secret = 0.1}", shares), encoding="utf-8")
     made = build(read_survey(path), **SEARCH)
-    assert made.design.chosen == "split"
+    assert made.chosen == "split"
     assert made.campaign.promise[EVERYONE].lip <= 8 * (1 + 1e-9)

@@ -14,11 +14,12 @@ import pytest
 from priorveil.collect.questions import NOT_ASKED
 from priorveil.errors import InvalidFile
 from priorveil.queries import Linear, Sum
-from priorveil.surveys.contents import QUESTION_KEYS, SURVEY_KEYS, TOGETHER_KEYS, survey_of
+from priorveil.surveys.contents import COHORT_KEYS, QUESTION_KEYS, SURVEY_KEYS, survey_of
 from priorveil.surveys.files import read_survey, template
 from priorveil.surveys.sections import Section, SurveyFile
 from priorveil.surveys.survey import Survey
 from priorveil.surveys.toml_file import key_places
+from priorveil.surveys.topics import TOGETHER_KEYS
 from refusals import raises
 from sample_survey_files import TOML
 
@@ -173,6 +174,82 @@ def test_questions_can_be_designed_together(tmp_path: Path) -> None:
     assert shares(survey, "quit")[NOT_ASKED] == 0.8  # the gate is known from the table
 
 
+SETS_BY_AGE = """
+[[question]]
+name = "old"
+text = "Are you over 40?"
+kind = "yes-no"
+
+[[together]]
+questions = ["ill", "old"]
+query = "shares of ill by old"
+prior = {file = "people.csv"}
+"""
+
+
+def test_options_can_be_asked_by_group(tmp_path: Path) -> None:
+    """The prior is that of sets. Asked for are the shares of each option by group, and not those of sets."""
+    cells = {("", "no"): 40, ("flu", "no"): 20, ("cold", "no"): 10, ("flu cold", "no"): 10}
+    cells |= {("", "yes"): 40, ("flu", "yes"): 10, ("cold", "yes"): 30, ("cold,flu", "yes"): 40}
+    rows = [f'"{ticked}",{old}' for (ticked, old), count in cells.items() for _ in range(count)]
+    (tmp_path / "people.csv").write_text("\n".join(["ill,old", *rows]))
+    topic = read(tmp_path, TOML + CHOICES + SETS_BY_AGE).topics[-1]
+    assert topic.attributes == ("ill/flu", "ill/cold", "old")
+    known = dict(zip(topic.prior.labels, topic.prior.probabilities.tolist(), strict=True))
+    assert known["yes", "yes", "yes"] == 0.2 and known["no", "yes", "no"] == 0.05
+    tables = [("ill/flu", "old"), ("ill/cold", "old")]
+    assert topic.query == Linear.margins(topic.prior, tables, unbiased=True)
+    typed = ", ".join(
+        f'{{ill = "{ticked}", old = "{old}", share = {n / 200}}}' for (ticked, old), n in cells.items()
+    )
+    same = SETS_BY_AGE.replace('{file = "people.csv"}', f"[{typed}]").replace("shares of ill by old", "table")
+    assert read(tmp_path, TOML + CHOICES + same).topics[-1] == topic
+    assert (
+        read(tmp_path, TOML + CHOICES + SETS_BY_AGE.replace('{file = "people.csv"}', '"unknown"'))
+        .topics[-1]
+        .prior.assumed
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ("shares of ill by old", "mean of age by ill", 42),
+        ('"old"]\nquery = "shares of ill by old"', '"age"]\nquery = "mean of age by ill"', 42),
+        ('flu = "The flu"', ", ".join(f'o{n} = "Option {n}"' for n in range(6)), 41),
+        ('{file = "people.csv"}', "{flu = 0.1, cold = 0.2}", 43),
+        ('{file = "people.csv"}', '[{ill = "gout", old = "no", share = 1}]', 43),
+    ],
+)  # fmt: skip
+def test_a_mistake_about_options_by_group_is_named_by_its_line(
+    tmp_path: Path, before: str, after: str, line: int
+) -> None:
+    (tmp_path / "people.csv").write_text("\n".join(["ill,old", "flu,yes"]))
+    text = TOML.replace('prior = "unknown"\n', "").replace('query = "quantiles"\n', "\n\n")
+    with raises(InvalidFile, line=line):
+        read(tmp_path, (text + CHOICES + SETS_BY_AGE).replace(before, after))
+
+
+def test_a_wrong_entry_of_a_person_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("\n".join(["ill", "flu", "gout"]))
+    with pytest.raises(InvalidFile) as refused:
+        read(tmp_path, TOML + CHOICES + 'prior = {file = "people.csv"}\n')
+    assert "gout" not in str(refused.value) and refused.value.line == 34
+
+
+def test_codes_may_be_words_of_ours(tmp_path: Path) -> None:
+    options = '{file = "File", joint = "Joint", cohorts = "Cohorts"}'
+    question = f'[[question]]\nname = "tax"\ntext = "Tax?"\noptions = {options}\n'
+    survey = read(tmp_path, TOML + question + "prior = {file = 0.2, joint = 0.3, cohorts = 0.5}\n")
+    assert shares(survey, "tax") == {"file": 0.2, "joint": 0.3, "cohorts": 0.5}
+
+
+def test_nothing_beside_the_shares_of_sets_is_left_unread(tmp_path: Path) -> None:
+    joint = '{joint = {"" = 0.5, flu = 0.1, cold = 0.3, "flu cold" = 0.1}, smothing = 1}'
+    with raises(InvalidFile, line=34):
+        read(tmp_path, TOML + CHOICES + f"prior = {joint}\n")
+
+
 def test_a_table_leaves_out_what_cannot_happen(tmp_path: Path) -> None:
     text = TOML.replace("prior = {yes = 0.2, no = 0.8}\n", "")
     text = text.replace("prior = {yes = 0.5, no = 0.4, secret = 0.1}\n", "")
@@ -270,6 +347,9 @@ ODD: list[Any] = [
     ),
     *(
         {"file": "none.csv"},
+        {"file": "none.csv", "cohort_column": 1},
+        {"cohorts": {"north": "unknown"}},
+        {"cohorts": {"north": "unknown", "south": {"0 to 5": 1}}},
         {"sheet": "s"},
         {"0 to 5": 1},
         {"smokes": []},
@@ -281,22 +361,27 @@ ODD: list[Any] = [
 
 def test_a_wrong_value_of_any_key_is_never_a_crash(tmp_path: Path) -> None:
     """It is refused as a mistake in the file, or it has a meaning."""
-    text = f'{TOML}{CHOICES}[[together]]\nquestions = ["a", "h"]\nquery = "mean of h by a"\n'
+    by_cohort = "{cohorts = {north = {yes = 0.2, no = 0.8}, south = {yes = 0.3, no = 0.7}}}"
+    text = TOML.replace("{yes = 0.2, no = 0.8}", by_cohort)
+    text += f'{CHOICES}[[together]]\nquestions = ["a", "h"]\nquery = "mean of h by a"\n'
     text += '[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n'
     text += '[[question]]\nname = "h"\ntext = "H?"\nkind = "number"\npoints = [0, 5, 10]\n'
     document, path = tomllib.loads(text), tmp_path / "survey.toml"
     together = document.pop("together")
     questions = document.pop("question")
-    places = [(document, SURVEY_KEYS), (together[0], TOGETHER_KEYS)]
+    cohorts = [{"name": "north"}, {"name": "south"}]
+    places = [(document, SURVEY_KEYS), (together[0], TOGETHER_KEYS), (cohorts[0], COHORT_KEYS)]
     places += [(question, QUESTION_KEYS) for question in questions]
     refusals = 0
     for section, keys in places:
         for key, odd in product(keys, ODD):
             before = dict(section)
             section[key] = odd
-            sections = [tuple(Section(path, each, {}) for each in some) for some in (questions, together)]
+            asked, tables, groups = (
+                tuple(Section(path, each, {}) for each in some) for some in (questions, together, cohorts)
+            )
             try:
-                survey_of(SurveyFile(path, Section(path, document, {}), *sections))
+                survey_of(SurveyFile(path, Section(path, document, {}), asked, tables, cohorts=groups))
             except InvalidFile:
                 refusals += 1
             section.clear()

@@ -12,12 +12,15 @@ import click
 from priorveil.atomic_files import atomic_write
 from priorveil.cli import inputs, options, screen
 from priorveil.errors import plural
+from priorveil.formatting import level_at_most
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from priorveil.surveys.report import SurveyReport
     from priorveil.surveys.survey import SurveyDesign
 
+_PEOPLE = 300  # who will answer, if nobody says
 _CHECK_EXAMPLES = """\b
 Examples
   priorveil campaign new survey.toml
@@ -72,36 +75,66 @@ def new(file: Path, force: bool) -> None:
 
 @click.command(epilog=_CHECK_EXAMPLES)
 @click.argument("file", type=options.INPUT_FILE)
-@click.option("--people", type=click.IntRange(min=1), default=300, help="How many people will answer.")
+@click.option(
+    "--people",
+    type=click.IntRange(min=1),
+    help="How many people will answer; by default those of the cohorts, or 300.",
+)
 @_TIME_LIMIT
 @options.JSON
-def check(file: Path, people: int, time_limit: float, as_json: bool) -> None:
+def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> None:
     """Design the survey in FILE, and show what it promises and what it will tell.
 
     Nothing is saved, and nobody is asked.
     """
     from priorveil.surveys.report import SurveyReport
 
-    report = SurveyReport.of(_build(file, time_limit), people)
+    made = _build(file, time_limit)
+    report = SurveyReport.of(made, people or made.survey.people or _PEOPLE)
     if as_json:
         screen.print_json(report.document())
         return
     console = screen.open_console()
     for title, sentences in (
         ("What a submission tells about the person who sends it", report.promise()),
-        (f"What the survey tells, with {people:,} people", report.tells()),
+        (f"What the survey tells, with {report.people[0]:,} people", report.tells()),
     ):
         console.print(title, style="bold")
         _print_sentences(console, sentences)
         console.print()
-    heads = ("question", "answer", "drawn", *(f"{number:,} people" for number in report.people))
-    rows = [(part.subject, part.query, f"{100 * part.drawn:.0f} %", *part.texts()) for part in report.parts]
-    screen.print_table(console, heads, rows, "llrrr")
+    _print_precision(console, report)
+    console.print("How the budget is used", style="bold")
+    _print_sentences(console, report.ways())
+
+
+def _print_precision(console: Console, report: SurveyReport) -> None:
+    """Print how precise each part is, and for several cohorts also in each of them, and what it promises."""
+    numbers = [f"{number:,} people" for number in report.people]
+    by_cohort = len(report.cohorts) > 1
+    if by_cohort:
+        cohorts = [
+            (
+                cohort.name,
+                *(f"{n:,}" for n in cohort.people),
+                level_at_most(cohort.lip),
+                level_at_most(cohort.ldp),
+            )
+            for cohort in sorted(report.cohorts, key=lambda cohort: -cohort.ldp)
+        ]
+        screen.print_table(console, ("cohort", *numbers, "LIP", "LDP"), cohorts, "lrrrr")
+        console.print()
+    heads = ("question", "answer", *(["cohort"] if by_cohort else []), "drawn", *numbers)
+    rows = [
+        (
+            *(part.subject, part.query, *([part.cohort or "all"] if by_cohort else [])),
+            *(f"{100 * part.drawn:.0f} %", *part.texts()),
+        )
+        for part in report.parts
+    ]
+    screen.print_table(console, heads, rows, "lllrrr" if by_cohort else "llrrr")
     console.print(
         "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn.\n"
     )
-    console.print("How the budget is used", style="bold")
-    _print_sentences(console, report.ways())
 
 
 def _print_sentences(console: Console, sentences: Iterable[str]) -> None:
@@ -132,15 +165,15 @@ def _build(file: Path, time_limit: float) -> SurveyDesign:
     """Read and design a survey; say what could not be carried over, and who should be named."""
     from priorveil.surveys import survey
     from priorveil.surveys.files import read_survey
+    from priorveil.surveys.report import survey_remarks
 
     described = read_survey(file)
     if described.left_out:
         click.echo(f"{file}: these cannot be carried over:", err=True)
         for words in described.left_out:
             click.echo(f"  {words}", err=True)
-    missing = [key for key in ("asked_by", "purpose") if not described.details[key]]
-    if missing:
-        click.echo(f"people should know who asks and why: give {' and '.join(missing)}", err=True)
+    for remark in survey_remarks(described):
+        click.echo(remark, err=True)
     with _design_bar() as search:
         return survey.build(described, time_limit=time_limit, **search)
 

@@ -67,9 +67,15 @@ class Result:
     @property
     def title(self) -> str:
         """The texts of the questions; for one option of "tick all that apply" also that of the option."""
-        if len(self.questions) == 1 and len(self.attributes) > 1:
-            return self.campaign.text(self._asked[0][0].text)
-        return " x ".join(self._name(*asked) for asked in self._asked)
+        owners = [question.name for question, _ in self._asked]
+        return " x ".join(
+            dict.fromkeys(
+                self._name(question, attribute)
+                if owners.count(question.name) == 1
+                else self.campaign.text(question.text)
+                for question, attribute in self._asked
+            )
+        )
 
     @property
     def unit(self) -> str:

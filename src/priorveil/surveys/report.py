@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
-from priorveil.collect.campaign import EVERYONE
+from priorveil.collect.campaign import Campaign, stamp
 from priorveil.designs.forms import Topic
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
-from priorveil.plans.composition import agree
-from priorveil.plans.form import PARTS, Part
+from priorveil.plans.composition import Names, agree
+from priorveil.plans.form import PARTS, Form, Part
+from priorveil.plans.wording import weak_protection
+from priorveil.priors import Budget
 from priorveil.reading.precision import Precision
-from priorveil.surveys.survey import SurveyDesign
+from priorveil.surveys.survey import Survey, SurveyDesign
 
 CONFIDENCE = 0.95
 MANY = 1000  # people that every report compares with
 _BEFORE = 0.1  # how likely an answer is, in the example of what a submission tells
-_QUERIES = {"distribution": "shares", "cumulative shares": "quantiles"}  # as survey files call them
+# As survey files call them; margins are the shares of several questions or options.
+_QUERIES = {"distribution": "shares", "cumulative shares": "quantiles", "margins": "shares"}
 _WAYS = {
     "split": "A report about every question, with a part of the budget for each",
     "draw": "One question for each person, drawn at random, with the whole budget",
@@ -33,7 +37,7 @@ class PartPrecision:
     """How precisely one part of the form is known: the half widths of 95 % intervals with each number of people.
 
     `subject` names its questions, and `drawn` is the share of people for whom it is drawn. A half width is None if so
-    many people are too few.
+    many people are too few. `cohort` is empty for the people of all cohorts.
     """
 
     subject: str
@@ -41,6 +45,12 @@ class PartPrecision:
     statistic: str
     drawn: float
     half_widths: tuple[float | None, ...]
+    cohort: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is about, and in which cohort."""
+        return f"{self.subject} in {self.cohort}" if self.cohort else self.subject
 
     def texts(self) -> tuple[str, ...]:
         """The half widths as people read them."""
@@ -48,13 +58,28 @@ class PartPrecision:
 
 
 @dataclass(frozen=True)
-class SurveyReport:
-    """What `priorveil campaign check` shows. Levels and half widths are rounded up."""
+class CohortPromise:
+    """What a whole submission of a cohort tells; `people` has how many it has of each number of people."""
 
+    name: str
+    people: tuple[int, ...]
+    lip: float
+    ldp: float
+
+
+@dataclass(frozen=True)
+class SurveyReport:
+    """What `priorveil campaign check` shows. Levels and half widths are rounded up.
+
+    The levels are those of the cohort whose submissions tell most. `parts` has all parts of every cohort, those known
+    least first, and then the same part for all cohorts together if its answers can be added up.
+    """
+
+    epsilon: float
     lip: float
     ldp: float
     assumed: tuple[str, ...]  # the questions whose prior nobody knows
-    all_assumed: bool
+    all_assumed: bool  # whether no plan uses a prior that is known
     contradictory: tuple[str, ...]  # the questions about which two priors say different things
     people: tuple[int, ...]
     parts: tuple[PartPrecision, ...]
@@ -64,36 +89,45 @@ class SurveyReport:
     chosen: str
     costs: dict[str, float | None]  # how many times as many people as without noise, on average
     left_out: tuple[str, ...]
+    cohorts: tuple[CohortPromise, ...]
+    remarks: tuple[str, ...]
 
     @classmethod
-    def of(cls, built: SurveyDesign, people: int) -> SurveyReport:
+    def of(cls, built: SurveyDesign, people: int, now: datetime | None = None) -> SurveyReport:
         """The report for this number of people, and for a thousand or ten times as many."""
-        form, survey = built.campaign.form_for(EVERYONE), built.survey
-        levels = built.campaign.promise[EVERYONE]
+        survey, promise = built.survey, built.campaign.promise
         numbers = (people, MANY if people < MANY else 10 * people)
-        expected = [form.expected_precision(n, CONFIDENCE) for n in numbers]
-        parts = [
-            _precision(part, share / PARTS, [precision[part.attributes] for precision in expected])
-            for slot in form.slots
-            for part, share in zip(slot.parts, slot.shares, strict=True)
-        ]
-        unknown = [topic for topic in survey.topics if topic.prior.assumed]
+        cohorts = tuple(
+            CohortPromise(
+                name,
+                tuple(max(1, round(number * share)) for number in numbers),
+                promise[name].lip,
+                promise[name].ldp,
+            )
+            for name, share in survey.shares.items()
+        )
+        topics = [topic for cohort in survey.cohorts.values() for topic in cohort.topics]
+        unknown = [topic for topic in topics if topic.prior.assumed]
+        contradictory = [name for cohort in survey.cohorts.values() for name in _contradictory(cohort.topics)]
         weight = math.fsum(topic.weight for topic in survey.topics)
-        costs = built.design.costs.items()
+        forms = built.campaign.cohorts.values()
         return cls(
-            lip=levels.lip,
-            ldp=levels.ldp,
+            epsilon=survey.epsilon,
+            lip=max(cohort.lip for cohort in cohorts),
+            ldp=max(cohort.ldp for cohort in cohorts),
             assumed=tuple(dict.fromkeys(_subject(topic.attributes) for topic in unknown)),
-            all_assumed=len(unknown) == len(survey.topics),
-            contradictory=_contradictory(survey.topics),
+            all_assumed=all(part.plan.prior.assumed for form in forms for part in form.parts),
+            contradictory=tuple(dict.fromkeys(contradictory)),
             people=numbers,
-            parts=tuple(parts),
+            parts=tuple(_all_parts(built.campaign, cohorts)),
             smallest_count=built.campaign.smallest_count,
-            bytes=8 * form.width,
+            bytes=8 * max(form.width for form in forms),
             topics=len(survey.topics),
-            chosen=built.design.chosen,
-            costs={way: None if cost is None else cost / weight for way, cost in costs},
+            chosen=built.chosen,
+            costs={way: None if cost is None else cost / weight for way, cost in built.costs.items()},
             left_out=survey.left_out,
+            cohorts=cohorts,
+            remarks=tuple(survey_remarks(survey, now)),
         )
 
     def document(self) -> dict[str, Any]:
@@ -109,21 +143,30 @@ class SurveyReport:
             f"odds of any answer by at most a factor {factor_at_most(self.ldp)}. One that was {percent(_BEFORE)} "
             f"likely is at most {_at_most(1 / (1 + 1 / odds))} likely afterwards."
         )
+        level = self.ldp if self.all_assumed else self.lip
+        warning = weak_protection(level, Budget(self.epsilon), "a submission", "answer")
+        after = [] if warning is None else [f"This is weak protection: {warning}."]
         if self.all_assumed:
-            return [ldp, *self._why_ldp()]
+            return [ldp, *after, *self._why_ldp()]
         lip = (
             f"If answers are as common as the file says (LIP {level_at_most(self.lip)}): all that a person sends "
             f"changes how likely any answer is by at most a factor {factor_at_most(self.lip)}. One that was "
             f"{percent(_BEFORE)} likely is at most {_at_most(_BEFORE * math.exp(self.lip))} likely afterwards."
         )
-        return [lip, ldp, *self._why_ldp()]
+        return [lip, ldp, *after, *self._why_ldp()]
 
     def _why_ldp(self) -> list[str]:
-        sentences = []
-        if self.assumed:
+        sentences, names = [], ", ".join(self.assumed)
+        if self.chosen == "together":
+            helpful = f" A prior of {names}, even a rough one, might help." if self.assumed else ""
             sentences.append(
-                f"Nobody knows how common the answers to {', '.join(self.assumed)} are. So these are protected by "
-                "LDP, which holds whatever anyone knows, and needs more people. A prior, even a rough one, would help."
+                "One report is about all questions, and nobody knows how often their answers occur together. So it is "
+                f"protected by LDP, which holds whatever anyone knows.{helpful}"
+            )
+        elif self.assumed:
+            sentences.append(
+                f"Nobody knows how common the answers to {names} are. So these are protected by LDP, which holds "
+                "whatever anyone knows, and needs more people. A prior, even a rough one, would help."
             )
         if self.contradictory:
             sentences.append(
@@ -134,56 +177,118 @@ class SurveyReport:
 
     def tells(self) -> list[str]:
         """How precise the answers will be, in sentences."""
-        shares = [part for part in self.parts if part.statistic == "share"]
         sentences = []
         for at, people in enumerate(self.people):
-            few = [part for part in self.parts if part.half_widths[at] is None]
-            widths = [width for part in shares if (width := part.half_widths[at]) is not None]
+            few = [part.name for part in self.parts if part.half_widths[at] is None]
             if few:
-                names = "; ".join(part.subject for part in few)
-                sentences.append(f"{people:,} people are too few to learn anything about: {names}.")
-            if widths:
-                others = " other" if few else ""
-                sentences.append(
-                    f"With {people:,} people every{others} share is known to ±{round_up(100 * max(widths))} points."
-                )
+                sentences.append(f"{people:,} people are too few to learn anything about: {'; '.join(few)}.")
+            known = f"every{' other' if few else ''} share is known to"
+            if len(self.cohorts) == 1:
+                if widest := self._widest_share(at, self.parts):
+                    sentences.append(f"With {people:,} people {known} ±{widest} points.")
+                continue
+            if widest := self._widest_share(at, [part for part in self.parts if part.cohort]):
+                sentences.append(f"With {people:,} people {known} ±{widest} points in each cohort.")
+            if widest := self._widest_share(at, [part for part in self.parts if not part.cohort]):
+                sentences.append(f"With {people:,} people {known} ±{widest} points in all cohorts together.")
         return [*sentences, *self._withheld()]
 
+    def _widest_share(self, at: int, parts: Sequence[PartPrecision]) -> str:
+        """The largest half width of shares in points; empty if there is none."""
+        shares = (part.half_widths[at] for part in parts if part.statistic == "share")
+        widths = [width for width in shares if width is not None]
+        return str(round_up(100 * max(widths))) if widths else ""
+
     def _withheld(self) -> list[str]:
-        people = self.people[0]
-        hidden = [part for part in self.parts if people * part.drawn < self.smallest_count]
+        people, several = self.people[0], len(self.cohorts) > 1
+        numbers = {cohort.name if several else "": cohort.people[0] for cohort in self.cohorts}
+        parts = [part for part in self.parts if part.cohort in numbers]
+        hidden = [part for part in parts if numbers[part.cohort] * part.drawn < self.smallest_count]
         if not hidden:
             return []
-        names = "; ".join(part.subject for part in hidden)
-        fewest = math.ceil(self.smallest_count / min(part.drawn for part in hidden))
+        names = "; ".join(part.name for part in hidden)
+        fewest = max(self.smallest_count * people / (numbers[p.cohort] * p.drawn) for p in hidden)
         return [
             f"With {people:,} people no answer would be shown for: {names}. Each needs "
-            f"{plural(self.smallest_count, 'report')} (smallest_count), which about {fewest:,} people give."
+            f"{plural(self.smallest_count, 'report')} (smallest_count), which about {math.ceil(fewest):,} people give."
         ]
 
     def ways(self) -> list[str]:
         """How the budget is used, and what the other ways would have cost, in sentences."""
         size = f"A submission has {plural(self.bytes, 'byte')}, the same for everybody."
         if self.topics == 1:
-            return [f"One question uses all of it: {_price(self.costs[self.chosen])}.", size]
+            return [f"One report uses all of it: {_price(self.costs[self.chosen])}.", size]
         chosen = {self.chosen: " (chosen)"}
         ways = (f"{_WAYS[way]}: {_price(cost)}{chosen.get(way, '')}." for way, cost in self.costs.items())
         return [*ways, size]
 
 
-def _precision(part: Part, drawn: float, expected: Sequence[Precision]) -> PartPrecision:
+def survey_remarks(survey: Survey, now: datetime | None = None) -> Iterator[str]:
+    """What the people who ask should know before they go on: nothing of it makes the survey wrong."""
+    now, details = now or datetime.now(UTC), survey.details
+    missing = [key for key in ("asked_by", "purpose") if not details[key]]
+    if missing:
+        yield f"people should know who asks and why: give {' and '.join(missing)}"
+    if "closes" in details and details["closes"] <= now:
+        yield f"closes is in the past ({stamp(details['closes'])}): nobody could answer"
+    elif "opens" in details and details["opens"] <= now:
+        yield f"opens is in the past ({stamp(details['opens'])}): people can answer as soon as it is online"
+
+
+def _all_parts(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[PartPrecision]:
+    """The precision of each part in every cohort, the least precise first, and in all cohorts together."""
+    by_cohort = [_parts(campaign.form_for(cohort.name), cohort) for cohort in cohorts]
+    for attributes, (part, first) in by_cohort[0].items():
+        if len(cohorts) == 1:
+            yield replace(first, cohort="")
+            continue
+        each = [parts[attributes][1] for parts in by_cohort]
+        yield from sorted(
+            each, key=lambda one: [math.inf if w is None else w for w in one.half_widths], reverse=True
+        )
+        if part.plan.query.number_by_group is None:  # averages of groups do not add up
+            yield _combined(each, cohorts)
+
+
+def _parts(form: Form, cohort: CohortPromise) -> dict[Names, tuple[Part, PartPrecision]]:
+    expected = [form.expected_precision(number, CONFIDENCE) for number in cohort.people]
+    return {
+        part.attributes: (
+            part,
+            _precision(part, share / PARTS, [each[part.attributes] for each in expected], cohort.name),
+        )
+        for slot in form.slots
+        for part, share in zip(slot.parts, slot.shares, strict=True)
+    }
+
+
+def _combined(parts: Sequence[PartPrecision], cohorts: Sequence[CohortPromise]) -> PartPrecision:
+    """The precision of the shares or means of all people: counts add up, and so do their variances."""
+    widths: list[float | None] = []
+    for at, _ in enumerate(cohorts[0].people):
+        people = [cohort.people[at] for cohort in cohorts]
+        known = [
+            n * width for n, p in zip(people, parts, strict=True) if (width := p.half_widths[at]) is not None
+        ]
+        widths.append(math.hypot(*known) / sum(people) if len(known) == len(parts) else None)
+    people = [cohort.people[0] for cohort in cohorts]
+    drawn = math.fsum(n * part.drawn for n, part in zip(people, parts, strict=True)) / sum(people)
+    return replace(parts[0], cohort="", drawn=drawn, half_widths=tuple(widths))
+
+
+def _precision(part: Part, drawn: float, expected: Sequence[Precision], cohort: str) -> PartPrecision:
     widths = tuple(precision.population for precision in expected)
     query = part.plan.query
     title = query.title(part.plan.reference)
-    return PartPrecision(
-        _subject(part.attributes), _QUERIES.get(title, title), query.statistic_name, drawn, widths
-    )
+    name = _QUERIES.get(title.partition(" (")[0], title)
+    return PartPrecision(_subject(part.attributes), name, query.statistic_name, drawn, widths, cohort)
 
 
-def _subject(attributes: tuple[str, ...]) -> str:
-    """The names of what a part is about; all options of one question are that question."""
-    questions = _questions(attributes)
-    return questions[0] if len(questions) == 1 < len(attributes) else " x ".join(attributes)
+def _subject(attributes: Names) -> str:
+    """The names of what a part is about; several options of one question are that question."""
+    owners = [name.partition("/")[0] for name in attributes]
+    pairs = zip(owners, attributes, strict=True)
+    return " x ".join(dict.fromkeys(owner if owners.count(owner) > 1 else name for owner, name in pairs))
 
 
 def _contradictory(topics: Sequence[Topic]) -> tuple[str, ...]:

@@ -153,3 +153,4 @@ class SurveyFile:
     together: tuple[Section, ...] = ()
     tables: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    cohorts: tuple[Section, ...] = ()

@@ -2,54 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from priorveil.collect.campaign import EVERYONE, Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.collect.linked_priors import contradictory_parts
 from priorveil.collect.questions import Question
 from priorveil.designs.forms import FormDesign, Topic, design_form
 from priorveil.errors import CertificateError
+from priorveil.plans.composition import Names
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """A public group of people: the topics that are designed for it, and how many people it has, if that is known."""
+
+    topics: tuple[Topic, ...]
+    people: int | None = None
 
 
 @dataclass(frozen=True)
 class Survey:
     """Questions in all their languages, and the topics that are designed, each about one question or several.
 
+    All `cohorts` have the same topics, with priors of their own; a survey without cohorts has one, `EVERYONE`.
     `epsilon` is what a whole submission may tell. `details` are the other fields of a `Campaign`, by name, and
     `left_out` says what of the file could not be carried over.
     """
 
     questions: tuple[Question, ...]
-    topics: tuple[Topic, ...]
+    cohorts: Mapping[str, Cohort]
     epsilon: float
     languages: tuple[str, ...]
     details: Mapping[str, Any]
     left_out: tuple[str, ...] = ()
 
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """The topics of the first cohort."""
+        return next(iter(self.cohorts.values())).topics
+
+    @property
+    def people(self) -> int | None:
+        """How many people the cohorts have, if the file says so."""
+        numbers = [cohort.people for cohort in self.cohorts.values() if cohort.people is not None]
+        return sum(numbers) if numbers else None
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of all people that each cohort has."""
+        return people_shares({name: cohort.people for name, cohort in self.cohorts.items()})
+
+
+def people_shares(people: Mapping[str, int | None]) -> dict[str, float]:
+    """The share of all people that each cohort has: the same for all, unless it is known how many they are.
+
+    >>> people_shares({"north": 10, "south": 30}), people_shares({"north": None, "south": None})
+    ({'north': 0.25, 'south': 0.75}, {'north': 0.5, 'south': 0.5})
+    """
+    total = sum(number or 1 for number in people.values())
+    return {name: (number or 1) / total for name, number in people.items()}
+
 
 @dataclass(frozen=True)
 class SurveyDesign:
-    """The campaign of a survey, with the design of its form."""
+    """The campaign of a survey, the way in which its budget is used, and what each way would have cost.
+
+    A cost is the mean over all people; that of a way that is not possible in all cohorts is None.
+    """
 
     survey: Survey
     campaign: Campaign
-    design: FormDesign
+    chosen: str
+    costs: Mapping[str, float | None]
 
 
 def build(survey: Survey, **options: Any) -> SurveyDesign:
-    """Design what leaves a device for all questions, and make the campaign; `options` are those of `design`."""
-    design = design_form(survey.topics, survey.epsilon, **options)
-    if unknown := contradictory_parts(survey.questions, design.form):
-        design = design_form(survey.topics, survey.epsilon, unknown=unknown, **options)
-    cohorts = {EVERYONE: design.form}
+    """Design what leaves a device for all questions, and make the campaign; `options` are those of `design`.
+
+    All cohorts use the budget in the same way, or their results could not be put together.
+    """
+    designs = _designs(survey, {}, options)
+    chosen, costs = _cheapest(survey, designs)
+    unknown = {
+        name: contradictory_parts(survey.questions, design.forms[chosen]) for name, design in designs.items()
+    }
+    if any(unknown.values()):
+        designs = _designs(survey, unknown, options)
+        chosen, costs = _cheapest(survey, designs)
+    cohorts = {name: design.forms[chosen] for name, design in designs.items()}
     campaign = Campaign(
         questions=survey.questions, cohorts=cohorts, languages=survey.languages, **survey.details
     )
-    told = campaign.promise[EVERYONE].lip
+    told = max(levels.lip for levels in campaign.promise.values())
     if told > survey.epsilon:  # the budget is kept, or there is no campaign
         raise CertificateError(
             f"a whole submission would tell {told:.4g}, more than epsilon {survey.epsilon:g}"
         )
-    return SurveyDesign(survey, campaign, design)
+    return SurveyDesign(survey, campaign, chosen, costs)
+
+
+def _designs(
+    survey: Survey, unknown: Mapping[str, Collection[Names]], options: Mapping[str, Any]
+) -> dict[str, FormDesign]:
+    return {
+        name: design_form(cohort.topics, survey.epsilon, unknown=unknown.get(name, ()), **options)
+        for name, cohort in survey.cohorts.items()
+    }
+
+
+def _cheapest(survey: Survey, designs: Mapping[str, FormDesign]) -> tuple[str, dict[str, float | None]]:
+    """The way with the least cost over all people, and the cost of each way."""
+    costs: dict[str, float | None] = {}
+    for way in next(iter(designs.values())).costs:
+        each = [(survey.shares[name], design.costs[way]) for name, design in designs.items()]
+        known = [share * cost for share, cost in each if cost is not None]
+        costs[way] = math.fsum(known) if len(known) == len(each) else None
+    possible = {way: cost for way, cost in costs.items() if cost is not None}
+    return min(possible, key=lambda way: possible[way]), costs

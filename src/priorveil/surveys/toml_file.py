@@ -10,7 +10,7 @@ from typing import Any
 from priorveil.errors import InvalidFile, not_text_advice
 from priorveil.surveys.sections import Place, Section, SurveyFile
 
-LISTS = ("question", "together")
+LISTS = ("question", "together", "cohort")
 Places = dict[tuple[str, ...], Place]
 
 _PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
@@ -38,7 +38,11 @@ def read_toml(path: Path) -> SurveyFile:
     sections = {name: _sections(path, document, name, places) for name in LISTS}
     survey = {key: value for key, value in document.items() if key not in LISTS}
     return SurveyFile(
-        path, Section(path, survey, places.get(("", 0), {})), sections["question"], sections["together"]
+        path,
+        Section(path, survey, places.get(("", 0), {})),
+        sections["question"],
+        sections["together"],
+        cohorts=sections["cohort"],
     )
 
 

@@ -1,0 +1,271 @@
+"""What is to be learnt from the questions of a survey file: a topic for each of them, and for those designed together.
+
+Cohorts have the same topics. Only their priors differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from priorveil.collect.questions import Question
+from priorveil.designs.forms import Topic
+from priorveil.errors import short_repr
+from priorveil.priors import Label, Prior
+from priorveil.priors.number_domains import Cells, Grid, NumberDomain
+from priorveil.queries import Distribution, Linear, Query, Sum
+from priorveil.surveys.given_priors import PriorReader, given_priors, option_priors
+from priorveil.surveys.sections import Section, SurveyFile
+from priorveil.surveys.shares import Attribute, attributes_of, margins_of
+
+TOPIC_KEYS = ("prior", "query", "weight", "epsilon")  # how a question is designed, on its own or with others
+TOGETHER_KEYS = ("questions", *TOPIC_KEYS)
+
+MOST_SET_OPTIONS = 6  # of "tick all that apply": with more, the sets are too many to be told apart under LDP
+RANGES = 5  # of shares of a number, if the file does not say
+_POINTS, _FINE_RANGES = 5, 10  # of a mean and of quantiles
+_MEAN = re.compile(r"mean of (\S+) by (.+)")
+_SHARES = re.compile(r"shares of (\S+) by (.+)")
+
+Priors = Mapping[str, Prior]  # by cohort
+Group = tuple[
+    Section, tuple[str, ...]
+]  # the section of questions that are designed together, and their names
+
+
+def number_bounds(section: Section, name: str, cohorts: Sequence[str], ranges: int) -> tuple[float, ...]:
+    """The points of a number's grid, or the ends of its ranges: given, those of its priors, or of its range."""
+    points, ends = section.numbers("points"), section.numbers("range")
+    if ends and len(ends) != 2:
+        raise section.error("give the two ends, such as [0, 80]", "range")
+    if not points:
+        typed = (given.range_ends() for given in given_priors(section, cohorts).values())
+        points = tuple(sorted(set().union(*typed)))
+    if points:
+        if ends and (points[0], points[-1]) != ends:
+            where = "points" if "points" in section.values else "prior"
+            raise section.error(f"it should go from {ends[0]:g} to {ends[1]:g}, the range", where)
+        return points
+    if not ends:
+        raise section.error(
+            f"{name} is a number and needs a range: give its two ends, such as 0 and 80", "range"
+        )
+    return tuple(np.linspace(ends[0], ends[1], ranges + 1).tolist())
+
+
+@dataclass
+class TopicReader:
+    """Reads the topics of all cohorts; `shares` has the share of all people that each cohort has."""
+
+    file: SurveyFile
+    questions: Mapping[str, Question]
+    sections: Mapping[str, Section]
+    epsilon: float
+    shares: Mapping[str, float]
+    margins: dict[str, dict[str, dict[Label, float]]] = field(default_factory=dict)  # by cohort
+
+    def __post_init__(self) -> None:
+        self.priors = PriorReader(self.file, tuple(self.shares))
+        self.margins = {cohort: {} for cohort in self.shares}
+
+    def read(self) -> dict[str, tuple[Topic, ...]]:
+        """The topics of each cohort, in the order in which their last question is asked."""
+        groups = [self._group(section) for section in self.file.together]
+        self._check_groups(groups)
+        together = {names: self._together(section, names) for section, names in groups}
+        grouped = {name for names in together for name in names}
+        order, topics = list(self.questions), list[dict[str, Topic]]()
+        for name in order:
+            if name in grouped:
+                self._refuse_topic_keys(name)
+            else:
+                topics += self._topics(name)
+            topics += [topic for names, topic in together.items() if max(names, key=order.index) == name]
+        return {cohort: tuple(topic[cohort] for topic in topics) for cohort in self.shares}
+
+    def _topic(
+        self, section: Section, attributes: Sequence[Attribute], priors: Priors, query: Query, weight: float
+    ) -> dict[str, Topic]:
+        """The topic of each cohort; what is known about its attributes is kept for the questions that follow."""
+        names = tuple(attribute.name for attribute in attributes)
+        for cohort, prior in priors.items():
+            self.margins[cohort] |= margins_of(prior, names)
+        epsilon = self._own_epsilon(section)
+        return {cohort: Topic(names, prior, query, weight, epsilon) for cohort, prior in priors.items()}
+
+    def _own_epsilon(self, section: Section) -> float | None:
+        epsilon = section.positive("epsilon")
+        if epsilon is not None and epsilon > self.epsilon:
+            advice = (
+                f"one question cannot tell more than the whole submission may, {self.epsilon:g}: lower it"
+            )
+            raise section.error(f"{epsilon:g}: {advice}", "epsilon")
+        return epsilon
+
+    def _priors(self, section: Section, attributes: tuple[Attribute, ...]) -> dict[str, Prior]:
+        """The prior of all these attributes, for each cohort."""
+        priors = {}
+        for cohort, given in given_priors(section, tuple(self.shares)).items():
+            with section.at(*given.keys):
+                priors[cohort] = self.priors.prior(given, attributes, cohort, self.margins[cohort])
+        return priors
+
+    def _number_domain(self, name: str, rounds: bool, ranges: int) -> NumberDomain | None:
+        question, section = self.questions[name], self.sections[name]
+        if question.kind != "number":
+            return None
+        with section.at():
+            if rounds:
+                return Grid(number_bounds(section, name, tuple(self.shares), _POINTS - 1), "ends")
+            edges = question.edges or number_bounds(section, name, tuple(self.shares), ranges)
+            return Cells(edges, "ends")
+
+    # -- one question --------------------------------------------------------------------------------------------
+
+    def _topics(self, name: str) -> Iterator[dict[str, Topic]]:
+        question, section = self.questions[name], self.sections[name]
+        usual = "mean" if question.kind == "number" and not question.asked_if else "shares"
+        choices = ("shares", "mean", "quantiles") if question.kind == "number" else ("shares",)
+        if question.kind == "number" and question.asked_if and section.text("query", usual) != "shares":
+            advice = "a number that is not always asked is counted in ranges: use shares"
+            raise section.error(f"{short_repr(section.text('query'))}: {advice}", "query")
+        query = section.one_of("query", choices, usual)
+        ranges = _FINE_RANGES if query == "quantiles" else RANGES
+        attributes = attributes_of(question, self._number_domain(name, query == "mean", ranges))
+        weight = section.positive("weight") or 1.0
+        if question.kind == "choices" and self._by_option(section, attributes):
+            for attribute, priors in self._option_priors(section, attributes):
+                one = _query(query, next(iter(priors.values())))
+                yield self._topic(section, (attribute,), priors, one, weight / len(attributes))
+        else:
+            priors = self._priors(section, attributes)
+            one = _query(query, next(iter(priors.values())))
+            yield self._topic(section, attributes, priors, one, weight)
+
+    def _by_option(self, section: Section, attributes: Sequence[Attribute]) -> bool:
+        """Whether each option of "tick all that apply" is a topic of its own, and not their set.
+
+        Shares of single options say nothing about how often they occur together.
+        """
+        given = given_priors(section, tuple(self.shares)).values()
+        known = [each for each in given if not each.unknown]
+        if not known:
+            return not 1 < len(attributes) <= MOST_SET_OPTIONS
+        of_options = [each.by_answer and not each.by_set for each in known]
+        if any(of_options) and not all(of_options):
+            raise section.error("give the shares of options in all cohorts, or those of sets in all", "prior")
+        return all(of_options)
+
+    def _option_priors(
+        self, section: Section, attributes: Sequence[Attribute]
+    ) -> Iterator[tuple[Attribute, Priors]]:
+        priors: dict[str, list[Prior]] = {}
+        for cohort, given in given_priors(section, tuple(self.shares)).items():
+            with section.at(*given.keys):
+                priors[cohort] = option_priors(given, attributes, self.margins[cohort])
+        for at, attribute in enumerate(attributes):
+            yield attribute, {cohort: some[at] for cohort, some in priors.items()}
+
+    # -- several questions together ----------------------------------------------------------------------------
+
+    def _group(self, section: Section) -> Group:
+        section.require_known(TOGETHER_KEYS)
+        names = section.names("questions")
+        for name in names:
+            if name not in self.questions:
+                advice = f"choose among {', '.join(self.questions)}"
+                raise section.error(f"there is no question {name!r}: {advice}", "questions")
+            question = self.questions[name]
+            if question.kind == "choices" and len(question.options) > MOST_SET_OPTIONS:
+                sets = 2 ** len(question.options)
+                advice = f"{name} has {len(question.options)} options, so {sets:,} sets"
+                raise section.error(
+                    f"{advice}: at most {MOST_SET_OPTIONS} options can be designed together with others",
+                    "questions",
+                )
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise section.error("name two or more different questions", "questions")
+        return section, names
+
+    def _check_groups(self, groups: Sequence[Group]) -> None:
+        """Refuse the same group twice, and a number in two of them: its grid would not be the same."""
+        for at, (section, names) in enumerate(groups):
+            for _, others in groups[:at]:
+                numbers = [name for name in names if name in others and self.questions[name].kind == "number"]
+                if set(names) == set(others) or numbers:
+                    shared = ", ".join(numbers or names)
+                    raise section.error(
+                        f"{shared}: it is in another group already: leave one out", "questions"
+                    )
+
+    def _together(self, section: Section, names: tuple[str, ...]) -> dict[str, Topic]:
+        number = self._averaged_number(section, names)
+        domains = {name: self._number_domain(name, name == number, RANGES) for name in names}
+        attributes = tuple(a for name in names for a in attributes_of(self.questions[name], domains[name]))
+        priors = self._priors(section, attributes)
+        if number is not None:
+            with section.at("query"):
+                others = [attribute.name for attribute in attributes if attribute.name != number]
+                query: Query = Linear.averages(self._pooled(priors), number, others)
+        else:
+            query = self._table_query(names, next(iter(priors.values())))
+        return self._topic(section, attributes, priors, query, section.positive("weight") or 1.0)
+
+    def _averaged_number(self, section: Section, names: tuple[str, ...]) -> str | None:
+        """The number whose averages by group are asked for; None for a table."""
+        text = section.text("query", "table")
+        mean, shares = _MEAN.fullmatch(text), _SHARES.fullmatch(text)
+        found = mean or shares
+        if found is None:
+            if text != "table":
+                advice = 'choose "table", "mean of NUMBER by QUESTION" or "shares of QUESTION by QUESTION"'
+                raise section.error(f"{short_repr(text)}: {advice}", "query")
+            return None
+        by = tuple(name for name in re.split(r"[\s,]+|\band\b", found[2]) if name)
+        if {found[1], *by} != set(names) or found[1] in by:
+            raise section.error(f"it should name {', '.join(names)}, each once", "query")
+        if mean is None:
+            return None
+        number = self.questions[mean[1]]
+        if number.kind != "number" or number.asked_if:
+            advice = "has to be a number that is always asked: ask for a table"
+            raise section.error(f"{number.name} {advice}", "query")
+        if several := [name for name in by if self.questions[name].kind == "choices"]:
+            advice = "groups need a question with one choice: ask for a table"
+            raise section.error(f'{several[0]} is "tick all that apply": {advice}', "query")
+        return number.name
+
+    def _table_query(self, names: tuple[str, ...], prior: Prior) -> Query:
+        """The shares of all combinations; of "tick all that apply", those of each option."""
+        if not any(self.questions[name].kind == "choices" for name in names):
+            return Distribution()
+        tables = list(product(*(self.questions[name].attributes for name in names)))
+        return Linear.margins(prior, tables, unbiased=True)
+
+    def _pooled(self, priors: Priors) -> Prior:
+        """The prior of the people of all cohorts: one query has to serve them all."""
+        first = next(iter(priors.values()))
+        if len(priors) == 1:
+            return first
+        weighted = [self.shares[cohort] * prior.probabilities for cohort, prior in priors.items()]
+        return Prior(np.sum(weighted, axis=0), first.domain)
+
+    def _refuse_topic_keys(self, name: str) -> None:
+        """Refuse a prior or query for a question that is designed together with others, which would not be used."""
+        section = self.sections[name]
+        for key in TOPIC_KEYS:
+            if key in section.values:
+                raise section.error(f"{name} is designed together with others: give it there instead", key)
+
+
+def _query(name: str, prior: Prior) -> Query:
+    """The query about one question: unbiased, so that the prior shapes the noise, never the answer."""
+    if name == "mean" and prior.points is not None:
+        return Sum(prior.points, unbiased=True)
+    if name == "quantiles":
+        return Linear.cumulative(prior, unbiased=True)
+    return Distribution() if prior.names is None else Linear.margins(prior, prior.names, unbiased=True)
