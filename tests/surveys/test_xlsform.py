@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ def test_six_questions_in_two_languages(tmp_path: Path) -> None:
     survey = read(tmp_path)
     questions = {question.name: question for question in survey.questions}
     assert list(questions) == ["age", "home", "union", "active", "sleep", "worries", "overtime"]
-    assert survey.languages == ("en", "de") and survey.left_out == ()
+    assert survey.languages == ("en", "de")
+    assert survey.left_out == ("1 question of type integer: people may type decimals, too",)
     assert questions["age"].text == {"en": "How old are you?", "de": "Wie alt sind Sie?"}
     assert questions["age"].options["old"] == {"en": "40 and over", "de": "40 und darüber"}
     assert questions["sleep"].unit == {"en": "hours", "de": "Stunden"}
@@ -110,11 +113,13 @@ def test_what_cannot_be_carried_over_is_listed(tmp_path: Path) -> None:
             "column L (media::image)",
             "column K (calculation)",
         ),
+        "cell J10: the step of a range",
         "1 question that may be left unanswered",
+        "1 question of type integer",
     ):
         assert what in listed
     assert "kuid" not in listed and "autoname" not in listed
-    assert len(survey.left_out) == 14
+    assert len(survey.left_out) == 16
 
 
 @pytest.mark.parametrize(
@@ -154,6 +159,9 @@ def test_a_known_type_that_cannot_be_protected_is_listed(tmp_path: Path, kind: s
             "${union} = 'yes' AND (${age} = 'old' OR ${age} = 'young')",
             {"union": ("yes",), "age": ("old", "young")},
         ),
+        ("${age} = 'old' or ${age} = 'young' and ${age} = 'old'", {"age": ("old",)}),
+        ("not(${union} = 'yes' or ${union} = 'maybe')", {"union": ("no",)}),
+        ("not(${union} = 'yes') and not(${age} = 'old')", {"union": ("no",), "age": ("young",)}),
     ],
 )
 def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: dict[str, Any]) -> None:
@@ -184,6 +192,8 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("survey", "D1", "label::English (en)", "survey!D1"),
         ("survey", "E5", "${union} > 3", "survey!E5"),
         ("survey", "E5", "${union} = 'yes' or ${age} = 'old'", "survey!E5"),
+        ("survey", "E5", "${age} = 'old' or ${age} = 'young' and ${union} = 'yes'", "survey!E5"),
+        ("survey", "E5", "not(${age} = 'old' and ${union} = 'yes')", "survey!E5"),
         ("survey", "E5", "${unoin} = 'yes'", "survey!E5"),
         ("survey", "E5", "${unoin} != 'yes'", "survey!E5"),
         ("survey", "E5", "${union} = 'perhaps'", "survey!E5"),
@@ -200,6 +210,16 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("survey", "I3", 'file = "none.csv"', "survey!I3"),
         ("survey", "J3", "aeg", "survey!J3"),
         ("survey", "K6", None, "survey!K6"),
+        ("survey", "A1", None, "survey!A1"),
+        ("survey", "B1", "nmae", "survey!A1"),
+        ("survey", "C2", "=B2", "survey!C2"),
+        ("survey", "C2", datetime(2026, 2, 1), "survey!C2"),
+        ("survey", "A4", "begin_group", "survey!A4"),
+        ("choices", "A1", None, "choices!A1"),
+        ("choices", "B2", datetime(2026, 2, 1), "choices!B2"),
+        ("choices", "E4", "=1/4", "choices!E4"),
+        ("choices", "C3", "#REF!", "choices!C3"),
+        ("last year", "C2", "=1/4", "last year!C2"),
         ("choices", "A3", None, "choices!A3"),
         ("choices", "B3", None, "choices!B3"),
         ("choices", "B3", "young", "choices!B3"),
@@ -235,6 +255,78 @@ def test_a_gate_in_a_conditional_group_is_not_always_asked(tmp_path: Path) -> No
     rows = [*rows[:4], *group, *changed(rows[5:], "E1", "${active} != 'weekly'")]
     with raises(InvalidFile, cell="survey!E8"):
         read(tmp_path, survey=rows)
+
+
+def test_a_condition_of_a_group_is_named_by_the_cell_of_the_group(tmp_path: Path) -> None:
+    rows = [*SURVEY[:4], ["begin_group", "g", "G", "G", "${unoin} = 'yes'"], *changed(SURVEY[4:], "E1", None)]
+    with raises(InvalidFile, cell="survey!E5"):
+        read(tmp_path, survey=[*rows, ["end_group"]])
+
+
+@pytest.mark.parametrize("end", ["end_repeat", "end group"])
+def test_a_group_and_a_repeat_have_ends_of_their_own(tmp_path: Path, end: str) -> None:
+    begin = "begin group" if end == "end_repeat" else "begin_repeat"
+    with raises(InvalidFile, cell="survey!A10"):
+        read(tmp_path, survey=[*SURVEY, [begin, "g", "G", "G"], [end]])
+
+
+@pytest.mark.parametrize(
+    ("cell", "value", "listed"),
+    [
+        ("M2", "lost", "sheet survey, column M: 1 cell under no name in row 1"),
+        ("G2", "count-selected(.) < 2", "sheet survey, cell G2: the constraint of a choice"),
+        ("N2", "randomize=true", "sheet survey, cell N2: the parameters of a choice"),
+        ("O2", "${age} = 'old'", "sheet survey, column O (choice_filter): 1 cell"),
+    ],
+)
+def test_nothing_is_dropped_in_silence(tmp_path: Path, cell: str, value: str, listed: str) -> None:
+    rows = [[*row, *[None] * (15 - len(row))] for row in SURVEY]
+    rows[0][13:] = ["parameters", "choice_filter"]
+    assert any(
+        words.startswith(listed) for words in read(tmp_path, survey=changed(rows, cell, value)).left_out
+    )
+
+
+def test_a_disabled_row_is_not_asked(tmp_path: Path) -> None:
+    rows = [[*row, *[None] * (13 - len(row))] for row in SURVEY]
+    survey = read(tmp_path, survey=changed(changed(rows, "M1", "disabled"), "M6", "yes"))
+    assert "sleep" not in {question.name for question in survey.questions}
+    assert "sheet survey, cell M6: sleep, which is disabled" in survey.left_out
+
+
+@pytest.mark.parametrize(
+    ("kind", "constraint", "ends"),
+    [
+        ("decimal", ".<=12 and .>=0", (0, 12)),
+        ("decimal", "(. > 0) and (. < 12)", (0, 12)),
+        ("integer", ". > -1 and . < 13", (0, 12)),
+    ],
+)
+def test_the_range_of_a_number_is_its_constraint(
+    tmp_path: Path, kind: str, constraint: str, ends: tuple[int, int]
+) -> None:
+    rows = changed(changed(changed(SURVEY, "A6", kind), "G6", constraint), "I6", None)
+    sleep = next(topic for topic in read(tmp_path, survey=rows).topics if topic.attributes == ("sleep",))
+    assert sleep.prior.points is not None
+    assert (sleep.prior.points[0], sleep.prior.points[-1]) == ends
+
+
+def test_an_old_workbook_is_saved_again_and_not_renamed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile) as refused:
+        read_survey(tmp_path / "form.xls")
+    assert "save it as .xlsx" in str(refused.value)
+
+
+def test_formulas_with_values_are_read(tmp_path: Path) -> None:
+    """As a spreadsheet program stores them: the formula, and the value that it had."""
+    path = write_form(tmp_path / "form.xlsx", choices=changed(CHOICES, "E4", 123.5))
+    with zipfile.ZipFile(path) as workbook:
+        parts = {name: workbook.read(name) for name in workbook.namelist()}
+    with zipfile.ZipFile(path, "w") as workbook:
+        for name, part in parts.items():
+            workbook.writestr(name, part.replace(b"<v>123.5</v>", b"<f>1/4</f><v>0.25</v>"))
+    union = next(topic for topic in read_survey(path).topics if topic.attributes == ("union",))
+    assert union.prior.probabilities.tolist() == [0.25, 0.75]
 
 
 def test_a_workbook_needs_a_sheet_of_questions(tmp_path: Path) -> None:

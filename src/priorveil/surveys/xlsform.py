@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -19,22 +19,33 @@ from typing import Any
 
 from priorveil.errors import InvalidFile, needs_extra, not_text_advice, plural, short_repr
 from priorveil.formatting import read_number
+from priorveil.surveys.given_priors import COHORTS
 from priorveil.surveys.sections import Place, Section, SurveyFile
 
 Cell = str | int | float | bool | datetime
 
 SHEETS = ("survey", "choices", "settings")
 _OURS = "pv::"
-_SURVEY_COLUMNS = ("type", "name", "label", "hint", "relevant", "constraint", "parameters", "required")
+_ALIASES = {
+    "list name": "list_name",
+    "caption": "label",
+    "relevance": "relevant",
+    "set form title": "form_title",
+}
+_SURVEY_COLUMNS = (
+    *("type", "name", "label", "hint", "relevant", "constraint", "parameters", "required", "disabled"),
+)
 _QUESTION_KEYS = ("prior", "query", "weight", "epsilon", "range", "points", "unit", "together")
 _SETTINGS = ("asked_by", "purpose", "contact", "description", "title", "epsilon", "smallest_count")
 _MORE_SETTINGS = ("opens", "closes", "keep_until", "admission", "most_reports", "limit")
+_COHORTS = f"{_OURS}cohorts"
 _TRANSLATED = ("label", "hint", "pv::title", "pv::asked_by", "pv::purpose", "pv::description", "pv::unit")
 # Columns that say nothing to people: names and notes of the programs that wrote the form.
 _SILENT = re.compile(
     r"(form_id|id_string|version|style|name|\$.*|kobo--.*|order|required_message|bind::.*)(::.*)?"
 )
-_NUMBERS = ("integer", "int", "decimal", "range")
+_WHOLE_NUMBERS = ("integer", "int")
+_NUMBERS = (*_WHOLE_NUMBERS, "decimal", "range")
 _SELECT = re.compile(
     r"(select[ _]one|select1|select[ _]multiple|select all that apply)(?: from)?\s+(\S+)(\s+or[ _]other)?",
     re.I,
@@ -62,11 +73,12 @@ _SUGGESTED = (
 _LANGUAGE = re.compile(r".*\(\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)\s*\)\s*")
 _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*")
 _NUMBER = r"([+-]?\d+(?:\.\d+)?)"
-_RANGE = re.compile(rf"\s*\.\s*>=\s*{_NUMBER}\s+and\s+\.\s*<=\s*{_NUMBER}\s*", re.I)
+_BOUND = re.compile(rf"\.\s*([<>]=?)\s*{_NUMBER}")
 _EQUALS = re.compile(r"""\$\{\s*([\w.-]+)\s*\}\s*(!?=)\s*['"]?([^'"]+?)['"]?""")
-_SELECTED = re.compile(
-    r"""(not\s*\(\s*)?selected\s*\(\s*\$\{\s*([\w.-]+)\s*\}\s*,\s*['"]([^'"]+)['"]\s*\)\s*(\))?"""
-)
+_SELECTED = re.compile(r"""selected\s*\(\s*\$\{\s*([\w.-]+)\s*\}\s*,\s*['"]([^'"]+)['"]\s*\)""")
+_NOT = re.compile(r"not\s*(\(.*\))", re.I | re.S)
+_TRUE = ("yes", "true", "true()", "1")
+_PEOPLE_READ = ("label", "hint", "name", "value", "list_name")  # columns in which a date is a mistake
 _NO_ANSWER = "every question needs an answer here: add an option such as “prefer not to say”"
 
 
@@ -92,10 +104,15 @@ class _Form:
 
     path: Path
     default: str = "en"
+    cohorts: tuple[Section, ...] = ()
     left_out: list[str] = field(default_factory=list)
-    kinds: dict[str, _Row] = field(default_factory=dict)  # the rows of the questions so far, by name
+    questions: dict[str, _Row] = field(default_factory=dict)  # the rows of those so far, by name
     conditional: set[str] = field(default_factory=set)  # the names of those that are not always asked
     options: dict[str, list[_Row]] = field(default_factory=dict)  # the rows of each list of choices
+
+    @property
+    def cohort_names(self) -> list[str]:
+        return [section.text("name") for section in self.cohorts]
 
     def error(self, row: _Row, column: str, advice: str) -> InvalidFile:
         return InvalidFile(self.path, advice, cell=row.place(column).cell)
@@ -107,11 +124,11 @@ class _Form:
 
 def read_xlsform(path: Path) -> SurveyFile:
     """Read the sections of a survey from an XLSForm; what is wrong is an error with its sheet and cell."""
-    sheets = _sheets(path)
+    form = _Form(path)
+    sheets = _sheets(form)
     if "survey" not in sheets:
         advice = f"there is no sheet named survey; sheets: {', '.join(sheets) or 'none'}: an XLSForm has one"
         raise InvalidFile(path, advice)
-    form = _Form(path)
     settings = _settings(form, sheets.get("settings", []))
     for row in sheets.get("choices", []):
         _add_option(form, row)
@@ -128,25 +145,27 @@ def read_xlsform(path: Path) -> SurveyFile:
     together = tuple(group for _, group in sections if group is not None)
     grouped = {name for group in together for name in group.values["questions"]}
     questions = tuple(_without_list_prior(section, grouped) for section, _ in sections)
-    return SurveyFile(path, survey, questions, together, tables, tuple(form.left_out))
+    return SurveyFile(path, survey, questions, together, tables, tuple(form.left_out), form.cohorts)
 
 
 # -- cells -----------------------------------------------------------------------------------------------------
 
 
-def _sheets(path: Path) -> dict[str, list[_Row]]:
+def _sheets(form: _Form) -> dict[str, list[_Row]]:
     """The rows of every sheet under its first row, which has the names of the columns."""
     with needs_extra("surveys"):
         from openpyxl import load_workbook
         from openpyxl.utils.exceptions import InvalidFileException
-    start = path.read_bytes()[:4]
+    start = form.path.read_bytes()[:4]
     try:
-        workbook = load_workbook(path, data_only=True)
+        values = load_workbook(form.path, data_only=True)
+        formulas = load_workbook(form.path)
     except (InvalidFileException, zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
+        is_old = start[:1] == b"\xd0"
         advice = "this is not a workbook that can be read: save it as .xlsx"
-        old = not start.startswith(b"PK")
-        raise InvalidFile(path, not_text_advice(start) if old and start[:1] == b"\xd0" else advice) from error
-    return {_sheet_title(sheet): list(_rows(path, sheet)) for sheet in workbook.worksheets}
+        raise InvalidFile(form.path, not_text_advice(start) if is_old else advice) from error
+    pairs = zip(values.worksheets, formulas.worksheets, strict=True)
+    return {_sheet_title(sheet): list(_rows(form, sheet, written)) for sheet, written in pairs}
 
 
 def _sheet_title(sheet: Any) -> str:
@@ -155,27 +174,62 @@ def _sheet_title(sheet: Any) -> str:
     return title.lower() if title.lower() in SHEETS else title
 
 
-def _rows(path: Path, sheet: Any) -> Iterator[_Row]:
-    rows = sheet.iter_rows()
+def _rows(form: _Form, sheet: Any, formulas: Any) -> Iterator[_Row]:
+    """The rows of a sheet that are not empty; `formulas` is the same sheet with formulas instead of their values."""
     title = _sheet_title(sheet)
-    heads: dict[str, str] = {}
-    for cell in next(rows, ()):
+    names = _column_names(form, sheet, title)
+    letters = {name: letter for letter, name in names.items()}
+    nameless: dict[str, int] = {}
+    for cells in sheet.iter_rows(min_row=2):
+        filled: dict[str, Cell] = {}
+        for cell in cells:
+            _check_value(form, title, cell, formulas[cell.coordinate], names.get(cell.column_letter, ""))
+            if cell.value is None or not _text(cell.value):
+                continue
+            if cell.column_letter in names:
+                filled[names[cell.column_letter]] = cell.value
+            else:
+                nameless[cell.column_letter] = nameless.get(cell.column_letter, 0) + 1
+        if filled:
+            yield _Row(title, cells[0].row, filled, letters)
+    for letter, count in nameless.items() if title in SHEETS else ():
+        form.left_out.append(
+            f"sheet {title}, column {letter}: {plural(count, 'cell')} under no name in row 1"
+        )
+
+
+def _column_names(form: _Form, sheet: Any, title: str) -> dict[str, str]:
+    """The names of the columns by their letters."""
+    names: dict[str, str] = {}
+    for cell in next(sheet.iter_rows(max_row=1), ()):
         if cell.value is None or not str(cell.value).strip():
             continue
         name = _column_name(_text(cell.value), own=title in SHEETS)
-        if name in heads:
-            place = f"{title}!{cell.column_letter}{cell.row}"
-            raise InvalidFile(path, f"another column is named {name!r}: remove one of them", cell=place)
-        heads[name] = cell.column_letter
-    names = {letter: name for name, letter in heads.items()}
-    for cells in rows:
-        filled = {
-            names[cell.column_letter]: cell.value
-            for cell in cells
-            if cell.value is not None and _text(cell.value) and cell.column_letter in names
-        }
-        if filled:
-            yield _Row(title, cells[0].row, filled, heads)
+        if name in names.values():
+            advice = f"another column is named {name!r}: remove one of them"
+            raise InvalidFile(form.path, advice, cell=f"{title}!{cell.coordinate}")
+        names[cell.column_letter] = name
+    needed = {"survey": ("type", "name"), "choices": ("list_name",)}.get(title, ())
+    missing = [name for name in needed if name not in names.values()]
+    if missing and sheet.max_row > 1:
+        advice = f"there is no column {missing[0]}: the first row has the names of the columns"
+        raise InvalidFile(form.path, advice, cell=f"{title}!A1")
+    return names
+
+
+def _check_value(form: _Form, title: str, cell: Any, written: Any, column: str) -> None:
+    """Refuse a formula without a value, or with an error; and a date in the place of a text."""
+    if cell.value is None and written.data_type == "f":
+        advice = (
+            "this formula has no value: save the file in a spreadsheet program, or write the value itself"
+        )
+    elif cell.data_type == "e":
+        advice = f"this formula gives {cell.value}: correct it"
+    elif title in SHEETS and cell.is_date and column.partition("::")[0] in _PEOPLE_READ:
+        advice = "the spreadsheet took this for a date: format the cell as text, and write it again"
+    else:
+        return
+    raise InvalidFile(form.path, advice, cell=f"{title}!{cell.coordinate}")
 
 
 def _column_name(text: str, own: bool) -> str:
@@ -183,9 +237,7 @@ def _column_name(text: str, own: bool) -> str:
     if not own:
         return text
     first, *others = [part.strip() for part in re.split(r"::?", text)]
-    first = {"list name": "list_name", "caption": "label", "relevance": "relevant"}.get(
-        first.lower(), first.lower()
-    )
+    first = _ALIASES.get(first.lower(), first.lower())
     if first == "pv" and others:
         others[0] = others[0].lower()
     if first.startswith("pv_"):  # the spelling that ODK accepts in the sheet choices, too
@@ -284,6 +336,8 @@ def _settings(form: _Form, rows: list[_Row]) -> Section:
         if tag is None:
             raise form.error(row, "default_language", f"write its code in brackets, such as {name} (en)")
         form.default = tag
+    if _COHORTS in row.cells:
+        form.cohorts = tuple(_cohorts(form, row))
     for key in ("title", "asked_by", "purpose", "description"):
         texts, where = _translations(form, row, f"{_OURS}{key}")
         if key == "title" and form.default not in texts and "form_title" in row.letters:
@@ -302,6 +356,18 @@ def _settings(form: _Form, rows: list[_Row]) -> Section:
             )
             values[key], places[key,] = cell if number is None else number, row.place(f"{_OURS}{key}")
     return Section(form.path, values, places, terms)
+
+
+def _cohorts(form: _Form, row: _Row) -> Iterator[Section]:
+    """The cohorts in a cell such as `north, south` or `north = 120, south = 180`, with their numbers of people."""
+    place = row.place(_COHORTS)
+    for entry in re.split(r"[,;\n]", row.text(_COHORTS)):
+        name, _, people = (part.strip() for part in entry.partition("="))
+        values: dict[str, Any] = {"name": name}
+        if people:
+            number = read_number(people)
+            values["people"] = people if number is None else number
+        yield Section(form.path, values, {(): place}, {"name": _COHORTS, "people": _COHORTS})
 
 
 # -- choices ---------------------------------------------------------------------------------------------------
@@ -323,28 +389,31 @@ def _code(row: _Row) -> str:
 
 def _questions(form: _Form, rows: Iterable[_Row]) -> Iterator[tuple[Section, Section | None]]:
     """The section of each question, and of the questions that it is designed together with, if any."""
-    conditions: list[tuple[_Row, bool]] = []  # the groups around a row, and whether they are repeats
-    optional = 0
+    groups: list[tuple[_Row, str]] = []  # around a row, each a "group" or a "repeat"
+    optional = whole = 0
     for row in rows:
         kind = " ".join(row.text("type").split())
         word = " ".join(re.split("[ _-]+", kind.lower()))
-        if word in ("begin group", "begin repeat"):
-            conditions.append((row, word == "begin repeat"))
-            repeated = " and all its questions: a question is asked once" if word == "begin repeat" else ""
+        begins, ends = (re.fullmatch(rf"{verb} (group|repeat)", word) for verb in ("begin", "end"))
+        if begins:
+            groups.append((row, begins[1]))
+            repeated = " and all its questions: a question is asked once" if begins[1] == "repeat" else ""
             form.leave_out(
-                row, "type", f"the {word[6:]} {row.text('name')}{repeated or ', except for its condition'}"
+                row, "type", f"the {begins[1]} {row.text('name')}{repeated or ', except for its condition'}"
             )
-        elif word in ("end group", "end repeat"):
-            if not conditions:
-                raise form.error(
-                    row, "type", f"there is no group to end here: remove it, or add begin{word[3:]}"
-                )
-            conditions.pop()
-        elif any(repeat for _, repeat in conditions):
+        elif ends:
+            if not groups or groups[-1][1] != ends[1]:
+                advice = f"there is no {ends[1]} to end here: remove it, or add begin_{ends[1]}"
+                raise form.error(row, "type", advice)
+            groups.pop()
+        elif any(sort == "repeat" for _, sort in groups):
             form.leave_out(row, "type", f"{row.text('name') or kind}, a question of a repeat")
+        elif row.text("disabled").lower() in _TRUE:
+            form.leave_out(row, "disabled", f"{row.text('name') or kind}, which is disabled")
         elif _SELECT.fullmatch(kind) or kind.lower() in _NUMBERS:
-            optional += row.text("required").lower() not in ("yes", "true", "true()", "1")
-            yield _question(form, row, kind, [group for group, _ in conditions])
+            optional += row.text("required").lower() not in _TRUE
+            whole += kind.lower() in _WHOLE_NUMBERS
+            yield _question(form, row, kind, [group for group, _ in groups])
         elif kind:
             form.leave_out(
                 row, "type", f"{row.text('name') or 'a row'} of type {kind}: {_why_not(form, row, word)}"
@@ -353,10 +422,12 @@ def _questions(form: _Form, rows: Iterable[_Row]) -> Iterator[tuple[Section, Sec
             raise form.error(
                 row, "type", "this row has no type: choose select_one LIST, select_multiple LIST or integer"
             )
-    if conditions:
-        raise form.error(conditions[-1][0], "type", "this group has no end: add a row of type end_group")
+    if groups:
+        raise form.error(groups[-1][0], "type", f"this {groups[-1][1]} has no end: add end_{groups[-1][1]}")
     if optional:
         form.left_out.append(f"{plural(optional, 'question')} that may be left unanswered: {_NO_ANSWER}")
+    if whole:
+        form.left_out.append(f"{plural(whole, 'question')} of type integer: people may type decimals, too")
 
 
 def _why_not(form: _Form, row: _Row, word: str) -> str:
@@ -381,7 +452,7 @@ def _why_not(form: _Form, row: _Row, word: str) -> str:
 def _question(form: _Form, row: _Row, kind: str, groups: list[_Row]) -> tuple[Section, Section | None]:
     values: dict[str, Any] = {"name": row.text("name")}
     places: dict[tuple[str, ...], Place] = {(): row.place("type"), ("name",): row.place("name")}
-    terms = {"text": "label", "kind": "type", "asked_if": "relevant", "range": "constraint"}
+    terms = {"text": "label", "kind": "type", "asked_if": "relevant", "range": "constraint or pv::range"}
     terms |= {key: f"{_OURS}{key}" for key in _QUESTION_KEYS if key != "range"}
     select = _SELECT.fullmatch(kind)
     for key, column in (("text", "label"), ("hint", "hint"), ("unit", "pv::unit")):
@@ -395,20 +466,30 @@ def _question(form: _Form, row: _Row, kind: str, groups: list[_Row]) -> tuple[Se
         if select[3]:
             form.leave_out(row, "type", "or_other: add an option to the list, as no text can be sent")
         _add_options(form, row, select[2], values, places)
+        for column in ("constraint", "parameters"):
+            if column in row.cells:
+                form.leave_out(row, column, f"the {column} of a choice: every combination can be answered")
     else:
         values["kind"] = "number"
         _add_range(form, row, values, places)
-    asked_if = _conditions(form, row, groups)
-    if asked_if:
-        values["asked_if"], places["asked_if",] = asked_if, row.place("relevant")
+    conditions = [around for around in (*groups, row) if "relevant" in around.cells]
+    if conditions:
+        values["asked_if"] = _all_of(
+            _condition(form, around, around.text("relevant")) for around in conditions
+        )
+        places["asked_if",] = conditions[-1].place("relevant")
         form.conditional.add(row.text("name"))
-    for key in ("prior", "query", "weight", "epsilon", "points"):
-        column = f"{_OURS}{key}"
-        if column in row.cells:
-            places[key,] = row.place(column)
-            typed = key in ("prior", "points")
-            values[key] = _typed(form, row, column) if typed else _number_or_text(row.cells[column])
-    form.kinds[row.text("name")] = row
+    _add_prior(form, row, values, places)
+    for key in ("query", "weight", "epsilon"):
+        if f"{_OURS}{key}" in row.cells:
+            values[key], places[key,] = (
+                _number_or_text(row.cells[f"{_OURS}{key}"]),
+                row.place(f"{_OURS}{key}"),
+            )
+    if f"{_OURS}points" in row.cells:
+        values["points"] = _typed(form, row, f"{_OURS}points")
+        places["points",] = row.place(f"{_OURS}points")
+    form.questions[row.text("name")] = row
     return _split_together(form, row, Section(form.path, values, places, terms))
 
 
@@ -456,38 +537,91 @@ def _add_options(
         places["options", code] = next(iter(where.values()), option.place("label"))
         places |= {("options", code, tag): place for tag, place in where.items()}
     values["options"] = options
-    column = f"{_OURS}prior"
-    given = [option for option in rows if column in option.cells]
-    if given and column not in row.cells and f"{_OURS}together" not in row.cells:
+    if f"{_OURS}together" not in row.cells:
+        _add_list_prior(form, name, values, places)
+
+
+def _add_list_prior(
+    form: _Form, name: str, values: dict[str, Any], places: dict[tuple[str, ...], Place]
+) -> None:
+    """The shares of the options of a list, if it has them: for everybody, or for each cohort."""
+    rows = form.options[name]
+    priors: dict[str, Any] = {}
+    for cohort, column in _prior_columns(form).items():
+        given = [option for option in rows if column in option.cells]
+        if not given:
+            continue
         if len(given) < len(rows):
             empty = next(option for option in rows if column not in option.cells)
             raise form.error(empty, column, f"give the share of every option of {name}, or of none")
-        values["prior"] = {_code(option): _number_or_text(option.cells[column]) for option in rows}
-        places["prior",] = given[0].place(column)
+        priors[cohort] = {_code(option): _number_or_text(option.cells[column]) for option in rows}
+        _note_prior(form, given[0], cohort, priors, places)
+    if priors:
+        values["prior"] = priors.get("", {COHORTS: priors})
+
+
+def _add_prior(form: _Form, row: _Row, values: dict[str, Any], places: dict[tuple[str, ...], Place]) -> None:
+    """The prior in the row of a question: for everybody, or for each cohort. It replaces that of its list."""
+    columns = {cohort: column for cohort, column in _prior_columns(form).items() if column in row.cells}
+    priors: dict[str, Any] = {}
+    for cohort, column in columns.items():
+        if not priors:
+            places.pop(("prior",), None)
+        priors[cohort] = _typed(form, row, column)
+        _note_prior(form, row, cohort, priors, places)
+    if priors:
+        values["prior"] = priors.get("", {COHORTS: priors})
+
+
+def _prior_columns(form: _Form) -> dict[str, str]:
+    """The columns of priors by cohort; that for everybody is the one of ""."""
+    column = f"{_OURS}prior"
+    return {"": column, **{name: f"{column}::{name}" for name in form.cohort_names}}
+
+
+def _note_prior(
+    form: _Form, row: _Row, cohort: str, priors: Mapping[str, Any], places: dict[tuple[str, ...], Place]
+) -> None:
+    """Note the place of a prior; refuse one for everybody beside one of a cohort."""
+    column = _prior_columns(form)[cohort]
+    if "" in priors and len(priors) > 1:
+        raise form.error(row, column, f"give {_OURS}prior for everybody, or {_OURS}prior::COHORT for each")
+    places.setdefault(("prior",), row.place(column))
+    places["prior", COHORTS, cohort] = row.place(column)
 
 
 def _add_range(form: _Form, row: _Row, values: dict[str, Any], places: dict[tuple[str, ...], Place]) -> None:
     """The range of a number: our own column, the parameters of a `range`, or its constraint."""
     column = f"{_OURS}range"
-    constraint, parameters = (
-        _RANGE.fullmatch(row.text("constraint")),
-        dict(_parameters(row.text("parameters"))),
-    )
+    constraint = _range_of(row.text("constraint"), row.text("type").lower() in _WHOLE_NUMBERS)
+    parameters = dict(re.findall(rf"(\w+)\s*=\s*{_NUMBER}", row.text("parameters").lower()))
     if column in row.cells:
         values["range"], places["range",] = _typed(form, row, column), row.place(column)
     elif "start" in parameters and "end" in parameters:
-        values["range"], places["range",] = [parameters["start"], parameters["end"]], row.place("parameters")
+        values["range"] = [float(parameters["start"]), float(parameters["end"])]
+        places["range",] = row.place("parameters")
     elif constraint is not None:
-        values["range"] = [float(constraint[1]), float(constraint[2])]
-        places["range",] = row.place("constraint")
+        values["range"], places["range",] = constraint, row.place("constraint")
     if "constraint" in row.cells and constraint is None:
-        advice = "a constraint other than a range, such as . >= 0 and . <= 80"
-        form.leave_out(row, "constraint", advice)
+        form.leave_out(row, "constraint", "a constraint other than a range, such as . >= 0 and . <= 80")
+    if "step" in parameters:
+        form.leave_out(row, "parameters", "the step of a range: people may type any number in it")
 
 
-def _parameters(text: str) -> Iterator[tuple[str, float]]:
-    for name, number in re.findall(rf"(\w+)\s*=\s*{_NUMBER}", text):
-        yield name.lower(), float(number)
+def _range_of(constraint: str, is_whole: bool) -> list[float] | None:
+    """The ends of a range that a constraint such as `. >= 0 and . <= 80` allows; None if it is none.
+
+    >>> _range_of("(. < 80) and .>0", is_whole=True), _range_of(". > 17", is_whole=True)
+    ([1.0, 79.0], None)
+    """
+    bounds = [_BOUND.fullmatch(_without_brackets(part)) for part in _split(constraint, "and")]
+    ends: dict[str, float] = {}
+    for bound in bounds:
+        if bound is None or bound[1][0] in ends:
+            return None
+        inside = 1.0 if is_whole and bound[1] in "<>" else 0.0  # the next whole number
+        ends[bound[1][0]] = float(bound[2]) + (inside if bound[1][0] == ">" else -inside)
+    return [ends[">"], ends["<"]] if len(ends) == 2 else None
 
 
 def _number_or_text(cell: Cell) -> Any:
@@ -519,35 +653,59 @@ def _typed(form: _Form, row: _Row, column: str) -> Any:
 # -- conditions ------------------------------------------------------------------------------------------------
 
 
-def _conditions(form: _Form, row: _Row, groups: Iterable[_Row]) -> dict[str, list[str]]:
-    """The codes of earlier choices after which a question is asked: its own condition, and those of its groups."""
-    asked_if: dict[str, list[str]] = {}
-    for around in (*groups, row):
-        if "relevant" not in around.cells:
-            continue
-        for gate, codes in _condition(form, around).items():
-            before = asked_if.get(gate, codes)
-            asked_if[gate] = [code for code in before if code in codes]
-    return asked_if
+Gates = dict[str, list[str]]  # the codes of earlier choices after which a question is asked
 
 
-def _condition(form: _Form, row: _Row) -> dict[str, list[str]]:
-    """A condition such as `${works} = 'yes' or ${works} = 'sometimes'`, joined to others by `and`."""
-    asked_if: dict[str, list[str]] = {}
-    for term in _split(row.text("relevant"), "and"):
-        found = [_comparison(form, row, part) for part in _split(term, "or")]
-        gates = {gate for gate, _ in found}
+def _condition(form: _Form, row: _Row, text: str) -> Gates:
+    """A condition such as `${works} = 'yes' or ${works} = 'sometimes'`; `and` binds more closely than `or`."""
+    text = _without_brackets(text)
+    alternatives, terms = _split(text, "or"), _split(text, "and")
+    if len(alternatives) > 1:
+        found = [_condition(form, row, part) for part in alternatives]
+        gates = {gate for each in found for gate in each}
         if len(gates) > 1:
             raise _unreadable(form, row, "with `or`, compare one question only")
         gate = gates.pop()
-        codes = [code for _, some in found for code in some]
-        asked_if[gate] = [code for code in asked_if.get(gate, codes) if code in codes]
+        return {gate: list(dict.fromkeys(code for each in found for code in each[gate]))}
+    if len(terms) > 1:
+        return _all_of(_condition(form, row, part) for part in terms)
+    negated, equals, selected = _NOT.fullmatch(text), _EQUALS.fullmatch(text), _SELECTED.fullmatch(text)
+    if negated and _closing(negated[1]) == len(negated[1]) - 1:
+        found_inside = _condition(form, row, negated[1])
+        if len(found_inside) > 1:
+            raise _unreadable(form, row, "with `not`, compare one question only")
+        ((gate, codes),) = found_inside.items()
+        return {gate: _other_codes(form, row, gate, codes)}
+    if equals is None and selected is None:
+        raise _unreadable(form, row, "write ${question} = 'code', or selected(${question}, 'code')")
+    if equals is None:
+        return {selected[1]: [selected[2]]}  # type: ignore[index]
+    gate, is_different, code = equals[1], equals[2] == "!=", equals[3]
+    return {gate: _other_codes(form, row, gate, [code]) if is_different else [code]}
+
+
+def _all_of(conditions: Iterable[Gates]) -> Gates:
+    """The condition that holds if all of these do."""
+    asked_if: Gates = {}
+    for condition in conditions:
+        for gate, codes in condition.items():
+            asked_if[gate] = [code for code in asked_if.get(gate, codes) if code in codes]
     return asked_if
 
 
+def _other_codes(form: _Form, row: _Row, gate: str, codes: Collection[str]) -> list[str]:
+    """All codes of an earlier choice but these."""
+    before = form.questions.get(gate)
+    select = _SELECT.fullmatch(" ".join(before.text("type").split())) if before else None
+    if select is None:
+        raise _unreadable(form, row, f"there is no choice {gate!r} before this question")
+    if gate in form.conditional:
+        raise _unreadable(form, row, f"{gate} is not always asked: name the codes with =, instead of !=")
+    return [option for option in map(_code, form.options[select[2]]) if option not in codes]
+
+
 def _split(text: str, word: str) -> list[str]:
-    """The parts of an expression around a word outside brackets, each without brackets around all of it."""
-    text = _without_brackets(text)
+    """The parts of an expression around a word outside brackets."""
     parts, depth, begin = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -575,25 +733,6 @@ def _closing(text: str) -> int:
     return -1
 
 
-def _comparison(form: _Form, row: _Row, part: str) -> tuple[str, list[str]]:
-    """The question that a comparison is about, and the codes for which it holds."""
-    text = _without_brackets(part)
-    equals, selected = _EQUALS.fullmatch(text), _SELECTED.fullmatch(text)
-    if equals is None and (selected is None or bool(selected[1]) != bool(selected[4])):
-        raise _unreadable(form, row, "write ${question} = 'code', or selected(${question}, 'code')")
-    gate, code = (equals[1], equals[3]) if equals else (selected[2], selected[3])  # type: ignore[index]
-    negated = equals[2] == "!=" if equals else bool(selected[1])  # type: ignore[index]
-    if not negated:
-        return gate, [code]
-    before = form.kinds.get(gate)
-    select = _SELECT.fullmatch(" ".join(before.text("type").split())) if before else None
-    if before is None or select is None:
-        raise _unreadable(form, row, f"there is no choice {gate!r} before this question")
-    if gate in form.conditional:
-        raise _unreadable(form, row, f"{gate} is not always asked: name the codes with =, instead of !=")
-    return gate, [option for option in map(_code, form.options[select[2]]) if option != code]
-
-
 def _unreadable(form: _Form, row: _Row, advice: str) -> InvalidFile:
     return form.error(row, "relevant", f"relevant: this condition cannot be carried over: {advice}")
 
@@ -603,12 +742,12 @@ def _unreadable(form: _Form, row: _Row, advice: str) -> InvalidFile:
 
 def _list_columns(form: _Form, sheets: Mapping[str, list[_Row]]) -> None:
     """List the columns that have entries nobody reads; refuse mistyped ones of ours."""
+    priors = _prior_columns(form).values()
     known = {
-        "survey": {*_SURVEY_COLUMNS, *(f"{_OURS}{key}" for key in _QUESTION_KEYS)},
-        "choices": {"list_name", "name", "value", "label", f"{_OURS}prior"},
+        "survey": {*_SURVEY_COLUMNS, *(f"{_OURS}{key}" for key in _QUESTION_KEYS), *priors},
+        "choices": {"list_name", "name", "value", "label", *priors},
         "settings": {
-            "form_title",
-            "default_language",
+            *("form_title", "default_language", _COHORTS),
             *(f"{_OURS}{key}" for key in (*_SETTINGS, *_MORE_SETTINGS)),
         },
     }
