@@ -9,8 +9,8 @@ from typing import Any
 
 from priorveil.errors import InvalidFile, not_text_advice
 from priorveil.surveys.sections import Place, Section, SurveyFile
+from priorveil.surveys.toml_mistakes import LISTS, explain_mistake
 
-LISTS = ("question", "together", "cohort")
 Places = dict[tuple[str, ...], Place]
 
 _PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
@@ -29,11 +29,7 @@ def read_toml(path: Path) -> SurveyFile:
     except UnicodeDecodeError:
         raise InvalidFile(path, not_text_advice(path.read_bytes()[:4])) from None
     except tomllib.TOMLDecodeError as error:
-        line = _LINE.search(str(error))
-        advice = (
-            "this is not TOML: check its quotation marks, brackets and commas, and that no name occurs twice"
-        )
-        raise InvalidFile(path, f"{advice} ({error})", line=int(line[1]) if line else None) from None
+        raise _syntax_error(path, text, str(error)) from None
     places = key_places(text)
     sections = {name: _sections(path, document, name, places) for name in LISTS}
     survey = {key: value for key, value in document.items() if key not in LISTS}
@@ -44,6 +40,17 @@ def read_toml(path: Path) -> SurveyFile:
         sections["together"],
         cohorts=sections["cohort"],
     )
+
+
+def _syntax_error(path: Path, text: str, words: str) -> InvalidFile:
+    """The error about broken TOML, in plain words if the mistake is a common one."""
+    found = _LINE.search(words)
+    line = int(found[1]) if found else len(text.splitlines())
+    explained = explain_mistake(text, line, words)
+    if explained is not None:
+        return InvalidFile(path, explained[1], line=explained[0])
+    advice = "this is not TOML: check its quotation marks, brackets and commas"
+    return InvalidFile(path, f"{advice} ({words})", line=line)
 
 
 def _sections(
