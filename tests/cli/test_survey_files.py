@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from priorveil.cli.campaign import campaign as campaign_command
 from priorveil.collect.campaign import Campaign
 from sample_survey_files import SURVEY, TOML, changed, write_form
 from terminal import refused, run
@@ -65,3 +67,37 @@ def test_people_should_know_who_asks() -> None:
     text = TOML.replace('asked_by = "The clinic"\n', "")
     Path("health.toml").write_text(text, encoding="utf-8")
     assert "who asks and why: give asked_by" in run("campaign", "check", "health.toml")[2]
+
+
+def test_a_mistyped_command_is_no_plan() -> None:
+    assert "did you mean check?" in refused("campaign", "chekc", "survey.toml")
+    assert "priorveil campaign --help lists them" in refused("campaign", "harvest")
+    assert "plan.json" in refused("campaign", "plan.json", "--question", "Why?", "-o", "campaign.json")
+
+
+def test_the_help_has_every_command_once() -> None:
+    status, out, _ = run("campaign", "--help")
+    assert status == 0 and "\nFrom a survey file:\n" in out
+    for name in campaign_command.commands:
+        assert len(re.findall(rf"^  {name} ", out, re.MULTILINE)) == 1
+
+
+def test_cohorts_have_rows_of_their_own(folder: Path) -> None:
+    """As many people as the file says, unless the command says something else."""
+    cohorts = (
+        '[[cohort]]\nname = "north"\npeople = 100\n[[cohort]]\nname = "south"\npeople = 400\n[[question]]'
+    )
+    prior = "{cohorts = {north = {yes = 0.2, no = 0.8}, south = {yes = 0.3, no = 0.7}}}"
+    text = TOML.replace("[[question]]", cohorts, 1).replace("{yes = 0.2, no = 0.8}", prior)
+    Path("health.toml").write_text(text, encoding="utf-8")
+    status, out, _ = run("campaign", "check", "health.toml")
+    assert status == 0 and "What the survey tells, with 500 people" in out
+    assert re.search(r"^north +100 +200 +1 ", out, re.MULTILINE)
+    assert len(re.findall(r"^smokes +shares +(north|south|all) ", out, re.MULTILINE)) == 3
+    assert "with 50 people" in run("campaign", "check", "health.toml", "--people", "50")[1]
+
+
+def test_a_survey_that_has_ended_is_said(folder: Path) -> None:
+    Path("health.toml").write_text(f"closes = 2020-01-01T00:00:00Z\n{TOML}", encoding="utf-8")
+    for command in (["check", "health.toml"], ["build", "health.toml", "-o", "c.json"]):
+        assert "closes is in the past" in run("campaign", *command)[2]

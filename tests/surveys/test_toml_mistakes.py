@@ -30,6 +30,7 @@ TEXT, COMMA, COLON, NUMBER = "text in quotation marks", "comma", "not a colon", 
         # quotation marks
         ('"Health"', '"Health', 1, QUOTES),
         ('"Health"', 'Health"', 1, QUOTES),
+        ('"Health"', "'Health", 1, QUOTES),
         ('"Health"', "Health", 1, TEXT),
         ('"Health"', "Gesundheit und Arbeit", 1, TEXT),
         ('["en", "de"]', "[en, de]", 2, TEXT),

@@ -30,7 +30,7 @@ COMMANDS = {
     "audit": "Measure what a CHANNEL leaks under a PRIOR.",
     "privatize": "Turn private columns of tables, DATA, into reports, by a PLAN or a campaign.",
     "estimate": "Estimate from tables of REPORTS made by a PLAN or a campaign.",
-    "campaign": "Make a campaign, questions to people, from a survey file or a PLAN; close, publish, delete it.",
+    "campaign": "Make a campaign, questions to people, from a survey file or a plan; close, publish, delete it.",
     "serve": "Collect reports and estimate while they come in.",
     "invite": "Make invitations to a CAMPAIGN, given by its file or its id, and print their links.",
     "token": "Make, list and revoke the tokens of a running curator.",

@@ -16,13 +16,8 @@ A survey is one file
       an XLSForm of ODK or Kobo is a survey, too
 
 One question from a plan of your own
-  printf 'yes,0.3\nno,0.7\n' > prior.csv
-  priorveil design prior.csv --epsilon 1 -o plan.json
-  priorveil campaign plan.json --question "Do you smoke?" --asked-by "The town" --purpose "To help" -o campaign.json
-      short for `priorveil campaign from-plan plan.json ...`
-  priorveil campaign plans/ --question "For whom do you work?" -o campaign.json
-      a plan for each group of people, named by its file; people choose their
-      group, which is sent as it is
+  priorveil campaign from-plan plan.json --question "Do you smoke?" -o campaign.json
+      the plan is made with `priorveil design`, or in Python
 
 Campaigns of a running curator
   priorveil campaign list --server https://survey.example
@@ -32,6 +27,7 @@ Campaigns of a running curator
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,34 +51,59 @@ _SECTIONS = {
 }
 
 
+_COMMANDS = {
+    "From a survey file": ("new", "check", "build"),
+    "From a plan of your own": ("from-plan",),
+    "Campaigns of a running curator, given by file or id": ("list", "close", "reopen", "publish", "delete"),
+}
+_PLAN_EXAMPLES = """\b
+Examples
+  printf 'yes,0.3\\nno,0.7\\n' > prior.csv
+  priorveil design prior.csv --epsilon 1 -o plan.json
+  priorveil campaign from-plan plan.json --question "Do you smoke?" \\
+      --asked-by "The town" --purpose "To help" -o campaign.json
+  priorveil campaign from-plan plans/ --question "For whom do you work?" \\
+      -o campaign.json
+      a plan for each group of people, named by its file; people choose their
+      group, which is sent as it is
+The word from-plan may be left out: priorveil campaign plan.json --question ..."""
+
 _DIGITS = 6  # of the id, which are typed before a campaign is deleted
 
 
 class _CampaignGroup(click.Group):
-    """Commands about campaigns. Where none is named, a campaign is made from a plan."""
+    """Commands about campaigns. The word `from-plan` may be left out before a plan and its options."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the work."""
-        return list(self.commands)
+        return [name for names in _COMMANDS.values() for name in names]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in sections."""
+        for title, names in _COMMANDS.items():
+            with formatter.section(title):
+                width = formatter.width - 6 - max(map(len, self.commands))
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(width)) for name in names])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the command `from-plan` before arguments that name none."""
-        if args and args[0] not in (*self.commands, *ctx.help_option_names):
-            if Path(args[0]).suffix.lower() in (".toml", ".xlsx"):
-                raise click.UsageError(
-                    f"{args[0]} is a survey: priorveil campaign check or build {args[0]}", ctx
-                )
-            args = ["from-plan", *args]
-        return super().parse_args(ctx, args)
+        """Put the command `from-plan` before a plan or an option; refuse a word that is no command."""
+        first = args[0] if args else ""
+        if not first or first in (*self.commands, *ctx.help_option_names):
+            return super().parse_args(ctx, args)
+        if Path(first).suffix.lower() in (".toml", ".xlsx"):
+            raise click.UsageError(f"{first} is a survey: priorveil campaign check or build {first}", ctx)
+        if not first.startswith("-") and not Path(first).suffix and not Path(first).exists():
+            similar = get_close_matches(first.lower(), self.commands, 1)
+            advice = f"did you mean {similar[0]}?" if similar else "priorveil campaign --help lists them"
+            raise click.UsageError(f"there is no command {first!r}: {advice}", ctx)
+        return super().parse_args(ctx, ["from-plan", *args])
 
 
 @click.group(cls=_CampaignGroup, epilog=options.epilog(__doc__))
 def campaign() -> None:
-    """Make a campaign, questions to people, from a survey file or a PLAN; close, publish, delete it.
+    """Make a campaign, questions to people, from a survey file or a plan; close, publish, delete it.
 
-    `new`, `check` and `build` are about a survey file. `priorveil campaign PLAN` is short for
-    `priorveil campaign from-plan PLAN`. The others are for the campaigns of a running curator, each given by its file
-    or its id.
+    A campaign is one file, `campaign.json`, which the curator takes. Most people make it from a survey file.
     """
 
 
@@ -178,7 +199,7 @@ def delete(api: CuratorApi, campaign: str, yes: bool) -> None:
     "from-plan",
     cls=options.SectionedCommand,
     sections=_SECTIONS,
-    epilog="Examples: priorveil campaign --help",
+    epilog=_PLAN_EXAMPLES,
 )
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.option("--question", required=True, help="What people are asked.")
@@ -201,7 +222,8 @@ def delete(api: CuratorApi, campaign: str, yes: bool) -> None:
 def from_plan(plan: Path, output: Path, force: bool, **texts: Any) -> None:
     """Make a campaign with one question from a PLAN.
 
-    PLAN may be a folder with a plan for each group of people.
+    PLAN may be a folder with a plan for each group of people. For several questions under one promise, write a
+    survey file instead: priorveil campaign new.
     """
     from priorveil.collect.campaign import ask_with
 

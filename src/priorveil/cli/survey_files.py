@@ -38,6 +38,8 @@ The file
     choices   pv::prior (or pv_prior, which ODK accepts too): the share of each
               option
     settings  pv::epsilon, pv::asked_by, pv::purpose, pv::contact, ...
+  Cohorts, such as regions, have priors of their own: [[cohort]] in TOML, and
+  pv::cohorts with pv::prior::COHORT in an XLSForm.
   A mistake is named by its line, or by its sheet and cell."""
 
 _BUILD_EXAMPLES = """\b
@@ -83,7 +85,7 @@ def new(file: Path, force: bool) -> None:
 @_TIME_LIMIT
 @options.JSON
 def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> None:
-    """Design the survey in FILE, and show what it promises and what it will tell.
+    """Design the survey in FILE; show what it promises and will tell.
 
     Nothing is saved, and nobody is asked.
     """

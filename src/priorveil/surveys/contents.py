@@ -185,7 +185,7 @@ class _QuestionReader:
         )
         self.sections[name] = section
         if question.kind == "number" and question.asked_if:
-            question = replace(question, edges=number_bounds(section, name, self.cohorts, RANGES))
+            question = replace(question, edges=number_bounds(section, self.cohorts, RANGES))
         with section.at():
             question = question.in_languages(self.languages)
         with section.at("asked_if"):

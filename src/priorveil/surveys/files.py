@@ -18,8 +18,7 @@ def read_survey(path: str | Path) -> Survey:
     """The survey in a TOML file or an XLSForm; what is wrong is an error with its line or cell."""
     reader = READERS.get(Path(path).suffix.lower())
     if reader is None:
-        advice = "a survey is a text in TOML, whose name ends in .toml, or a workbook: save it as .xlsx"
-        raise InvalidFile(path, advice)
+        raise InvalidFile(path, f"a survey is a {' or '.join(READERS)} file: save it as one of these")
     return survey_of(reader(Path(path)))
 
 

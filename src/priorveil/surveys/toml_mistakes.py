@@ -18,7 +18,7 @@ _AFTER = r"[=\[,]\s*"  # what stands before a value
 
 # In a line without the contents of its texts and without its remark: the pattern of a mistake, and what to write.
 _PATTERNS = (
-    (r"^[^\"]*(\"\"[^\"]*)*\"(?!\")[^\"]*$", 'a text has no second quotation mark: write "..." around it'),
+    (r"^[^\"]*(\"\"[^\"]*)*\"(?!\")[^\"]*$|'", 'a text has no second quotation mark: write "..." around it'),
     (rf"^\s*(?:{_NAME})\s*:|[{{,]\s*(?:{_NAME})\s*:", "write = between a name and its value, not a colon"),
     (r"=\s*-?\d+,\d+\s*([,}]|$)", "write a number with a decimal point: 0.4, not 0,4"),
     (rf"{_AFTER}-?[\d.,]+\s*%", "write a share as a number from 0 to 1: 0.4, not 40 %"),

@@ -37,7 +37,7 @@ Group = tuple[
 ]  # the section of questions that are designed together, and their names
 
 
-def number_bounds(section: Section, name: str, cohorts: Sequence[str], ranges: int) -> tuple[float, ...]:
+def number_bounds(section: Section, cohorts: Sequence[str], ranges: int) -> tuple[float, ...]:
     """The points of a number's grid, or the ends of its ranges: given, those of its priors, or of its range."""
     points, ends = section.numbers("points"), section.numbers("range")
     if ends and len(ends) != 2:
@@ -51,9 +51,7 @@ def number_bounds(section: Section, name: str, cohorts: Sequence[str], ranges: i
             raise section.error(f"it should go from {ends[0]:g} to {ends[1]:g}, the range", where)
         return points
     if not ends:
-        raise section.error(
-            f"{name} is a number and needs a range: give its two ends, such as 0 and 80", "range"
-        )
+        raise section.error("give the two ends that the number may have, such as [0, 80]", "range")
     return tuple(np.linspace(ends[0], ends[1], ranges + 1).tolist())
 
 
@@ -120,8 +118,8 @@ class TopicReader:
             return None
         with section.at():
             if rounds:
-                return Grid(number_bounds(section, name, tuple(self.shares), _POINTS - 1), "ends")
-            edges = question.edges or number_bounds(section, name, tuple(self.shares), ranges)
+                return Grid(number_bounds(section, tuple(self.shares), _POINTS - 1), "ends")
+            edges = question.edges or number_bounds(section, tuple(self.shares), ranges)
             return Cells(edges, "ends")
 
     # -- one question --------------------------------------------------------------------------------------------
