@@ -287,6 +287,24 @@ def test_nothing_is_dropped_in_silence(tmp_path: Path, cell: str, value: str, li
     )
 
 
+def test_shares_of_a_list_may_be_incomplete_where_the_question_has_its_own(tmp_path: Path) -> None:
+    own = changed(changed(SURVEY, "I4", "yes = 0.1, no = 0.9"), "I5", "unknown")
+    topics = read(tmp_path, survey=own, choices=changed(CHOICES, "E5", None)).topics
+    assert topics[1].prior.probabilities.tolist() == [0.1, 0.9]
+
+
+def test_options_can_be_asked_by_group(tmp_path: Path) -> None:
+    rows = changed(changed(changed(SURVEY, "H7", "shares"), "I7", 'sheet = "worries"'), "J7", "age")
+    cells = [(ticked, age) for ticked in ("", "pay", "boss", "pay boss") for age in ("young", "old")]
+    table = [["worries", "age", "share"], *([ticked, age, 1 / 16] for ticked, age in cells)]
+    table += [[f"{ticked} health", age, 1 / 16] for ticked, age in cells]
+    topics = read(tmp_path, survey=rows, worries=table).topics
+    topic = next(topic for topic in topics if "worries/pay" in topic.attributes)
+    assert topic.attributes == ("age", "worries/pay", "worries/boss", "worries/health")
+    tables = [("age", f"worries/{code}") for code in ("pay", "boss", "health")]
+    assert topic.query == Linear.margins(topic.prior, tables, unbiased=True) and len(topic.prior) == 16
+
+
 def test_a_disabled_row_is_not_asked(tmp_path: Path) -> None:
     rows = [[*row, *[None] * (13 - len(row))] for row in SURVEY]
     survey = read(tmp_path, survey=changed(changed(rows, "M1", "disabled"), "M6", "yes"))

@@ -9,36 +9,32 @@ from __future__ import annotations
 
 import re
 import tomllib
-import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from priorveil.errors import InvalidFile, needs_extra, not_text_advice, plural, short_repr
+from priorveil.errors import InvalidFile, plural, short_repr
 from priorveil.formatting import read_number
+from priorveil.surveys.expressions import (
+    NUMBER,
+    UnreadableCondition,
+    all_of,
+    read_condition,
+    read_range_constraint,
+)
 from priorveil.surveys.given_priors import COHORTS
 from priorveil.surveys.sections import Place, Section, SurveyFile
+from priorveil.surveys.workbook import OURS, SHEETS, Cell, Row, cell_text, cell_words, read_sheets
 
-Cell = str | int | float | bool | datetime
-
-SHEETS = ("survey", "choices", "settings")
-_OURS = "pv::"
-_ALIASES = {
-    "list name": "list_name",
-    "caption": "label",
-    "relevance": "relevant",
-    "set form title": "form_title",
-}
 _SURVEY_COLUMNS = (
     *("type", "name", "label", "hint", "relevant", "constraint", "parameters", "required", "disabled"),
 )
 _QUESTION_KEYS = ("prior", "query", "weight", "epsilon", "range", "points", "unit", "together")
 _SETTINGS = ("asked_by", "purpose", "contact", "description", "title", "epsilon", "smallest_count")
 _MORE_SETTINGS = ("opens", "closes", "keep_until", "admission", "most_reports", "limit")
-_COHORTS = f"{_OURS}cohorts"
+_COHORTS = f"{OURS}cohorts"
 _TRANSLATED = ("label", "hint", "pv::title", "pv::asked_by", "pv::purpose", "pv::description", "pv::unit")
 # Columns that say nothing to people: names and notes of the programs that wrote the form.
 _SILENT = re.compile(
@@ -72,30 +68,8 @@ _SUGGESTED = (
 )
 _LANGUAGE = re.compile(r".*\(\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)\s*\)\s*")
 _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*")
-_NUMBER = r"([+-]?\d+(?:\.\d+)?)"
-_BOUND = re.compile(rf"\.\s*([<>]=?)\s*{_NUMBER}")
-_EQUALS = re.compile(r"""\$\{\s*([\w.-]+)\s*\}\s*(!?=)\s*['"]?([^'"]+?)['"]?""")
-_SELECTED = re.compile(r"""selected\s*\(\s*\$\{\s*([\w.-]+)\s*\}\s*,\s*['"]([^'"]+)['"]\s*\)""")
-_NOT = re.compile(r"not\s*(\(.*\))", re.I | re.S)
 _TRUE = ("yes", "true", "true()", "1")
-_PEOPLE_READ = ("label", "hint", "name", "value", "list_name")  # columns in which a date is a mistake
 _NO_ANSWER = "every question needs an answer here: add an option such as “prefer not to say”"
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A row of a sheet: its cells by column, in lower case, without empty ones; and where each of them stands."""
-
-    sheet: str
-    number: int
-    cells: Mapping[str, Cell]
-    letters: Mapping[str, str]
-
-    def text(self, column: str) -> str:
-        return _text(self.cells.get(column, ""))
-
-    def place(self, column: str) -> Place:
-        return Place(cell=f"{self.sheet}!{self.letters.get(column, 'A')}{self.number}")
 
 
 @dataclass
@@ -106,18 +80,18 @@ class _Form:
     default: str = "en"
     cohorts: tuple[Section, ...] = ()
     left_out: list[str] = field(default_factory=list)
-    questions: dict[str, _Row] = field(default_factory=dict)  # the rows of those so far, by name
+    questions: dict[str, Row] = field(default_factory=dict)  # the rows of those so far, by name
     conditional: set[str] = field(default_factory=set)  # the names of those that are not always asked
-    options: dict[str, list[_Row]] = field(default_factory=dict)  # the rows of each list of choices
+    options: dict[str, list[Row]] = field(default_factory=dict)  # the rows of each list of choices
 
     @property
     def cohort_names(self) -> list[str]:
         return [section.text("name") for section in self.cohorts]
 
-    def error(self, row: _Row, column: str, advice: str) -> InvalidFile:
+    def error(self, row: Row, column: str, advice: str) -> InvalidFile:
         return InvalidFile(self.path, advice, cell=row.place(column).cell)
 
-    def leave_out(self, row: _Row, column: str, words: str) -> None:
+    def leave_out(self, row: Row, column: str, words: str) -> None:
         sheet, _, cell = str(row.place(column).cell).rpartition("!")
         self.left_out.append(f"sheet {sheet}, cell {cell}: {words}")
 
@@ -125,7 +99,7 @@ class _Form:
 def read_xlsform(path: Path) -> SurveyFile:
     """Read the sections of a survey from an XLSForm; what is wrong is an error with its sheet and cell."""
     form = _Form(path)
-    sheets = _sheets(form)
+    sheets = read_sheets(path, form.left_out)
     if "survey" not in sheets:
         advice = f"there is no sheet named survey; sheets: {', '.join(sheets) or 'none'}: an XLSForm has one"
         raise InvalidFile(path, advice)
@@ -148,121 +122,10 @@ def read_xlsform(path: Path) -> SurveyFile:
     return SurveyFile(path, survey, questions, together, tables, tuple(form.left_out), form.cohorts)
 
 
-# -- cells -----------------------------------------------------------------------------------------------------
-
-
-def _sheets(form: _Form) -> dict[str, list[_Row]]:
-    """The rows of every sheet under its first row, which has the names of the columns."""
-    with needs_extra("surveys"):
-        from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
-    start = form.path.read_bytes()[:4]
-    try:
-        values = load_workbook(form.path, data_only=True)
-        formulas = load_workbook(form.path)
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
-        is_old = start[:1] == b"\xd0"
-        advice = "this is not a workbook that can be read: save it as .xlsx"
-        raise InvalidFile(form.path, not_text_advice(start) if is_old else advice) from error
-    pairs = zip(values.worksheets, formulas.worksheets, strict=True)
-    return {_sheet_title(sheet): list(_rows(form, sheet, written)) for sheet, written in pairs}
-
-
-def _sheet_title(sheet: Any) -> str:
-    """The title of a sheet; those of the form may be in capital letters."""
-    title: str = sheet.title.strip()
-    return title.lower() if title.lower() in SHEETS else title
-
-
-def _rows(form: _Form, sheet: Any, formulas: Any) -> Iterator[_Row]:
-    """The rows of a sheet that are not empty; `formulas` is the same sheet with formulas instead of their values."""
-    title = _sheet_title(sheet)
-    names = _column_names(form, sheet, title)
-    letters = {name: letter for letter, name in names.items()}
-    nameless: dict[str, int] = {}
-    for cells in sheet.iter_rows(min_row=2):
-        filled: dict[str, Cell] = {}
-        for cell in cells:
-            _check_value(form, title, cell, formulas[cell.coordinate], names.get(cell.column_letter, ""))
-            if cell.value is None or not _text(cell.value):
-                continue
-            if cell.column_letter in names:
-                filled[names[cell.column_letter]] = cell.value
-            else:
-                nameless[cell.column_letter] = nameless.get(cell.column_letter, 0) + 1
-        if filled:
-            yield _Row(title, cells[0].row, filled, letters)
-    for letter, count in nameless.items() if title in SHEETS else ():
-        form.left_out.append(
-            f"sheet {title}, column {letter}: {plural(count, 'cell')} under no name in row 1"
-        )
-
-
-def _column_names(form: _Form, sheet: Any, title: str) -> dict[str, str]:
-    """The names of the columns by their letters."""
-    names: dict[str, str] = {}
-    for cell in next(sheet.iter_rows(max_row=1), ()):
-        if cell.value is None or not str(cell.value).strip():
-            continue
-        name = _column_name(_text(cell.value), own=title in SHEETS)
-        if name in names.values():
-            advice = f"another column is named {name!r}: remove one of them"
-            raise InvalidFile(form.path, advice, cell=f"{title}!{cell.coordinate}")
-        names[cell.column_letter] = name
-    needed = {"survey": ("type", "name"), "choices": ("list_name",)}.get(title, ())
-    missing = [name for name in needed if name not in names.values()]
-    if missing and sheet.max_row > 1:
-        advice = f"there is no column {missing[0]}: the first row has the names of the columns"
-        raise InvalidFile(form.path, advice, cell=f"{title}!A1")
-    return names
-
-
-def _check_value(form: _Form, title: str, cell: Any, written: Any, column: str) -> None:
-    """Refuse a formula without a value, or with an error; and a date in the place of a text."""
-    if cell.value is None and written.data_type == "f":
-        advice = (
-            "this formula has no value: save the file in a spreadsheet program, or write the value itself"
-        )
-    elif cell.data_type == "e":
-        advice = f"this formula gives {cell.value}: correct it"
-    elif title in SHEETS and cell.is_date and column.partition("::")[0] in _PEOPLE_READ:
-        advice = "the spreadsheet took this for a date: format the cell as text, and write it again"
-    else:
-        return
-    raise InvalidFile(form.path, advice, cell=f"{title}!{cell.coordinate}")
-
-
-def _column_name(text: str, own: bool) -> str:
-    """The name of a column; in sheets of the form its first part in lower case, with `::` before the language."""
-    if not own:
-        return text
-    first, *others = [part.strip() for part in re.split(r"::?", text)]
-    first = _ALIASES.get(first.lower(), first.lower())
-    if first == "pv" and others:
-        others[0] = others[0].lower()
-    if first.startswith("pv_"):  # the spelling that ODK accepts in the sheet choices, too
-        first = first.replace("pv_", _OURS, 1)
-    return "::".join([first, *others])
-
-
-def _text(value: Any) -> str:
-    """A cell as a text: 1 for the number 1.0, and typographic quotation marks as plain ones."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    return str(value).strip().translate({0x201C: '"', 0x201D: '"', 0x2018: "'", 0x2019: "'", 0xA0: " "})
-
-
-def _words(value: Any) -> str:
-    """A cell that people read: as it is, without blanks around it."""
-    return value.strip() if isinstance(value, str) else _text(value)
-
-
 # -- languages -------------------------------------------------------------------------------------------------
 
 
-def _language(form: _Form, row: _Row, column: str, name: str) -> str:
+def _language(form: _Form, row: Row, column: str, name: str) -> str:
     """The tag of a language that is named as `German (de)` or `de`."""
     tag = _tag(name)
     if tag is None:
@@ -276,7 +139,7 @@ def _tag(name: str) -> str | None:
     return match[1] if match else name if _TAG.fullmatch(name) else None
 
 
-def _translations(form: _Form, row: _Row, column: str) -> tuple[dict[str, str], dict[str, Place]]:
+def _translations(form: _Form, row: Row, column: str) -> tuple[dict[str, str], dict[str, Place]]:
     """The texts of a column in all its languages, and the place of each, also where there is none."""
     texts: dict[str, str] = {}
     places: dict[str, Place] = {}
@@ -288,11 +151,11 @@ def _translations(form: _Form, row: _Row, column: str) -> tuple[dict[str, str], 
             raise form.error(row, name, f"there are two columns of {column} in {tag}: remove one of them")
         places[tag] = row.place(name)
         if name in row.cells:
-            texts[tag] = _words(row.cells[name])
+            texts[tag] = cell_words(row.cells[name])
     return texts, places
 
 
-def _languages(form: _Form, rows: Iterable[_Row]) -> dict[str, str]:
+def _languages(form: _Form, rows: Iterable[Row]) -> dict[str, str]:
     """All languages that labels are in, the default one first, and how the names of their columns end."""
     endings: dict[str, str] = {}
     for row in rows:
@@ -311,17 +174,17 @@ def _require_translations(settings: Section, languages: Mapping[str, str]) -> No
         for tag, ending in languages.items():
             if isinstance(text, Mapping) and (key, tag) not in settings.places:
                 raise settings.error(
-                    f"there is no text in {tag}: add the column {_OURS}{key}{ending}", key, tag
+                    f"there is no text in {tag}: add the column {OURS}{key}{ending}", key, tag
                 )
 
 
 # -- settings --------------------------------------------------------------------------------------------------
 
 
-def _settings(form: _Form, rows: list[_Row]) -> Section:
+def _settings(form: _Form, rows: list[Row]) -> Section:
     places: dict[tuple[str, ...], Place] = {(): Place(cell="settings!A1")}
     values: dict[str, Any] = {}
-    terms = {key: f"{_OURS}{key}" for key in (*_SETTINGS, *_MORE_SETTINGS)} | {
+    terms = {key: f"{OURS}{key}" for key in (*_SETTINGS, *_MORE_SETTINGS)} | {
         "title": "form_title, pv::title"
     }
     if not rows:
@@ -339,26 +202,26 @@ def _settings(form: _Form, rows: list[_Row]) -> Section:
     if _COHORTS in row.cells:
         form.cohorts = tuple(_cohorts(form, row))
     for key in ("title", "asked_by", "purpose", "description"):
-        texts, where = _translations(form, row, f"{_OURS}{key}")
+        texts, where = _translations(form, row, f"{OURS}{key}")
         if key == "title" and form.default not in texts and "form_title" in row.letters:
             where[form.default] = row.place("form_title")
             if "form_title" in row.cells:
-                texts[form.default] = _words(row.cells["form_title"])
+                texts[form.default] = cell_words(row.cells["form_title"])
         if texts:
             values[key] = texts
             places[key,] = next(iter(where.values()))
             places |= {(key, tag): place for tag, place in where.items()}
     for key in ("contact", "epsilon", "smallest_count", *_MORE_SETTINGS):
-        if f"{_OURS}{key}" in row.cells:
-            cell = row.cells[f"{_OURS}{key}"]
+        if f"{OURS}{key}" in row.cells:
+            cell = row.cells[f"{OURS}{key}"]
             number = (
                 read_number(cell) if isinstance(cell, str) and key not in ("contact", "admission") else None
             )
-            values[key], places[key,] = cell if number is None else number, row.place(f"{_OURS}{key}")
+            values[key], places[key,] = cell if number is None else number, row.place(f"{OURS}{key}")
     return Section(form.path, values, places, terms)
 
 
-def _cohorts(form: _Form, row: _Row) -> Iterator[Section]:
+def _cohorts(form: _Form, row: Row) -> Iterator[Section]:
     """The cohorts in a cell such as `north, south` or `north = 120, south = 180`, with their numbers of people."""
     place = row.place(_COHORTS)
     for entry in re.split(r"[,;\n]", row.text(_COHORTS)):
@@ -373,29 +236,31 @@ def _cohorts(form: _Form, row: _Row) -> Iterator[Section]:
 # -- choices ---------------------------------------------------------------------------------------------------
 
 
-def _add_option(form: _Form, row: _Row) -> None:
+def _add_option(form: _Form, row: Row) -> None:
     if "list_name" not in row.cells or ("name" not in row.cells and "value" not in row.cells):
         missing = "name" if "list_name" in row.cells else "list_name"
         raise form.error(row, missing, f"an option needs its {missing}: fill it in")
     form.options.setdefault(row.text("list_name"), []).append(row)
 
 
-def _code(row: _Row) -> str:
+def _code(row: Row) -> str:
     return row.text("name" if "name" in row.cells else "value")
 
 
 # -- questions -------------------------------------------------------------------------------------------------
 
 
-def _questions(form: _Form, rows: Iterable[_Row]) -> Iterator[tuple[Section, Section | None]]:
+def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Section | None]]:
     """The section of each question, and of the questions that it is designed together with, if any."""
-    groups: list[tuple[_Row, str]] = []  # around a row, each a "group" or a "repeat"
+    groups: list[tuple[Row, str]] = []  # around a row, each a "group" or a "repeat"
     optional = whole = 0
     for row in rows:
         kind = " ".join(row.text("type").split())
         word = " ".join(re.split("[ _-]+", kind.lower()))
         begins, ends = (re.fullmatch(rf"{verb} (group|repeat)", word) for verb in ("begin", "end"))
-        if begins:
+        if row.text("disabled").lower() in _TRUE:
+            form.leave_out(row, "disabled", f"{row.text('name') or kind}, which is disabled")
+        elif begins:
             groups.append((row, begins[1]))
             repeated = " and all its questions: a question is asked once" if begins[1] == "repeat" else ""
             form.leave_out(
@@ -408,8 +273,6 @@ def _questions(form: _Form, rows: Iterable[_Row]) -> Iterator[tuple[Section, Sec
             groups.pop()
         elif any(sort == "repeat" for _, sort in groups):
             form.leave_out(row, "type", f"{row.text('name') or kind}, a question of a repeat")
-        elif row.text("disabled").lower() in _TRUE:
-            form.leave_out(row, "disabled", f"{row.text('name') or kind}, which is disabled")
         elif _SELECT.fullmatch(kind) or kind.lower() in _NUMBERS:
             optional += row.text("required").lower() not in _TRUE
             whole += kind.lower() in _WHOLE_NUMBERS
@@ -430,7 +293,7 @@ def _questions(form: _Form, rows: Iterable[_Row]) -> Iterator[tuple[Section, Sec
         form.left_out.append(f"{plural(whole, 'question')} of type integer: people may type decimals, too")
 
 
-def _why_not(form: _Form, row: _Row, word: str) -> str:
+def _why_not(form: _Form, row: Row, word: str) -> str:
     """Why a question of this type is left out; a type that XLSForm does not know is refused, as it is a mistake."""
     if word in _DEVICE_TYPES:
         return "nothing about the device or the time is ever sent"
@@ -449,11 +312,11 @@ def _why_not(form: _Form, row: _Row, word: str) -> str:
     raise form.error(row, "type", f"{written} is not a type of XLSForm: {advice}")
 
 
-def _question(form: _Form, row: _Row, kind: str, groups: list[_Row]) -> tuple[Section, Section | None]:
+def _question(form: _Form, row: Row, kind: str, groups: list[Row]) -> tuple[Section, Section | None]:
     values: dict[str, Any] = {"name": row.text("name")}
     places: dict[tuple[str, ...], Place] = {(): row.place("type"), ("name",): row.place("name")}
     terms = {"text": "label", "kind": "type", "asked_if": "relevant", "range": "constraint or pv::range"}
-    terms |= {key: f"{_OURS}{key}" for key in _QUESTION_KEYS if key != "range"}
+    terms |= {key: f"{OURS}{key}" for key in _QUESTION_KEYS if key != "range"}
     select = _SELECT.fullmatch(kind)
     for key, column in (("text", "label"), ("hint", "hint"), ("unit", "pv::unit")):
         texts, where = _translations(form, row, column)
@@ -468,34 +331,32 @@ def _question(form: _Form, row: _Row, kind: str, groups: list[_Row]) -> tuple[Se
         _add_options(form, row, select[2], values, places)
         for column in ("constraint", "parameters"):
             if column in row.cells:
-                form.leave_out(row, column, f"the {column} of a choice: every combination can be answered")
+                form.leave_out(row, column, f"the {column} of a choice: all options are there")
     else:
         values["kind"] = "number"
         _add_range(form, row, values, places)
     conditions = [around for around in (*groups, row) if "relevant" in around.cells]
     if conditions:
-        values["asked_if"] = _all_of(
-            _condition(form, around, around.text("relevant")) for around in conditions
-        )
+        values["asked_if"] = all_of(_condition(form, around) for around in conditions)
         places["asked_if",] = conditions[-1].place("relevant")
         form.conditional.add(row.text("name"))
     _add_prior(form, row, values, places)
     for key in ("query", "weight", "epsilon"):
-        if f"{_OURS}{key}" in row.cells:
+        if f"{OURS}{key}" in row.cells:
             values[key], places[key,] = (
-                _number_or_text(row.cells[f"{_OURS}{key}"]),
-                row.place(f"{_OURS}{key}"),
+                _number_or_text(row.cells[f"{OURS}{key}"]),
+                row.place(f"{OURS}{key}"),
             )
-    if f"{_OURS}points" in row.cells:
-        values["points"] = _typed(form, row, f"{_OURS}points")
-        places["points",] = row.place(f"{_OURS}points")
+    if f"{OURS}points" in row.cells:
+        values["points"] = _typed(form, row, f"{OURS}points")
+        places["points",] = row.place(f"{OURS}points")
     form.questions[row.text("name")] = row
     return _split_together(form, row, Section(form.path, values, places, terms))
 
 
-def _split_together(form: _Form, row: _Row, question: Section) -> tuple[Section, Section | None]:
+def _split_together(form: _Form, row: Row, question: Section) -> tuple[Section, Section | None]:
     """The question, and the group with the questions that its `pv::together` names, which takes its prior and query."""
-    column = f"{_OURS}together"
+    column = f"{OURS}together"
     if column not in row.cells:
         return question, None
     others = [name for name in re.split(r"[\s,;]+", row.text(column)) if name]
@@ -504,7 +365,7 @@ def _split_together(form: _Form, row: _Row, question: Section) -> tuple[Section,
         query = f"{query} of {name} by {', '.join(others)}"
     group = {key: question.values[key] for key in ("prior", "weight", "epsilon") if key in question.values}
     places = {keys: place for keys, place in question.places.items() if keys[:1] != ("query",)}
-    places |= {("questions",): row.place(column), ("query",): row.place(f"{_OURS}query")}
+    places |= {("questions",): row.place(column), ("query",): row.place(f"{OURS}query")}
     terms = {**question.terms, "questions": column}
     kept = {key: value for key, value in question.values.items() if key not in (*group, "query")}
     section = Section(form.path, {**group, "questions": [*others, name], "query": query}, places, terms)
@@ -520,7 +381,7 @@ def _without_list_prior(question: Section, grouped: set[str]) -> Section:
 
 
 def _add_options(
-    form: _Form, row: _Row, name: str, values: dict[str, Any], places: dict[tuple[str, ...], Place]
+    form: _Form, row: Row, name: str, values: dict[str, Any], places: dict[tuple[str, ...], Place]
 ) -> None:
     """The options of a list, and their shares if the list has them."""
     if name not in form.options:
@@ -537,7 +398,7 @@ def _add_options(
         places["options", code] = next(iter(where.values()), option.place("label"))
         places |= {("options", code, tag): place for tag, place in where.items()}
     values["options"] = options
-    if f"{_OURS}together" not in row.cells:
+    if not any(column in row.cells for column in (f"{OURS}together", *_prior_columns(form).values())):
         _add_list_prior(form, name, values, places)
 
 
@@ -560,41 +421,39 @@ def _add_list_prior(
         values["prior"] = priors.get("", {COHORTS: priors})
 
 
-def _add_prior(form: _Form, row: _Row, values: dict[str, Any], places: dict[tuple[str, ...], Place]) -> None:
-    """The prior in the row of a question: for everybody, or for each cohort. It replaces that of its list."""
-    columns = {cohort: column for cohort, column in _prior_columns(form).items() if column in row.cells}
+def _add_prior(form: _Form, row: Row, values: dict[str, Any], places: dict[tuple[str, ...], Place]) -> None:
+    """The prior in the row of a question: for everybody, or for each cohort."""
     priors: dict[str, Any] = {}
-    for cohort, column in columns.items():
-        if not priors:
-            places.pop(("prior",), None)
-        priors[cohort] = _typed(form, row, column)
-        _note_prior(form, row, cohort, priors, places)
+    for cohort, column in _prior_columns(form).items():
+        if column in row.cells:
+            priors[cohort] = _typed(form, row, column)
+            _note_prior(form, row, cohort, priors, places)
     if priors:
         values["prior"] = priors.get("", {COHORTS: priors})
 
 
 def _prior_columns(form: _Form) -> dict[str, str]:
     """The columns of priors by cohort; that for everybody is the one of ""."""
-    column = f"{_OURS}prior"
+    column = f"{OURS}prior"
     return {"": column, **{name: f"{column}::{name}" for name in form.cohort_names}}
 
 
 def _note_prior(
-    form: _Form, row: _Row, cohort: str, priors: Mapping[str, Any], places: dict[tuple[str, ...], Place]
+    form: _Form, row: Row, cohort: str, priors: Mapping[str, Any], places: dict[tuple[str, ...], Place]
 ) -> None:
     """Note the place of a prior; refuse one for everybody beside one of a cohort."""
     column = _prior_columns(form)[cohort]
     if "" in priors and len(priors) > 1:
-        raise form.error(row, column, f"give {_OURS}prior for everybody, or {_OURS}prior::COHORT for each")
+        raise form.error(row, column, f"give {OURS}prior for everybody, or {OURS}prior::COHORT for each")
     places.setdefault(("prior",), row.place(column))
     places["prior", COHORTS, cohort] = row.place(column)
 
 
-def _add_range(form: _Form, row: _Row, values: dict[str, Any], places: dict[tuple[str, ...], Place]) -> None:
+def _add_range(form: _Form, row: Row, values: dict[str, Any], places: dict[tuple[str, ...], Place]) -> None:
     """The range of a number: our own column, the parameters of a `range`, or its constraint."""
-    column = f"{_OURS}range"
-    constraint = _range_of(row.text("constraint"), row.text("type").lower() in _WHOLE_NUMBERS)
-    parameters = dict(re.findall(rf"(\w+)\s*=\s*{_NUMBER}", row.text("parameters").lower()))
+    column = f"{OURS}range"
+    constraint = read_range_constraint(row.text("constraint"), row.text("type").lower() in _WHOLE_NUMBERS)
+    parameters = dict(re.findall(rf"(\w+)\s*=\s*{NUMBER}", row.text("parameters").lower()))
     if column in row.cells:
         values["range"], places["range",] = _typed(form, row, column), row.place(column)
     elif "start" in parameters and "end" in parameters:
@@ -608,30 +467,14 @@ def _add_range(form: _Form, row: _Row, values: dict[str, Any], places: dict[tupl
         form.leave_out(row, "parameters", "the step of a range: people may type any number in it")
 
 
-def _range_of(constraint: str, is_whole: bool) -> list[float] | None:
-    """The ends of a range that a constraint such as `. >= 0 and . <= 80` allows; None if it is none.
-
-    >>> _range_of("(. < 80) and .>0", is_whole=True), _range_of(". > 17", is_whole=True)
-    ([1.0, 79.0], None)
-    """
-    bounds = [_BOUND.fullmatch(_without_brackets(part)) for part in _split(constraint, "and")]
-    ends: dict[str, float] = {}
-    for bound in bounds:
-        if bound is None or bound[1][0] in ends:
-            return None
-        inside = 1.0 if is_whole and bound[1] in "<>" else 0.0  # the next whole number
-        ends[bound[1][0]] = float(bound[2]) + (inside if bound[1][0] == ">" else -inside)
-    return [ends[">"], ends["<"]] if len(ends) == 2 else None
-
-
 def _number_or_text(cell: Cell) -> Any:
     if isinstance(cell, str):
         number = read_number(cell)
-        return _text(cell) if number is None else number
+        return cell_text(cell) if number is None else number
     return cell
 
 
-def _typed(form: _Form, row: _Row, column: str) -> Any:
+def _typed(form: _Form, row: Row, column: str) -> Any:
     """A cell with a value in the notation of TOML; the outer brackets may be left out.
 
     So `unknown`, `never = 0.8, daily = 0.2`, `file = "census.csv", column = "smokes"` and `0, 20, 40` are values.
@@ -645,110 +488,42 @@ def _typed(form: _Form, row: _Row, column: str) -> Any:
         return tomllib.loads(f"value = {inner}")["value"]
     except tomllib.TOMLDecodeError as error:
         advice = 'write unknown, shares such as never = 0.8, daily = 0.2, or file = "census.csv"'
-        if column != f"{_OURS}prior":
+        if column != f"{OURS}prior":
             advice = "write numbers with commas between them, such as 0, 20, 40"
         raise form.error(row, column, f"{short_repr(text)} cannot be read: {advice}") from error
 
 
-# -- conditions ------------------------------------------------------------------------------------------------
+def _condition(form: _Form, row: Row) -> dict[str, list[str]]:
+    """The codes of earlier choices after which a row is asked."""
 
+    def other_codes(gate: str, codes: Collection[str]) -> list[str]:
+        before = form.questions.get(gate)
+        select = _SELECT.fullmatch(" ".join(before.text("type").split())) if before else None
+        if select is None:
+            raise UnreadableCondition(f"there is no choice {gate!r} before this question")
+        if gate in form.conditional:
+            raise UnreadableCondition(f"{gate} is not always asked: name the codes with =, instead of !=")
+        return [option for option in map(_code, form.options[select[2]]) if option not in codes]
 
-Gates = dict[str, list[str]]  # the codes of earlier choices after which a question is asked
-
-
-def _condition(form: _Form, row: _Row, text: str) -> Gates:
-    """A condition such as `${works} = 'yes' or ${works} = 'sometimes'`; `and` binds more closely than `or`."""
-    text = _without_brackets(text)
-    alternatives, terms = _split(text, "or"), _split(text, "and")
-    if len(alternatives) > 1:
-        found = [_condition(form, row, part) for part in alternatives]
-        gates = {gate for each in found for gate in each}
-        if len(gates) > 1:
-            raise _unreadable(form, row, "with `or`, compare one question only")
-        gate = gates.pop()
-        return {gate: list(dict.fromkeys(code for each in found for code in each[gate]))}
-    if len(terms) > 1:
-        return _all_of(_condition(form, row, part) for part in terms)
-    negated, equals, selected = _NOT.fullmatch(text), _EQUALS.fullmatch(text), _SELECTED.fullmatch(text)
-    if negated and _closing(negated[1]) == len(negated[1]) - 1:
-        found_inside = _condition(form, row, negated[1])
-        if len(found_inside) > 1:
-            raise _unreadable(form, row, "with `not`, compare one question only")
-        ((gate, codes),) = found_inside.items()
-        return {gate: _other_codes(form, row, gate, codes)}
-    if equals is None and selected is None:
-        raise _unreadable(form, row, "write ${question} = 'code', or selected(${question}, 'code')")
-    if equals is None:
-        return {selected[1]: [selected[2]]}  # type: ignore[index]
-    gate, is_different, code = equals[1], equals[2] == "!=", equals[3]
-    return {gate: _other_codes(form, row, gate, [code]) if is_different else [code]}
-
-
-def _all_of(conditions: Iterable[Gates]) -> Gates:
-    """The condition that holds if all of these do."""
-    asked_if: Gates = {}
-    for condition in conditions:
-        for gate, codes in condition.items():
-            asked_if[gate] = [code for code in asked_if.get(gate, codes) if code in codes]
-    return asked_if
-
-
-def _other_codes(form: _Form, row: _Row, gate: str, codes: Collection[str]) -> list[str]:
-    """All codes of an earlier choice but these."""
-    before = form.questions.get(gate)
-    select = _SELECT.fullmatch(" ".join(before.text("type").split())) if before else None
-    if select is None:
-        raise _unreadable(form, row, f"there is no choice {gate!r} before this question")
-    if gate in form.conditional:
-        raise _unreadable(form, row, f"{gate} is not always asked: name the codes with =, instead of !=")
-    return [option for option in map(_code, form.options[select[2]]) if option not in codes]
-
-
-def _split(text: str, word: str) -> list[str]:
-    """The parts of an expression around a word outside brackets."""
-    parts, depth, begin = [], 0, 0
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0 and re.match(rf"\s{word}\s", text[at : at + len(word) + 2], re.I):
-            parts.append(text[begin:at])
-            begin = at + len(word) + 2
-    return [*parts, text[begin:]]
-
-
-def _without_brackets(text: str) -> str:
-    """An expression without blanks and brackets around all of it."""
-    text = text.strip()
-    while text.startswith("(") and _closing(text) == len(text) - 1:
-        text = text[1:-1].strip()
-    return text
-
-
-def _closing(text: str) -> int:
-    """The position of the bracket that closes the first one."""
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            return at
-    return -1
-
-
-def _unreadable(form: _Form, row: _Row, advice: str) -> InvalidFile:
-    return form.error(row, "relevant", f"relevant: this condition cannot be carried over: {advice}")
+    try:
+        return read_condition(row.text("relevant"), other_codes)
+    except UnreadableCondition as error:
+        advice = f"relevant: this condition cannot be carried over: {error}"
+        raise form.error(row, "relevant", advice) from None
 
 
 # -- what is left ----------------------------------------------------------------------------------------------
 
 
-def _list_columns(form: _Form, sheets: Mapping[str, list[_Row]]) -> None:
+def _list_columns(form: _Form, sheets: Mapping[str, list[Row]]) -> None:
     """List the columns that have entries nobody reads; refuse mistyped ones of ours."""
     priors = _prior_columns(form).values()
     known = {
-        "survey": {*_SURVEY_COLUMNS, *(f"{_OURS}{key}" for key in _QUESTION_KEYS), *priors},
+        "survey": {*_SURVEY_COLUMNS, *(f"{OURS}{key}" for key in _QUESTION_KEYS), *priors},
         "choices": {"list_name", "name", "value", "label", *priors},
         "settings": {
             *("form_title", "default_language", _COHORTS),
-            *(f"{_OURS}{key}" for key in (*_SETTINGS, *_MORE_SETTINGS)),
+            *(f"{OURS}{key}" for key in (*_SETTINGS, *_MORE_SETTINGS)),
         },
     }
     for sheet in SHEETS:
@@ -758,8 +533,8 @@ def _list_columns(form: _Form, sheets: Mapping[str, list[_Row]]) -> None:
             if column in known[sheet] or translated or _SILENT.fullmatch(column):
                 continue
             used = [row for row in rows if column in row.cells]
-            if column.startswith(_OURS):
-                ours = ", ".join(sorted(name for name in known[sheet] if name.startswith(_OURS)))
+            if column.startswith(OURS):
+                ours = ", ".join(sorted(name for name in known[sheet] if name.startswith(OURS)))
                 advice = f"there is no column {column}; choose among {ours}"
                 raise InvalidFile(form.path, advice, cell=f"{sheet}!{letter}1")
             if used:
