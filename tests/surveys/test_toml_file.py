@@ -149,6 +149,8 @@ def test_rare_people_are_published_only_if_they_are_public(tmp_path: Path) -> No
     text = TOML.replace("{yes = 0.2, no = 0.8}", '{file = "people.csv"}')
     with raises(InvalidFile, line=12):
         read(tmp_path, text)
+    with raises(InvalidFile, line=12):  # smoothing does not hide them
+        read(tmp_path, text.replace('"people.csv"', '"people.csv", smoothing = 10'))
     public = text.replace('"people.csv"', '"people.csv", public = true')
     assert shares(read(tmp_path, public), "smokes") == {"yes": 0.03, "no": 0.97}
 

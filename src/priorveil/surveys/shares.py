@@ -174,7 +174,7 @@ def counted_prior(
     """The prior from a table with a row for each person.
 
     A campaign publishes it. So unless the table is `public` already, combinations of fewer than ten people are refused,
-    and shares are rounded.
+    whatever `smoothing` adds to them, and shares are rounded.
     """
     masses = _masses(attributes, ((row, 1.0) for row in people))
     if not masses:
@@ -182,9 +182,10 @@ def counted_prior(
     only_asked = _is_one_question(attributes) and asked_share(attributes[0].question, margins) is not None
     if only_asked:  # how many are not asked follows from the question that it depends on
         masses.pop(_skipped(attributes), None)
+    if not public:
+        _require_no_rare([masses.get(each, 0.0) for each in _combinations(attributes, only_asked)])
     counts = _complete(attributes, masses, smoothing, only_asked)
     if not public:
-        require_no_rare(list(counts.values()), what="cell")
         weights = round_weights(whole_numbers([Fraction(count) for count in counts.values()]))
         counts = dict(zip(counts, map(float, weights), strict=True))
     return _as_prior(attributes, _of_all(attributes, _normalised(counts), margins))
@@ -263,6 +264,20 @@ def _skipped(attributes: Sequence[Attribute]) -> Combination:
     return tuple(NOT_ASKED for _ in attributes)
 
 
+def _combinations(attributes: Sequence[Attribute], only_asked: bool) -> list[Combination]:
+    """The combinations that are possible, without the one of people who are not asked if they do not count."""
+    skipped = _skipped(attributes) if only_asked else None
+    return [each for each in possible(attributes) if each != skipped]
+
+
+def _require_no_rare(counts: Sequence[float]) -> None:
+    try:
+        require_no_rare(counts, what="cell")
+    except InvalidInput as error:
+        advice = f"{error.advice}: merge options, or write public = true if the table is public already"
+        raise InvalidPrior("table", NOT_SHOWN, advice) from error
+
+
 def _complete(
     attributes: Sequence[Attribute],
     masses: dict[Combination, float],
@@ -270,9 +285,7 @@ def _complete(
     only_asked: bool = False,
 ) -> dict[Combination, float]:
     """The masses of all possible combinations, with `smoothing` added to each; one without mass is refused."""
-    combinations = possible(attributes)
-    if only_asked:
-        combinations.remove(_skipped(attributes))
+    combinations = _combinations(attributes, only_asked)
     if foreign := [each for each in masses if each not in set(combinations)]:
         advice = f"{_text(foreign[0])} cannot happen, by the conditions of the questions: correct one of them"
         raise InvalidPrior("shares", NOT_SHOWN, advice)
