@@ -95,6 +95,7 @@ def test_cohorts_have_rows_of_their_own(folder: Path) -> None:
     assert re.search(r"^north +100 +200 +1 ", out, re.MULTILINE)
     assert len(re.findall(r"^smokes +shares +(north|south|all) ", out, re.MULTILINE)) == 3
     assert "with 50 people" in run("campaign", "check", "health.toml", "--people", "50")[1]
+    assert "3 questions in en, 2 cohorts, id " in run("campaign", "build", "health.toml", "-o", "c.json")[1]
 
 
 def test_a_survey_that_has_ended_is_said(folder: Path) -> None:

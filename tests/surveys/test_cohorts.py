@@ -130,6 +130,8 @@ def test_the_report_shows_every_cohort_and_all_of_them(tmp_path: Path) -> None:
     assert "in each cohort" in report.tells()[0] and "all cohorts together" in report.tells()[1]
     hidden = next(text for text in report.tells() if "no answer would be shown" in text)
     assert "overtime in north" in hidden and "overtime in the south" not in hidden
+    few = next(text for text in SurveyReport.of(made, 40).tells() if "no answer would be shown" in text)
+    assert "for: overtime in every cohort; paid in every cohort." in few
 
 
 def test_people_are_split_evenly_where_nobody_says_how_many_there_are(tmp_path: Path) -> None:

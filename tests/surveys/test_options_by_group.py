@@ -46,7 +46,7 @@ def test_estimates_hold_the_shares_of_options_by_group(tmp_path: Path) -> None:
     path.write_text(FILE, encoding="utf-8")
     made = build(read_survey(path), rounds=20, progress=False)
     assert made.campaign.promise[EVERYONE].lip <= 2
-    assert [part.name for part in SurveyReport.of(made, 300).parts] == ["worries x age"]
+    assert [part.subject for part in SurveyReport.of(made, 300).parts] == ["worries x age"]
     rng, form = np.random.default_rng(9), made.campaign.form_for(EVERYONE)
     old = rng.random(PEOPLE) < 0.6
     pay = rng.random(PEOPLE) < np.where(old, 0.6, 0.3)

@@ -159,8 +159,10 @@ def build(file: Path, output: Path, time_limit: float, force: bool) -> None:
     made = _build(file, time_limit)
     with atomic_write(output, replace=force) as saved:
         saved.write(made.campaign.to_json().encode("utf-8"))
-    questions = plural(len(made.campaign.questions), "question")
-    click.echo(f"saved {output}: {questions} in {', '.join(made.campaign.languages)}, id {made.campaign.id}")
+    campaign = made.campaign
+    asked = f"{plural(len(campaign.questions), 'question')} in {', '.join(campaign.languages)}"
+    cohorts = f", {len(campaign.cohorts)} cohorts" if len(campaign.cohorts) > 1 else ""
+    click.echo(f"saved {output}: {asked}{cohorts}, id {campaign.id}")
 
 
 def _build(file: Path, time_limit: float) -> SurveyDesign:

@@ -47,11 +47,6 @@ class PartPrecision:
     half_widths: tuple[float | None, ...]
     cohort: str = ""
 
-    @property
-    def name(self) -> str:
-        """What it is about, and in which cohort."""
-        return f"{self.subject} in {self.cohort}" if self.cohort else self.subject
-
     def texts(self) -> tuple[str, ...]:
         """The half widths as people read them."""
         return tuple(_half_width_text(self.statistic, width) for width in self.half_widths)
@@ -179,9 +174,9 @@ class SurveyReport:
         """How precise the answers will be, in sentences."""
         sentences = []
         for at, people in enumerate(self.people):
-            few = [part.name for part in self.parts if part.half_widths[at] is None]
+            few = self._names([part for part in self.parts if part.half_widths[at] is None])
             if few:
-                sentences.append(f"{people:,} people are too few to learn anything about: {'; '.join(few)}.")
+                sentences.append(f"{people:,} people are too few to learn anything about: {few}.")
             known = f"every{' other' if few else ''} share is known to"
             if len(self.cohorts) == 1:
                 if widest := self._widest_share(at, self.parts):
@@ -192,6 +187,20 @@ class SurveyReport:
             if widest := self._widest_share(at, [part for part in self.parts if not part.cohort]):
                 sentences.append(f"With {people:,} people {known} ±{widest} points in all cohorts together.")
         return [*sentences, *self._withheld()]
+
+    def _names(self, parts: Sequence[PartPrecision]) -> str:
+        """What these parts are about, each subject once, with its cohorts if there are several."""
+        several, cohorts = len(self.cohorts) > 1, dict[str, list[str]]()
+        for part in parts:
+            if part.cohort or not several:
+                cohorts.setdefault(part.subject, []).append(part.cohort)
+        if not several:
+            return "; ".join(cohorts)
+        everywhere = {subject: len(some) == len(self.cohorts) for subject, some in cohorts.items()}
+        return "; ".join(
+            f"{subject} in {'every cohort' if everywhere[subject] else ', '.join(some)}"
+            for subject, some in cohorts.items()
+        )
 
     def _widest_share(self, at: int, parts: Sequence[PartPrecision]) -> str:
         """The largest half width of shares in points; empty if there is none."""
@@ -206,7 +215,7 @@ class SurveyReport:
         hidden = [part for part in parts if numbers[part.cohort] * part.drawn < self.smallest_count]
         if not hidden:
             return []
-        names = "; ".join(part.name for part in hidden)
+        names = self._names(hidden)
         fewest = max(self.smallest_count * people / (numbers[p.cohort] * p.drawn) for p in hidden)
         return [
             f"With {people:,} people no answer would be shown for: {names}. Each needs "
