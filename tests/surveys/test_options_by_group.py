@@ -46,7 +46,7 @@ def test_estimates_hold_the_shares_of_options_by_group(tmp_path: Path) -> None:
     path.write_text(FILE, encoding="utf-8")
     made = build(read_survey(path), rounds=20, progress=False)
     assert made.campaign.promise[EVERYONE].lip <= 2
-    assert [part.subject for part in SurveyReport.of(made, 300).parts] == ["worries x age"]
+    assert [part.subject for part in SurveyReport.of(made, 300).parts] == ["age x worries"]
     rng, form = np.random.default_rng(9), made.campaign.form_for(EVERYONE)
     old = rng.random(PEOPLE) < 0.6
     pay = rng.random(PEOPLE) < np.where(old, 0.6, 0.3)
@@ -59,10 +59,10 @@ def test_estimates_hold_the_shares_of_options_by_group(tmp_path: Path) -> None:
     tallies = {form.id: form.tallies(form.count(form.privatize(columns, rng=rng)))}
     found = list(results(made.campaign, tallies))
     assert [result.title for result in found] == [
-        "What worries you? x How old are you?",
+        "How old are you? x What worries you?",
+        "How old are you?",
         "What worries you? Pay",
         "What worries you? My boss",
-        "How old are you?",
     ]
     total = found[0].total
     assert total is not None
@@ -71,5 +71,5 @@ def test_estimates_hold_the_shares_of_options_by_group(tmp_path: Path) -> None:
     for option, by_age in truth.items():
         for age, yes in by_age.items():
             for level, share in (("yes", yes), ("no", (0.6 if age == "old" else 0.4) - yes)):
-                at = total.labels.index(f"worries/{option}={level}, age={age}")
+                at = total.labels.index(f"age={age}, worries/{option}={level}")
                 assert low[at] <= share <= high[at], (option, age, level)

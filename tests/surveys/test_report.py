@@ -14,7 +14,7 @@ from priorveil.collect.campaign import EVERYONE, Campaign
 from priorveil.curator.results import campaign_estimates
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.surveys.files import read_survey
-from priorveil.surveys.report import SurveyReport, survey_remarks
+from priorveil.surveys.report import SurveyReport
 from priorveil.surveys.survey import Cohort, SurveyDesign, build
 from sample_survey_files import TOML, write_form
 
@@ -113,7 +113,7 @@ def test_one_report_about_everything_promises_ldp_alone(tmp_path: Path) -> None:
     report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
     assert report.chosen == "together" and report.all_assumed and report.assumed == ("smokes",)
     words = " ".join(report.promise())
-    assert "as common as the file says" not in words
+    assert "as common as the survey says" not in words
     assert "nobody knows how often their answers occur together" in words
 
 
@@ -130,16 +130,16 @@ def test_a_large_epsilon_is_called_weak(tmp_path: Path, epsilon: float, is_weak:
 
 
 def test_times_in_the_past_are_said(toml: SurveyDesign) -> None:
-    def remarks(day: int) -> tuple[str, ...]:
-        return SurveyReport.of(timed, 300, now=datetime(2026, 3, day, tzinfo=UTC)).remarks
+    def remarks(day: int) -> list[str]:
+        return list(timed.remarks_at(datetime(2026, 3, day, tzinfo=UTC)))
 
     times = {"opens": datetime(2026, 3, 2, tzinfo=UTC), "closes": datetime(2026, 3, 5, tzinfo=UTC)}
-    timed = replace(toml, survey=replace(toml.survey, details={**toml.survey.details, **times}))
-    assert remarks(1) == ()
+    timed = replace(toml.survey, details={**toml.survey.details, **times})
+    assert remarks(1) == []
     assert "opens is in the past (2026-03-02T00:00:00Z)" in remarks(2)[0]
-    assert remarks(5) == ("closes is in the past (2026-03-05T00:00:00Z): nobody could answer",)
+    assert remarks(5) == ["closes is in the past (2026-03-05T00:00:00Z): nobody could answer"]
     nameless = replace(toml.survey, details={**toml.survey.details, "purpose": {}})
-    assert list(survey_remarks(nameless)) == ["people should know who asks and why: give purpose"]
+    assert nameless.remarks == ("people should know who asks and why: give purpose",)
 
 
 def test_few_people_are_told_what_would_be_hidden(toml: SurveyDesign) -> None:

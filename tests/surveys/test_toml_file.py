@@ -196,16 +196,18 @@ def test_options_can_be_asked_by_group(tmp_path: Path) -> None:
     rows = [f'"{ticked}",{old}' for (ticked, old), count in cells.items() for _ in range(count)]
     (tmp_path / "people.csv").write_text("\n".join(["ill,old", *rows]))
     topic = read(tmp_path, TOML + CHOICES + SETS_BY_AGE).topics[-1]
-    assert topic.attributes == ("ill/flu", "ill/cold", "old")
+    assert topic.attributes == ("old", "ill/flu", "ill/cold")
     known = dict(zip(topic.prior.labels, topic.prior.probabilities.tolist(), strict=True))
-    assert known["yes", "yes", "yes"] == 0.2 and known["no", "yes", "no"] == 0.05
-    tables = [("ill/flu", "old"), ("ill/cold", "old")]
+    assert known["yes", "yes", "yes"] == 0.2 and known["no", "no", "yes"] == 0.05
+    tables = [("old", "ill/flu"), ("old", "ill/cold")]
     assert topic.query == Linear.margins(topic.prior, tables, unbiased=True)
     typed = ", ".join(
         f'{{ill = "{ticked}", old = "{old}", share = {n / 200}}}' for (ticked, old), n in cells.items()
     )
-    same = SETS_BY_AGE.replace('{file = "people.csv"}', f"[{typed}]").replace("shares of ill by old", "table")
+    same = SETS_BY_AGE.replace('{file = "people.csv"}', f"[{typed}]")
     assert read(tmp_path, TOML + CHOICES + same).topics[-1] == topic
+    table = read(tmp_path, TOML + CHOICES + same.replace("shares of ill by old", "table")).topics[-1]
+    assert table.attributes == ("ill/flu", "ill/cold", "old") and table.query.unbiased
     assert (
         read(tmp_path, TOML + CHOICES + SETS_BY_AGE.replace('{file = "people.csv"}', '"unknown"'))
         .topics[-1]

@@ -89,7 +89,7 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
 
     Nothing is saved, and nobody is asked.
     """
-    from priorveil.surveys.report import SurveyReport
+    from priorveil.surveys.report import TABLE_NOTE, SurveyReport
 
     made = _build(file, time_limit)
     report = SurveyReport.of(made, people or made.survey.people or _PEOPLE)
@@ -97,46 +97,34 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
         screen.print_json(report.document())
         return
     console = screen.open_console()
-    for title, sentences in (
-        ("What a submission tells about the person who sends it", report.promise()),
-        (f"What the survey tells, with {report.people[0]:,} people", report.tells()),
-    ):
-        console.print(title, style="bold")
+    headings = report.headings()
+    for heading, sentences in ((headings["promise"], report.promise()), (headings["tells"], report.tells())):
+        console.print(heading, style="bold")
         _print_sentences(console, sentences)
         console.print()
-    _print_precision(console, report)
-    console.print("How the budget is used", style="bold")
+    if len(report.cohorts) > 1:
+        _print_cohorts(console, report)
+    heads, rows = report.table()
+    screen.print_table(console, heads, rows, "l" * (len(heads) - 3) + "rrr")
+    console.print(f"{TABLE_NOTE}\n")
+    console.print(headings["design"], style="bold")
     _print_sentences(console, report.ways())
 
 
-def _print_precision(console: Console, report: SurveyReport) -> None:
-    """Print how precise each part is, and for several cohorts also in each of them, and what it promises."""
-    numbers = [f"{number:,} people" for number in report.people]
-    by_cohort = len(report.cohorts) > 1
-    if by_cohort:
-        cohorts = [
-            (
-                cohort.name,
-                *(f"{n:,}" for n in cohort.people),
-                level_at_most(cohort.lip),
-                level_at_most(cohort.ldp),
-            )
-            for cohort in sorted(report.cohorts, key=lambda cohort: -cohort.ldp)
-        ]
-        screen.print_table(console, ("cohort", *numbers, "LIP", "LDP"), cohorts, "lrrrr")
-        console.print()
-    heads = ("question", "answer", *(["cohort"] if by_cohort else []), "drawn", *numbers)
+def _print_cohorts(console: Console, report: SurveyReport) -> None:
+    """Print how many people each cohort has, and what its submissions tell, the most first."""
+    heads = ("cohort", *(f"{number:,} people" for number in report.people), "LIP", "LDP")
     rows = [
         (
-            *(part.subject, part.query, *([part.cohort or "all"] if by_cohort else [])),
-            *(f"{100 * part.drawn:.0f} %", *part.texts()),
+            cohort.name,
+            *(f"{n:,}" for n in cohort.people),
+            level_at_most(cohort.lip),
+            level_at_most(cohort.ldp),
         )
-        for part in report.parts
+        for cohort in sorted(report.cohorts, key=lambda cohort: -cohort.ldp)
     ]
-    screen.print_table(console, heads, rows, "lllrrr" if by_cohort else "llrrr")
-    console.print(
-        "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn.\n"
-    )
+    screen.print_table(console, heads, rows, "lrrrr")
+    console.print()
 
 
 def _print_sentences(console: Console, sentences: Iterable[str]) -> None:
@@ -169,14 +157,13 @@ def _build(file: Path, time_limit: float) -> SurveyDesign:
     """Read and design a survey; say what could not be carried over, and who should be named."""
     from priorveil.surveys import survey
     from priorveil.surveys.files import read_survey
-    from priorveil.surveys.report import survey_remarks
 
     described = read_survey(file)
     if described.left_out:
         click.echo(f"{file}: these cannot be carried over:", err=True)
         for words in described.left_out:
             click.echo(f"  {words}", err=True)
-    for remark in survey_remarks(described):
+    for remark in described.remarks:
         click.echo(remark, err=True)
     with _design_bar() as search:
         return survey.build(described, time_limit=time_limit, **search)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
-from priorveil.collect.campaign import Campaign, stamp
+from priorveil.collect.campaign import Campaign
 from priorveil.designs.forms import Topic
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
@@ -18,10 +17,11 @@ from priorveil.plans.form import PARTS, Form, Part
 from priorveil.plans.wording import weak_protection
 from priorveil.priors import Budget
 from priorveil.reading.precision import Precision
-from priorveil.surveys.survey import Survey, SurveyDesign
+from priorveil.surveys.survey import SurveyDesign
 
 CONFIDENCE = 0.95
 MANY = 1000  # people that every report compares with
+TABLE_NOTE = "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn."
 _BEFORE = 0.1  # how likely an answer is, in the example of what a submission tells
 # As survey files call them; margins are the shares of several questions or options.
 _QUERIES = {"distribution": "shares", "cumulative shares": "quantiles", "margins": "shares"}
@@ -85,10 +85,9 @@ class SurveyReport:
     costs: dict[str, float | None]  # how many times as many people as without noise, on average
     left_out: tuple[str, ...]
     cohorts: tuple[CohortPromise, ...]
-    remarks: tuple[str, ...]
 
     @classmethod
-    def of(cls, built: SurveyDesign, people: int, now: datetime | None = None) -> SurveyReport:
+    def of(cls, built: SurveyDesign, people: int) -> SurveyReport:
         """The report for this number of people, and for a thousand or ten times as many."""
         survey, promise = built.survey, built.campaign.promise
         numbers = (people, MANY if people < MANY else 10 * people)
@@ -122,13 +121,32 @@ class SurveyReport:
             costs={way: None if cost is None else cost / weight for way, cost in built.costs.items()},
             left_out=survey.left_out,
             cohorts=cohorts,
-            remarks=tuple(survey_remarks(survey, now)),
         )
 
     def document(self) -> dict[str, Any]:
         """All of it for a program, with the sentences."""
+        heads, rows = self.table()
+        table = {"heads": heads, "rows": rows, "note": TABLE_NOTE}
         sentences = {"promise": self.promise(), "tells": self.tells(), "design": self.ways()}
-        return {**asdict(self), "text": sentences}
+        return {**asdict(self), "headings": self.headings(), "text": sentences, "table": table}
+
+    def headings(self) -> dict[str, str]:
+        """The headings of the sentences."""
+        return {
+            "promise": "What a submission tells about the person who sends it",
+            "tells": f"What the survey tells, with {self.people[0]:,} people",
+            "design": "How the budget is used",
+        }
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """How precisely each part is known: the names of columns, and the rows."""
+        heads = ["question", "answer", "drawn", *(f"{number:,} people" for number in self.people)]
+        rows = [[p.subject, p.query, f"{100 * p.drawn:.0f} %", *p.texts()] for p in self.parts]
+        if len(self.cohorts) > 1:
+            heads.insert(2, "cohort")
+            for row, part in zip(rows, self.parts, strict=True):
+                row.insert(2, part.cohort or "all")
+        return heads, rows
 
     def promise(self) -> list[str]:
         """What a whole submission tells, in sentences."""
@@ -144,7 +162,7 @@ class SurveyReport:
         if self.all_assumed:
             return [ldp, *after, *self._why_ldp()]
         lip = (
-            f"If answers are as common as the file says (LIP {level_at_most(self.lip)}): all that a person sends "
+            f"If answers are as common as the survey says (LIP {level_at_most(self.lip)}): all that a person sends "
             f"changes how likely any answer is by at most a factor {factor_at_most(self.lip)}. One that was "
             f"{percent(_BEFORE)} likely is at most {_at_most(_BEFORE * math.exp(self.lip))} likely afterwards."
         )
@@ -230,18 +248,6 @@ class SurveyReport:
         chosen = {self.chosen: " (chosen)"}
         ways = (f"{_WAYS[way]}: {_price(cost)}{chosen.get(way, '')}." for way, cost in self.costs.items())
         return [*ways, size]
-
-
-def survey_remarks(survey: Survey, now: datetime | None = None) -> Iterator[str]:
-    """What the people who ask should know before they go on: nothing of it makes the survey wrong."""
-    now, details = now or datetime.now(UTC), survey.details
-    missing = [key for key in ("asked_by", "purpose") if not details[key]]
-    if missing:
-        yield f"people should know who asks and why: give {' and '.join(missing)}"
-    if "closes" in details and details["closes"] <= now:
-        yield f"closes is in the past ({stamp(details['closes'])}): nobody could answer"
-    elif "opens" in details and details["opens"] <= now:
-        yield f"opens is in the past ({stamp(details['opens'])}): people can answer as soon as it is online"
 
 
 def _all_parts(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[PartPrecision]:

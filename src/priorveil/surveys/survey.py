@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import Campaign, stamp
 from priorveil.collect.linked_priors import contradictory_parts
 from priorveil.collect.questions import Question
 from priorveil.designs.forms import FormDesign, Topic, design_form
@@ -38,6 +39,22 @@ class Survey:
     languages: tuple[str, ...]
     details: Mapping[str, Any]
     left_out: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What should be done before people are asked."""
+        return tuple(self.remarks_at(datetime.now(UTC)))
+
+    def remarks_at(self, now: datetime) -> Iterator[str]:
+        """The remarks at this time. Nothing of it makes the survey wrong."""
+        missing = [key for key in ("asked_by", "purpose") if not self.details[key]]
+        if missing:
+            yield f"people should know who asks and why: give {' and '.join(missing)}"
+        opens, closes = self.details.get("opens"), self.details.get("closes")
+        if closes is not None and closes <= now:
+            yield f"closes is in the past ({stamp(closes)}): nobody could answer"
+        elif opens is not None and opens <= now:
+            yield f"opens is in the past ({stamp(opens)}): people can answer as soon as it is online"
 
     @property
     def topics(self) -> tuple[Topic, ...]:

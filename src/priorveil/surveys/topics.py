@@ -201,7 +201,7 @@ class TopicReader:
                     )
 
     def _together(self, section: Section, names: tuple[str, ...]) -> dict[str, Topic]:
-        number = self._averaged_number(section, names)
+        names, number = self._asked_for(section, names)
         domains = {name: self._number_domain(name, name == number, RANGES) for name in names}
         attributes = tuple(a for name in names for a in attributes_of(self.questions[name], domains[name]))
         priors = self._priors(section, attributes)
@@ -213,8 +213,11 @@ class TopicReader:
             query = self._table_query(names, next(iter(priors.values())))
         return self._topic(section, attributes, priors, query, section.positive("weight") or 1.0)
 
-    def _averaged_number(self, section: Section, names: tuple[str, ...]) -> str | None:
-        """The number whose averages by group are asked for; None for a table."""
+    def _asked_for(self, section: Section, names: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+        """The names in the order of the query, and the number whose averages are asked for; None for a table.
+
+        Results read the last question within the groups of the others.
+        """
         text = section.text("query", "table")
         mean, shares = _MEAN.fullmatch(text), _SHARES.fullmatch(text)
         found = mean or shares
@@ -222,12 +225,12 @@ class TopicReader:
             if text != "table":
                 advice = 'choose "table", "mean of NUMBER by QUESTION" or "shares of QUESTION by QUESTION"'
                 raise section.error(f"{short_repr(text)}: {advice}", "query")
-            return None
+            return names, None
         by = tuple(name for name in re.split(r"[\s,]+|\band\b", found[2]) if name)
         if {found[1], *by} != set(names) or found[1] in by:
             raise section.error(f"it should name {', '.join(names)}, each once", "query")
         if mean is None:
-            return None
+            return (*by, found[1]), None
         number = self.questions[mean[1]]
         if number.kind != "number" or number.asked_if:
             advice = "has to be a number that is always asked: ask for a table"
@@ -235,7 +238,7 @@ class TopicReader:
         if several := [name for name in by if self.questions[name].kind == "choices"]:
             advice = "groups need a question with one choice: ask for a table"
             raise section.error(f'{several[0]} is "tick all that apply": {advice}', "query")
-        return number.name
+        return (*by, number.name), number.name
 
     def _table_query(self, names: tuple[str, ...], prior: Prior) -> Query:
         """The shares of all combinations; of "tick all that apply", those of each option."""
