@@ -505,11 +505,13 @@ def _condition(form: _Form, row: Row) -> dict[str, list[str]]:
             raise UnreadableCondition(f"{gate} is not always asked: name the codes with =, instead of !=")
         return [option for option in map(_code, form.options[select[2]]) if option not in codes]
 
+    refusal = "relevant: this condition cannot be carried over"
     try:
         return read_condition(row.text("relevant"), other_codes)
     except UnreadableCondition as error:
-        advice = f"relevant: this condition cannot be carried over: {error}"
-        raise form.error(row, "relevant", advice) from None
+        raise form.error(row, "relevant", f"{refusal}: {error}") from None
+    except RecursionError:
+        raise form.error(row, "relevant", f"{refusal}: its brackets are nested too deeply") from None
 
 
 # -- what is left ----------------------------------------------------------------------------------------------
