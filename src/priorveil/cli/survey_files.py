@@ -80,27 +80,21 @@ def check(file: Path, people: int, time_limit: float, as_json: bool) -> None:
 
     Nothing is saved, and nobody is asked.
     """
-    from priorveil.surveys.report import SurveyReport
+    from priorveil.surveys.report import TABLE_NOTE, SurveyReport
 
     report = SurveyReport.of(_build(file, time_limit), people)
     if as_json:
         screen.print_json(report.document())
         return
     console = screen.open_console()
-    for title, sentences in (
-        ("What a submission tells about the person who sends it", report.promise()),
-        (f"What the survey tells, with {people:,} people", report.tells()),
-    ):
-        console.print(title, style="bold")
+    headings = report.headings()
+    for heading, sentences in ((headings["promise"], report.promise()), (headings["tells"], report.tells())):
+        console.print(heading, style="bold")
         _print_sentences(console, sentences)
         console.print()
-    heads = ("question", "answer", "drawn", *(f"{number:,} people" for number in report.people))
-    rows = [(part.subject, part.query, f"{100 * part.drawn:.0f} %", *part.texts()) for part in report.parts]
-    screen.print_table(console, heads, rows, "llrrr")
-    console.print(
-        "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn.\n"
-    )
-    console.print("How the budget is used", style="bold")
+    screen.print_table(console, *report.table(), "llrrr")
+    console.print(f"{TABLE_NOTE}\n")
+    console.print(headings["design"], style="bold")
     _print_sentences(console, report.ways())
 
 
@@ -138,9 +132,8 @@ def _build(file: Path, time_limit: float) -> SurveyDesign:
         click.echo(f"{file}: these cannot be carried over:", err=True)
         for words in described.left_out:
             click.echo(f"  {words}", err=True)
-    missing = [key for key in ("asked_by", "purpose") if not described.details[key]]
-    if missing:
-        click.echo(f"people should know who asks and why: give {' and '.join(missing)}", err=True)
+    for remark in described.remarks:
+        click.echo(remark, err=True)
     with _design_bar() as search:
         return survey.build(described, time_limit=time_limit, **search)
 

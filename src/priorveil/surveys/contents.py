@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -49,6 +50,8 @@ UNKNOWN = "unknown"
 MOST_SET_OPTIONS = 6  # of "tick all that apply": with more, the sets are too many to be told apart under LDP
 _POINTS, _RANGES, _FINE_RANGES = 5, 5, 10  # of a mean, of shares and of quantiles, if the file does not say
 _MOST_ROWS = 1 << 16  # read at a time, from a table of people
+_WEIGHTS = ("share", "count")  # columns of a table that has no row for each person
+_MOST_PEOPLE = 1e15
 _YES_NO = {
     "en": ("Yes", "No"),
     "de": ("Ja", "Nein"),
@@ -133,6 +136,14 @@ def _details(survey: Section) -> dict[str, Any]:
 
 
 # -- questions -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The entries of each row of a table with their weight: a share, or how many people."""
+
+    rows: Iterable[tuple[Sequence[str], float]]
+    has_shares: bool
 
 
 @dataclass
@@ -292,10 +303,12 @@ class _Reader:
             smoothing = _smoothing(given)
             return [(attributes, typed_prior(attributes, rows, self.margins, smoothing))]
         if isinstance(given, Mapping) and ("file" in given or "sheet" in given):
-            column = self._columns(section, given, [str(given.get("column", attributes[0].question.name))])[0]
-            people = [_set_entries(codes, entry) if entry else _no_entries(attributes) for entry in column]
-            public, smoothing = _is_public(given), _smoothing(given)
-            return [(attributes, counted_prior(attributes, people, self.margins, public, smoothing))]
+            table = self._table(given, [str(given.get("column", attributes[0].question.name))])
+            rows = [
+                (_set_entries(codes, entry) if entry else _no_entries(attributes), weight)
+                for (entry,), weight in table.rows
+            ]
+            return [(attributes, self._table_prior(given, attributes, replace(table, rows=rows)))]
         shares = _typed_shares(given)
         if set(shares) - {NOT_ASKED} != set(codes):
             raise InvalidInput("shares", NOT_SHOWN, f"give the share of each option: {', '.join(codes)}")
@@ -387,7 +400,8 @@ class _Reader:
         if given == UNKNOWN:
             return unknown_prior(attributes)
         if isinstance(given, Mapping) and ("file" in given or "sheet" in given):
-            return self._table_prior(section, given, attributes)
+            names = [str(given.get("column", names[0]))] if len(names) == 1 else names
+            return self._table_prior(given, attributes, self._table(given, names))
         if isinstance(given, list) and all(isinstance(row, Mapping) for row in given):
             for row in given:
                 if set(row) != {*names, "share"}:
@@ -407,43 +421,64 @@ class _Reader:
         return typed_prior(attributes, [((entry,), s) for entry, s in shares.items()], self.margins, None)
 
     def _table_prior(
-        self, section: Section, given: Mapping[str, Any], attributes: tuple[Attribute, ...]
+        self, given: Mapping[str, Any], attributes: tuple[Attribute, ...], table: _Table
     ) -> Prior:
-        """The prior from a table: with a column `share`, or with a row for each person."""
-        names = [attribute.name for attribute in attributes]
-        columns = [str(given.get("column", names[0]))] if len(names) == 1 else names
-        if len(names) > 1 and "column" in given:
-            advice = f"its columns are those of the questions, {', '.join(names)}: leave column out"
+        """The prior from a table of shares, of counts, or of people."""
+        if len(attributes) > 1 and attributes[0].question.kind != "choices" and "column" in given:
+            names = ", ".join(attribute.name for attribute in attributes)
+            advice = f"its columns are those of the questions, {names}: leave column out"
             raise InvalidInput("column", given["column"], advice)
         public, smoothing = _is_public(given), _smoothing(given)
-        if self._has_shares(given, columns):
-            *entries, shares = self._columns(section, given, [*columns, "share"])
-            numbers = [_share("share", read_number(share)) for share in shares]
-            rows = zip(zip(*entries, strict=True), numbers, strict=True)
-            return typed_prior(attributes, rows, self.margins, smoothing)
-        people = zip(*self._columns(section, given, columns), strict=True)
-        return counted_prior(attributes, people, self.margins, public, smoothing)
+        if table.has_shares:
+            return typed_prior(attributes, table.rows, self.margins, smoothing)
+        return counted_prior(attributes, table.rows, self.margins, public, smoothing)
 
-    def _has_shares(self, given: Mapping[str, Any], columns: Sequence[str]) -> bool:
+    def _table(self, given: Mapping[str, Any], columns: Sequence[str]) -> _Table:
+        """The rows of a table with their weights: its column `share` or `count`, or one for each person."""
+        weighing = self._weight_columns(given, columns)
+        if len(weighing) > 1:
+            raise InvalidInput("table", NOT_SHOWN, "it has a column share and a column count: remove one")
+        entries = self._columns(given, [*columns, *weighing])
+        if not weighing:
+            return _Table(((row, 1.0) for row in zip(*entries, strict=True)), has_shares=False)
+        read = _share if weighing == ["share"] else _count
+        numbers = [read(weighing[0], read_number(weight)) for weight in entries.pop()]
+        return _Table(zip(zip(*entries, strict=True), numbers, strict=True), weighing == ["share"])
+
+    def _weight_columns(self, given: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
         if "sheet" in given:
-            rows = self.file.tables.get(str(given["sheet"]), [])
-            return bool(rows) and "share" in rows[0]
-        path = self.file.path.parent / str(given["file"])
-        return "share" in open_table(path, columns, _MOST_ROWS, optional=("share",)).types
+            names: Iterable[str] = (self._sheet(given) or [{}])[0]
+        else:
+            names = open_table(self._path(given), columns, _MOST_ROWS, optional=_WEIGHTS).types
+        return [name for name in _WEIGHTS if name in names]
 
-    def _columns(self, section: Section, given: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
+    def _columns(self, given: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
         """Columns of a file beside the survey, or of another sheet in it."""
         if "sheet" not in given:
-            return list(text_columns(self.file.path.parent / str(given["file"]), *names))
+            return list(text_columns(self._path(given), *names))
+        rows = self._sheet(given)
+        for name in names:
+            if not rows or name not in rows[0]:
+                advice = f"it has no rows, or no column {name!r}: add it"
+                raise InvalidInput("sheet", str(given["sheet"]), advice)
+        return [[row[name] for row in rows] for name in names]
+
+    def _sheet(self, given: Mapping[str, Any]) -> list[dict[str, str]]:
         sheet = str(given["sheet"])
         if sheet not in self.file.tables:
             others = ", ".join(self.file.tables) or "none"
             raise InvalidInput("sheet", sheet, f"there is no such sheet; other sheets: {others}")
-        rows = self.file.tables[sheet]
-        for name in names:
-            if not rows or name not in rows[0]:
-                raise InvalidInput("sheet", sheet, f"it has no rows, or no column {name!r}: add it")
-        return [[row[name] for row in rows] for name in names]
+        return self.file.tables[sheet]
+
+    def _path(self, given: Mapping[str, Any]) -> Path:
+        """The path of a table beside the survey. A survey that came over the network has none."""
+        if self.file.folder is None:
+            advice = (
+                "a survey that is sent reads no files here: choose the table in the form, or run "
+                "`priorveil campaign build` where the file is"
+            )
+            raise InvalidInput("file", str(given["file"]), advice)
+        return self.file.folder / str(given["file"])
 
 
 # -- what is typed ---------------------------------------------------------------------------------------------
@@ -469,6 +504,12 @@ def _share(name: str, share: Any) -> float:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise InvalidInput(name, share, "give a share from 0 to 1, such as 0.2")
     return float(share)
+
+
+def _count(name: str, count: float | None) -> float:
+    if count is None or not 0 <= count <= _MOST_PEOPLE or count % 1:
+        raise InvalidInput(name, NOT_SHOWN, "an entry is no whole number of people")
+    return count
 
 
 def _is_public(given: Mapping[str, Any]) -> bool:

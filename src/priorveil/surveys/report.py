@@ -19,6 +19,7 @@ from priorveil.surveys.survey import SurveyDesign
 
 CONFIDENCE = 0.95
 MANY = 1000  # people that every report compares with
+TABLE_NOTE = "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn."
 _BEFORE = 0.1  # how likely an answer is, in the example of what a submission tells
 _QUERIES = {"distribution": "shares", "cumulative shares": "quantiles"}  # as survey files call them
 _WAYS = {
@@ -98,8 +99,23 @@ class SurveyReport:
 
     def document(self) -> dict[str, Any]:
         """All of it for a program, with the sentences."""
+        heads, rows = self.table()
+        table = {"heads": heads, "rows": rows, "note": TABLE_NOTE}
         sentences = {"promise": self.promise(), "tells": self.tells(), "design": self.ways()}
-        return {**asdict(self), "text": sentences}
+        return {**asdict(self), "headings": self.headings(), "text": sentences, "table": table}
+
+    def headings(self) -> dict[str, str]:
+        """The headings of the sentences."""
+        return {
+            "promise": "What a submission tells about the person who sends it",
+            "tells": f"What the survey tells, with {self.people[0]:,} people",
+            "design": "How the budget is used",
+        }
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """How precisely each part is known: the names of columns, and the rows."""
+        heads = ["question", "answer", "drawn", *(f"{number:,} people" for number in self.people)]
+        return heads, [[p.subject, p.query, f"{100 * p.drawn:.0f} %", *p.texts()] for p in self.parts]
 
     def promise(self) -> list[str]:
         """What a whole submission tells, in sentences."""
@@ -112,7 +128,7 @@ class SurveyReport:
         if self.all_assumed:
             return [ldp, *self._why_ldp()]
         lip = (
-            f"If answers are as common as the file says (LIP {level_at_most(self.lip)}): all that a person sends "
+            f"If answers are as common as the survey says (LIP {level_at_most(self.lip)}): all that a person sends "
             f"changes how likely any answer is by at most a factor {factor_at_most(self.lip)}. One that was "
             f"{percent(_BEFORE)} likely is at most {_at_most(_BEFORE * math.exp(self.lip))} likely afterwards."
         )

@@ -22,10 +22,11 @@ def _is_number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands: the line of a text, or the cell of a workbook, such as `survey!C4`."""
+    """Where something stands: the line of a text, the cell of a workbook, such as `survey!C4`, or the keys of JSON."""
 
     line: int | None = None
     cell: str | None = None
+    keys: tuple[str | int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,26 +34,29 @@ class Section:
     """Named values of a file: those of the whole survey, of one question, or of questions that belong together.
 
     `places` has the place of each key, and of the keys inside its value (`("text", "de")`); the place of the whole
-    section is that of `()`. `terms` are the names that the file itself has for keys, where they differ.
+    section is that of `()`. `terms` are the names that the file itself has for keys, where they differ. JSON has no
+    lines: `above` are the keys that lead to the section, such as `("question", 1)`, and places are made of them.
     """
 
     file: Path
     values: Mapping[str, Any]
     places: Mapping[tuple[str, ...], Place]
     terms: Mapping[str, str] = field(default_factory=dict)
+    above: tuple[str | int, ...] | None = None
 
     def place(self, *keys: str) -> Place:
         """The place of a key, or the nearest one above it."""
-        above = (keys[:length] for length in range(len(keys), -1, -1))
-        return next((self.places[path] for path in above if path in self.places), Place())
+        if self.above is not None:
+            return Place(keys=(*self.above, *keys))
+        paths = (keys[:length] for length in range(len(keys), -1, -1))
+        return next((self.places[path] for path in paths if path in self.places), Place())
 
     def error(self, advice: str, *keys: str) -> InvalidFile:
         """The error that names a key and its place, and says what to do."""
         place = self.place(*keys)
         name = " ".join((self.terms.get(keys[0], keys[0]), *keys[1:])) if keys else ""
-        return InvalidFile(
-            self.file, f"{name}: {advice}" if name else advice, line=place.line, cell=place.cell
-        )
+        words = f"{name}: {advice}" if name else advice
+        return InvalidFile(self.file, words, line=place.line, cell=place.cell, keys=place.keys)
 
     @contextmanager
     def at(self, *keys: str) -> Iterator[None]:
@@ -63,7 +67,7 @@ class Section:
             advice = f"there is no file {error.filename}: give its path from the folder of the survey"
             raise self.error(advice, *keys) from error
         except InvalidFile as error:
-            if error.line is not None or error.cell is not None:
+            if error.line is not None or error.cell is not None or error.keys:
                 raise
             raise self.error(error.message, *keys) from error
         except InvalidInput as error:
@@ -144,7 +148,8 @@ class Section:
 class SurveyFile:
     """The sections of a survey file, the tables inside it by name, and what of it cannot be carried over.
 
-    A table has rows of cells by column, as texts.
+    A table has rows of cells by column, as texts. Tables of other files are looked for in `folder`; without one, no
+    file is read.
     """
 
     path: Path
@@ -153,3 +158,4 @@ class SurveyFile:
     together: tuple[Section, ...] = ()
     tables: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    folder: Path | None = None

@@ -28,6 +28,12 @@ class Survey:
     details: Mapping[str, Any]
     left_out: tuple[str, ...] = ()
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What should be done before people are asked."""
+        missing = [key for key in ("asked_by", "purpose") if not self.details[key]]
+        return (f"people should know who asks and why: give {' and '.join(missing)}",) if missing else ()
+
 
 @dataclass(frozen=True)
 class SurveyDesign:

@@ -21,13 +21,13 @@ _QUOTES = re.compile(r'"""|' + "'''")
 _LINE = re.compile(r"at line (\d+)")
 
 
-def read_toml(path: Path) -> SurveyFile:
+def read_toml(path: Path, content: bytes) -> SurveyFile:
     """Read the sections of a survey in TOML; a broken file is an error with its line."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
         document = tomllib.loads(text)
     except UnicodeDecodeError:
-        raise InvalidFile(path, not_text_advice(path.read_bytes()[:4])) from None
+        raise InvalidFile(path, not_text_advice(content[:4])) from None
     except tomllib.TOMLDecodeError as error:
         line = _LINE.search(str(error))
         advice = (

@@ -7,6 +7,7 @@ Everything else is listed. The columns `pv::...` are what a survey in TOML has k
 
 from __future__ import annotations
 
+import io
 import re
 import tomllib
 import zipfile
@@ -105,9 +106,9 @@ class _Form:
         self.left_out.append(f"sheet {sheet}, cell {cell}: {words}")
 
 
-def read_xlsform(path: Path) -> SurveyFile:
+def read_xlsform(path: Path, content: bytes) -> SurveyFile:
     """Read the sections of a survey from an XLSForm; what is wrong is an error with its sheet and cell."""
-    sheets = _sheets(path)
+    sheets = _sheets(path, content)
     if "survey" not in sheets:
         advice = f"there is no sheet named survey; sheets: {', '.join(sheets) or 'none'}: an XLSForm has one"
         raise InvalidFile(path, advice)
@@ -134,14 +135,14 @@ def read_xlsform(path: Path) -> SurveyFile:
 # -- cells -----------------------------------------------------------------------------------------------------
 
 
-def _sheets(path: Path) -> dict[str, list[_Row]]:
+def _sheets(path: Path, content: bytes) -> dict[str, list[_Row]]:
     """The rows of every sheet under its first row, which has the names of the columns."""
     with needs_extra("surveys"):
         from openpyxl import load_workbook
         from openpyxl.utils.exceptions import InvalidFileException
-    start = path.read_bytes()[:4]
+    start = content[:4]
     try:
-        workbook = load_workbook(path, data_only=True)
+        workbook = load_workbook(io.BytesIO(content), data_only=True)
     except (InvalidFileException, zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
         advice = "this is not a workbook that can be read: save it as .xlsx"
         old = not start.startswith(b"PK")
