@@ -152,7 +152,7 @@ def test_a_mistake_is_shown_at_its_field_and_nothing_is_lost(page: Any) -> None:
     write(page, "No (%)", "50", card(1))
     page.click("#check")
     page.see("#refused", "Question 1: prior: they add up to 0.9, not to 1: correct them")
-    page.see(f"{card(1)} fieldset .problem", "they add up to 0.9")
+    page.see(f"{card(1)} fieldset .problem", "They add up to 0.9, not to 1")
     assert (
         page.run(
             "return document.activeElement.closest('section.card h3, section.card').querySelector('h3').textContent"

@@ -35,6 +35,7 @@ The file
     choices   pv::prior (or pv_prior, which ODK accepts too): the share of each
               option
     settings  pv::epsilon, pv::asked_by, pv::purpose, pv::contact, ...
+  JSON: what the form on the dashboard saves, with the keys of TOML.
   A mistake is named by its line, or by its sheet and cell."""
 
 _BUILD_EXAMPLES = """\b

@@ -9,8 +9,8 @@ from typing import Any
 
 from priorveil.errors import InvalidFile, not_text_advice
 from priorveil.formatting import number_text
-from priorveil.surveys.sections import Section, SurveyFile
-from priorveil.surveys.toml_file import LISTS
+from priorveil.surveys.sections import Section, SurveyFile, is_number
+from priorveil.surveys.toml_file import LISTS, TOO_LONG
 
 TABLES = "tables"
 
@@ -35,8 +35,8 @@ def read_json(path: Path, content: bytes) -> SurveyFile:
         raise InvalidFile(path, advice, line=error.lineno) from None
     except InvalidFile:
         raise
-    except (ValueError, RecursionError):  # numbers with thousands of digits, or brackets within brackets
-        raise InvalidFile(path, "this is too long or too deep to be a survey") from None
+    except (ValueError, RecursionError):
+        raise InvalidFile(path, TOO_LONG) from None
     if not isinstance(document, dict):
         raise InvalidFile(path, "a survey is an object: put its keys into braces")
     survey = {key: value for key, value in document.items() if key not in (*LISTS, TABLES)}
@@ -68,7 +68,9 @@ def _table(path: Path, name: str, rows: Any) -> list[dict[str, str]]:
     valid = isinstance(rows, list) and all(
         isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows
     )
-    if not valid or not all(isinstance(cell, str | int | float) for row in rows for cell in row.values()):
+    if not valid or not all(
+        isinstance(cell, str) or is_number(cell) for row in rows for cell in row.values()
+    ):
         advice = "give a list of rows with the same columns, and a text or a number in each cell"
         raise InvalidFile(path, f"{TABLES} {name}: {advice}", keys=(TABLES, name))
     return [{column: _cell_text(cell) for column, cell in row.items()} for row in rows]

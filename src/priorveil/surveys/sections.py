@@ -16,7 +16,8 @@ _LARGEST = 1e15  # of a number; a larger one is a mistake, and may not fit into 
 _PLAIN = ("shares", "data")  # what errors call that which their key names already
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value of a file is a number that can be meant."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
@@ -104,7 +105,7 @@ class Section:
         number = self.values.get(key, default)
         if number is None:
             return None
-        if not _is_number(number) or not number > 0:
+        if not is_number(number) or not number > 0:
             raise self.error(f"{short_repr(number)}: give a number above zero", key)
         return float(number)
 
@@ -113,7 +114,7 @@ class Section:
         number = self.values.get(key)
         if number is None:
             return None
-        if not _is_number(number) or number % 1 or number < least:
+        if not is_number(number) or number % 1 or number < least:
             raise self.error(f"{short_repr(number)}: give a whole number, {least} or more", key)
         return int(number)
 
@@ -121,7 +122,7 @@ class Section:
         """A list of increasing numbers; empty if it is not given."""
         numbers = self.values.get(key, ())
         is_list = isinstance(numbers, list | tuple)
-        if not is_list or not all(_is_number(x) for x in numbers):
+        if not is_list or not all(is_number(x) for x in numbers):
             raise self.error(f"{short_repr(numbers)}: give a list of numbers, such as [0, 20, 40]", key)
         if len(numbers) == 1 or any(a >= b for a, b in pairwise(numbers)):
             raise self.error(f"{short_repr(numbers)}: give two or more increasing numbers", key)

@@ -11,6 +11,7 @@ from priorveil.errors import InvalidFile, not_text_advice
 from priorveil.surveys.sections import Place, Section, SurveyFile
 
 LISTS = ("question", "together")
+TOO_LONG = "a number has thousands of digits, or brackets are nested too deeply: correct the file"
 Places = dict[tuple[str, ...], Place]
 
 _PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
@@ -34,6 +35,8 @@ def read_toml(path: Path, content: bytes) -> SurveyFile:
             "this is not TOML: check its quotation marks, brackets and commas, and that no name occurs twice"
         )
         raise InvalidFile(path, f"{advice} ({error})", line=int(line[1]) if line else None) from None
+    except (ValueError, RecursionError):
+        raise InvalidFile(path, TOO_LONG) from None
     places = key_places(text)
     sections = {name: _sections(path, document, name, places) for name in LISTS}
     survey = {key: value for key, value in document.items() if key not in LISTS}

@@ -89,9 +89,12 @@ export async function newSurvey(showErrors, say) {
   };
 
   function showAtField({ message, problem: { keys = [], advice = message } }) {
-    const place = keys[0] === "question" ? `Question ${keys[1] + 1}: ` : keys[0] === "together" ? `Together ${keys[1] + 1}: ` : "";
-    complain(`${place}${advice}`);
-    if (keys.length > 0) form.focusField(keys, advice);
+    const inList = Number.isInteger(keys[1]);
+    const place = inList ? `${capital(keys[0])} ${keys[1] + 1}: ` : "";
+    const named = `${keys.slice(inList ? 2 : 0).join(" ")}: `; // the field itself shows which one it is
+    const text = capital(advice.startsWith(named) ? advice.slice(named.length) : advice);
+    complain(`${place}${inList ? advice : text}`);
+    if (keys.length > 0) form.focusField(keys, text);
   }
 
   const showInFile = (name) => (error) => complain(`${name} was not accepted. ${error.message}`);
@@ -104,7 +107,7 @@ export async function newSurvey(showErrors, say) {
     const section = (name) => [el("h3", {}, headings[name]), ...text[name].map((sentence) => el("p", {}, sentence))];
     results.replaceChildren(
       el("h2", { tabindex: "-1", id: "checked-title" }, "What this survey does"),
-      ...remarks.map((remark) => el("p", { class: "warning" }, sentenceOf(remark))),
+      ...remarks.map((remark) => el("p", { class: "warning" }, `${capital(remark)}.`)),
       ...listed(report.left_out),
       ...section("promise"),
       ...section("tells"),
@@ -287,8 +290,7 @@ function parsed(text) {
   }
 }
 
-/** A remark as a sentence. */
-const sentenceOf = (remark) => `${remark.charAt(0).toUpperCase()}${remark.slice(1)}.`;
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function keep(name, text) {
   const url = URL.createObjectURL(new Blob([text], { type: JSON_TYPE }));
