@@ -249,6 +249,42 @@ def test_a_survey_is_kept_in_a_file_and_read_again(page: Any, tmp_path: Path) ->
     file.unlink()
 
 
+def test_questions_designed_together_are_kept_by_a_file(page: Any, tmp_path: Path) -> None:
+    page.forgiven = ["422"]
+    table = tmp_path / "cells.csv"
+    table.write_text("q1,q2,share\nyes,Young,0.1\nyes,Old,0.2\nno,Young,0.3\nno,Old,0.4\n", encoding="utf-8")
+    write(page, "Title", "T")
+    write(page, "Question", "Do you smoke?", card(1))
+    page.click("#add-question")
+    write(page, "Question", "How old are you?", card(2))
+    choose(page, "Kind of answer", "One choice", card(2))
+    write(page, "Option 1", "Young", card(2))
+    write(page, "Option 2", "Old", card(2))
+    page.click("summary", "Questions designed together")
+    page.click("#add-group")
+    page.click("#together label.check", "1. Do you smoke?")
+    page.click("#together label.check", "2. How old are you?")
+    choose(page, "What do you want to know?", "shares of q1 by q2", "#together")
+    page.click("#together label.check", "I have a table")
+    field(page, "Table", "#together").send_keys(str(table))
+    page.see("#together", "cells.csv: 4 rows of shares")
+    page.click("#save")
+    file = page.downloads / "survey.json"
+    wait_until(file.exists, "the survey is saved")
+    kept = file.rename(tmp_path / "survey.json")
+    (group,) = json.loads(kept.read_bytes())["together"]
+    assert group["query"] == "shares of q1 by q2" and group["prior"] == {"sheet": "cells.csv"}
+    (topic,) = read_survey(kept).topics
+    assert dict(zip(topic.prior.labels, topic.prior.probabilities.tolist(), strict=True))["no", "old"] == 0.4
+    page.click(f"{card(1)} summary", "More about question 1")
+    write(page, "Short name", "smokes", card(1))
+    page.click("#check")
+    page.see("#together .problem")  # the table has no such column any more
+    write(page, "Short name", "q1", card(1))
+    page.click("#check")
+    page.see("#checked h2", "What this survey does")
+
+
 def test_tables_are_counted_in_the_browser(page: Any, tmp_path: Path) -> None:
     page.forgiven = ["422"]
     table = tmp_path / "people.csv"

@@ -33,6 +33,7 @@ export async function newSurvey(showErrors, say) {
 
   let checked = null; // { body, campaign, report }: what was checked, and what came of it
   let controller = null; // of the request that is under way
+  addEventListener("hashchange", () => controller?.abort(), { once: true }); // nobody waits for it any more
   const results = el("div", { id: "checked" });
   const problem = el("p", { class: "warning", role: "alert", id: "refused", hidden: true });
   const waiting = el("div", { id: "designing", class: "designing", hidden: true });

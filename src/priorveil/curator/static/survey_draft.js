@@ -97,18 +97,18 @@ export const groupOf = (draft, question) => draft.groups.find(({ questions }) =>
 /** The questions of a group, in their order. */
 export const groupQuestions = (draft, group) => draft.questions.filter(({ key }) => group.questions.includes(key));
 
-/** What can be asked about questions that are designed together: values and words. */
+/** What can be asked about questions that are designed together: a table, or about one of them by the others. Keys and words. */
 export function groupQueries(draft, group) {
   const questions = groupQuestions(draft, group);
-  const choices = [["table", "A table of all combinations"]];
-  if (questions.length < 2) return choices;
-  for (const question of questions) {
-    const others = questions.filter((other) => other !== question).map(({ name }) => name);
-    const word = question.kind === "number" ? "mean" : "shares";
-    if (question.kind === "number" && question.gate) continue;
-    choices.push([`${word} of ${question.name} by ${others.join(", ")}`, `${word} of ${question.name} by ${others.join(" and ")}`]);
-  }
-  return choices;
+  const table = ["table", "A table of all combinations"];
+  if (questions.length < 2) return [table];
+  const possible = questions.filter(({ kind, gate }) => kind !== "number" || gate === "");
+  return [table, ...possible.map((question) => [question.key, queryAbout(question, questions)])];
+}
+
+function queryAbout(question, questions) {
+  const others = questions.filter((other) => other !== question).map(({ name }) => name.trim());
+  return `${question.kind === "number" ? "mean" : "shares"} of ${question.name.trim()} by ${others.join(", ")}`;
 }
 
 // -- the document ------------------------------------------------------------------------------------------------------
@@ -155,10 +155,10 @@ function questionDocument(draft, question, tables) {
 
 function groupDocument(draft, group, tables) {
   const questions = groupQuestions(draft, group);
-  const known = groupQueries(draft, group).some(([value]) => value === group.query);
+  const query = groupQueries(draft, group).find(([key]) => key === group.query && key !== "table");
   return {
     questions: questions.map(({ name }) => name.trim()),
-    query: known ? group.query : "table",
+    query: query ? query[1] : "table",
     prior: priorDocument(draft, group, questions, tables),
   };
 }
@@ -241,7 +241,8 @@ function readDocument(document) {
   for (const entry of document.question) draft.questions.push(readQuestion(draft, entry, document.tables));
   const named = (name) => draft.questions.find((question) => question.name === name);
   draft.groups = (document.together ?? []).map((entry) => {
-    const group = { ...newGroup(), questions: entry.questions.map((name) => named(name).key), query: entry.query };
+    const about = /^(?:mean|shares) of (\S+) by /.exec(entry.query);
+    const group = { ...newGroup(), questions: entry.questions.map((name) => named(name).key), query: about ? named(about[1]).key : "table" };
     readPrior(group, entry.prior, document.tables);
     return group;
   });
