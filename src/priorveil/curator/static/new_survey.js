@@ -94,8 +94,8 @@ export async function newSurvey(showErrors, say) {
     const place = inList ? `${capital(keys[0])} ${keys[1] + 1}: ` : "";
     const named = `${keys.slice(inList ? 2 : 0).join(" ")}: `; // the field itself shows which one it is
     const text = capital(advice.startsWith(named) ? advice.slice(named.length) : advice);
-    complain(`${place}${inList ? advice : text}`);
     if (keys.length > 0) form.focusField(keys, text);
+    complain(`${place}${inList ? advice : text}`);
   }
 
   const showInFile = (name) => (error) => complain(`${name} was not accepted. ${error.message}`);
@@ -112,7 +112,7 @@ export async function newSurvey(showErrors, say) {
       ...listed(report.left_out),
       ...section("promise"),
       ...section("tells"),
-      precision(table, JSON.parse(campaign)),
+      ...precision(table, JSON.parse(campaign)),
       ...section("design"),
       ...uses(campaign),
     );
@@ -129,17 +129,17 @@ export async function newSurvey(showErrors, say) {
     const figure = (i) => (i >= 2 ? "figure" : null);
     const texts = new Map(questions.map(({ name, text }) => [name, text[languages[0]]]));
     const subject = (names) => [names, el("small", { dir: "auto" }, names.split(" x ").map((name) => texts.get(name.split("/")[0])).join(" + "))];
-    return el(
+    const content = el(
       "div",
       { class: "scroll", tabindex: "0", role: "region", "aria-label": "Precision" },
       el(
         "table",
         { id: "precision" },
-        el("caption", {}, note),
         el("thead", {}, el("tr", {}, ...heads.map((head, i) => el("th", { scope: "col", class: figure(i) }, head)))),
         el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell, i) => (i === 0 ? el("th", { scope: "row" }, ...subject(cell)) : el("td", { class: figure(i) }, cell)))))),
       ),
     );
+    return [content, el("p", { class: "quiet" }, note)];
   }
 
   /** What can be done with a campaign: look at its page, keep it, create it. `text` is its document. */
@@ -241,7 +241,10 @@ export async function newSurvey(showErrors, say) {
   const button = el("button", { type: "submit", id: "check" }, "Check");
   const place = el("div", {});
   function drawForm() {
-    form = surveyForm(draft, markStale);
+    form = surveyForm(draft, () => {
+      complain("");
+      markStale();
+    });
     place.replaceChildren(form);
   }
   drawForm();
