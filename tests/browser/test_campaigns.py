@@ -144,7 +144,7 @@ def test_an_analyst_is_offered_what_the_token_opens_and_no_more(browser: Any, cu
     assert browser.gone("#free, #invite, #close, #reopen, #delete, #download, #download-csv")
     browser.click("main a", "All campaigns")
     entry(browser, "Do you own a bicycle?")
-    assert browser.gone("input[type=file], main a[href='#records']")
+    assert browser.gone("main a[href='#new'], main a[href='#records']")
 
 
 def test_records_tell_who_did_what(browser: Any, curator: Any) -> None:

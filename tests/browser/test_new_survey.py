@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import ANALYST, SPACE, TAB, sign_in
+from browser.steps import ANALYST, SPACE, TAB, give_file, sign_in
 from patience import wait_until
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.priors import Prior
@@ -240,8 +240,7 @@ def test_a_survey_is_kept_in_a_file_and_read_again(page: Any, tmp_path: Path) ->
     page.open(page.driver.current_url.replace("#new", "?again#new"))
     page.see("#add-question")
     assert field(page, "Title").get_attribute("value") == ""
-    page.click("summary", "I have a file already")
-    page.see("#file").send_keys(str(kept))
+    give_file(page, kept)
     page.see(card(3))
     page.click("#save")
     wait_until(file.exists, "the survey is saved again")
@@ -320,8 +319,7 @@ def test_a_survey_file_is_checked_and_created(page: Any, tmp_path: Path, kind: s
     else:
         write_form(good, survey=[*SURVEY, ["text", "remarks", "Anything else?", "Noch etwas?"]])
         write_form(bad, survey=changed(SURVEY, "A2", "select_one age"))
-    page.click("summary", "I have a file already")
-    page.see("#file").send_keys(str(bad))
+    give_file(page, bad)
     page.see("#refused", {"toml": "line 12", "xlsx": "sheet survey, cell A2"}[kind])
     page.picture(f"new-survey-bad-{kind}")
     page.see("#file").send_keys(str(good))
@@ -336,8 +334,7 @@ def test_a_campaign_is_made_from_its_file(page: Any, tmp_path: Path) -> None:
     campaign = ask("Do you sing?", Prior({"yes": 0.2, "no": 0.8}), smallest_count=5)
     file = tmp_path / "campaign.json"
     file.write_text(campaign.to_json(), encoding="utf-8")
-    page.click("summary", "I have a file already")
-    page.see("#file").send_keys(str(file))
+    give_file(page, file)
     page.see("#checked h2", "A campaign that is built already")
     page.click("#create")
     page.see(HEADING, "Do you sing?")
@@ -350,8 +347,7 @@ def test_another_file_is_refused_with_the_reason(page: Any, tmp_path: Path, cont
     page.forgiven = ["422"]
     file = tmp_path / "other.json"
     file.write_text(content, encoding="utf-8")
-    page.click("summary", "I have a file already")
-    page.see("#file").send_keys(str(file))
+    give_file(page, file)
     if "format" in content:
         page.click("#create")
     page.see("#refused", "not")
