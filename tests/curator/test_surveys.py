@@ -285,6 +285,17 @@ def test_a_design_that_takes_too_long_is_ended(store: SqliteStore) -> None:
         on(store, work, SurveyLimits(seconds=1))
 
 
+def test_a_design_that_the_kernel_ends_is_refused(store: SqliteStore) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        design = asyncio.ensure_future(check_document(http))
+        os.kill(await halted(), signal.SIGKILL)
+        response = await design
+        assert response.status_code == 422 and "too much memory" in response.json()["detail"]
+
+    with no_children_left():
+        on(store, work)
+
+
 def serve(store: SqliteStore, work: Callable[[Curator, int], Awaitable[None]]) -> None:
     """Work with a curator on a socket."""
 

@@ -210,7 +210,7 @@ class SurveyLimits(Section):
 
     body: int = setting(4 << 20, "Bytes of a survey.", least=1)
     seconds: float = setting(50.0, "Seconds to design one; a proxy must wait for longer.", least=1)
-    memory: int = setting(2 << 30, "Bytes of memory for it.", least=1)
+    memory: int = setting(1 << 30, "Bytes of memory for it.", least=1)
     waiting: int = setting(4, "Surveys that wait for their turn; then 429.", least=0)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import re
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ import msgspec
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.settings import SurveyLimits
 from priorveil.errors import PriorveilError
-from priorveil.surveys.__main__ import REFUSED
+from priorveil.surveys.__main__ import REFUSED, TOO_LARGE
 
 _TOO_LONG = (
     "designing it took more than {seconds:g} seconds: ask fewer questions or give fewer options, or run "
@@ -86,6 +87,8 @@ class SurveyDesigner:
                 raise SurveyRefused({"detail": advice, "advice": advice}) from None
             finally:
                 await _end(child)
+        if child.returncode == -signal.SIGKILL:  # by the kernel, which has no memory left
+            raise SurveyRefused({"detail": TOO_LARGE, "advice": TOO_LARGE})
         if child.returncode == REFUSED and result:
             raise SurveyRefused(msgspec.json.decode(result))
         if child.returncode != 0:

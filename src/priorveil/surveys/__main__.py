@@ -1,6 +1,6 @@
 """Design a survey in a process of its own: it comes on standard input, and the result goes to standard output as JSON.
 
-    python -m priorveil.surveys survey.toml --people 300 --seconds 50 --memory 2147483648 < survey.toml
+    python -m priorveil.surveys survey.toml --people 300 --seconds 50 --memory 1073741824 < survey.toml
 
 The name only says what kind of file it is: no file is read. The curator runs this, so that a design neither holds up
 its requests nor takes more than its share of the machine. The result is `report`, `remarks` and `campaign`, which is
@@ -14,12 +14,14 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from priorveil.errors import InvalidFile, PriorveilError
 
 REFUSED = 1  # the exit status for a survey that cannot be designed
-_TOO_LARGE = "it needs too much memory: ask fewer questions, or give fewer options"
+TOO_LARGE = "it needs too much memory: ask fewer questions, or give fewer options"
 _SEARCH = 0.5  # of the time: afterwards the best plans so far are taken
 _SEARCH_EACH = 10.0  # seconds to search for each report, as on the command line
 
@@ -43,7 +45,7 @@ def main() -> int:
     except PriorveilError as error:
         status, result = REFUSED, {"detail": error.message, "advice": error.message}
     except MemoryError:
-        status, result = REFUSED, {"detail": _TOO_LARGE, "advice": _TOO_LARGE}
+        status, result = REFUSED, {"detail": TOO_LARGE, "advice": TOO_LARGE}
     sys.stdout.write(json.dumps(result))
     return status
 
@@ -67,6 +69,10 @@ def _limit(seconds: float, memory: int) -> None:
     except ImportError:  # Windows
         return
     os.nice(10)
+    with suppress(OSError):  # not Linux
+        Path("/proc/self/oom_score_adj").write_text(
+            "1000"
+        )  # without memory this process ends, not the curator
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
