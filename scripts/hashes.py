@@ -32,7 +32,7 @@ def pins() -> dict[str, str]:
     versions = dict(line.split("==") for line in constraints if "==" in line)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     groups = {**extras(), "build": project["build-system"]["requires"]}
-    return {name: versions[name] for name in sorted(closure(groups, ["", "postgres", "build"]))}
+    return {name: versions[name] for name in sorted(closure(groups, ["", "postgres", "surveys", "build"]))}
 
 
 def wheels(libraries: dict[str, str], folder: Path) -> None:

@@ -166,25 +166,35 @@ class ForeignReport(InvalidInput):
 
 
 class InvalidFile(InvalidInput):
-    """A file that does not hold what it should, with its `path`, and the `line` or `cell` that is wrong, if it is one.
+    """A file that does not hold what it should, with its `path`, and the `line`, `cell` or `keys` that are wrong.
 
     >>> print(InvalidFile("prior.csv", "not a number", line=3))
     prior.csv: line 3: not a number
     >>> print(InvalidFile("form.xlsx", "not a number", cell="survey!C4"))
     form.xlsx: sheet survey, cell C4: not a number
+    >>> print(InvalidFile("survey.json", "not a number", keys=("question", 1, "epsilon")))
+    survey.json: question 2: not a number
     """
 
     def __init__(
-        self, path: str | Path, advice: str, *hints: Hint, line: int | None = None, cell: str | None = None
+        self,
+        path: str | Path,
+        advice: str,
+        *hints: Hint,
+        line: int | None = None,
+        cell: str | None = None,
+        keys: tuple[str | int, ...] = (),
     ) -> None:
         self.argument = "path"
         self.value = self.path = str(path)
-        self.line, self.cell = line, cell
+        self.line, self.cell, self.keys = line, cell, keys
         self.advice = advice
         place = str(path) if line is None else f"{path}: line {line}"
         if cell is not None:
             sheet, _, name = cell.rpartition("!")
             place = f"{path}: sheet {sheet}, cell {name}"
+        if keys[1:] and isinstance(keys[1], int):
+            place = f"{path}: {keys[0]} {keys[1] + 1}"
         PriorveilError.__init__(self, f"{place}: {advice}", *hints)
 
 

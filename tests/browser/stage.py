@@ -357,6 +357,10 @@ class Browser:
             time.sleep(0.03)
         return not self.driver.find_elements("css selector", css)
 
+    def see_now(self, css: str) -> bool:
+        """Whether something that matches is shown at this moment."""
+        return any(element.is_displayed() for element in self.driver.find_elements("css selector", css))
+
     def click(self, css: str, text: str = "") -> None:
         self.see(css, text).click()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 TOKEN = "a-token-for-tests"
@@ -31,6 +32,12 @@ def sign_in(browser: Any, curator: Any, name: str | None = None, token: str = TO
     browser.open(f"{curator.url}/dashboard{place}")
     browser.see("input[type=password]").send_keys(token)
     browser.click("button", "Sign in")
+
+
+def give_file(browser: Any, file: Path) -> None:
+    """Choose a file on the page of a new survey."""
+    browser.click("summary", "I have a file already")
+    browser.see("#file").send_keys(str(file))
 
 
 def answer_survey(curator: Any, name: str) -> None:

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import priorveil as pv
 from browser.steps import ANALYST, ENTER, ESCAPE, TAB, choose, sign_in
 from patience import wait_until
@@ -43,32 +41,6 @@ def test_the_link_for_people_is_copied(browser: Any, curator: Any) -> None:
     browser.see("main button", "Copied")
     assert browser.run("return navigator.clipboard.readText()") == curator.answer_page("few")
     assert "copied" in browser.run("return document.querySelector('[role=status]').textContent")
-
-
-def test_a_campaign_is_made_from_its_file(browser: Any, curator: Any, tmp_path: Path) -> None:
-    campaign = ask("Do you sing?", pv.Prior({"yes": 0.2, "no": 0.8}), smallest_count=5)
-    file = tmp_path / "campaign.json"
-    file.write_text(campaign.to_json(), encoding="utf-8")
-    sign_in(browser, curator)
-    browser.see("input[type=file]").send_keys(str(file))
-    browser.click("button", "Create campaign")
-    browser.see(HEADING, "Do you sing?")
-    assert browser.driver.current_url.endswith(f"#{campaign.id}")
-    browser.see("#withheld", "fewer than 5 reports")
-
-
-@pytest.mark.parametrize("content", ["{}", "not JSON", '{"format": 1}'])
-def test_another_file_is_refused_with_the_reason(
-    browser: Any, curator: Any, tmp_path: Path, content: str
-) -> None:
-    browser.forgiven = ["422"]
-    file = tmp_path / "other.json"
-    file.write_text(content, encoding="utf-8")
-    sign_in(browser, curator)
-    browser.see("input[type=file]").send_keys(str(file))
-    browser.click("button", "Create campaign")
-    browser.see("[role=alert]", "This file was not accepted.")
-    browser.picture("dashboard-refused-file")
 
 
 def test_a_campaign_is_closed_only_when_that_is_confirmed(browser: Any, curator: Any) -> None:
@@ -172,7 +144,7 @@ def test_an_analyst_is_offered_what_the_token_opens_and_no_more(browser: Any, cu
     assert browser.gone("#free, #invite, #close, #reopen, #delete, #download, #download-csv")
     browser.click("main a", "All campaigns")
     entry(browser, "Do you own a bicycle?")
-    assert browser.gone("input[type=file], main a[href='#records']")
+    assert browser.gone("main a[href='#new'], main a[href='#records']")
 
 
 def test_records_tell_who_did_what(browser: Any, curator: Any) -> None:

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from browser.steps import TOKEN, sign_in
+from browser.steps import TOKEN, give_file, sign_in
 from patience import PATIENCE, wait_until
 from priorveil.collect.campaign import Campaign
 from priorveil.surveys.files import read_survey
@@ -63,7 +63,8 @@ def test_six_questions_from_an_xlsform_to_the_dashboard(
     file = tmp_path / "campaign.json"
     file.write_text(campaign.to_json(), encoding="utf-8")
     sign_in(browser, curator)
-    browser.see("input[type=file]").send_keys(str(file))
+    browser.click("a.button", "New survey")
+    give_file(browser, file)
     browser.click("button", "Create campaign")
     browser.see("main h1", "Work")
     texts = {language: {q.text[language] for q in campaign.questions} for language in campaign.languages}

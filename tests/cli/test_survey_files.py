@@ -60,7 +60,7 @@ def test_files_are_not_replaced_or_mistaken() -> None:
     assert "one file" in refused("campaign", "build", "health.toml", "-o", "health.toml", "--force")
     assert "priorveil campaign check" in refused("campaign", "health.toml")
     Path("health.txt").write_text(TOML, encoding="utf-8")
-    assert ".toml or .xlsx" in refused("campaign", "check", "health.txt")
+    assert ".toml, .xlsx or .json" in refused("campaign", "check", "health.txt")
 
 
 def test_people_should_know_who_asks() -> None:

@@ -34,11 +34,18 @@ TOLD = ["--header", "Authorization: Bearer a-secret-of-the-tests"]
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance"
 CHECKS += ",response_schema_conformance,unsupported_method,allow_header_conformance"
 
-# A plan takes a second to draw, and a certificate cannot be drawn: campaigns of the right form are refused as well.
+# A plan takes a second to draw, and a certificate cannot be drawn: campaigns of the right form are refused as well. So
+# are surveys, each of which takes a process.
 CREATE = """
 [[operations]]
 include-operation-id = "create"
 generation.max-examples = 2
+phases.coverage.enabled = false
+checks.positive_data_acceptance.expected-statuses = [422]
+
+[[operations]]
+include-operation-id = "check_survey"
+generation.max-examples = 5
 phases.coverage.enabled = false
 checks.positive_data_acceptance.expected-statuses = [422]
 """
@@ -125,7 +132,15 @@ def test_the_document_describes_every_route_and_nothing_else(tmp_path: Path) -> 
 
 
 # Random requests would make tokens by the hundred, and revoke the one that they are sent with.
-WITH_TESTS_OF_THEIR_OWN = ("create", "close", "delete", "upload", "create_token", "revoke_token")
+WITH_TESTS_OF_THEIR_OWN = (
+    "create",
+    "check_survey",
+    "close",
+    "delete",
+    "upload",
+    "create_token",
+    "revoke_token",
+)
 
 
 def test_any_request(curator: Server, tmp_path: Path) -> None:
@@ -140,8 +155,9 @@ def test_any_request(curator: Server, tmp_path: Path) -> None:
 
 def test_any_campaign_and_the_end_of_what_is_not_there(curator: Server, tmp_path: Path) -> None:
     checks = f"{CHECKS},negative_data_rejection,positive_data_acceptance,ignored_auth"
-    only = [word for name in ("close", "delete", "create") for word in ("--include-operation-id", name)]
-    assert "Tested: 3" in run(curator, tmp_path, checks, *only, *TOLD)
+    names = ("close", "delete", "create", "check_survey")
+    only = [word for name in names for word in ("--include-operation-id", name)]
+    assert "Tested: 4" in run(curator, tmp_path, checks, *only, *TOLD)
 
 
 def test_any_request_about_a_campaign_that_is_there(

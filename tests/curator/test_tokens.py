@@ -24,6 +24,7 @@ COLLECT = {"own_token"}
 ANALYST = {"campaigns", "estimates", "counters", *COLLECT}
 ADMIN = {
     "create",
+    "check_survey",
     "records",
     "close",
     "export",

@@ -50,6 +50,12 @@ def test_a_follow_up_is_not_asked_as_often_as_its_gate_says(tmp_path: Path) -> N
     assert shares(survey, "quit") == {"yes": 0.1, "no": 0.08, "secret": 0.02, NOT_ASKED: 0.8}
 
 
+@pytest.mark.parametrize("text", ["epsilon = 1" + "0" * 5000, "title = " + "[" * 50_000])
+def test_what_no_program_can_read_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidFile, match="thousands of digits, or brackets are nested too deeply"):
+        read(tmp_path, text)
+
+
 def test_nobody_knows_an_unknown_prior(tmp_path: Path) -> None:
     age = read(tmp_path, TOML).topics[-1]
     assert age.prior.assumed and age.prior.edges is not None and age.prior.domain.outside == "ends"

@@ -381,3 +381,25 @@ def test_a_table_of_people_may_be_a_sheet(tmp_path: Path) -> None:
     people = [LAST_YEAR[0][:2], *(row[:2] for row in LAST_YEAR[1:] for _ in range(20))]
     table = read(tmp_path, **{"last year": people}).topics[0].prior
     assert table.probabilities.tolist() == [0.25] * 4 and not table.assumed
+
+
+def test_a_damaged_workbook_is_refused(tmp_path: Path) -> None:
+    """Reading one raises errors of the zip, of its XML and of openpyxl; all of them are one error."""
+    whole = write_form(tmp_path / "form.xlsx")
+    with zipfile.ZipFile(whole) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    for damaged in parts:
+        with zipfile.ZipFile(tmp_path / "other.xlsx", "w") as archive:
+            for name, content in parts.items():
+                archive.writestr(name, content[: len(content) // 2] if name == damaged else content)
+        try:
+            read_survey(tmp_path / "other.xlsx")
+        except InvalidFile as error:
+            assert "this is not a workbook that can be read" in str(error)
+        else:
+            assert not damaged.startswith(("xl/workbook", "xl/worksheets"))
+    content = bytearray(whole.read_bytes())
+    content[len(content) // 3] ^= 255
+    (tmp_path / "other.xlsx").write_bytes(content)
+    with raises(InvalidFile, path=str(tmp_path / "other.xlsx")):
+        read_survey(tmp_path / "other.xlsx")

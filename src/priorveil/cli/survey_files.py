@@ -40,6 +40,7 @@ The file
     settings  pv::epsilon, pv::asked_by, pv::purpose, pv::contact, ...
   Cohorts, such as regions, have priors of their own: [[cohort]] in TOML, and
   pv::cohorts with pv::prior::COHORT in an XLSForm.
+  JSON: what the form on the dashboard saves, with the keys of TOML.
   A mistake is named by its line, or by its sheet and cell."""
 
 _BUILD_EXAMPLES = """\b

@@ -48,6 +48,7 @@ from priorveil.curator.store import (
     StoreFull,
     Unavailable,
 )
+from priorveil.curator.survey_designs import SurveyDesigner
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import ROLES, SECRET_BYTES, Role, Token
 from priorveil.curator.uploads import Reader, is_batch, read_json, read_packed
@@ -65,6 +66,9 @@ _ONE_REPORT = ": send one report, or a batch with a token that has the role coll
 _UPLOAD_ROUTE = "/v1/campaigns/{id}/reports"
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
 _UNKNOWN = "no campaign has this id"
+
+_SURVEYS = {JSON: "survey.json", "application/toml": "survey.toml", messages.XLSX: "survey.xlsx"}
+_PEOPLE_DIGITS = 9
 
 _SMALL_BODY = 64 << 10  # bytes of a body that is neither reports nor a campaign
 
@@ -100,6 +104,7 @@ class Curator:
             estimates,
             CampaignLife(store, writer, campaigns, estimates),
             TokenAttempts(settings.attempts),
+            SurveyDesigner(settings.surveys),
             threads,
         )
         self.metrics.queue_bytes.set_function(lambda: self.service.writer.waiting)
@@ -163,6 +168,7 @@ class Curator:
         return [
             Route("/v1/campaigns", admin(self.create), methods=["POST"]),
             Route("/v1/campaigns", analyst(self.index), methods=["GET"]),
+            Route("/v1/surveys", admin(self.check_survey), methods=["POST"]),
             Route("/v1/campaigns/{id}", self.campaign, methods=["GET"]),
             Route("/v1/campaigns/{id}", admin(self.delete), methods=["DELETE"]),
             Route("/v1/campaigns/{id}/status", self.status, methods=["GET"]),
@@ -379,6 +385,29 @@ class Curator:
         url = f"/v1/campaigns/{campaign.id}"
         created = messages.Created(campaign.id, url)
         return json_response(created, 201 if new else 200, {"location": url})
+
+    async def check_survey(self, request: Request) -> Response:
+        """Design a survey; nothing is stored. The design ends when the client disconnects."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in _SURVEYS:
+            raise HTTPException(415, f"send a survey as {', '.join(_SURVEYS)}")
+        people = _people(request.query_params.get("people", "300"))
+        limits = self.settings.surveys
+        with self.service.bodies.share() as hold:
+            body = await self._body(request, limits.body, hold)
+            design = self.service.surveys.start(_SURVEYS[kind], body, people)
+            gone = asyncio.create_task(_disconnection(request))
+            try:
+                await asyncio.wait([design, gone], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                gone.cancel()
+                design.cancel()  # does nothing once it has ended
+        try:
+            return Response(await design, 200, HEADERS, JSON)
+        except asyncio.CancelledError:
+            if gone.done() and not gone.cancelled():
+                raise ClientDisconnect from None
+            raise HTTPException(503, "the curator is stopping", {"retry-after": "10"}) from None
 
     async def index(self, request: Request) -> Response:
         """All campaigns, oldest first."""
@@ -626,6 +655,18 @@ async def _chain(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[by
     yield first
     async for piece in others:
         yield piece
+
+
+async def _disconnection(request: Request) -> None:
+    """Return when the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _people(text: str) -> int:
+    if text.isascii() and text.isdecimal() and 0 < len(text) <= _PEOPLE_DIGITS and int(text) > 0:
+        return int(text)
+    raise HTTPException(400, f"people: give a whole number above zero, of at most {_PEOPLE_DIGITS} digits")
 
 
 def _level(text: str) -> float:

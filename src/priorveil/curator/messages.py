@@ -17,6 +17,7 @@ from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.queries.matrices import StatisticName
 
 LARGEST_BATCH = 10_000
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 LARGEST_WITHDRAWAL = 1000
 
 
@@ -173,6 +174,74 @@ class Counters(Body):
     campaign: ContentId
     reports: dict[str, Natural]
     refused: dict[str, Natural]
+
+
+# -- surveys -----------------------------------------------------------------------------------------------
+
+
+class SurveyHeadings(Body):
+    """The headings of the sentences."""
+
+    promise: str
+    tells: str
+    design: str
+
+
+class SurveySentences(Body):
+    """What a submission tells, what the survey tells, and how the budget is used, in sentences."""
+
+    promise: list[str]
+    tells: list[str]
+    design: list[str]
+
+
+class SurveyTable(Body):
+    """How precisely each question is known."""
+
+    heads: list[str]
+    rows: list[list[str]]
+    note: str
+
+
+class SurveyPart(Body):
+    """The half widths of 95 % intervals with each number of people; null if so many are too few."""
+
+    subject: str
+    query: str
+    statistic: str
+    drawn: Annotated[float, _about("the share of people for whom it is drawn")]
+    half_widths: list[Finite]
+
+
+class SurveyReport(Body):
+    """What a survey promises, and what it will tell."""
+
+    lip: float
+    ldp: float
+    assumed: Annotated[list[str], _about("the questions whose prior nobody knows")]
+    all_assumed: bool
+    contradictory: Annotated[list[str], _about("the questions about which two priors say different things")]
+    people: list[int]
+    parts: list[SurveyPart]
+    smallest_count: Natural
+    bytes: Annotated[int, _about("of a submission")]
+    topics: int
+    chosen: str
+    costs: Annotated[
+        dict[str, Finite], _about("how many times as many people each way needs as open questions")
+    ]
+    left_out: Annotated[list[str], _about("what could not be carried over")]
+    headings: SurveyHeadings
+    text: SurveySentences
+    table: SurveyTable
+
+
+class CheckedSurvey(Body):
+    """A survey that was designed. Nothing is stored: send `campaign` to `/v1/campaigns` to ask people."""
+
+    report: SurveyReport
+    remarks: Annotated[list[str], _about("what should be done before people are asked")]
+    campaign: Annotated[str, _about("the text of the campaign's document")]
 
 
 # -- tokens ------------------------------------------------------------------------------------------------
@@ -484,10 +553,19 @@ class Problem(Body):
     detail: str
 
 
+class SurveyProblem(Problem):
+    """Why a survey is refused, and where it is wrong: a line, a cell such as `survey!C4`, or the keys of JSON."""
+
+    advice: Annotated[str, _about("what to do, without the place")]
+    line: int | None = None
+    cell: str | None = None
+    keys: list[str | int] = []
+
+
 _BODIES = (
     ReportBody, BatchBody, Receipt, Created, Status, Campaigns, Counters, Shown, Withheld, Estimates, Health, Problem,
     CreatedToken, Tokens, Records, WithdrawalBody, Withdrawn, InvitationsBody, Invitations, FreeInvitations, CodeBody,
-    CodeStatus, Deleted, Publication,
+    CodeStatus, Deleted, Publication, CheckedSurvey, SurveyProblem,
 )  # fmt: skip
 
 

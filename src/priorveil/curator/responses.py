@@ -27,6 +27,7 @@ from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
 from priorveil.curator.service import RETRY_FULL_SECONDS
 from priorveil.curator.store import Damaged, Ended, StillOpen, StoredReport, StoreFull, Unavailable
+from priorveil.curator.survey_designs import SurveyRefused
 from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.frames import pyarrow
 from priorveil.plans import schema as plan_schema
@@ -65,6 +66,12 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
     return Response(msgspec.json.encode(content), status, {**HEADERS, **(headers or {})}, PROBLEM)
 
 
+def survey_problem(error: SurveyRefused) -> Response:
+    """A problem document that says where a survey is wrong."""
+    content = messages.SurveyProblem("about:blank", HTTPStatus(422).phrase, 422, **error.problem)
+    return Response(msgspec.json.encode(content), 422, HEADERS, PROBLEM)
+
+
 def unavailable() -> Response:
     """The response while nothing can be stored."""
     return problem(503, "reports cannot be stored for now", {"retry-after": "1"})
@@ -83,6 +90,8 @@ def problem_for(error: BaseException) -> Response:
             return problem(507, "the disk is full", {"retry-after": str(RETRY_FULL_SECONDS)})
         case Unavailable():
             return unavailable()
+        case SurveyRefused():
+            return survey_problem(error)
         case Damaged() | MissingExtra():
             return problem(500, str(error))
         case ClientDisconnect():

@@ -36,6 +36,7 @@ from priorveil.curator.store import (
     Unavailable,
     count_cells,
 )
+from priorveil.curator.survey_designs import SurveyDesigner
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token, token_digest
 from priorveil.curator.uploads import UNKNOWN_FORM, Reader, Upload
@@ -63,6 +64,7 @@ class Service:
     estimates: EstimateCache
     life: CampaignLife
     attempts: TokenAttempts
+    surveys: SurveyDesigner
     threads: int
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -82,6 +84,7 @@ class Service:
 
     async def stop(self) -> None:
         """Store what was accepted, and close the store."""
+        await self.surveys.stop()
         if self._tasks:
             async with self._saving:  # counts that were sent to the store must not be sent again
                 for task in self._tasks:

@@ -205,6 +205,16 @@ class SubmissionLimits(Section):
 
 
 @dataclass(frozen=True)
+class SurveyLimits(Section):
+    """Limits on surveys that are designed for the dashboard: one at a time, in a process of its own."""
+
+    body: int = setting(4 << 20, "Bytes of a survey.", least=1)
+    seconds: float = setting(50.0, "Seconds to design one; a proxy must wait for longer.", least=1)
+    memory: int = setting(1 << 30, "Bytes of memory for it.", least=1)
+    waiting: int = setting(4, "Surveys that wait for their turn; then 429.", least=0)
+
+
+@dataclass(frozen=True)
 class Settings(Section):
     """All settings: some by themselves, the others in sections."""
 
@@ -219,6 +229,7 @@ class Settings(Section):
     campaigns: CampaignLimits = field(default_factory=CampaignLimits)
     attempts: AttemptLimits = field(default_factory=AttemptLimits)
     submissions: SubmissionLimits = field(default_factory=SubmissionLimits)
+    surveys: SurveyLimits = field(default_factory=SurveyLimits)
 
     def values(self) -> dict[str, Any]:
         """Every setting by its full name, such as `requests.body`."""

@@ -1,25 +1,44 @@
-"""Survey files: TOML or XLSForm, by their names."""
+"""Survey files: TOML, XLSForm or JSON, by their names."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from priorveil.errors import InvalidFile
 from priorveil.surveys.contents import survey_of
+from priorveil.surveys.json_file import read_json
+from priorveil.surveys.sections import SurveyFile
 from priorveil.surveys.survey import Survey
 from priorveil.surveys.toml_file import read_toml
 from priorveil.surveys.xlsform import read_xlsform
 
-READERS = {".toml": read_toml, ".xlsx": read_xlsform}
+READERS = {".toml": read_toml, ".xlsx": read_xlsform, ".json": read_json}
 _TEMPLATE = Path(__file__).with_name("template.toml")
 
 
 def read_survey(path: str | Path) -> Survey:
-    """The survey in a TOML file or an XLSForm; what is wrong is an error with its line or cell."""
-    reader = READERS.get(Path(path).suffix.lower())
-    if reader is None:
-        raise InvalidFile(path, f"a survey is a {' or '.join(READERS)} file: save it as one of these")
-    return survey_of(reader(Path(path)))
+    """The survey in a file; what is wrong is an error with its line or cell."""
+    path = Path(path)
+    _require_known_kind(path)
+    return survey_of(replace(_sections(path, path.read_bytes()), folder=path.parent))
+
+
+def received_survey(name: str, content: bytes) -> Survey:
+    """The survey in the content of a file with this name, which came from elsewhere: it reads no files here."""
+    _require_known_kind(Path(name))
+    return survey_of(_sections(Path(name), content))
+
+
+def _require_known_kind(path: Path) -> None:
+    if path.suffix.lower() not in READERS:
+        *others, last = READERS
+        advice = f"a survey is a {', '.join(others)} or {last} file: save it as one of these"
+        raise InvalidFile(path, advice)
+
+
+def _sections(path: Path, content: bytes) -> SurveyFile:
+    return READERS[path.suffix.lower()](path, content)
 
 
 def template(name: str) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from priorveil.collect.questions import NO, NOT_ASKED, YES, Question
@@ -32,6 +33,8 @@ UNKNOWN = "unknown"
 PRIOR_KEYS = ("file", "sheet", "column", "cohort_column", "public", "smoothing")
 JOINT, COHORTS, COHORT_COLUMN = "joint", "cohorts", "cohort_column"
 _NO_COHORTS = "the survey has no cohorts: add them, or leave this out"
+_WEIGHTS = ("share", "count")  # columns of a table that has no row for each person
+_MOST_PEOPLE = 1e15
 _MOST_ROWS = 1 << 16  # read at a time, from a table of people
 
 
@@ -117,21 +120,25 @@ class PriorReader:
         cohort: str,
         margins: Margins,
     ) -> Prior:
-        """The prior from a table: with a column `share`, or with a row for each person."""
+        """The prior from a table of shares, of counts, or of people."""
         names = [question.name for question in questions]
         if len(names) > 1 and "column" in given:
             advice = f"its columns are those of the questions, {', '.join(names)}: leave column out"
             raise InvalidInput("column", given["column"], advice)
         columns = [str(given.get("column", names[0]))] if len(names) == 1 else names
         public, smoothing = _is_public(given), _smoothing(given)
-        has_shares = self._has_shares(given, columns)
-        *entries, last = self._columns_of(given, [*columns, "share"] if has_shares else columns, cohort)
-        people = zip(*entries, *([] if has_shares else [last]), strict=True)
-        rows = _answers_in_table(questions, people)
-        if not has_shares:
-            return counted_prior(attributes, rows, margins, public, smoothing)
-        shares = [_share("share", read_number(share)) for share in last]
-        return typed_prior(attributes, zip(rows, shares, strict=True), margins, smoothing)
+        weighing = self._weight_columns(given, columns)
+        if len(weighing) > 1:
+            raise InvalidInput("table", NOT_SHOWN, "it has a column share and a column count: remove one")
+        entries = list(self._columns_of(given, [*columns, *weighing], cohort))
+        weights = [1.0] * len(entries[0])
+        if weighing:
+            read = _share if weighing == ["share"] else _count
+            weights = [read(weighing[0], read_number(weight)) for weight in entries.pop()]
+        rows = zip(_answers_in_table(questions, zip(*entries, strict=True)), weights, strict=True)
+        if weighing == ["share"]:
+            return typed_prior(attributes, rows, margins, smoothing)
+        return counted_prior(attributes, rows, margins, public, smoothing)
 
     def _columns_of(
         self, given: Mapping[str, Any], columns: Sequence[str], cohort: str
@@ -151,29 +158,43 @@ class PriorReader:
         for column in entries:
             yield [entry for entry, group in zip(column, groups, strict=True) if group == cohort]
 
-    def _has_shares(self, given: Mapping[str, Any], columns: Sequence[str]) -> bool:
+    def _weight_columns(self, given: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
         if "sheet" in given:
-            rows = self.file.tables.get(str(given["sheet"]), [])
-            return bool(rows) and "share" in rows[0]
-        path = self.file.path.parent / str(given["file"])
-        return "share" in open_table(path, columns, _MOST_ROWS, optional=("share",)).types
+            names: Iterable[str] = (self._sheet(given) or [{}])[0]
+        else:
+            names = open_table(self._path(given), columns, _MOST_ROWS, optional=_WEIGHTS).types
+        return [name for name in _WEIGHTS if name in names]
 
     def _columns(self, given: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
         """Columns of a file beside the survey, or of another sheet in it."""
         if "sheet" not in given:
             wanted = (str(given["file"]), tuple(names))
             if wanted not in self._tables:
-                self._tables[wanted] = list(text_columns(self.file.path.parent / wanted[0], *names))
+                self._tables[wanted] = list(text_columns(self._path(given), *names))
             return self._tables[wanted]
+        rows = self._sheet(given)
+        for name in names:
+            if not rows or name not in rows[0]:
+                advice = f"it has no rows, or no column {name!r}: add it"
+                raise InvalidInput("sheet", str(given["sheet"]), advice)
+        return [[row[name] for row in rows] for name in names]
+
+    def _sheet(self, given: Mapping[str, Any]) -> list[dict[str, str]]:
         sheet = str(given["sheet"])
         if sheet not in self.file.tables:
             others = ", ".join(self.file.tables) or "none"
             raise InvalidInput("sheet", sheet, f"there is no such sheet; other sheets: {others}")
-        rows = self.file.tables[sheet]
-        for name in names:
-            if not rows or name not in rows[0]:
-                raise InvalidInput("sheet", sheet, f"it has no rows, or no column {name!r}: add it")
-        return [[row[name] for row in rows] for name in names]
+        return self.file.tables[sheet]
+
+    def _path(self, given: Mapping[str, Any]) -> Path:
+        """The path of a table beside the survey. A survey that came over the network has none."""
+        if self.file.folder is None:
+            advice = (
+                "a survey that is sent reads no files here: choose the table in the form, or run "
+                "`priorveil campaign build` where the file is"
+            )
+            raise InvalidInput("file", str(given["file"]), advice)
+        return self.file.folder / str(given["file"])
 
 
 def option_priors(given: GivenPrior, attributes: Sequence[Attribute], margins: Margins) -> list[Prior]:
@@ -228,6 +249,12 @@ def _share(name: str, share: Any) -> float:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise InvalidInput(name, share, "give a share from 0 to 1, such as 0.2")
     return float(share)
+
+
+def _count(name: str, count: float | None) -> float:
+    if count is None or not 0 <= count <= _MOST_PEOPLE or count % 1:
+        raise InvalidInput(name, NOT_SHOWN, "an entry is no whole number of people")
+    return count
 
 
 def _is_public(given: Mapping[str, Any]) -> bool:

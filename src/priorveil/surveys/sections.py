@@ -16,16 +16,18 @@ _LARGEST = 1e15  # of a number; a larger one is a mistake, and may not fit into 
 _PLAIN = ("shares", "data")  # what errors call that which their key names already
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value of a file is a number that can be meant."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands: the line of a text, or the cell of a workbook, such as `survey!C4`."""
+    """Where something stands: the line of a text, the cell of a workbook, such as `survey!C4`, or the keys of JSON."""
 
     line: int | None = None
     cell: str | None = None
+    keys: tuple[str | int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,26 +35,29 @@ class Section:
     """Named values of a file: those of the whole survey, of one question, or of questions that belong together.
 
     `places` has the place of each key, and of the keys inside its value (`("text", "de")`); the place of the whole
-    section is that of `()`. `terms` are the names that the file itself has for keys, where they differ.
+    section is that of `()`. `terms` are the names that the file itself has for keys, where they differ. JSON has no
+    lines: `above` are the keys that lead to the section, such as `("question", 1)`, and places are made of them.
     """
 
     file: Path
     values: Mapping[str, Any]
     places: Mapping[tuple[str, ...], Place]
     terms: Mapping[str, str] = field(default_factory=dict)
+    above: tuple[str | int, ...] | None = None
 
     def place(self, *keys: str) -> Place:
         """The place of a key, or the nearest one above it."""
-        above = (keys[:length] for length in range(len(keys), -1, -1))
-        return next((self.places[path] for path in above if path in self.places), Place())
+        if self.above is not None:
+            return Place(keys=(*self.above, *keys))
+        paths = (keys[:length] for length in range(len(keys), -1, -1))
+        return next((self.places[path] for path in paths if path in self.places), Place())
 
     def error(self, advice: str, *keys: str) -> InvalidFile:
         """The error that names a key and its place, and says what to do."""
         place = self.place(*keys)
         name = " ".join((self.terms.get(keys[0], keys[0]), *keys[1:])) if keys else ""
-        return InvalidFile(
-            self.file, f"{name}: {advice}" if name else advice, line=place.line, cell=place.cell
-        )
+        words = f"{name}: {advice}" if name else advice
+        return InvalidFile(self.file, words, line=place.line, cell=place.cell, keys=place.keys)
 
     @contextmanager
     def at(self, *keys: str) -> Iterator[None]:
@@ -63,7 +68,7 @@ class Section:
             advice = f"there is no file {error.filename}: give its path from the folder of the survey"
             raise self.error(advice, *keys) from error
         except InvalidFile as error:
-            if error.line is not None or error.cell is not None:
+            if error.line is not None or error.cell is not None or error.keys:
                 raise
             raise self.error(error.message, *keys) from error
         except InvalidInput as error:
@@ -100,7 +105,7 @@ class Section:
         number = self.values.get(key, default)
         if number is None:
             return None
-        if not _is_number(number) or not number > 0:
+        if not is_number(number) or not number > 0:
             raise self.error(f"{short_repr(number)}: give a number above zero", key)
         return float(number)
 
@@ -109,7 +114,7 @@ class Section:
         number = self.values.get(key)
         if number is None:
             return None
-        if not _is_number(number) or number % 1 or number < least:
+        if not is_number(number) or number % 1 or number < least:
             raise self.error(f"{short_repr(number)}: give a whole number, {least} or more", key)
         return int(number)
 
@@ -117,7 +122,7 @@ class Section:
         """A list of increasing numbers; empty if it is not given."""
         numbers = self.values.get(key, ())
         is_list = isinstance(numbers, list | tuple)
-        if not is_list or not all(_is_number(x) for x in numbers):
+        if not is_list or not all(is_number(x) for x in numbers):
             raise self.error(f"{short_repr(numbers)}: give a list of numbers, such as [0, 20, 40]", key)
         if len(numbers) == 1 or any(a >= b for a, b in pairwise(numbers)):
             raise self.error(f"{short_repr(numbers)}: give two or more increasing numbers", key)
@@ -144,7 +149,8 @@ class Section:
 class SurveyFile:
     """The sections of a survey file, the tables inside it by name, and what of it cannot be carried over.
 
-    A table has rows of cells by column, as texts.
+    A table has rows of cells by column, as texts. Tables of other files are looked for in `folder`; without one, no
+    file is read.
     """
 
     path: Path
@@ -154,3 +160,4 @@ class SurveyFile:
     tables: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     cohorts: tuple[Section, ...] = ()
+    folder: Path | None = None

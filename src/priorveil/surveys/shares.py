@@ -166,19 +166,23 @@ def typed_prior(
 
 def counted_prior(
     attributes: Sequence[Attribute],
-    people: Iterable[Sequence[str]],
+    rows: Iterable[tuple[Sequence[str], float]],
     margins: Margins,
     public: bool,
     smoothing: float | None,
 ) -> Prior:
-    """The prior from a table with a row for each person.
+    """The prior from a table of people: rows of entries, with how many people each is for.
 
     A campaign publishes it. So unless the table is `public` already, combinations of fewer than ten people are refused,
     whatever `smoothing` adds to them, and shares are rounded.
     """
-    masses = _masses(attributes, ((row, 1.0) for row in people))
-    if not masses:
-        raise InvalidPrior("table", NOT_SHOWN, "it has no rows: give one with a row for each person")
+    masses = _masses(attributes, rows)
+    if not any(masses.values()):
+        raise InvalidPrior(
+            "table",
+            NOT_SHOWN,
+            "it counts nobody: give one with a row for each person, or with a column count",
+        )
     only_asked = _is_one_question(attributes) and asked_share(attributes[0].question, margins) is not None
     if only_asked:  # how many are not asked follows from the question that it depends on
         masses.pop(_skipped(attributes), None)

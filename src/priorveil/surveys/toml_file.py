@@ -11,6 +11,7 @@ from priorveil.errors import InvalidFile, not_text_advice
 from priorveil.surveys.sections import Place, Section, SurveyFile
 from priorveil.surveys.toml_mistakes import LISTS, explain_mistake
 
+TOO_LONG = "a number has thousands of digits, or brackets are nested too deeply: correct the file"
 Places = dict[tuple[str, ...], Place]
 
 _PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
@@ -21,15 +22,17 @@ _QUOTES = re.compile(r'"""|' + "'''")
 _LINE = re.compile(r"at line (\d+)")
 
 
-def read_toml(path: Path) -> SurveyFile:
+def read_toml(path: Path, content: bytes) -> SurveyFile:
     """Read the sections of a survey in TOML; a broken file is an error with its line."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
         document = tomllib.loads(text)
     except UnicodeDecodeError:
-        raise InvalidFile(path, not_text_advice(path.read_bytes()[:4])) from None
+        raise InvalidFile(path, not_text_advice(content[:4])) from None
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(path, text, str(error)) from None
+    except (ValueError, RecursionError):
+        raise InvalidFile(path, TOO_LONG) from None
     places = key_places(text)
     sections = {name: _sections(path, document, name, places) for name in LISTS}
     survey = {key: value for key, value in document.items() if key not in LISTS}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import re
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,22 +44,22 @@ class Row:
         return Place(cell=f"{self.sheet}!{self.letters.get(column, 'A')}{self.number}")
 
 
-def read_sheets(path: Path, left_out: list[str]) -> dict[str, list[Row]]:
+def read_sheets(path: Path, content: bytes, left_out: list[str]) -> dict[str, list[Row]]:
     """The rows of every sheet under its first row, which has the names of the columns.
 
     Cells in columns without a name are added to what is left out.
     """
     with needs_extra("surveys"):
         from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
-    start = path.read_bytes()[:4]
     try:
-        values = load_workbook(path, data_only=True)
-        formulas = load_workbook(path)
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
-        is_old = start[:1] == b"\xd0"
+        values = load_workbook(io.BytesIO(content), data_only=True)
+        formulas = load_workbook(io.BytesIO(content))
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever reading a zip, its XML and openpyxl's own classes raise
         advice = "this is not a workbook that can be read: save it as .xlsx"
-        raise InvalidFile(path, not_text_advice(start) if is_old else advice) from error
+        old = content.startswith(b"\xd0")
+        raise InvalidFile(path, not_text_advice(content[:4]) if old else advice) from error
     pairs = zip(values.worksheets, formulas.worksheets, strict=True)
     return {_sheet_title(sheet): list(_rows(path, sheet, written, left_out)) for sheet, written in pairs}
 

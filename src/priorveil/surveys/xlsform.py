@@ -96,10 +96,10 @@ class _Form:
         self.left_out.append(f"sheet {sheet}, cell {cell}: {words}")
 
 
-def read_xlsform(path: Path) -> SurveyFile:
+def read_xlsform(path: Path, content: bytes) -> SurveyFile:
     """Read the sections of a survey from an XLSForm; what is wrong is an error with its sheet and cell."""
     form = _Form(path)
-    sheets = read_sheets(path, form.left_out)
+    sheets = read_sheets(path, content, form.left_out)
     if "survey" not in sheets:
         advice = f"there is no sheet named survey; sheets: {', '.join(sheets) or 'none'}: an XLSForm has one"
         raise InvalidFile(path, advice)
@@ -119,7 +119,7 @@ def read_xlsform(path: Path) -> SurveyFile:
     together = tuple(group for _, group in sections if group is not None)
     grouped = {name for group in together for name in group.values["questions"]}
     questions = tuple(_without_list_prior(section, grouped) for section, _ in sections)
-    return SurveyFile(path, survey, questions, together, tables, tuple(form.left_out), form.cohorts)
+    return SurveyFile(path, survey, questions, together, tables, tuple(form.left_out), cohorts=form.cohorts)
 
 
 # -- languages -------------------------------------------------------------------------------------------------

@@ -1,19 +1,24 @@
-// The list of campaigns, a new one from its file, the links that people are given, publication, and the end of a campaign.
+// The list of campaigns, the links that people are given, publication, and the end of a campaign.
 
 import { isAdmin, read, remove, send } from "/static/curator.js";
 import { el, number } from "/static/dom.js";
 
-/** The page of all campaigns, newest first; `showErrors` runs what may fail, `say` tells a screen reader. */
-export async function campaignList(showErrors, say) {
+/** The page of all campaigns, newest first; `say` tells a screen reader. */
+export async function campaignList(say) {
   const admin = await isAdmin(); // first and alone: a wrong token is tried once
   const { campaigns } = await read("/campaigns");
   return [
     el("h1", { tabindex: "-1" }, "Campaigns"),
-    admin && el("p", {}, el("a", { href: "#records" }, "Records: who did what")),
+    admin &&
+      el(
+        "p",
+        { class: "actions" },
+        el("a", { class: "button", href: "#new" }, "New survey"),
+        el("a", { class: "button plain", href: "#records" }, "Records: who did what"),
+      ),
     campaigns.length > 0
       ? el("ul", { class: "campaigns" }, ...campaigns.toReversed().map((campaign) => entry(campaign, say)))
       : el("p", {}, "There is no campaign yet."),
-    admin && creation(showErrors),
   ];
 }
 
@@ -137,54 +142,6 @@ function showLinks(id, codes) {
   );
   document.body.append(dialog);
   dialog.showModal();
-}
-
-// -- a new campaign ------------------------------------------------------------------------------------------------
-
-function creation(showErrors) {
-  const file = el("input", {
-    type: "file",
-    name: "campaign",
-    accept: ".json,application/json",
-    required: true,
-    "aria-describedby": "made",
-  });
-  const problem = el("p", { class: "warning", role: "alert", hidden: true });
-  const create = async () => {
-    problem.hidden = true;
-    try {
-      const { id } = await send("/campaigns", await file.files[0].text());
-      location.hash = id;
-    } catch (error) {
-      if (error.constructor !== Error) throw error;
-      problem.textContent = `This file was not accepted. ${error.message}`;
-      problem.hidden = false;
-    }
-  };
-  return [
-    el("h2", {}, "New campaign"),
-    el(
-      "form",
-      {
-        onsubmit: (event) => {
-          event.preventDefault();
-          showErrors(create);
-        },
-      },
-      el("label", { class: "field" }, "Campaign file", file),
-      el(
-        "p",
-        { class: "quiet", id: "made" },
-        "A file made by ",
-        el("code", {}, "priorveil campaign"),
-        ", or in Python by ",
-        el("code", {}, "priorveil.collect.campaign.ask(…).to_json()"),
-        ". The curator proves its certificates again.",
-      ),
-      problem,
-      el("button", { type: "submit" }, "Create campaign"),
-    ),
-  ];
 }
 
 // -- the end of a campaign -----------------------------------------------------------------------------------------

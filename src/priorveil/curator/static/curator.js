@@ -11,15 +11,17 @@ export const signedIn = () => sessionStorage.getItem(TOKEN) !== null;
 export const signIn = (token) => sessionStorage.setItem(TOKEN, token);
 export const forget = () => sessionStorage.removeItem(TOKEN);
 
-/** The response to a request; an error response is thrown. */
+/** The response to a request; an error response is thrown, with its problem document. */
 export async function ask(path, options = {}) {
   const token = sessionStorage.getItem(TOKEN);
   if (!/^[!-~]+$/.test(token)) throw new SignedOut(); // no header can carry it, and no curator has it
-  const headers = { authorization: `Bearer ${token}` };
+  const headers = { ...options.headers, authorization: `Bearer ${token}` };
   const response = await fetch(`/v1${path}`, { ...options, headers, cache: "no-store" });
   if (response.status === 401) throw new SignedOut();
-  if (!response.ok)
-    throw new Error((await response.json().catch(() => ({}))).detail ?? `the curator answered ${response.status}`);
+  if (!response.ok) {
+    const problem = await response.json().catch(() => ({}));
+    throw Object.assign(new Error(problem.detail ?? `the curator answered ${response.status}`), { problem });
+  }
   return response;
 }
 

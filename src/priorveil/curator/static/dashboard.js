@@ -5,6 +5,7 @@ import { SignedOut, ask, forget, isAdmin, read, signIn, signedIn } from "/static
 import { el, number } from "/static/dom.js";
 import { estimateTables } from "/static/histogram.js";
 import { levelTable } from "/static/levels.js";
+import { newSurvey } from "/static/new_survey.js";
 import { recordTable } from "/static/records.js";
 
 const EVERY = 4000; // milliseconds between looks at the counts
@@ -36,8 +37,9 @@ function route() {
   leave.hidden = !signedIn();
   if (leave.hidden) return showSignIn();
   if (/^[0-9a-f]{64}$/.test(id)) return showErrors(() => watch(id));
+  if (id === "new") return showErrors(() => showPage("New survey", () => newSurvey(showErrors, say)));
   if (id === "records") return showErrors(() => showPage("Records", recordTable));
-  return showErrors(() => showPage("Campaigns", () => campaignList(showErrors, say)));
+  return showErrors(() => showPage("Campaigns", () => campaignList(say)));
 }
 
 /** Run; an invalid token leads back to signing in, any other error is shown. */

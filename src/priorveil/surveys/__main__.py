@@ -1,0 +1,82 @@
+"""Design a survey in a process of its own: it comes on standard input, and the result goes to standard output as JSON.
+
+    python -m priorveil.surveys survey.toml --people 300 --seconds 50 --memory 1073741824 < survey.toml
+
+The name only says what kind of file it is: no file is read. The curator runs this, so that a design neither holds up
+its requests nor takes more than its share of the machine. The result is `report`, `remarks` and `campaign`, which is
+the text of the campaign's document; or, with exit status 1, what is wrong, and where.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from priorveil.errors import InvalidFile, PriorveilError
+
+REFUSED = 1  # the exit status for a survey that cannot be designed
+TOO_LARGE = "it needs too much memory: ask fewer questions, or give fewer options"
+_SEARCH = 0.5  # of the time: afterwards the best plans so far are taken
+_SEARCH_EACH = 10.0  # seconds to search for each report, as on the command line
+
+
+def main() -> int:
+    """Design what comes on standard input."""
+    parser = argparse.ArgumentParser(prog="python -m priorveil.surveys", description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("--people", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--memory", type=int, required=True)
+    given = parser.parse_args()
+    deadline = time.monotonic() + _SEARCH * given.seconds
+    _limit(given.seconds, given.memory)
+    status, result = 0, dict[str, Any]()
+    try:
+        result = _design(given.name, sys.stdin.buffer.read(), given.people, deadline)
+    except InvalidFile as error:
+        place = {"line": error.line, "cell": error.cell, "keys": error.keys}
+        status, result = REFUSED, {"detail": error.message, "advice": error.advice, **place}
+    except PriorveilError as error:
+        status, result = REFUSED, {"detail": error.message, "advice": error.message}
+    except MemoryError:
+        status, result = REFUSED, {"detail": TOO_LARGE, "advice": TOO_LARGE}
+    sys.stdout.write(json.dumps(result))
+    return status
+
+
+def _design(name: str, content: bytes, people: int, deadline: float) -> dict[str, Any]:
+    from priorveil.surveys.files import received_survey
+    from priorveil.surveys.report import SurveyReport
+    from priorveil.surveys.survey import build
+
+    survey = received_survey(name, content)
+    made = build(survey, time_limit=_SEARCH_EACH, should_stop=lambda: time.monotonic() > deadline)
+    report = SurveyReport.of(made, people)
+    campaign = made.campaign.to_json()
+    return {"report": report.document(), "remarks": survey.remarks, "campaign": campaign}
+
+
+def _limit(seconds: float, memory: int) -> None:
+    """Bound what this process takes, also if nobody is left to end it. Requests of the curator go first."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    os.nice(10)
+    with suppress(OSError):  # not Linux
+        Path("/proc/self/oom_score_adj").write_text(
+            "1000"
+        )  # without memory this process ends, not the curator
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,345 @@
+"""Surveys that are designed for the dashboard: what comes back, what is refused, and what becomes of the processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import tomllib
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from local_server import TOKEN, running
+from patience import PATIENCE, until
+from priorveil.collect.campaign import Campaign
+from priorveil.curator.app import Curator, create_app
+from priorveil.curator.messages import XLSX
+from priorveil.curator.responses import PROBLEM
+from priorveil.curator.server import find_address, serving
+from priorveil.curator.settings import DEFAULTS, Settings, SurveyLimits
+from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.tokens import Token
+from sample_survey_files import SURVEY, TOML, changed, write_form
+
+JSON = "application/json"
+DOCUMENT: dict[str, Any] = tomllib.loads(TOML)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    return SqliteStore(tmp_path / "reports.db")
+
+
+def on(
+    store: SqliteStore,
+    work: Callable[[httpx.AsyncClient], Awaitable[None]],
+    limits: SurveyLimits = DEFAULTS.surveys,
+) -> None:
+    async def run() -> None:
+        async with running(store, settings=replace(DEFAULTS, surveys=limits)) as http:
+            await work(http)
+
+    asyncio.run(run())
+
+
+def check(http: httpx.AsyncClient, content: bytes | str, kind: str, **more: Any) -> Awaitable[httpx.Response]:
+    return http.post("/v1/surveys", content=content, headers={"content-type": kind}, timeout=PATIENCE, **more)
+
+
+def check_document(http: httpx.AsyncClient, **changes: Any) -> Awaitable[httpx.Response]:
+    return check(http, json.dumps({**DOCUMENT, **changes}), JSON)
+
+
+def with_question(number: int, **changes: Any) -> list[dict[str, Any]]:
+    """The questions, with other values in one of them."""
+    questions = [dict(question) for question in DOCUMENT["question"]]
+    questions[number].update(changes)
+    return questions
+
+
+def test_a_survey_is_designed_and_can_be_created(store: SqliteStore, tmp_path: Path) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        sent = {"application/toml": TOML.encode(), JSON: json.dumps(DOCUMENT).encode()}
+        found = [(await check(http, *each[::-1], params={"people": "2000"})).json() for each in sent.items()]
+        assert found[0]["report"] == found[1]["report"]
+        report = found[0]["report"]
+        assert report["people"] == [2000, 20000] and report["lip"] <= 1 and found[0]["remarks"] == []
+        assert report["text"]["promise"][0].startswith("If answers are as common as the survey says")
+        assert "protected by LDP" in report["text"]["promise"][-1], "the age is unknown"
+        assert [row[0] for row in report["table"]["rows"]] == ["smokes", "quit", "age"]
+        campaign = Campaign.from_json(found[0]["campaign"])
+        assert [question.name for question in campaign.questions] == ["smokes", "quit", "age"]
+        assert (await http.get("/v1/campaigns")).json() == {"campaigns": []}, "nothing is stored by a check"
+        made = await http.post("/v1/campaigns", content=found[0]["campaign"])
+        assert (made.status_code, made.json()["id"]) == (201, campaign.id)
+        (record, *_) = (await http.get("/v1/records")).json()["records"]
+        assert (record["action"], record["campaign"]) == ("created", campaign.id)
+
+    on(store, work)
+
+
+def test_an_xlsform_is_designed(store: SqliteStore, tmp_path: Path) -> None:
+    form = write_form(tmp_path / "a.xlsx", survey=[*SURVEY, ["text", "remarks", "Anything?", "Noch etwas?"]])
+
+    async def work(http: httpx.AsyncClient) -> None:
+        found = (await check(http, form.read_bytes(), XLSX)).json()
+        assert "sheet survey, cell A9: remarks of type text" in found["report"]["left_out"][0]
+        assert Campaign.from_json(found["campaign"]).languages == ("en", "de")
+
+    on(store, work)
+
+
+def test_a_mistake_has_its_place(store: SqliteStore, tmp_path: Path) -> None:
+    form = write_form(tmp_path / "a.xlsx", survey=changed(SURVEY, "A2", "select_one age"))
+    wrong = TOML.replace("no = 0.8", "no = 0.7")
+
+    async def work(http: httpx.AsyncClient) -> None:
+        in_toml, in_form = (
+            await check(http, wrong, "application/toml"),
+            await check(http, form.read_bytes(), XLSX),
+        )
+        assert [each.status_code for each in (in_toml, in_form)] == [422, 422]
+        assert in_toml.headers["content-type"] == PROBLEM
+        assert (in_toml.json()["line"], in_form.json()["cell"]) == (12, "survey!A2")
+        assert (
+            in_toml.json()["detail"]
+            == "survey.toml: line 12: prior: they add up to 0.9, not to 1: correct them"
+        )
+        assert in_toml.json()["advice"] == "prior: they add up to 0.9, not to 1: correct them"
+        for questions, keys in (
+            (with_question(1, prior={"yes": 0.5, "no": 0.5}), ["question", 1, "prior"]),
+            (with_question(0, text={"de": "Rauchen Sie?"}), ["question", 0, "text", "en"]),
+            (with_question(2, range=[1]), ["question", 2, "range"]),
+            (with_question(1, asked_if={"smoking": ["yes"]}), ["question", 1, "asked_if"]),
+            (with_question(0, name="quit"), ["question", 1, "name"]),
+            ({}, ["question"]),
+        ):
+            problem = (await check_document(http, question=questions)).json()
+            assert problem["keys"] == keys, problem
+        assert (await check_document(http, epsilon=0)).json()["keys"] == ["epsilon"]
+        assert (
+            (await check_document(http, epsilon=0)).json()["detail"].startswith("survey.json: epsilon: 0: ")
+        )
+        assert "question 2: prior: " in problem_text(
+            await check_document(http, question=with_question(1, prior=1))
+        )
+
+    def problem_text(response: httpx.Response) -> str:
+        return str(response.json()["detail"])
+
+    on(store, work)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{", b"\xff", b"[" * 100_000, b'{"title": 1%s}' % (b"0" * 9000)]
+)
+def test_what_is_no_survey_is_refused(store: SqliteStore, content: bytes) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        for kind in (JSON, "application/toml", XLSX):
+            response = await check(http, content, kind)
+            assert response.status_code == 422, (kind, response.text)
+
+    on(store, work)
+
+
+def test_a_survey_that_is_sent_reads_no_files(store: SqliteStore, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("smokes,share\nyes,0.5\nno,0.5\n", encoding="utf-8")
+    there = f'prior = {{file = "{table}"}}'
+
+    async def work(http: httpx.AsyncClient) -> None:
+        response = await check(http, TOML.replace("prior = {yes = 0.2, no = 0.8}", there), "application/toml")
+        assert response.status_code == 422 and response.json()["line"] == 12
+        assert "reads no files here: choose the table in the form" in response.json()["detail"]
+        other = await check_document(http, question=with_question(0, prior={"file": "/etc/passwd"}))
+        assert "reads no files here" in other.json()["detail"] and other.json()["keys"] == [
+            "question",
+            0,
+            "prior",
+        ]
+
+    on(store, work)
+
+
+def test_tables_travel_with_the_survey(store: SqliteStore) -> None:
+    questions = with_question(0, prior={"sheet": "census", "column": "answer"})
+
+    def table(yes: int, weight: str = "count") -> dict[str, Any]:
+        return {"census": [{"answer": "yes", weight: yes}, {"answer": "no", weight: "80"}]}
+
+    async def work(http: httpx.AsyncClient) -> None:
+        counted = await check_document(http, question=questions, tables=table(20))
+        typed = await check_document(http)
+        assert counted.json()["report"]["parts"] == typed.json()["report"]["parts"], "the same shares"
+        rare = await check_document(http, question=questions, tables=table(9))
+        assert rare.status_code == 422 and rare.json()["keys"] == ["question", 0, "prior"]
+        assert "fewer than" in rare.json()["detail"]
+        public = with_question(0, prior={"sheet": "census", "column": "answer", "public": True})
+        assert (await check_document(http, question=public, tables=table(9))).status_code == 200
+        both = {"census": [{"answer": "yes", "share": 1, "count": 3}]}
+        assert "remove one" in (await check_document(http, question=questions, tables=both)).json()["detail"]
+        uneven = {"census": [{"answer": "yes"}, {"count": 3}]}
+        refused = await check_document(http, question=questions, tables=uneven)
+        assert refused.json()["keys"] == ["tables", "census"]
+
+    on(store, work)
+
+
+def test_only_admins_check_surveys(store: SqliteStore) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        await store.add_token(Token.of("reader", "reader", "analyst"))
+        await http.app.service.load_tokens()  # type: ignore[attr-defined]
+        for token, status in (("reader", 403), ("wrong", 401)):
+            header = {"authorization": f"Bearer {token}", "content-type": JSON}
+            response = await http.post("/v1/surveys", content="{}", headers=header)
+            assert response.status_code == status
+
+    on(store, work)
+
+
+def test_requests_are_bounded(store: SqliteStore) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        assert (await check(http, "x" * 101, JSON)).status_code == 413
+        assert (await check(http, "x", "text/plain")).status_code == 415
+        for people in ("0", "-1", "many", "1" * 10, "٣"):
+            assert (await check(http, "x", JSON, params={"people": people})).status_code == 400
+
+    on(store, work, SurveyLimits(body=100))
+
+
+def test_a_survey_that_needs_too_much_memory_is_refused(store: SqliteStore) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        codes = {f"o{i}": f"Option {i}" for i in range(400)}
+        question = {"name": "a", "text": "A?", "options": codes, "prior": "unknown"}
+        many = [{**question, "name": f"a{i}"} for i in range(2)]
+        groups = [{"questions": ["a0", "a1"], "prior": "unknown"}]
+        response = await check_document(http, question=many, together=groups)
+        assert response.status_code == 422, response.text
+
+    on(store, work, SurveyLimits(memory=400 << 20))
+
+
+# -- processes ---------------------------------------------------------------------------------------------------
+
+
+def children() -> list[int]:
+    """The processes that design surveys for this one."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"priorveil.surveys" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except (OSError, ValueError, IndexError):
+            pass
+    return found
+
+
+async def halted() -> int:
+    """The process that designs a survey, once there is one; it goes no further."""
+    await until(children, "a process designs the survey")
+    (child,) = children()
+    os.kill(child, signal.SIGSTOP)
+    return child
+
+
+@contextmanager
+def no_children_left() -> Iterator[None]:
+    assert children() == []
+    yield
+    assert children() == []
+
+
+def test_surveys_are_designed_one_after_the_other(store: SqliteStore) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        first = asyncio.ensure_future(check_document(http))
+        child = await halted()
+        second = asyncio.ensure_future(check_document(http))
+        designer = http.app.service.surveys  # type: ignore[attr-defined]
+        await until(lambda: len(designer._tasks) == 2, "the second survey waits")
+        third = await check_document(http)
+        assert (third.status_code, third.headers["retry-after"]) == (429, "1")
+        assert (await http.get("/healthz")).status_code == 200 and children() == [child]
+        os.kill(child, signal.SIGCONT)
+        assert [(await each).status_code for each in (first, second)] == [200, 200]
+
+    with no_children_left():
+        on(store, work, SurveyLimits(waiting=1))
+
+
+def test_a_design_that_takes_too_long_is_ended(store: SqliteStore) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        design = asyncio.ensure_future(check_document(http))
+        await halted()
+        response = await design
+        assert response.status_code == 422 and "took more than 1 seconds" in response.json()["detail"]
+
+    with no_children_left():
+        on(store, work, SurveyLimits(seconds=1))
+
+
+def test_a_design_that_the_kernel_ends_is_refused(store: SqliteStore) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        design = asyncio.ensure_future(check_document(http))
+        os.kill(await halted(), signal.SIGKILL)
+        response = await design
+        assert response.status_code == 422 and "too much memory" in response.json()["detail"]
+
+    with no_children_left():
+        on(store, work)
+
+
+def serve(store: SqliteStore, work: Callable[[Curator, int], Awaitable[None]]) -> None:
+    """Work with a curator on a socket."""
+
+    async def run() -> None:
+        app = create_app(store, Settings())
+        address = find_address("127.0.0.1", 0)
+        async with app.lifespan():
+            await store.add_token(Token.of(TOKEN, "tests", "admin"))
+            await app.service.load_tokens()
+            async with serving(app, address):
+                await work(app, address[1])
+
+    asyncio.run(run())
+
+
+async def ask_for_design(port: int) -> asyncio.StreamWriter:
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = json.dumps(DOCUMENT).encode()
+    head = (
+        f"POST /v1/surveys HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: {JSON}\r\n"
+    )
+    writer.write(head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body)
+    await writer.drain()
+    return writer
+
+
+def test_a_design_ends_when_its_client_goes_away(store: SqliteStore) -> None:
+    async def work(app: Curator, port: int) -> None:
+        writer = await ask_for_design(port)
+        await halted()
+        writer.transport.abort()
+        await until(lambda: not children(), "the process has ended")
+        await until(lambda: not app.service.surveys._tasks, "its place in the queue is free")
+
+    with no_children_left():
+        serve(store, work)
+
+
+def test_a_design_ends_with_the_curator(store: SqliteStore) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        design = asyncio.ensure_future(check_document(http))
+        await halted()
+        await http.app.service.surveys.stop()  # type: ignore[attr-defined]
+        assert (await design).status_code == 503
+
+    with no_children_left():
+        on(store, work)
