@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local_server import TOKEN, running
+from local_server import HEADER, TOKEN, Server, running, served
 from patience import PATIENCE, until
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.app import Curator, create_app
@@ -229,23 +229,23 @@ def test_a_survey_that_needs_too_much_memory_is_refused(store: SqliteStore) -> N
 # -- processes ---------------------------------------------------------------------------------------------------
 
 
-def children() -> list[int]:
-    """The processes that design surveys for this one."""
+def children(of: int | None = None) -> list[int]:
+    """The processes that design surveys for another one, or for this one."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"priorveil.surveys" in (folder / "cmdline").read_bytes():
+            if parent == (of or os.getpid()) and b"priorveil.surveys" in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
         except (OSError, ValueError, IndexError):
             pass
     return found
 
 
-async def halted() -> int:
+async def halted(of: int | None = None) -> int:
     """The process that designs a survey, once there is one; it goes no further."""
-    await until(children, "a process designs the survey")
-    (child,) = children()
+    await until(lambda: children(of), "a process designs the survey")
+    (child,) = children(of)
     os.kill(child, signal.SIGSTOP)
     return child
 
@@ -334,12 +334,18 @@ def test_a_design_ends_when_its_client_goes_away(store: SqliteStore) -> None:
         serve(store, work)
 
 
-def test_a_design_ends_with_the_curator(store: SqliteStore) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
-        design = asyncio.ensure_future(check_document(http))
-        await halted()
-        await http.app.service.surveys.stop()  # type: ignore[attr-defined]
-        assert (await design).status_code == 503
+def test_a_design_ends_with_the_curator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stop does not wait for it, and the client is told."""
+    monkeypatch.setenv("PRIORVEIL_CONNECTIONS_STOP_SECONDS", str(10 * PATIENCE))
 
-    with no_children_left():
-        on(store, work)
+    async def work(server: Server) -> None:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=HEADER) as http:
+            design = asyncio.ensure_future(check_document(http))
+            child = await halted(server.process.pid)
+            server.process.send_signal(signal.SIGTERM)
+            assert (await design).status_code == 503
+        await until(lambda: server.process.poll() is not None, "the curator has stopped")
+        assert not Path(f"/proc/{child}").exists()
+
+    with served(str(tmp_path / "a.db"), tmp_path) as [server]:
+        asyncio.run(work(server))

@@ -136,6 +136,7 @@ def run(app: Curator, address: Address, on_listening: Callable[[], None] = lambd
             with app.metrics.serving(*metrics_address) if metrics_address else nullcontext():
                 on_listening()
                 await stop.wait()
+                await app.service.surveys.stop()  # a design may take longer than requests have at the end
 
     place = app.settings.metrics
     metrics_address = find_address(place.host, place.port) if place.port else None
