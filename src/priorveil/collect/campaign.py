@@ -234,6 +234,11 @@ class Campaign:
         campaign: Campaign = doc.read_field("campaign", lambda: _from_document(read))
         return campaign
 
+    def questions_about(self, attributes: Iterable[str]) -> list[str]:
+        """The names of the questions that give these attributes."""
+        by_attribute = {name: question.name for question in self.questions for name in question.attributes}
+        return list(dict.fromkeys(by_attribute[name] for name in attributes))
+
     def text(self, text: str | Text) -> str:
         """A text of this campaign in its default language; empty if it was not given."""
         return text if isinstance(text, str) else text.get(self.languages[0], "")

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from priorveil.collect.campaign import Campaign, State, stamp
-from priorveil.collect.results import Result, results
+from priorveil.collect.results import Figures, Result, results
 from priorveil.collect.results_csv import write_csv
 from priorveil.curator import display, messages
 from priorveil.curator.store import FormTally
-from priorveil.priors.label_texts import label_text
-from priorveil.reading.estimate import Estimate, EstimateMethod
+from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.wording import LEANING, precision_sentence
 
 _LEVEL = 0.95  # of published intervals
@@ -89,7 +88,7 @@ def _result(result: Result, level: float) -> messages.Result:
         unit=result.unit,
         margin_of=None if result.margin_of is None else list(result.margin_of),
         cohorts=[_cohort(result, name, level) for name in result.parts],
-        total=None if total is None else messages.Total(**_estimate_fields(result, total, level)),
+        total=None if total is None else messages.Total(**_figure_fields(result, total, level)),
     )
 
 
@@ -106,14 +105,13 @@ def _cohort(result: Result, name: str, level: float) -> messages.Shown | message
         }
     if name not in result.estimates:
         return messages.Withheld(**about, reports=reports, withheld=True)
-    fields = _estimate_fields(result, result.estimates[name], level)
+    fields = _figure_fields(result, result.estimates[name], level)
     return messages.Shown(**about, **fields, withheld=False)
 
 
-def _estimate_fields(result: Result, estimate: Estimate, level: float) -> dict[str, Any]:
+def _figure_fields(result: Result, figures: Figures, level: float) -> dict[str, Any]:
     """The fields of an estimate in a response."""
-    record = estimate.record(level)
+    record = figures.record(level)
     statistics = [messages.NumberStatistic(**statistic) for statistic in record["statistics"]]
-    names = {label_text(label): result.label(label) for label in estimate.labels}
-    shown = display.estimate_display(estimate, level, names)
-    return {**record, "people": estimate.people, "statistics": statistics, "display": shown}
+    shown = display.estimate_display(result, figures, level)
+    return {**record, "people": figures.estimate.people, "statistics": statistics, "display": shown}

@@ -357,6 +357,7 @@ class _Reader:
             by = tuple(name for name in re.split(r"[\s,]+|\band\b", found[2]) if name)
             if {found[1], *by} != set(names) or found[1] in by:
                 raise section.error(f"it should name {', '.join(names)}, each once", "query")
+            names = (*by, found[1])  # results read the last one within the groups of the others
         number = mean[1] if mean else None
         if number is not None and (
             self.questions[number].kind != "number" or self.questions[number].asked_if
