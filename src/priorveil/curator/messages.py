@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from priorveil.collect.campaign import Admission, State
+from priorveil.collect.questions import Kind
 from priorveil.collect.wire import CODE_BYTES, ID_BYTES
 from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.queries.matrices import StatisticName
@@ -480,15 +481,31 @@ class Estimates(Body):
     ] = None
 
 
+ByLanguage = Annotated[dict[str, str], _about("a text by language; empty if it was not given")]
+
+
+class PublishedQuestion(Body):
+    """A question as people read it, in all languages."""
+
+    name: str
+    kind: Kind
+    text: ByLanguage
+    unit: ByLanguage
+    options: Annotated[dict[str, ByLanguage], _about("the texts of the options by their codes")]
+
+
 class Publication(Body):
     """The results of a closed campaign, made once. They never change."""
 
     published: Annotated[str, _about("when they were published")]
-    asked_by: str
-    purpose: str
-    description: str
+    languages: Annotated[list[str], _about("the languages of the campaign's texts, the default first")]
+    title: ByLanguage
+    asked_by: ByLanguage
+    purpose: ByLanguage
+    description: ByLanguage
     contact: str
-    language: Annotated[str, _about("the language of all texts of the campaign here, its default")]
+    questions: list[PublishedQuestion]
+    most_reports: int | None
     opens: str | None
     closes: str | None
     results: Estimates

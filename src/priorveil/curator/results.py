@@ -66,13 +66,19 @@ def campaign_publication(
     campaign: Campaign, tallies: Mapping[str, FormTally], published: str
 ) -> messages.Publication:
     """What is published of a campaign: its results by the usual method, who asked, why and when."""
+    about: dict[str, Any] = {
+        name: getattr(campaign, name) for name in ("title", "asked_by", "purpose", "description", "contact")
+    }
+    questions: list[Any] = [
+        {name: getattr(question, name) for name in messages.PublishedQuestion.__struct_fields__}
+        for question in campaign.questions
+    ]
     return messages.Publication(
         published=published,
-        asked_by=campaign.text(campaign.asked_by),
-        purpose=campaign.text(campaign.purpose),
-        description=campaign.text(campaign.description),
-        contact=campaign.contact,
-        language=campaign.languages[0],
+        languages=list(campaign.languages),
+        **about,
+        questions=[messages.PublishedQuestion(**question) for question in questions],
+        most_reports=campaign.most_reports,
         opens=stamp(campaign.opens),
         closes=stamp(campaign.closes),
         results=campaign_estimates(campaign, tallies, "auto", _LEVEL, "closed"),
