@@ -85,8 +85,15 @@ def test_an_ldp_mechanism_is_compared_by_its_share_of_the_gain() -> None:
 def test_privacy_facts_are_those_of_the_weakest_plan() -> None:
     strong, weak = (pv.design(PRIOR, epsilon, pv.Histogram()) for epsilon in (0.5, 1.0))
     lip, ldp = privacy_facts([strong.certificate, weak.certificate], assumed=False)
-    assert lip == ("A belief in an answer moves", "2.72 times", "at most, if answers are as common as expected")
-    assert ldp[0] == "Whatever is known, a belief moves" and ldp[2] == "at most, one answer compared with another"
+    assert lip == (
+        "A belief in an answer moves",
+        "2.72 times",
+        "at most, if answers are as common as expected",
+    )
+    assert (
+        ldp[0] == "Whatever is known, a belief moves"
+        and ldp[2] == "at most, one answer compared with another"
+    )
     endless = replace(strong.certificate, lip_lower=math.inf, ldp=math.inf)
     lip, ldp = privacy_facts([endless], assumed=False)
     assert lip[1:] == ("by any factor", "a report can rule out a value")

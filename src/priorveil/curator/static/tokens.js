@@ -18,14 +18,14 @@ export async function tokenPage(showErrors, changed) {
     el("h1", { tabindex: "-1" }, "Tokens"),
     el("p", {}, "Whoever has a token can do what its role allows. The curator stores only its hash."),
     el(
-      "table",
-      { class: "tokens" },
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Tokens" },
       el(
-        "thead",
+        "table",
         {},
-        el("tr", {}, ...["Name", "Role", "Ends", "Revoke"].map((name) => el("th", { scope: "col" }, name))),
+        el("thead", {}, el("tr", {}, ...["Name", "Role", "Ends", "Revoke"].map((name) => el("th", { scope: "col" }, name)))),
+        el("tbody", {}, ...tokens.map((token) => row(token, showErrors, changed))),
       ),
-      el("tbody", {}, ...tokens.map((token) => row(token, showErrors, changed))),
     ),
     creation(showErrors, changed),
   ];
