@@ -5,9 +5,9 @@ import { ask, read, send } from "/static/curator.js";
 import { el } from "/static/dom.js";
 
 const ROLES = {
-  admin: "admin: everything",
   analyst: "analyst: results, no reports and no changes",
   collect: "collect: sends reports of many people at once",
+  admin: "admin: everything",
 };
 
 /** The page of all tokens; `changed` draws it again. */
