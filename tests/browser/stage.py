@@ -183,6 +183,11 @@ def asked() -> dict[str, Campaign]:
         "arabic": ask("هل تستخدم الدراجة؟", pv.Prior({"نعم، كل يوم.": 0.3, "لا!": 0.7})),
         "invited": ask("Do you own a bicycle?", work, admission="invitation", most_reports=500, **kept),
         "crowded": ask("Are you the first?", work, most_reports=1),
+        "long": ask(
+            "Which of these describes best what you did on most evenings of the last month, at home or elsewhere?",
+            pv.Prior.zipf(18, labels=[f"I {verb}, and I did so for most of the evening" for verb in VERBS]),
+        ),
+        "follow-up": drawn_follow_up(),
         "survey": survey(),
         "again": survey(title="Working hours, once more"),
         "costly": ask("Do you tell everything?", pv.Prior({"yes": 0.5, "no": 0.5}), 6.0),
@@ -194,12 +199,17 @@ def asked() -> dict[str, Campaign]:
             1.5,
             smallest_count=50,
         ),
+        "sheet-table": table_survey(),
         "publishing": ask("Which bus do you take?", work, smallest_count=20, **texts),
         "withdrawing": ask("Do you read?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
     }
 
 
+VERBS = (
+    "read", "wrote", "cooked", "ate out", "slept", "ran", "swam", "danced", "sang", "talked", "worked", "studied",
+    "watched films", "played cards", "played chess", "cleaned", "went shopping", "did nothing",
+)  # fmt: skip
 LANGUAGES = ("en", "de", "ar")
 
 
@@ -284,6 +294,71 @@ def survey(**details: Any) -> Campaign:
     if "title" in details:
         details["title"] = dict.fromkeys(LANGUAGES, details["title"])
     return Campaign(questions=questions, cohorts={"everyone": Form((*single, drawn))}, **{**about, **details})
+
+
+def drawn_follow_up() -> Campaign:
+    """Two questions of which one is drawn, nearly always the follow-up; its gate is not reported."""
+    yes_no = {"yes": "Yes", "no": "No"}
+    questions = [
+        Question("works", "Do you work?", options=yes_no),
+        Question("paid", "Is it paid?", options=yes_no, asked_if={"works": ("yes",)}),
+        Question("smokes", "Do you smoke?", options=yes_no),
+    ]
+    paid = pv.design(pv.Prior({"yes": 0.4, "no": 0.2, "not asked": 0.4}), 1.0, pv.Distribution())
+    smokes = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 1.0, pv.Distribution())
+    drawn = Slot((Part(("paid",), paid), Part(("smokes",), smokes)), (PARTS - 1, 1))
+    return Campaign("Work and pay", questions, {"everyone": Form((drawn,))})
+
+
+def table_survey() -> Campaign:
+    """A table of age and smoking, average overtime by age, ranges of a number, and a follow-up, in three languages."""
+    ages = {
+        "young": in_languages("Under 30", "Unter 30", "أقل من 30"),
+        "middle": in_languages("30 to 59", "30 bis 59", "من 30 إلى 59"),
+        "old": in_languages("60 to 79", "60 bis 79", "من 60 إلى 79"),
+        "oldest": in_languages("80 and over", "80 und älter", "80 فأكثر"),
+    }
+    yes_no = {"yes": in_languages("Yes", "Ja", "نعم"), "no": in_languages("No", "Nein", "لا")}
+    questions = [
+        Question("age", in_languages("How old are you?", "Wie alt sind Sie?", "كم عمرك؟"), options=ages),
+        Question("smokes", in_languages("Do you smoke?", "Rauchen Sie?", "هل تدخّن؟"), options=yes_no),
+        Question(
+            "overtime",
+            in_languages("How much overtime?", "Wie viele Überstunden?", "كم ساعة عمل إضافي؟"),
+            "number",
+            unit=in_languages("hours", "Stunden", "ساعة"),
+        ),
+        Question(
+            "rooms",
+            in_languages("How many rooms?", "Wie viele Zimmer?", "كم غرفة؟"),
+            "number",
+            edges=(0, 2, 5),
+        ),
+    ]
+    shares = dict(zip(ages, (0.4, 0.3, 0.25, 0.05), strict=True))
+    smoking = pv.Prior.joint(
+        {(age, code): p * q for age, p in shares.items() for code, q in (("yes", 0.3), ("no", 0.7))},
+        ("age", "smokes"),
+    )
+    working = pv.Prior.joint(
+        {(age, hours): p / 2 for age, p in shares.items() for hours in (0, 40)},
+        ("age", "overtime"),
+        grids=("overtime",),
+        outside="ends",
+    )
+    plans = {
+        ("age", "smokes"): pv.design(smoking, 2.0, pv.Distribution()),
+        ("age", "overtime"): pv.design(working, 2.0, pv.Linear.averages(working, "overtime", by="age")),
+        ("rooms",): pv.design(pv.Prior({"[0, 2)": 0.4, "[2, 5]": 0.6}), 2.0, pv.Distribution()),
+    }
+    return Campaign(
+        in_languages("Habits by age", "Gewohnheiten nach Alter", "العادات حسب العمر"),
+        questions,
+        {"everyone": Form(tuple(Slot((Part(names, plan),)) for names, plan in plans.items()))},
+        languages=LANGUAGES,
+        asked_by=in_languages("The town", "Die Stadt", "المدينة"),
+        smallest_count=200,
+    )
 
 
 @contextmanager

@@ -45,3 +45,14 @@ def answer_survey(curator: Any, name: str) -> None:
     working = {"works": "yes", "paid": "no", "ills": ["back"], "hours": 7, "smokes": "no"}
     idle = {"works": "no", "ills": [], "hours": 8, "smokes": "yes"}
     curator.surveyed(name, [working, idle] * 300)
+
+
+def choose_language(browser: Any, language: str) -> None:
+    """Choose the language of a page from its list."""
+    browser.see(f"#language option[value='{language}']")
+    browser.run(
+        "const list = document.querySelector('#language'); list.value = arguments[0];"
+        "list.dispatchEvent(new Event('change'))",
+        language,
+    )
+    browser.see(f"html[lang='{language}']")

@@ -100,6 +100,12 @@ def _records(browser: Any, curator: Any) -> None:
     browser.see(".records td", "invited")
 
 
+def _tokens(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator)
+    browser.click("main a", "Tokens")
+    browser.see("main th", "stage")
+
+
 def _publishing(browser: Any, curator: Any) -> None:
     curator.close("reopened")
     sign_in(browser, curator, "reopened")
@@ -121,7 +127,7 @@ def _unpublished(browser: Any, curator: Any) -> None:
 
 STEPS: list[Step] = [
     _question, _list, _review, _thanks, _unknown, _front, _sign_in, _campaigns, _watching, _withheld, _closing,
-    _deleting, _inviting, _reading, _records, _publishing, _sheet, _unpublished,
+    _deleting, _inviting, _reading, _records, _tokens, _publishing, _sheet, _unpublished,
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import DOWN, ENTER, SPACE, TAB, choose, start
+from browser.steps import DOWN, ENTER, SPACE, TAB, choose, choose_language, start
 
 STEPS = "main h1"
 PHONE = 360  # pixels across
@@ -147,16 +147,6 @@ def test_a_number_is_read_as_people_write_it(browser: Any, curator: Any, typed: 
     browser.click("button", "Continue")
     browser.see(STEPS, "Check and send")
     assert f"\n{value}\n" in browser.text(".answers")
-
-
-def choose_language(browser: Any, language: str) -> None:
-    browser.see(f"#language option[value='{language}']")
-    browser.run(
-        "const list = document.querySelector('#language'); list.value = arguments[0];"
-        "list.dispatchEvent(new Event('change'))",
-        language,
-    )
-    browser.see(f"html[lang='{language}']")
 
 
 def test_a_number_with_a_comma_is_a_decimal_in_german_and_is_shown_as_one(browser: Any, curator: Any) -> None:
@@ -359,6 +349,57 @@ def test_send_is_visible_on_a_phone_without_scrolling(
     )
     assert send["seen"] and send["bottom"] <= send["height"] == 844 and send["scrolled"] == 0
     browser.picture(f"answer-send-{name}-{scheme}")
+
+
+COVERED = """
+return [...document.querySelectorAll("h1, #stage p, label.choice, td, th, dd")].filter((element) => {
+  const box = element.getBoundingClientRect();
+  const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+  if (!element.checkVisibility() || box.height === 0 || y < 0 || y > innerHeight) return false;
+  const top = document.elementFromPoint(x, y);
+  return top !== element && !element.contains(top) && !top?.contains(element);
+}).map((element) => element.textContent)
+"""
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar"])
+def test_no_button_covers_text_before_the_last_step(browser: Any, curator: Any, language: str) -> None:
+    browser.size(390, 844, scale=2, mobile=True)
+    for name in ("survey", "long"):
+        browser.open(curator.answer_page(name))
+        browser.see("button", "Start")
+        choose_language(browser, language)
+        for step in ("start", "question"):
+            for place in range(0, 1200, 150):
+                browser.run("window.scrollTo(0, arguments[0])", place)
+                assert browser.run(COVERED) == [], (name, step, place)
+            if step == "start":
+                browser.click("main form button[type=submit]")
+                browser.see("#progress:not([hidden])")
+
+
+def test_on_a_low_window_the_last_step_scrolls_as_a_whole(browser: Any, curator: Any) -> None:
+    browser.size(740, 360, scale=2, mobile=True)
+    browser.open(curator.answer_page("long"))
+    choose(browser, "I read")
+    for place in range(0, 1200, 100):
+        browser.run("window.scrollTo(0, arguments[0])", place)
+        assert browser.run(COVERED) == []
+
+
+def test_a_missing_answer_is_said_where_it_can_be_read(browser: Any, curator: Any) -> None:
+    """The list is longer than the screen: the words stand above it, and come into view."""
+    browser.size(390, 844, scale=2, mobile=True)
+    browser.open(curator.answer_page("long"))
+    start(browser)
+    browser.click("button", "Continue")
+    browser.see("#answer-problem", "Please choose an answer.")
+    box = browser.run(
+        "const box = document.querySelector('#answer-problem').getBoundingClientRect();"
+        "return [box.top, innerHeight - box.bottom]"
+    )
+    assert min(box) >= 0
+    assert browser.run("return document.activeElement.name") == "answer"
 
 
 def test_trying_answers_out_does_not_draw_again(browser: Any, curator: Any) -> None:
@@ -930,6 +971,42 @@ def test_every_path_through_the_questions_makes_the_same_requests(browser: Any, 
     assert all(len(seen) == 1 for seen in traffic.values()), traffic
     sizes = {len(json.dumps(seen)) for all_seen in traffic.values() for seen in all_seen}
     assert len(sizes) == 1  # of the other draw as well
+
+
+def test_a_drawn_follow_up_makes_the_same_requests_whether_it_is_asked_or_not(
+    browser: Any, curator: Any
+) -> None:
+    """Its gate is asked on the device alone: nothing that is sent depends on it but the certified report."""
+    traffic: set[str] = set()
+    for works, asked in (("Yes", 2), ("No", 1), ("Yes", 2), ("No", 1)):
+        browser.open("about:blank")
+        browser.requests()
+        browser.open(curator.answer_page("follow-up"))
+        browser.click("button", "Start")
+        browser.see(STEPS, "Do you work?")
+        browser.see("main", "The answer to this question is not sent, not even scrambled.")
+        loaded = sorted(r["url"] for r in browser.requests())
+        browser.click("label.choice", works)
+        browser.click("button", "Continue")
+        if asked == 2:
+            browser.see(STEPS, "Is it paid?")
+            browser.click("label.choice", "Yes")
+            browser.click("button", "Continue")
+        browser.see(STEPS, "Check and send")
+        assert len(browser.driver.find_elements("css selector", ".answers button")) == asked
+        assert len(browser.run(ENTRIES)) == 1 and browser.requests() == []
+        browser.click("button", "Send")
+        browser.see(STEPS, "Thank you")
+        sent = [(r["method"], r["url"], r["headers"], sizes_of(r["postData"])) for r in browser.requests()]
+        assert len(sent) == 1
+        traffic.add(json.dumps([loaded, sent], sort_keys=True))
+        browser.forget()
+    assert len(traffic) == 1, traffic
+
+
+def sizes_of(body: str) -> dict[str, int]:
+    """The fields of what was sent, in their order, and how long each is."""
+    return {name: len(text) for name, text in json.loads(body).items()}
 
 
 def test_figures_of_people_are_not_shown_for_linked_questions(browser: Any, curator: Any) -> None:

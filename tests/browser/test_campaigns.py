@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 import priorveil as pv
 from browser.steps import ANALYST, ENTER, ESCAPE, TAB, choose, sign_in
 from patience import wait_until
@@ -46,6 +48,7 @@ def test_the_link_for_people_is_copied(browser: Any, curator: Any) -> None:
 def test_a_campaign_is_closed_only_when_that_is_confirmed(browser: Any, curator: Any) -> None:
     curator.answered("ending", [0] * 40)
     sign_in(browser, curator, "ending")
+    browser.click("#notes summary")
     browser.see("main p", "can be below zero")
     browser.click("#close")
     browser.see("dialog h2", "Close this campaign?")
@@ -192,3 +195,39 @@ def test_closing_needs_no_mouse(browser: Any, curator: Any) -> None:
     assert browser.gone("dialog")
     assert browser.run("return document.activeElement.id") == "close"
     assert state(browser, "later", curator) == "not yet open"
+
+
+def test_tokens_are_made_shown_once_and_revoked_each_after_a_question(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["401", "409"]
+    sign_in(browser, curator)
+    browser.click("main a", "Tokens")
+    browser.see("main th", "reader")
+    browser.see("input[name=name]").send_keys("auditor")
+    browser.see("select[name=role]").send_keys("analyst")
+    browser.click("main form button")
+    browser.see("dialog p", "Its role is analyst")
+    assert browser.run("return document.activeElement.textContent") == "Make none"
+    browser.click("dialog button", "Make it")
+    browser.see("dialog h2", "The token auditor")
+    secret = browser.run("return document.querySelector('dialog input').value")
+    browser.click("dialog button", "Done")
+    browser.see("main th", "auditor")
+    assert secret not in browser.run("return document.documentElement.outerHTML")
+    headers = {"authorization": f"Bearer {secret}"}
+    assert httpx.get(f"{curator.url}/v1/token", headers=headers).json()["role"] == "analyst"
+    browser.see("input[name=name]").send_keys("auditor")
+    browser.click("main form button")
+    browser.click("dialog button", "Make it")
+    browser.see("dialog [role=alert]", "there is a token with the name auditor")
+    browser.click("dialog button", "Make none")
+    browser.click("#revoke-auditor")
+    browser.see("dialog h2", "Revoke the token auditor?")
+    browser.click("dialog button", "Revoke it")
+    assert browser.gone("#revoke-auditor")
+    assert httpx.get(f"{curator.url}/v1/token", headers=headers).status_code == 401
+
+
+def test_an_analyst_is_offered_no_tokens(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, None, ANALYST)
+    browser.see(".campaigns li")
+    assert "Tokens" not in browser.text("main")

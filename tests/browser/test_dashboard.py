@@ -95,7 +95,12 @@ def test_estimates_stand_beside_the_prior(browser: Any, curator: Any) -> None:
         assert low < share < high
     assert len(browser.driver.find_elements("css selector", "#histogram tbody svg")) == 4
     page = browser.text("main")
-    assert "Prior check" in page and "LDP" in page and "LIP" in page and "Method unbiased" in page
+    assert "A belief in an answer moves" in page and "Prior check" not in page
+    assert "LDP" not in page.replace("Privacy levels (LIP and LDP)", ""), "in a fold-out"
+    for fold in browser.driver.find_elements("css selector", "#live summary"):
+        fold.click()
+    page = browser.text("main")
+    assert "Prior check" in page and "LDP" in page and "LIP, up" in page and "Method unbiased" in page
     assert "lean on the prior" not in page and "assumed prior" not in page
 
 
@@ -197,6 +202,7 @@ def test_the_method_its_assumption_and_the_check_are_always_named(browser: Any, 
         notes = estimates(curator, name)["notes"]
         browser.run("sessionStorage.clear()")
         sign_in(browser, curator, name)
+        browser.click("#notes summary")
         page = browser.text("main", "Estimates")
         assert len(notes) >= 2 and all(note in page for note in notes), name
         assert "fits" not in page and "such as the prior leads" not in page
@@ -222,8 +228,9 @@ def test_an_assumed_prior_puts_ldp_first(browser: Any, curator: Any) -> None:
     sign_in(browser, curator, "range")
     browser.see(".facts")
     facts = [fact.text for fact in browser.driver.find_elements("css selector", ".facts dt")]
-    assert facts.index("Privacy (LDP)") < facts.index("Privacy (LIP)")
-    assert "only if the assumed prior is right: a belief moves" in browser.text(".facts")
+    assert facts.index("Whatever is known, a belief moves") < facts.index("A belief in an answer moves")
+    assert "at most, only if the assumed prior is right" in browser.text(".facts")
+    browser.click("#levels summary")
     assert browser.text("#assumed") == (
         "LDP holds for everybody. LIP holds only if the assumed prior is right."
     )
@@ -273,6 +280,7 @@ def test_reports_can_be_downloaded(browser: Any, curator: Any) -> None:
 @pytest.mark.parametrize("token", [TOKEN, ANALYST])
 def test_results_can_be_downloaded(browser: Any, curator: Any, token: str) -> None:
     sign_in(browser, curator, "work", token)
+    browser.click("#notes summary")
     browser.see("#method").send_keys("most likely")
     browser.see("main p.quiet", "Method mle")
     start = browser.downloads / f"{curator.campaigns['work'].id[:12]}-not-for-publication"

@@ -49,7 +49,7 @@ def test_nothing_comes_from_elsewhere(path: Path) -> None:
 
 
 def catalogue() -> dict[str, dict[str, str]]:
-    """The texts of the respondent's page, by language and key."""
+    """The texts of the respondent's page and of the published sheet, by language and key."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("Node.js is not installed: the texts of the pages are not compared")
@@ -72,12 +72,12 @@ def test_every_text_is_there_in_every_language_with_the_same_values() -> None:
             assert values[0] == values[1], f"{language} {key}"
 
 
-def test_the_page_uses_every_text_and_no_other() -> None:
-    code = SERVED["answer.js"].read_text(encoding="utf-8")
+def test_the_pages_use_every_text_and_no_other() -> None:
+    code = "".join(SERVED[name].read_text(encoding="utf-8") for name in ("answer.js", "published.js"))
     named = set(re.findall(r'"([a-zA-Z0-9]+)"', code))
     keys = set(catalogue()["en"])
     assert keys <= named, f"not used: {sorted(keys - named)}"
-    said = set(re.findall(r'\b(?:say|phrase|paragraph|quiet|submit|column)\("(\w+)"', code))
+    said = set(re.findall(r'\b(?:say|phrase|paragraph|quiet|submit|column|section)\("(\w+)"', code))
     assert said <= keys, f"not in the catalogue: {sorted(said - keys)}"
 
 

@@ -18,8 +18,9 @@ from click.testing import CliRunner
 from curator.test_api import on, path, reports
 from local_server import Place, at, in_store
 from patience import PATIENCE
+from priorveil import Prior
 from priorveil.cli import commands
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import Campaign, CampaignOutline, ask
 from priorveil.curator.admission import withdraw
 from priorveil.curator.store import Damaged, Ended, Group, Store, open_store
 from priorveil.curator.tokens import Token
@@ -251,3 +252,38 @@ def test_a_campaign_deleted_during_an_export_is_not_damaged_but_ended(
 
     with raises(Ended):
         change_during_an_export(store_url, campaign, delete)
+
+
+def test_a_list_proves_no_certificate_and_reads_each_document_once(
+    store_url: str, campaign: Campaign, cohorts: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading campaigns takes seconds each; a list of hundreds must not."""
+    damaged = ask("Who?", Prior({"me": 0.5, "you": 0.5}))
+    stored(store_url, campaign, cohorts, damaged)
+    overwritten(store_url, damaged, weakened(damaged))
+    read: list[str] = []
+    outline = CampaignOutline.read.__func__  # type: ignore[attr-defined]
+
+    def count(cls: type[CampaignOutline], text: str, id: str) -> CampaignOutline:
+        read.append(id)
+        found: CampaignOutline = outline(cls, text, id)
+        return found
+
+    def refuse(cls: type[Campaign], text: str) -> Campaign:
+        raise AssertionError("a list has proven a campaign")
+
+    async def work(http: httpx.AsyncClient) -> None:
+        monkeypatch.setattr(CampaignOutline, "read", classmethod(count))
+        monkeypatch.setattr(Campaign, "from_json", classmethod(refuse))
+        for _ in range(3):
+            listed = (await http.get("/v1/campaigns")).json()["campaigns"]
+            assert [(c["id"], c["state"]) for c in listed] == [
+                (campaign.id, "open"),
+                (cohorts.id, "open"),
+                (damaged.id, "damaged"),
+            ]
+        assert listed[0]["title"] == campaign.text(campaign.title)
+        assert listed[1]["cohorts"] == list(cohorts.cohorts)
+        assert sorted(read) == sorted([campaign.id, cohorts.id, damaged.id])
+
+    on(store_url, work)

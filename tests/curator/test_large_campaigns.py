@@ -91,4 +91,4 @@ def test_spark_estimates_what_the_curator_does(
     assert found.tallies.reports == 2_000 and len(found.results) == len(curator) > 3
     for result, expected in zip(found.results, curator, strict=True):
         assert result.attributes == expected.attributes
-        assert np.array_equal(result.total.values, expected.total.values)
+        assert np.array_equal(result.total.estimate.values, expected.total.estimate.values)

@@ -66,7 +66,7 @@ def fill_old_store(url: str, version: int, campaign: Campaign) -> None:
 
 
 async def check_content(store: Store, campaign: Campaign) -> None:
-    assert await store.campaign_ids() == [(campaign.id, "2026-01-01T00:00:00Z", None)]
+    assert await store.campaign_ids() == [(campaign.id, "2026-01-01T00:00:00Z", None, None)]
     assert (await store.tallies(campaign))[campaign.form_for(None).id].reports == 20
     assert await store.recount(campaign) == await store.tallies(campaign)
     assert await store.refusals(campaign.id) == {"closed": 3}

@@ -137,7 +137,7 @@ def test_averages_by_group_are_the_answer() -> None:
     assert cohort.values == pytest.approx(averages.values)
     assert [row.value for row in cohort.display.rows] == pytest.approx(averages.values)
     assert [row.expected for row in cohort.display.rows] == pytest.approx(cohort.prior)
-    assert not cohort.display.shares and cohort.display.label_head == "mean overtime"
+    assert not cohort.display.shares and cohort.display.label_head == "Average of: overtime"
     received = msgspec.json.decode(msgspec.json.encode(cohort), type=Shown)
     assert received.precision is not None and received.precision.statistic == "average of a group"
     few = results(campaign, {"everyone": {"age": ["old"], "overtime": [0.0]}})

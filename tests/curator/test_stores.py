@@ -172,7 +172,7 @@ def test_closing_refusals_and_tokens_stay(store_url: str, campaign: Campaign) ->
             assert not await store.add_token(same)
 
     async def after(store: Store) -> None:
-        assert await store.campaign_ids() == [(campaign.id, "2026-01-01T00:00:00Z", None)]
+        assert await store.campaign_ids() == [(campaign.id, "2026-01-01T00:00:00Z", None, None)]
         stored = await store.campaign(campaign.id)
         assert stored is not None and stored.campaign.id == campaign.id
         assert await store.campaign("0" * 64) is None

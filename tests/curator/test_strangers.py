@@ -395,7 +395,7 @@ class SlowLoading(SqliteStore):
         self.seconds += time.monotonic() - began
         return found
 
-    async def campaign_ids(self) -> list[tuple[str, str | None, str | None]]:
+    async def campaign_ids(self) -> list[tuple[str, str | None, str | None, str | None]]:
         self.lists += 1
         return await super().campaign_ids()
 

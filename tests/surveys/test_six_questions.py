@@ -62,7 +62,7 @@ def test_estimates_from_a_table_hold_the_truth(campaign: Campaign, tmp_path: Pat
     assert (done.reports, done.refused.total) == (PEOPLE, 0)
     results = estimate_table(tmp_path / "reports.parquet", campaign).results
     totals = {result.attributes: result.total for result in results if result.margin_of is None}
-    check_truth({attributes: total for attributes, total in totals.items() if total is not None})
+    check_truth({attributes: total.estimate for attributes, total in totals.items() if total is not None})
 
 
 def check_truth(estimates: Mapping[tuple[str, ...], Estimate]) -> None:

@@ -137,7 +137,7 @@ def truth(rows: list[dict[str, Any]], result: Result, campaign: Campaign = SURVE
         return [sum(float(value["hours"]) for value in values)]
     found = Counter(tuple(value[name] for name in result.attributes) for value in values)
     assert result.total is not None
-    labels = [label if isinstance(label, tuple) else (label,) for label in result.total.labels]
+    labels = [label if isinstance(label, tuple) else (label,) for label in result.total.estimate.labels]
     return [float(found[label]) for label in labels]
 
 
@@ -156,8 +156,10 @@ def test_estimates_from_a_table(tmp_path: Path, kind: str) -> None:
     for result in found.results:
         assert result.total is not None
         expected = np.array(truth(rows, result))
-        assert np.all(np.abs(result.total.values - expected) < 5 * result.total.std_error), result.attributes
-        assert result.total.values.shape == expected.shape
+        assert np.all(
+            np.abs(result.total.estimate.values - expected) < 5 * result.total.estimate.std_error
+        ), result.attributes
+        assert result.total.estimate.values.shape == expected.shape
         seen.add(result.attributes)
     assert seen >= {("ills/cough", "ills/asthma"), ("hours",), ("packs",)}
 

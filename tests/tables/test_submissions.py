@@ -116,7 +116,7 @@ def test_the_command_line_reads_an_export(
         assert [each["attributes"] for each in found] == [list(each.attributes) for each in expected]
         for each, result in zip(found, expected, strict=True):
             assert result.total is not None
-            assert each["total"]["values"] == pytest.approx(result.total.values.tolist())
+            assert each["total"]["values"] == pytest.approx(result.total.estimate.values.tolist())
     elif kind == ["--csv"]:
         rows = list(csv.DictReader(io.StringIO(printed.out)))
         assert {row["attributes"] for row in rows} == {" x ".join(each.attributes) for each in expected}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from priorveil.cli import inputs, outputs, screen
 from priorveil.errors import InvalidInput
 from priorveil.priors.label_texts import first_labels
-from priorveil.reading.wording import describe, table_cells
+from priorveil.reading.wording import table_cells
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,8 +93,8 @@ def _print_tables(console: Console, found: list[Result], level: float) -> None:
         if withheld:
             least = result.campaign.smallest_count
             console.print(f"withheld, fewer than {least:,} reports: {', '.join(withheld)}")
-        for cohort, estimate in result.shown():
-            description = describe(estimate, level)
+        for cohort, figures in result.shown():
+            description, estimate = figures.description(level), figures.estimate
             title = f"{cohort}: " if cohort else ""
             if description.warning is not None:
                 console.print(f"{title}Warning: {description.warning}", style="bold red")
@@ -103,6 +103,8 @@ def _print_tables(console: Console, found: list[Result], level: float) -> None:
                 heads, rows = table_cells(table, description)
                 numbers = len(heads) - len(table.heads)
                 screen.print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
-    notes = dict.fromkeys(note for result in found if result.total for note in result.total.notes)
+            if figures.withheld:
+                console.print(result.withheld_text(figures))
+    notes = dict.fromkeys(note for result in found if result.total for note in result.total.estimate.notes)
     for note in notes:
         console.print(note)

@@ -48,6 +48,35 @@ Admission = Literal["open", "invitation"]
 _TIMES = ("opens", "closes", "keep_until")
 
 
+@dataclass(frozen=True)
+class CampaignOutline:
+    """What a list shows of a campaign; the title is in its default language."""
+
+    id: str
+    title: str
+    cohorts: tuple[str, ...]
+    opens: datetime | None
+    closes: datetime | None
+
+    @classmethod
+    def read(cls, text: str | bytes, id: str) -> CampaignOutline:
+        """The outline of the campaign in a text; refused if its content has another id.
+
+        Nothing is proven: that was done for the campaign with this id before it was stored.
+        """
+        read = doc.parse(text, FORMAT, VERSION, "`priorveil campaign` or `campaign.to_json()`")
+        if not read.get("id") == doc.content_id(read) == id:
+            raise PlanError("id", "the id does not match the content: the campaign was changed")
+        times = [read_time(name, read[name]) for name in ("opens", "closes")]
+        return cls(id, read["title"][read["languages"][0]], tuple(read["cohorts"]), *times)
+
+    @classmethod
+    def of(cls, campaign: Campaign) -> CampaignOutline:
+        """The outline of a campaign."""
+        title, cohorts = campaign.text(campaign.title), tuple(campaign.cohorts)
+        return cls(campaign.id, title, cohorts, campaign.opens, campaign.closes)
+
+
 @dataclass(frozen=True, eq=False)
 class Campaign:
     """Questions and, for each cohort, the form that its people's devices fill in.
@@ -148,9 +177,7 @@ class Campaign:
         >>> campaign.state(first), campaign.state(later)
         ('open', 'closed')
         """
-        if self.opens is not None and now < self.opens:
-            return "not yet open"
-        return "closed" if self.closes is not None and now >= self.closes else "open"
+        return state_at(now, self.opens, self.closes)
 
     def form_for(self, cohort: str | None) -> Form:
         """The form of a cohort; the name may be left out where there is only one."""
@@ -234,6 +261,11 @@ class Campaign:
         campaign: Campaign = doc.read_field("campaign", lambda: _from_document(read))
         return campaign
 
+    def questions_about(self, attributes: Iterable[str]) -> list[str]:
+        """The names of the questions that give these attributes."""
+        by_attribute = {name: question.name for question in self.questions for name in question.attributes}
+        return list(dict.fromkeys(by_attribute[name] for name in attributes))
+
     def text(self, text: str | Text) -> str:
         """A text of this campaign in its default language; empty if it was not given."""
         return text if isinstance(text, str) else text.get(self.languages[0], "")
@@ -297,6 +329,13 @@ def stamp(time: datetime | None) -> str | None:
         return None
     # Not strftime, which writes years before 1000 with fewer digits on some systems.
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def state_at(now: datetime, opens: datetime | None, closes: datetime | None) -> State:
+    """Whether a campaign that opens and closes at these times takes reports now."""
+    if opens is not None and now < opens:
+        return "not yet open"
+    return "closed" if closes is not None and now >= closes else "open"
 
 
 def read_time(field: str, time: object) -> datetime | None:

@@ -1,27 +1,120 @@
 """Results of a campaign: the estimates of every part of its forms, by cohort and in total, and the margins of tables.
 
 A result is withheld where it has fewer reports than the campaign promises. Then its total over all cohorts is withheld
-too: without the other cohorts it would be the withheld one.
+too: without the other cohorts it would be the withheld one. Small groups within a table of several questions are
+withheld in the same way (`small_groups`): one that is withheld in a cohort is withheld in the total.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.questions import Question
+from priorveil.collect.questions import NOT_ASKED, YES, Question
+from priorveil.collect.small_groups import Group, GroupTable
 from priorveil.errors import NotIdentifiable
 from priorveil.plans.composition import Names
-from priorveil.plans.form import Part
-from priorveil.priors import Label
-from priorveil.priors.label_texts import label_parts, label_text
+from priorveil.plans.form import Form, Part
+from priorveil.priors import Domain, Label
+from priorveil.priors.label_texts import label_parts, label_text, named_levels
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.tally import Tally
+from priorveil.reading.wording import (
+    NUMBERS,
+    Description,
+    StatisticRow,
+    StatisticTable,
+    answer,
+    describe,
+    number_tables,
+    shares_within,
+    table_records,
+    value_rows,
+)
+
+_MOST_SHARED = 2_000  # values of a table up to which it also has shares within groups
+_COLUMNS = ("labels", "values", "std_error", "lower", "upper")  # of a record, one entry for each statistic
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """An estimate and what may be shown of it: everything but what is said about the groups in `withheld`.
+
+    `questions` has the question of each attribute.
+    """
+
+    estimate: Estimate
+    questions: Mapping[str, str]
+    withheld: frozenset[Group] = frozenset()
+
+    @cached_property
+    def by(self) -> Names:
+        """The attributes that form the groups of an average or of a table; empty without groups."""
+        several = len({self.questions[name] for name in self.estimate.attributes}) > 1
+        groupings = GroupTable(self.estimate, self.questions).groupings if several else ()
+        return groupings[0] if len(groupings) == 1 else ()
+
+    @cached_property
+    def hidden(self) -> frozenset[int]:
+        """The places in the answer of the statistics that are withheld."""
+        return GroupTable(self.estimate, self.questions).withheld_places(self.withheld)
+
+    @property
+    def _domain(self) -> Domain:
+        return self.estimate.readings[0].prior.domain
+
+    def rows(self, level: float) -> list[tuple[Label, StatisticRow]]:
+        """The label and the row of each statistic that is shown."""
+        labels = answer(self.estimate, level).labels
+        places = [place for place in range(len(labels)) if place not in self.hidden]
+        return [
+            (labels[i], row) for i, row in zip(places, value_rows(self.estimate, level, places), strict=True)
+        ]
+
+    def tables(self, level: float) -> list[StatisticTable]:
+        """Statistics of numbers, averages of groups, and shares of the last question within each group.
+
+        If a group is withheld, so are the averages of groups that are formed in another way: they are totals.
+        """
+        estimate = self.estimate
+        tables = [t for t in number_tables(estimate, level) if t.heads == NUMBERS or self.by]
+        if estimate.margin_attributes and not {*estimate.margin_attributes} & {*self._domain.grids}:
+            return []
+        if self.by and estimate.histogram and not estimate.has_grid:
+            few = len(self._domain) <= _MOST_SHARED
+            tables += [shares_within(estimate, self.by, level)] if few else []
+        if not self.withheld:
+            return tables
+        names = {tuple(label_text(level) for _, level in group) for group in self.withheld}
+        return [
+            replace(table, rows=tuple(row for row in table.rows if row.label[: len(self.by)] not in names))
+            for table in tables
+            if table.heads == NUMBERS or table.heads[: len(self.by)] == self.by
+        ]
+
+    def description(self, level: float) -> Description:
+        """What is shown, as people read it."""
+        return describe(self.estimate, level, hidden=self.hidden, others=self.tables(level))
+
+    def record(self, level: float) -> dict[str, Any]:
+        """What is shown, as JSON, with the names of the groups that are withheld."""
+        record = self.estimate.record(level)
+        columns = {
+            name: [entry for place, entry in enumerate(record[name]) if place not in self.hidden]
+            for name in _COLUMNS
+        }
+        statistics = [entry for table in self.tables(level) for entry in table_records(table)]
+        groups = [dict(group) for group in sorted(self.withheld, key=str)]
+        return {**record, **columns, "statistics": statistics, "withheld_groups": groups}
+
+    def margin(self, attribute: str) -> Figures:
+        """The counts of the answers to one of the questions: they are about everybody."""
+        return Figures(self.estimate.margin(attribute), self.questions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +129,20 @@ class Result:
     campaign: Campaign
     attributes: Names
     parts: Mapping[str, tuple[Part, int]]
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, Figures]
     margin_of: Names | None = None
 
     @cached_property
-    def total(self) -> Estimate | None:
+    def total(self) -> Figures | None:
         """The estimate over all cohorts; None if one of them is withheld, or reports in another way."""
         if len(self.estimates) < len(self.campaign.cohorts):
             return None
-        return combine_estimates([*self.estimates.values()])
+        every = [*self.estimates.values()]
+        withheld = frozenset().union(*(each.withheld for each in every))
+        combined = combine_estimates([each.estimate for each in every])
+        return Figures(combined, every[0].questions, withheld)
 
-    def shown(self) -> Iterator[tuple[str, Estimate]]:
+    def shown(self) -> Iterator[tuple[str, Figures]]:
         """The estimate of each cohort that is not withheld, if there are several; then that of all, named ""."""
         if len(self.campaign.cohorts) > 1:
             yield from self.estimates.items()
@@ -62,7 +158,7 @@ class Result:
     @property
     def questions(self) -> list[str]:
         """The names of the questions that give the attributes."""
-        return list(dict.fromkeys(question.name for question, _ in self._asked))
+        return self.campaign.questions_about(self.attributes)
 
     @property
     def title(self) -> str:
@@ -79,28 +175,60 @@ class Result:
 
     @property
     def unit(self) -> str:
-        """The unit of a number."""
-        return self.campaign.text(self._asked[0][0].unit) if len(self.questions) == 1 else ""
+        """The unit of a number, or of an average by group."""
+        averages = {figures.estimate.number_by_group for figures in self.estimates.values()}
+        numbers = [each.number for each in averages if each is not None] or self.attributes
+        return self.unit_of(numbers[0]) if len(numbers) == 1 or len(self.questions) == 1 else ""
+
+    def unit_of(self, attribute: str) -> str:
+        """The unit of the question that gives an attribute."""
+        return self.campaign.text(self._asked[self.attributes.index(attribute)][0].unit)
+
+    def name_of(self, attribute: str) -> str:
+        """The text of the question that gives an attribute."""
+        return self._name(*self._asked[self.attributes.index(attribute)])
 
     def _name(self, question: Question, attribute: str) -> str:
-        text, option = self.campaign.text(question.text), attribute.removeprefix(f"{question.name}/")
-        if question.kind != "choices":
-            return text
-        return f"{text} {self.campaign.text(question.options[option])}"
+        text = self.campaign.text(question.text)
+        return f"{text} {self._option(question, attribute)}" if question.kind == "choices" else text
 
-    def label(self, label: Label) -> str:
-        """A value in words; anything else, such as the name of a statistic, as it is."""
+    def levels(self, estimate: Estimate, label: Label) -> dict[str, str]:
+        """The level of each attribute that a label names; empty for others, such as the name of a statistic."""
         parts = label_parts(label)
-        if len(parts) != len(self._asked):
-            return label_text(label)
-        levels = zip(self._asked, parts, strict=True)
-        return ", ".join(self._level(question, level) for (question, _), level in levels)
+        if estimate.histogram and len(parts) == len(self.attributes):
+            return dict(zip(self.attributes, map(label_text, parts), strict=True))
+        return named_levels(str(label), self.attributes)
 
-    def _level(self, question: Question, level: Any) -> str:
-        text = label_text(level)
-        if question.kind == "choice" and text in question.options:
-            return self.campaign.text(question.options[text])
-        return text
+    def words(self, levels: Mapping[str, str]) -> str:
+        """Levels by attribute, in the words of the campaign; of "tick all that apply" the options that were ticked."""
+        asked = {attribute: question for question, attribute in self._asked}
+        if len(levels) == 1 or any(asked[name].kind != "choices" for name in levels):
+            return ", ".join(self._level(asked[name], level) for name, level in levels.items())
+        if NOT_ASKED in levels.values():
+            return NOT_ASKED
+        ticked = [self._option(asked[name], name) for name, level in levels.items() if level == YES]
+        return ", ".join(ticked) or "none of them"
+
+    def withheld_text(self, figures: Figures) -> str | None:
+        """Which groups are withheld, and why, in a sentence; None if none are."""
+        if not figures.withheld:
+            return None
+        groups = [
+            self.words({name: label_text(level) for name, level in group}) for group in figures.withheld
+        ]
+        return (
+            f"Withheld: what is said about {'; '.join(sorted(groups))}. By the estimate, fewer than "
+            f"{self.campaign.smallest_count:,} people belong to such a group, or the figures of one that is withheld "
+            "would follow from it."
+        )
+
+    def _option(self, question: Question, attribute: str) -> str:
+        return self.campaign.text(question.options[attribute.removeprefix(f"{question.name}/")])
+
+    def _level(self, question: Question, level: str) -> str:
+        if question.kind == "choice" and level in question.options:
+            return self.campaign.text(question.options[level])
+        return level
 
 
 def results(
@@ -110,18 +238,8 @@ def results(
 
     `tallies` has the tallies of the parts of each form, by the id of the form.
     """
-    least = max(campaign.smallest_count, 1)
     estimates = {
-        name: form.estimate(
-            tallies[form.id],
-            method,
-            [
-                p.attributes
-                for p, tally in zip(form.parts, tallies[form.id], strict=True)
-                if tally.reports >= least
-            ],
-        )
-        for name, form in campaign.cohorts.items()
+        name: _figures(campaign, form, tallies[form.id], method) for name, form in campaign.cohorts.items()
     }
     all_attributes = (part.attributes for form in campaign.cohorts.values() for part in form.parts)
     for attributes in dict.fromkeys(all_attributes):
@@ -135,5 +253,26 @@ def results(
         yield Result(campaign, attributes, parts, whole)
         for attribute in attributes if len(attributes) > 1 else ():
             with suppress(NotIdentifiable):  # the plan was not designed for it
-                margins = {name: estimate.margin(attribute) for name, estimate in whole.items()}
+                margins = {name: figures.margin(attribute) for name, figures in whole.items()}
                 yield Result(campaign, (attribute,), parts, margins, attributes)
+
+
+def _figures(
+    campaign: Campaign, form: Form, tallies: Sequence[Tally], method: EstimateMethod
+) -> dict[Names, Figures]:
+    """What is shown of the parts of a form that have enough reports, by attributes.
+
+    Which groups are withheld does not depend on the method: what one method shows would tell what another withholds.
+    """
+    least = max(campaign.smallest_count, 1)
+    parts = zip(form.parts, tallies, strict=True)
+    enough = [part.attributes for part, tally in parts if tally.reports >= least]
+    estimates = form.estimate(tallies, method, enough)
+    questions = {name: question.name for question in campaign.questions for name in question.attributes}
+    several = [names for names in enough if len(campaign.questions_about(names)) > 1]
+    usual = estimates if method == "auto" else form.estimate(tallies, "auto", several)
+    small = {names: GroupTable(usual[names], questions).small_groups(least) for names in several}
+    return {
+        names: Figures(estimate, questions, small.get(names, frozenset()))
+        for names, estimate in estimates.items()
+    }

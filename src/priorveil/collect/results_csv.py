@@ -8,7 +8,6 @@ from typing import Any, TextIO
 
 from priorveil.collect.results import Result
 from priorveil.priors.label_texts import label_text
-from priorveil.reading.wording import answer, number_tables, value_rows
 
 _NUMBERS = ("estimate", "std_error", "low", "high", "share")
 
@@ -18,12 +17,15 @@ def write_csv(found: Iterable[Result], level: float, file: TextIO) -> None:
     lines = csv.DictWriter(file, ["attributes", "cohort", "value", *_NUMBERS], lineterminator="\n")
     lines.writeheader()
     for result in found:
-        for cohort, estimate in result.shown():
-            first = {"attributes": " x ".join(result.attributes), "cohort": cohort}
-            for label, row in zip(answer(estimate).labels, value_rows(estimate, level), strict=True):
+        for cohort, figures in result.shown():
+            first, estimate = (
+                {"attributes": " x ".join(result.attributes), "cohort": cohort},
+                figures.estimate,
+            )
+            for label, row in figures.rows(level):
                 share = row.value / estimate.people if estimate.counts_people else ""
                 lines.writerow(first | _cells(label_text(label), (*row.numbers, share)))
-            for table in number_tables(estimate, level):
+            for table in figures.tables(level):
                 lines.writerows(first | _cells(table.name_of(row), (*row.numbers, "")) for row in table.rows)
 
 

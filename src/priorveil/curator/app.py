@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.campaign import Campaign, State, read_time, stamp
+from priorveil.collect.campaign import Campaign, CampaignOutline, State, read_time, stamp, state_at
 from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
 from priorveil.curator import display, messages, metrics, responses
 from priorveil.curator.admission import code_digest, fresh_codes, withdraw
@@ -417,18 +417,21 @@ class Curator:
             await self._index_entry(id, counts.get(id, 0), *times)
             for id, *times in await store.campaign_ids()
         ]
-        return json_response(messages.Campaigns(entries))
+        return json_response(messages.Campaigns([entry for entry in entries if entry is not None]))
 
     async def _index_entry(
-        self, id: str, reports: int, closed: str | None, published: str | None
-    ) -> messages.Summary:
-        """One campaign of the index; a campaign that does not load must not hide the others."""
+        self, id: str, reports: int, closed: str | None, published: str | None, deleted: str | None
+    ) -> messages.Summary | None:
+        """One campaign of the index; a damaged campaign must not hide the others. None if it was just deleted."""
         try:
-            return self._summary(await self._live(id), reports)
+            outline = await self.service.campaigns.outline(id)
         except Damaged as error:
             return messages.Summary(
-                id, str(error), [], "damaged", reports, None, None, closed, None, published
+                id, str(error), [], "damaged", reports, None, None, closed, deleted, published
             )
+        if outline is None:
+            return None
+        return self._summary_of(outline, reports, closed, published, deleted)
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -474,18 +477,29 @@ class Curator:
         return self._summary(live, await self.service.report_count(live.campaign))
 
     def _summary(self, live: StoredCampaign, reports: int) -> messages.Summary:
-        campaign, state = live.campaign, self.service.life.state(live)
+        outline = CampaignOutline.of(live.campaign)
+        return self._summary_of(outline, reports, live.closed, live.published, live.deleted)
+
+    def _summary_of(
+        self,
+        outline: CampaignOutline,
+        reports: int,
+        closed: str | None,
+        published: str | None,
+        deleted: str | None,
+    ) -> messages.Summary:
+        now = self.service.life.clock()
         return messages.Summary(
-            campaign.id,
-            campaign.text(campaign.title),
-            list(campaign.cohorts),
-            state,
+            outline.id,
+            outline.title,
+            list(outline.cohorts),
+            "closed" if closed is not None else state_at(now, outline.opens, outline.closes),
             reports,
-            stamp(campaign.opens),
-            stamp(campaign.closes),
-            live.closed,
-            live.deleted,
-            live.published,
+            stamp(outline.opens),
+            stamp(outline.closes),
+            closed,
+            deleted,
+            published,
         )
 
     async def invite(self, request: Request) -> Response:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from types import MappingProxyType
 
 from priorveil.collect.campaign import Campaign
+from priorveil.collect.results import Figures, Result
 from priorveil.curator import messages
 from priorveil.errors import plural
 from priorveil.formatting import interval_title, level_at_most
 from priorveil.notions import ONLY_IF_RIGHT
 from priorveil.plans import wording as plan_wording
 from priorveil.plans.composition import JointLeakage
-from priorveil.reading.estimate import Estimate, EstimateMethod
+from priorveil.priors.label_texts import label_text
+from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.wording import (
     METHOD_TITLES,
+    NUMBERS,
     StatisticRow,
-    number_tables,
+    StatisticTable,
+    mean_name,
     per_person_table,
     reached_precision,
 )
@@ -29,34 +31,58 @@ NOT_FOR_PUBLICATION = (
 )
 
 
-def estimate_display(
-    estimate: Estimate, confidence: float, names: Mapping[str, str] | None = None
-) -> messages.Display:
-    """The tables and sentences of an estimate; `names` are the labels in the words of the campaign."""
-    table = per_person_table(estimate, confidence, _MOST_SHOWN)
+def estimate_display(result: Result, figures: Figures, confidence: float) -> messages.Display:
+    """The tables and sentences of an estimate, in the words of the campaign."""
+    estimate = figures.estimate
+    table = per_person_table(estimate, confidence, _MOST_SHOWN, figures.hidden)
     people = estimate.people if estimate.counts_people else None
+    levels = {label_text(label): result.levels(estimate, label) for label in estimate.labels}
+    numbers = [each for each in figures.tables(confidence) if each.heads == NUMBERS]
+    groups = [each for each in figures.tables(confidence) if each.heads != NUMBERS]
+    averaged = estimate.number_by_group
     return messages.Display(
-        label_head=table.heads[0],
+        label_head=table.heads[0] if averaged is None else f"Average of: {result.name_of(averaged.number)}",
         interval_head=interval_title(confidence),
         shares=estimate.counts_people,
-        rows=[_display_row(row, people, names or {}) for row in table.rows],
+        rows=[_display_row(result, row, levels.get(row.label[0], {}), people) for row in table.rows],
         left_out=table.left_out,
-        numbers=[
-            _display_row(replace(row, label=(each.name_of(row),)))
-            for each in number_tables(estimate, confidence)
-            for row in each.rows
+        numbers=[_display_row(result, row, {}) for each in numbers for row in each.rows],
+        groups=[_group_table(result, figures, each) for each in groups],
+        withheld=result.withheld_text(figures),
+        precision=reached_precision(estimate, confidence, figures.hidden),
+    )
+
+
+def _group_table(result: Result, figures: Figures, table: StatisticTable) -> messages.GroupTable:
+    """A table of the averages of groups, or of the shares within them."""
+    others = [name for name in table.heads if name not in figures.by]
+    shares = bool(others)
+    number = (
+        others[-1]
+        if shares
+        else next(name for name in result.attributes if table.quantity == mean_name(name))
+    )
+    by = [name for name in table.heads if name not in others]
+    groups = " x ".join(map(result.name_of, by))
+    return messages.GroupTable(
+        title=f"{'Shares of' if shares else 'Average of'}: {result.name_of(number)} By: {groups}",
+        unit="" if shares else result.unit_of(number),
+        shares=shares,
+        of=number,
+        by=by,
+        rows=[
+            _display_row(result, row, dict(zip(table.heads, row.label, strict=True))) for row in table.rows
         ],
-        precision=reached_precision(estimate, confidence),
     )
 
 
 def _display_row(
-    row: StatisticRow, people: float | None = None, names: Mapping[str, str] = MappingProxyType({})
+    result: Result, row: StatisticRow, levels: Mapping[str, str], people: float | None = None
 ) -> messages.DisplayRow:
     """A row, with the number of people behind a share of so many."""
-    label = ", ".join(row.label)
     return messages.DisplayRow(
-        label=names.get(label, label),
+        label=result.words(levels) if levels else ", ".join(row.label),
+        levels=dict(levels),
         value=row.value,
         lower=row.low,
         upper=row.high,

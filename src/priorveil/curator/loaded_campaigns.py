@@ -8,6 +8,7 @@ import re
 from collections import OrderedDict
 from weakref import WeakValueDictionary
 
+from priorveil.collect.campaign import CampaignOutline
 from priorveil.curator.settings import CampaignLimits
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.store import Damaged, Store, StoredCampaign
@@ -70,6 +71,7 @@ class CampaignLoader:
         self._runs = SharedRuns()
         self._ids: set[str] = set()
         self._damaged: dict[str, Damaged] = {}
+        self._outlines: dict[str, CampaignOutline] = {}
 
     async def find(self, id: str) -> StoredCampaign | None:
         """A campaign by its id, from memory or from the store."""
@@ -88,7 +90,7 @@ class CampaignLoader:
 
     async def list_ids(self) -> dict[str, tuple[str | None, str | None]]:
         """The ids of the campaigns in the store, each with the times at which it was closed early and was published."""
-        times = {id: (closed, published) for id, closed, published in await self.store.campaign_ids()}
+        times = {id: (closed, published) for id, closed, published, _ in await self.store.campaign_ids()}
         self._ids = set(times)
         return times
 
@@ -108,6 +110,25 @@ class CampaignLoader:
             rest = _REST * self._threads * (loop.time() - began)
             loop.call_later(rest, self._loading.release)
 
+    async def outline(self, id: str) -> CampaignOutline | None:
+        """What a list shows of a campaign; its document is read once, and nothing is proven. Raises `Damaged`."""
+        if id in self._damaged:
+            raise self._damaged[id]
+        if id not in self._outlines:
+            try:
+                found = await self.store.outline(id)
+            except Damaged as error:
+                raise self._remember_damage(error) from None
+            if found is None:
+                return None
+            self._outlines[id] = found
+        return self._outlines[id]
+
+    def _remember_damage(self, error: Damaged) -> Damaged:
+        self._damaged[error.campaign] = error
+        _log.error("%s", error)
+        return error
+
     async def _load(self, id: str) -> StoredCampaign | None:
         """A campaign from the store, unless somebody has loaded it meanwhile."""
         if id in self._damaged:
@@ -117,9 +138,7 @@ class CampaignLoader:
             try:
                 stored = await self._load_in_turn(id)
             except Damaged as error:
-                self._damaged[id] = error
-                _log.error("%s", error)
-                raise
+                raise self._remember_damage(error) from None
             if stored is not None:
                 self.loaded.add(stored)
         return stored
@@ -128,3 +147,4 @@ class CampaignLoader:
         """Forget a campaign that the store no longer has."""
         self.loaded.remove(id)
         self._damaged.pop(id, None)
+        self._outlines.pop(id, None)

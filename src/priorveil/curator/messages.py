@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from priorveil.collect.campaign import Admission, State
+from priorveil.collect.questions import Kind
 from priorveil.collect.wire import CODE_BYTES, ID_BYTES
 from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.queries.matrices import StatisticName
@@ -340,6 +341,9 @@ class DisplayRow(Body):
     """A statistic as a page shows it: its numbers per person, for pictures, and their texts."""
 
     label: str
+    levels: Annotated[
+        dict[str, str], _about("the level of each attribute that the label names; empty for other statistics")
+    ]
     value: Finite
     lower: Finite
     upper: Finite
@@ -350,6 +354,17 @@ class DisplayRow(Body):
     people_text: Annotated[str | None, _about("the number of people, if the value is a share")]
 
 
+class GroupTable(Body):
+    """A statistic of each group: the average of a number, or the shares of the answers to a question."""
+
+    title: str
+    unit: str
+    shares: Annotated[bool, _about("whether the numbers are shares of the people of a group")]
+    of: Annotated[str, _about("the attribute that is averaged, or whose shares these are")]
+    by: Annotated[list[str], _about("the attributes that form the groups")]
+    rows: list[DisplayRow]
+
+
 class Display(Body):
     """The tables and sentences that a page shows for an estimate."""
 
@@ -358,7 +373,11 @@ class Display(Body):
     shares: Annotated[bool, _about("whether the numbers are shares of the people")]
     rows: Annotated[list[DisplayRow], _about("the most relevant statistics, at most a few hundred")]
     left_out: Annotated[str | None, _about("which statistics are shown; null if all are")]
-    numbers: Annotated[list[DisplayRow], _about("the rows of `statistics`")]
+    numbers: Annotated[list[DisplayRow], _about("the mean of numbers, or their quantiles")]
+    groups: list[GroupTable]
+    withheld: Annotated[
+        str | None, _about("which groups are withheld, and why, in a sentence; null if none are")
+    ]
     precision: Annotated[str, _about("how precise the estimate is")]
 
 
@@ -424,7 +443,17 @@ class Total(Body, kw_only=True):
     notes: Annotated[list[str], _about("the method, what it assumes, and the prior check, in sentences")]
     statistics: Annotated[
         list[NumberStatistic],
-        _about("the mean of numbers on a grid, or quantiles of numbers in cells; empty for other values"),
+        _about(
+            "the mean of numbers on a grid, quantiles of numbers in cells, averages by group, and shares within "
+            "groups; empty for other values"
+        ),
+    ]
+    withheld_groups: Annotated[
+        list[dict[str, Any]],
+        _about(
+            "the groups about which nothing is said, by the levels of their attributes: the estimate counts fewer than "
+            "`smallest_count` people in them, or figures that are withheld would follow from theirs"
+        ),
     ]
     converged: bool
     display: Display
@@ -521,15 +550,31 @@ class Estimates(Body):
     ] = None
 
 
+ByLanguage = Annotated[dict[str, str], _about("a text by language; empty if it was not given")]
+
+
+class PublishedQuestion(Body):
+    """A question as people read it, in all languages."""
+
+    name: str
+    kind: Kind
+    text: ByLanguage
+    unit: ByLanguage
+    options: Annotated[dict[str, ByLanguage], _about("the texts of the options by their codes")]
+
+
 class Publication(Body):
     """The results of a closed campaign, made once. They never change."""
 
     published: Annotated[str, _about("when they were published")]
-    asked_by: str
-    purpose: str
-    description: str
+    languages: Annotated[list[str], _about("the languages of the campaign's texts, the default first")]
+    title: ByLanguage
+    asked_by: ByLanguage
+    purpose: ByLanguage
+    description: ByLanguage
     contact: str
-    language: Annotated[str, _about("the language of all texts of the campaign here, its default")]
+    questions: list[PublishedQuestion]
+    most_reports: int | None
     opens: str | None
     closes: str | None
     results: Estimates

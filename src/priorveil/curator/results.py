@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from priorveil.collect.campaign import Campaign, State, stamp
-from priorveil.collect.results import Result, results
+from priorveil.collect.results import Figures, Result, results
 from priorveil.collect.results_csv import write_csv
 from priorveil.curator import display, messages
 from priorveil.curator.store import FormTally
-from priorveil.priors.label_texts import label_text
-from priorveil.reading.estimate import Estimate, EstimateMethod
+from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.wording import LEANING, precision_sentence
 
 _LEVEL = 0.95  # of published intervals
@@ -67,13 +66,19 @@ def campaign_publication(
     campaign: Campaign, tallies: Mapping[str, FormTally], published: str
 ) -> messages.Publication:
     """What is published of a campaign: its results by the usual method, who asked, why and when."""
+    about: dict[str, Any] = {
+        name: getattr(campaign, name) for name in ("title", "asked_by", "purpose", "description", "contact")
+    }
+    questions: list[Any] = [
+        {name: getattr(question, name) for name in messages.PublishedQuestion.__struct_fields__}
+        for question in campaign.questions
+    ]
     return messages.Publication(
         published=published,
-        asked_by=campaign.text(campaign.asked_by),
-        purpose=campaign.text(campaign.purpose),
-        description=campaign.text(campaign.description),
-        contact=campaign.contact,
-        language=campaign.languages[0],
+        languages=list(campaign.languages),
+        **about,
+        questions=[messages.PublishedQuestion(**question) for question in questions],
+        most_reports=campaign.most_reports,
         opens=stamp(campaign.opens),
         closes=stamp(campaign.closes),
         results=campaign_estimates(campaign, tallies, "auto", _LEVEL, "closed"),
@@ -89,7 +94,7 @@ def _result(result: Result, level: float) -> messages.Result:
         unit=result.unit,
         margin_of=None if result.margin_of is None else list(result.margin_of),
         cohorts=[_cohort(result, name, level) for name in result.parts],
-        total=None if total is None else messages.Total(**_estimate_fields(result, total, level)),
+        total=None if total is None else messages.Total(**_figure_fields(result, total, level)),
     )
 
 
@@ -106,14 +111,13 @@ def _cohort(result: Result, name: str, level: float) -> messages.Shown | message
         }
     if name not in result.estimates:
         return messages.Withheld(**about, reports=reports, withheld=True)
-    fields = _estimate_fields(result, result.estimates[name], level)
+    fields = _figure_fields(result, result.estimates[name], level)
     return messages.Shown(**about, **fields, withheld=False)
 
 
-def _estimate_fields(result: Result, estimate: Estimate, level: float) -> dict[str, Any]:
+def _figure_fields(result: Result, figures: Figures, level: float) -> dict[str, Any]:
     """The fields of an estimate in a response."""
-    record = estimate.record(level)
+    record = figures.record(level)
     statistics = [messages.NumberStatistic(**statistic) for statistic in record["statistics"]]
-    names = {label_text(label): result.label(label) for label in estimate.labels}
-    shown = display.estimate_display(estimate, level, names)
-    return {**record, "people": estimate.people, "statistics": statistics, "display": shown}
+    shown = display.estimate_display(result, figures, level)
+    return {**record, "people": figures.estimate.people, "statistics": statistics, "display": shown}

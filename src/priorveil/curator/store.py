@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.atomic_files import atomic_write
-from priorveil.collect.campaign import Campaign, State, stamp
+from priorveil.collect.campaign import Campaign, CampaignOutline, State, stamp
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_words
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits, hide_password
 from priorveil.curator.tokens import SECRET_BYTES, Token
@@ -338,9 +338,9 @@ class Store(ABC):
         rows = await self._fetch("SELECT publication FROM campaigns WHERE id = $1", campaign)
         return rows[0][0].encode() if rows and rows[0][0] is not None else None
 
-    async def campaign_ids(self) -> list[tuple[str, str | None, str | None]]:
-        """All campaigns, oldest first, each with the times at which it was closed early and was published."""
-        query = "SELECT id, closed, published FROM campaigns WHERE document <> '' ORDER BY number"
+    async def campaign_ids(self) -> list[tuple[str, str | None, str | None, str | None]]:
+        """All campaigns, oldest first, each with the times at which it was closed early, was published and deleted."""
+        query = "SELECT id, closed, published, deleted FROM campaigns WHERE document <> '' ORDER BY number"
         return [tuple(row) for row in await self._fetch(query)]
 
     async def campaign(self, campaign: str) -> StoredCampaign | None:
@@ -358,6 +358,14 @@ class Store(ABC):
         if stored.campaign.id != campaign:
             raise Damaged(campaign, "its content has another id")
         return stored
+
+    async def outline(self, campaign: str) -> CampaignOutline | None:
+        """What a list shows of a campaign, without proving its certificates; raises `Damaged` if it was changed."""
+        rows = await self._fetch("SELECT document FROM campaigns WHERE id = $1 AND document <> ''", campaign)
+        try:
+            return await asyncio.to_thread(CampaignOutline.read, rows[0][0], campaign) if rows else None
+        except PriorveilError as error:
+            raise Damaged(campaign, type(error).__name__) from error
 
     # -- deletion --------------------------------------------------------------------------------------------
 

@@ -152,21 +152,21 @@ def reading_title(plans: Sequence[Plan], estimate: Estimate) -> str:
 
 
 def privacy_facts(levels: Iterable[JointLeakage | Certificate], assumed: bool) -> list[tuple[str, str, str]]:
-    """The LIP and LDP levels that are the largest of these: name, level, and what it means in a few words.
+    """What all that a person sends tells, at most, in lay words: name, factor, and for whom it holds.
 
-    LDP comes first if one of the priors is only assumed.
+    The levels are the largest of these. What holds whatever is known comes first if a prior is only assumed.
     """
     lip, ldp = (max(each) for each in zip(*((level.lip, level.ldp) for level in levels), strict=True))
-    whatever = ("Privacy (LDP)", level_at_most(ldp), f"whatever is known, a belief {_moves(ldp)}")
-    if assumed:
-        return [whatever, ("Privacy (LIP)", level_at_most(lip), f"{ONLY_IF_RIGHT}: a belief {_moves(lip)}")]
-    return [("Privacy (LIP)", level_at_most(lip), f"a belief {_moves(lip)}"), whatever]
+    whatever = ("Whatever is known, a belief moves", *_moves(ldp, "one answer compared with another"))
+    usually = ONLY_IF_RIGHT if assumed else "if answers are as common as expected"
+    known = ("A belief in an answer moves", *_moves(lip, usually))
+    return [whatever, known] if assumed else [known, whatever]
 
 
-def _moves(level: float) -> str:
+def _moves(level: float, when: str) -> tuple[str, str]:
     if math.isinf(level):
-        return "can move by any factor: a report can rule out a value"
-    return f"moves by a factor of {factor_at_most(level)} at most"
+        return "by any factor", "a report can rule out a value"
+    return f"{factor_at_most(level)} times", f"at most, {when}"
 
 
 def is_best(plan: Plan) -> bool:

@@ -6,7 +6,7 @@ Printed estimates, the command line, plots and the dashboard lay these out; none
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from priorveil.reading.statistics import Statistic
     from priorveil.reading.tally import Tally
 
+NUMBERS = ("numbers",)  # the heads of the table of means and quantiles
 AVERAGE = "average per person"
 GROUP_AVERAGE = "average of a group"
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # those that are printed
@@ -195,16 +196,23 @@ def _columns(numbers: Estimate | Averages, confidence: float) -> Array:
     return np.stack([numbers.values, numbers.std_error, *numbers.interval(confidence)])
 
 
-def describe(estimate: Estimate, confidence: float = 0.95, most: int = _MOST_SHOWN) -> Description:
+def describe(
+    estimate: Estimate,
+    confidence: float = 0.95,
+    most: int = _MOST_SHOWN,
+    hidden: Collection[int] = (),
+    others: Sequence[StatisticTable] | None = None,
+) -> Description:
     """An estimate as people read it: a table for the values, or for each margin, and one for statistics of numbers.
 
-    Of more than `most` statistics there are the largest counts, or the first ones if they are not a histogram.
+    Of more than `most` statistics there are the largest counts, or the first ones if they are not a histogram. Those
+    in the `hidden` places are left out. `others` are the tables after the first ones, by default `number_tables`.
     """
-    indices = most_relevant(estimate, most)
-    *tables, last = _tables_by_heads(estimate, indices, value_rows(estimate, confidence, indices))
-    if hidden := _size(estimate) - len(indices):
-        last = replace(last, left_out=f"and {hidden:,} more")
-    tables += [last, *number_tables(estimate, confidence)]
+    indices = most_relevant(estimate, most, hidden)
+    tables = list(_tables_by_heads(estimate, indices, value_rows(estimate, confidence, indices)))
+    if tables and (rest := _size(estimate) - len(hidden) - len(indices)):
+        tables[-1] = replace(tables[-1], left_out=f"and {rest:,} more")
+    tables += number_tables(estimate, confidence) if others is None else others
     notes = estimate.notes
     explained = any(note.startswith(UNBOUNDED_AVERAGE) for note in notes)
     if not explained and any(row.is_unbounded for table in tables for row in table.rows):
@@ -249,7 +257,7 @@ def number_tables(estimate: Estimate, confidence: float = 0.95) -> list[Statisti
         with suppress(NotIdentifiable, InvalidInput):
             statistics[f"mean {name}"] = estimate.mean(name)
     rows = [_statistic_row(name, statistic, confidence) for name, statistic in statistics.items()]
-    tables = [StatisticTable(("numbers",), tuple(rows))] if rows else []
+    tables = [StatisticTable(NUMBERS, tuple(rows))] if rows else []
     return [*tables, *_average_tables(estimate, domain, confidence)]
 
 
@@ -342,13 +350,17 @@ def table_records(table: StatisticTable) -> list[dict[str, Any]]:
     return [{"name": table.name_of(row), **dict(zip(names, row.numbers, strict=True))} for row in table.rows]
 
 
-def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
-    """What to show, by index: all in their order; of more than `most` the largest counts, or the first statistics."""
-    size = _size(estimate)
-    if size <= most:
-        return list(range(size))
-    order = np.argsort(-estimate.values, kind="stable") if estimate.histogram else np.arange(most)
-    return list(map(int, order[:most]))
+def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN, hidden: Collection[int] = ()) -> list[int]:
+    """What to show, by index: all in their order; of more than `most` the largest counts, or the first statistics.
+
+    Those in the `hidden` places are left out.
+    """
+    shown = [index for index in range(_size(estimate)) if index not in hidden]
+    if len(shown) <= most:
+        return shown
+    if estimate.histogram:
+        shown.sort(key=lambda index: -estimate.values[index])
+    return shown[:most]
 
 
 def _size(estimate: Estimate) -> int:
@@ -356,12 +368,14 @@ def _size(estimate: Estimate) -> int:
     return len(estimate.labels) if estimate.averages is None else len(estimate.averages)
 
 
-def per_person_table(estimate: Estimate, confidence: float, most: int) -> StatisticTable:
+def per_person_table(
+    estimate: Estimate, confidence: float, most: int, hidden: Collection[int] = ()
+) -> StatisticTable:
     """Shares of the people; statistics other than counts have a row for the average per person and one for the total.
 
     Of more than `most` statistics there are those of `most_relevant`.
     """
-    people, indices = estimate.people, most_relevant(estimate, most)
+    people, indices = estimate.people, most_relevant(estimate, most, hidden)
     rows: list[StatisticRow] = []
     for i, row in zip(indices, value_rows(estimate, confidence, indices), strict=True):
         name = label_text(estimate.labels[i])
@@ -375,7 +389,8 @@ def per_person_table(estimate: Estimate, confidence: float, most: int) -> Statis
     head = "Answer" if estimate.counts_people else "Quantity"
     if estimate.averages is not None:
         head = _quantity(estimate)
-    return StatisticTable((head,), tuple(rows), left_out=_selection_text(estimate, len(indices)))
+    left_out = _selection_text(estimate, len(indices), _size(estimate) - len(hidden))
+    return StatisticTable((head,), tuple(rows), left_out=left_out)
 
 
 def _average_and_total(name: str, people: float, is_sum: bool) -> tuple[str, str]:
@@ -385,9 +400,8 @@ def _average_and_total(name: str, people: float, is_sum: bool) -> tuple[str, str
     return f"{name}, {AVERAGE}", f"{name}, total of {people:,.0f} people"
 
 
-def _selection_text(estimate: Estimate, rows: int) -> str | None:
-    """Which statistics are shown, in a sentence; None if all are."""
-    size = _size(estimate)
+def _selection_text(estimate: Estimate, rows: int, size: int) -> str | None:
+    """Which statistics of so many are shown, in a sentence; None if all are."""
     if rows == size:
         return None
     if estimate.histogram:
@@ -773,10 +787,13 @@ def precision_sentence(precision: Precision) -> str:
     return _sentence(precision_text(precision))
 
 
-def reached_precision(estimate: Estimate, confidence: float) -> str:
-    """How precise an estimate is: the largest half width of its intervals, per person, in a sentence."""
-    low, high = answer(estimate, confidence).columns[2:]
-    half_width = float(np.max(high - low)) / 2
+def reached_precision(estimate: Estimate, confidence: float, hidden: Collection[int] = ()) -> str:
+    """How precise an estimate is: the largest half width of its intervals, per person, in a sentence.
+
+    Those in the `hidden` places do not count.
+    """
+    low, high = np.delete(answer(estimate, confidence).columns[2:], sorted(hidden), axis=1)
+    half_width = float(np.max(high - low, initial=0.0)) / 2
     if estimate.averages is None:
         half_width /= estimate.people
     leans = estimate.leans_on_prior

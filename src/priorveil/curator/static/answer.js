@@ -305,8 +305,8 @@ function drawQuestion(question, toReview = false) {
     el(
       "form",
       { onsubmit, autocomplete: "off", novalidate: true },
-      field(question),
       problemPlace("answer"),
+      field(question),
       actions(submit("continue"), plainButton(say("back"), back)),
     ),
   );
@@ -429,11 +429,13 @@ function readTyped(text) {
 
 const problemPlace = (name) => el("p", { class: "problem", id: `${name}-problem`, role: "alert" });
 
-/** Say what is wrong beside the field, and go there. */
+/** Say what is wrong beside the field, and go there: a long list must not leave the words out of view. */
 function complain(target, name, text) {
-  document.querySelector(`#${name}-problem`).textContent = text;
+  const place = document.querySelector(`#${name}-problem`);
+  place.textContent = text;
   target.setAttribute("aria-invalid", "true");
-  target.focus();
+  target.focus({ preventScroll: true });
+  place.scrollIntoView({ block: "center" });
 }
 
 function clearComplaint() {
@@ -478,7 +480,7 @@ function drawReview(report) {
     el("h2", {}, say("whatItTells")),
     promise(form),
     alone && figures[0],
-    actions(send, plainButton(say("back"), () => show(() => drawQuestion(last)))),
+    el("div", { class: "actions edge" }, send, plainButton(say("back"), () => show(() => drawQuestion(last)))),
     !alone && figures.map((figure, i) => figure && fold(say("reportAlone", { question: topic(parts[i]) }), figure, quiet("notThePromise"))),
     report && everything(report),
     details(form),

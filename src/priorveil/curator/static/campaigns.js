@@ -15,6 +15,7 @@ export async function campaignList(say) {
         { class: "actions" },
         el("a", { class: "button", href: "#new" }, "New survey"),
         el("a", { class: "button plain", href: "#records" }, "Records: who did what"),
+        el("a", { class: "button plain", href: "#tokens" }, "Tokens: who may sign in"),
       ),
     campaigns.length > 0
       ? el("ul", { class: "campaigns" }, ...campaigns.toReversed().map((campaign) => entry(campaign, say)))
@@ -227,11 +228,11 @@ export function ending(id, { state, not_for_publication: draft }, showErrors, ch
 // -- questions before something is done --------------------------------------------------------------------------------
 
 /** A button that asks first. */
-const confirmed = (id, text, question, showErrors) =>
-  el("button", { type: "button", class: "plain", id, onclick: () => ask(question, showErrors) }, text);
+export const confirmed = (id, text, question, showErrors) =>
+  el("button", { type: "button", class: "plain", id, onclick: () => askFirst(question, showErrors) }, text);
 
 /** Ask before something is done, and say in the same place why it is refused. `run` may return what comes afterwards. */
-function ask({ title, text, field = null, check, otherwise, yes, no, run }, showErrors) {
+export function askFirst({ title, text, field = null, check, otherwise, yes, no, run }, showErrors) {
   const { label, ...attributes } = field ?? {};
   const input = field && el("input", { ...attributes, autocomplete: "off", spellcheck: "false", required: true });
   const problem = el("p", { class: "warning", role: "alert", hidden: true });

@@ -7,6 +7,7 @@ import { estimateTables } from "/static/histogram.js";
 import { levelTable } from "/static/levels.js";
 import { newSurvey } from "/static/new_survey.js";
 import { recordTable } from "/static/records.js";
+import { tokenPage } from "/static/tokens.js";
 
 const EVERY = 4000; // milliseconds between looks at the counts
 
@@ -39,6 +40,7 @@ function route() {
   if (/^[0-9a-f]{64}$/.test(id)) return showErrors(() => watch(id));
   if (id === "new") return showErrors(() => showPage("New survey", () => newSurvey(showErrors, say)));
   if (id === "records") return showErrors(() => showPage("Records", recordTable));
+  if (id === "tokens") return showErrors(() => showPage("Tokens", () => tokenPage(showErrors, route)));
   return showErrors(() => showPage("Campaigns", () => campaignList(say)));
 }
 
@@ -159,7 +161,9 @@ function draw(view, estimates, counters, admin) {
   const came = `${number(estimates.reports)} ${estimates.reports === 1 ? "report" : "reports"}`;
   document.title = `${came} · ${estimates.title}`;
   main.querySelector("#question").textContent = estimates.title;
+  const unfolded = [...main.querySelectorAll("#live details[open]")].map(({ id }) => id);
   main.querySelector("#live").replaceChildren(...sections(view, estimates, counters, admin).flat(Infinity).filter(Boolean));
+  for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
   if (focused) document.getElementById(focused)?.focus();
   if (!fresh) say(came);
 }
@@ -268,7 +272,12 @@ function results({ title, unit, chosen }, { withheld_because: reason }, several,
     head,
     estimateTables(display, suffix),
     !warning && el("p", { id: `reached${suffix}` }, display.precision),
-    ...notes.map((note) => el("p", { class: "quiet" }, note)),
+    el(
+      "details",
+      { id: `notes${suffix}` },
+      el("summary", {}, "Method and checks"),
+      ...notes.map((note) => el("p", { class: "quiet" }, note)),
+    ),
   ];
 }
 
@@ -287,8 +296,13 @@ function planned(shown, several) {
 function privacy(estimates) {
   return [
     el("h2", {}, "Privacy"),
-    levelTable(estimates),
-    estimates.assumed_prior && el("p", { id: "assumed" }, estimates.assumed_prior),
+    el(
+      "details",
+      { id: "levels" },
+      el("summary", {}, "Privacy levels (LIP and LDP)"),
+      levelTable(estimates),
+      estimates.assumed_prior && el("p", { id: "assumed" }, estimates.assumed_prior),
+    ),
   ];
 }
 

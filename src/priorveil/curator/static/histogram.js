@@ -2,20 +2,45 @@
 
 import { el, percent } from "/static/dom.js";
 
-/** The tables of an estimate: shares with a picture, or amounts; then the mean or the quantiles of numbers. */
-export function estimateTables(display, suffix = "") {
-  const { shares, rows, left_out: leftOut, label_head: label, interval_head: interval, numbers } = display;
-  const scale = shares ? scaleFor(rows) : null;
+/** How a page in English writes a table of estimates: with the texts of the curator. */
+const ENGLISH = Object.freeze({
+  words: Object.freeze({ picture: "Picture", estimate: "Estimate", interval: "Interval", prior: "Prior", numbers: "Numbers", group: "Group" }),
+  head: ({ label_head }) => label_head,
+  interval: ({ interval_head }) => interval_head,
+  groupTitle: ({ title, unit }) => (unit ? `${title} (${unit})` : title),
+  label: (row) => el("bdi", {}, row.label),
+  value: (row) => row.value_text,
+  ends: (row) => row.interval_text,
+  expected: (row) => row.expected_text,
+  people: (row) => row.people_text,
+  leftOut: ({ left_out }) => left_out,
+  withheld: ({ withheld }) => withheld,
+  percent,
+});
+
+/**
+ * The tables of an estimate: shares with a picture, or amounts; then the mean or the quantiles of numbers, and what is known about
+ * groups. `page` says it in the language of the page.
+ */
+export function estimateTables(display, suffix = "", page = ENGLISH) {
+  const { shares, rows, numbers, groups } = display;
+  const [head, interval] = [page.head(display), page.interval(display)];
+  const [left, withheld] = [page.leftOut(display), page.withheld(display)];
   return [
-    shares && legend(),
-    leftOut && el("p", { class: "quiet" }, leftOut),
-    table(`histogram${suffix}`, rows, scale, label, interval),
-    numbers.length > 0 && table(`numbers${suffix}`, numbers, null, "Numbers", interval),
+    shares && rows.length > 0 && legend(page),
+    left && el("p", { class: "quiet" }, left),
+    rows.length > 0 && table(`histogram${suffix}`, rows, shares ? scaleFor(rows) : null, head, interval, page),
+    numbers.length > 0 && table(`numbers${suffix}`, numbers, null, page.words.numbers, interval, page),
+    ...groups
+      .filter((group) => group.rows.length > 0)
+      .map((group, n) => table(`group${n}${suffix}`, group.rows, null, page.words.group, interval, page, page.groupTitle(group))),
+    withheld && el("p", { class: "withheld" }, withheld),
   ];
 }
 
 /** A table of estimates, with a picture where there is a scale, and what the prior expects where that is known. */
-function table(id, rows, scale, label, interval) {
+function table(id, rows, scale, label, interval, page, caption = null) {
+  const { words } = page;
   const prior = rows.some((row) => row.expected !== null);
   const head = el(
     "tr",
@@ -25,31 +50,32 @@ function table(id, rows, scale, label, interval) {
       el(
         "th",
         { class: "picture", scope: "col", role: "columnheader" },
-        el("span", { class: "unseen" }, "Picture"),
-        ruler(scale),
+        el("span", { class: "unseen" }, words.picture),
+        ruler(scale, page),
       ),
-    heading("Estimate", true),
+    heading(words.estimate, true),
     heading(interval, true),
-    prior && heading("Prior", true),
+    prior && heading(words.prior, true),
   );
   const body = rows.map((row) =>
     el(
       "tr",
       { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, el("bdi", {}, row.label)),
+      el("th", { scope: "row", role: "rowheader" }, page.label(row)),
       scale && el("td", { class: "picture", role: "cell" }, bar(row, scale)),
       figure(
-        "Estimate",
-        row.value_text,
-        row.people_text && [el("br"), el("span", { class: "quiet" }, row.people_text)],
+        words.estimate,
+        page.value(row),
+        row.people_text && [el("br"), el("span", { class: "quiet" }, page.people(row))],
       ),
-      figure(interval, row.interval_text),
-      prior && figure("Prior", row.expected_text),
+      figure(interval, page.ends(row)),
+      prior && figure(words.prior, page.expected(row)),
     ),
   );
   return el(
     "table",
     { class: "histogram", id, role: "table" },
+    caption && el("caption", {}, caption),
     el("thead", { role: "rowgroup" }, head),
     el("tbody", { role: "rowgroup" }, ...body),
   );
@@ -76,12 +102,12 @@ function scaleFor(rows) {
   };
 }
 
-function ruler({ ticks, at, places }) {
+function ruler({ ticks, at, places }, page) {
   const anchor = (i) => (i === 0 ? "start" : i === ticks.length - 1 ? "end" : "middle");
   return el(
     "svg",
     { class: "scale", "aria-hidden": "true" },
-    ...ticks.map((tick, i) => el("text", { x: at(tick), y: "80%", "text-anchor": anchor(i) }, percent(tick, places))),
+    ...ticks.map((tick, i) => el("text", { x: at(tick), y: "80%", "text-anchor": anchor(i) }, page.percent(tick, places))),
   );
 }
 
@@ -106,7 +132,7 @@ function bar({ value, lower, upper, expected }, { ticks, at, wide }) {
   );
 }
 
-function legend() {
+function legend({ words }) {
   const mark = (...shapes) => el("svg", { "aria-hidden": "true" }, ...shapes);
   return el(
     "ul",
@@ -115,7 +141,7 @@ function legend() {
       "li",
       {},
       mark(el("rect", { class: "estimate", x: 0, y: "20%", width: "100%", height: "60%", rx: 2 })),
-      "estimate",
+      words.estimate,
     ),
     el(
       "li",
@@ -125,8 +151,8 @@ function legend() {
         el("line", { class: "spread", x1: "5%", x2: "5%", y1: "30%", y2: "70%" }),
         el("line", { class: "spread", x1: "95%", x2: "95%", y1: "30%", y2: "70%" }),
       ),
-      "interval",
+      words.interval,
     ),
-    el("li", {}, mark(el("line", { class: "before", x1: "50%", x2: "50%", y1: 0, y2: "100%" })), "prior"),
+    el("li", {}, mark(el("line", { class: "before", x1: "50%", x2: "50%", y1: 0, y2: "100%" })), words.prior),
   );
 }

@@ -53,6 +53,17 @@ export function speaker(language, regions = []) {
     phrase,
     say: (key, values) => phrase(key, values).join(""),
     number,
+    exact: (value) => number(value, { maximumFractionDigits: 20 }),
+    isOne: (count) => new Intl.PluralRules(locale).select(count) === "one",
+
+    /** A number with as many decimals as an English text of it, and in percent if that is. */
+    like(value, text) {
+      if (value === null) return "–";
+      const places = (/\.(\d+)/.exec(text)?.[1] ?? "").length;
+      const style = text.endsWith("%") ? "percent" : "decimal";
+      return number(value, { style, minimumFractionDigits: places, maximumFractionDigits: places });
+    },
+
     percent: (share) => number(share, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 }),
     moment: (date) => date.toLocaleString(locale, { dateStyle: "long", timeStyle: "short" }),
 

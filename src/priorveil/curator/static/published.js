@@ -1,159 +1,301 @@
-// The sheet of published results: the figures, how they came about, what was promised, and what they do not say.
+// The sheet of published results: the figures, how they came about, what was promised, and what they do not say. It speaks the language
+// of the reader; the campaign's own texts are in as many languages as it gives. All of them are in one document.
 
-import { el, factor, moment, number } from "/static/dom.js";
+import { el } from "/static/dom.js";
 import { estimateTables } from "/static/histogram.js";
+import { bestLanguage, direction, nameOfLanguage, offeredLanguages, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
 
+const NOT_ASKED = "not asked"; // the level of a question that was skipped
+const RANGE = /^[[(](-?[\d.e+-]+), (-?[\d.e+-]+)[\])]$/; // the name of a range of numbers
+
 const main = document.querySelector("#main");
+const languages = document.querySelector("#language");
 const id = location.pathname.split("/").at(-1);
 const source = `/v1/campaigns/${encodeURIComponent(id)}/publication`;
 
+let speak = speaker("en");
+let publication = null;
+let draw = () => {}; // draws the page again, in another language
+
+const put = (...content) => main.replaceChildren(...content.flat(Infinity).filter(Boolean));
+const say = (key, values) => speak.say(key, values);
+const paragraph = (key, values) => el("p", {}, ...speak.phrase(key, values));
+const section = (key, ...content) => el("section", {}, el("h2", {}, say(key)), ...content);
+
 async function show() {
+  offerLanguages([]);
   const response = await fetch(source);
   if (!response.ok) {
     const { detail } = await response.json().catch(() => ({}));
-    return put(
-      el("h1", {}, "There are no published results here"),
-      el("p", {}, `The curator says: ${detail ?? response.status}.`),
-    );
+    draw = () => put(el("h1", {}, say("noResultsTitle")), el("p", {}, say("serverSays"), " ", el("bdi", { lang: "en" }, `${detail ?? response.status}`)));
+  } else {
+    publication = await response.json();
+    offerLanguages(publication.languages);
+    draw = () => put(...sheet());
   }
-  const publication = await response.json();
-  document.title = `Results · ${publication.results.title}`;
-  return put(...sheet(publication));
+  draw();
 }
 
-const put = (...content) => main.replaceChildren(...content.flat(Infinity).filter(Boolean));
+function offerLanguages(campaign) {
+  const offered = offeredLanguages(campaign);
+  const chosen = bestLanguage(navigator.languages, offered) ?? campaign[0] ?? "en";
+  const option = (tag) => el("option", { value: tag, lang: tag, dir: direction(tag), selected: tag === chosen }, nameOfLanguage(tag));
+  languages.replaceChildren(...offered.map(option));
+  useLanguage(chosen);
+}
 
-function sheet(publication) {
-  const { results: estimates, language } = publication;
-  const own = (tag, attributes, ...text) => el(tag, { lang: language, dir: "auto", ...attributes }, ...text);
+function useLanguage(tag) {
+  speak = speaker(tag, navigator.languages);
+  document.documentElement.lang = speak.language;
+  document.documentElement.dir = speak.direction;
+  document.querySelector("#language-name").textContent = say("language");
+  document.title = publication === null ? say("sheetTitle") : `${say("sheetTitle")} · ${ownText(publication.title)}`;
+}
+
+languages.addEventListener("change", () => {
+  useLanguage(languages.value);
+  draw();
+});
+
+// -- the campaign's own texts ------------------------------------------------------------------------------------------
+
+const campaignLanguage = () => bestLanguage([languages.value, speak.language], publication.languages) ?? publication.languages[0];
+const ownText = (texts) => texts[campaignLanguage()] ?? "";
+
+/** A text of the campaign, marked with its language. That may be wrong: what begins from right to left is written so. */
+function marked(text, tag = "bdi") {
+  const language = campaignLanguage();
+  return el(tag, { lang: language, dir: direction(language) === "rtl" ? "rtl" : "auto" }, text);
+}
+
+const questionOf = (attribute) =>
+  publication.questions.find(({ name, kind }) => (kind === "choices" ? attribute.startsWith(`${name}/`) : attribute === name));
+
+const optionOf = (question, attribute) => question.options[attribute.slice(question.name.length + 1)];
+
+/** The question that gives an attribute; of "tick all that apply" with the option. */
+function nameOf(attribute) {
+  const question = questionOf(attribute);
+  const text = ownText(question.text);
+  return question.kind === "choices" ? `${text} ${ownText(optionOf(question, attribute))}` : text;
+}
+
+function titleOf({ attributes, questions }) {
+  if (questions.length === 1 && attributes.length > 1) return ownText(questionOf(attributes[0]).text);
+  return attributes.map(nameOf).join(" × ");
+}
+
+const withUnit = (text, unit) => (unit ? `${text} (${unit})` : text);
+
+/** The unit of the only number of a result, if it has one. */
+function unitOf({ questions, unit }) {
+  const numbers = publication.questions.filter(({ name, kind }) => kind === "number" && questions.includes(name));
+  return unit && numbers.length === 1 ? ownText(numbers[0].unit) : "";
+}
+
+/** The level of an attribute, in words. */
+function levelWords(attribute, level) {
+  const question = questionOf(attribute);
+  if (question.kind === "choice" && level in question.options) return marked(ownText(question.options[level]));
+  if (level === NOT_ASKED) return say("notAsked");
+  if (question.kind === "choices") return say(level === "yes" ? "yes" : "no");
+  const range = RANGE.exec(level);
+  return range ? say("between", { from: speak.exact(Number(range[1])), to: speak.exact(Number(range[2])) }) : el("bdi", {}, level);
+}
+
+/** Levels by attribute, in words; of "tick all that apply" the options that were ticked. */
+function levelsWords(levels) {
+  const attributes = Object.keys(levels);
+  const isSet = attributes.length > 1 && attributes.every((attribute) => questionOf(attribute).kind === "choices");
+  if (!isSet) return joined(attributes.map((attribute) => levelWords(attribute, levels[attribute])));
+  if (attributes.some((attribute) => levels[attribute] === NOT_ASKED)) return [say("notAsked")];
+  const ticked = attributes.filter((attribute) => levels[attribute] === "yes");
+  if (ticked.length === 0) return [say("noneTicked")];
+  return joined(ticked.map((attribute) => marked(ownText(optionOf(questionOf(attribute), attribute)))));
+}
+
+const joined = (parts, comma = say("comma")) => parts.flatMap((part, i) => (i > 0 ? [comma, part] : [part]));
+
+// -- the sheet -----------------------------------------------------------------------------------------------------------
+
+function sheet() {
+  const { results: estimates } = publication;
+  const cohorts = estimates.results.flatMap((result) => result.cohorts);
+  const leans = estimates.caution && !cohorts.some((cohort) => cohort.warning);
   return [
-    own("h1", {}, estimates.title),
-    introduction(publication, own),
-    estimates.results.flatMap((result) => result.cohorts).some((cohort) => cohort.warning)
-      ? null
-      : estimates.caution && el("p", { class: "warning" }, estimates.caution),
-    el("div", { class: "results" }, ...estimates.results.map((result, place) => figures(result, estimates, place, own))),
+    el("h1", {}, marked(ownText(publication.title))),
+    introduction(),
+    leans && el("p", { class: "warning" }, say("leansOnPrior")),
+    el("div", { class: "results" }, ...estimates.results.map(figures)),
     el(
       "div",
       { class: "remarks" },
-      el("section", {}, el("h2", {}, "How this was found out"), method(estimates)),
-      el("section", {}, el("h2", {}, "What was promised to people"), promise(estimates)),
-      el("section", {}, el("h2", {}, "What to keep in mind"), limits(estimates)),
+      section("howTitle", ...method(cohorts.filter((cohort) => !cohort.withheld))),
+      section("promisedTitle", ...promise()),
+      section("mindTitle", ...limits()),
     ),
-    el(
-      "details",
-      {},
-      el("summary", {}, "For statisticians: privacy levels (LIP and LDP), methods and ids"),
-      levelTable(estimates),
-      notes(estimates, own),
-      el("p", {}, "Campaign ", el("code", {}, estimates.campaign)),
-    ),
+    statistics(),
     el(
       "div",
       { class: "actions" },
-      el("button", { type: "button", onclick: () => print() }, "Print"),
-      el("a", { class: "button plain", href: source, download: `${id.slice(0, 12)}-results.json` }, "All figures (JSON)"),
+      el("button", { type: "button", onclick: () => print() }, say("print")),
+      el("a", { class: "button plain", href: source, download: `${id.slice(0, 12)}-results.json` }, say("allFigures")),
     ),
   ];
 }
 
-function introduction({ asked_by: who, purpose, contact, published, results: estimates }, own) {
+function introduction() {
+  const { asked_by: who, purpose, contact, published, results: estimates } = publication;
   const lines = [
-    ["Asked by", who && own("span", {}, who)],
-    ["Purpose", purpose && own("span", {}, purpose)],
-    ["Contact", contact],
-    ["Reports", number(estimates.reports)],
-    ["Published", el("time", { datetime: published }, moment(new Date(published)))],
+    ["askedBy", ownText(who) && marked(ownText(who))],
+    ["purpose", ownText(purpose) && marked(ownText(purpose))],
+    ["contactName", contact && el("bdi", {}, contact)],
+    ["reportCount", speak.number(estimates.reports)],
+    ["publishedOn", el("time", { datetime: published }, speak.moment(new Date(published)))],
   ];
-  const line = ([name, value]) => value && el("div", {}, el("dt", {}, name), el("dd", {}, value));
+  const line = ([key, value]) => value && el("div", {}, el("dt", {}, say(key)), el("dd", {}, value));
   return el("dl", { class: "introduction" }, ...lines.map(line));
 }
 
 /** One result: all people together, then each cohort if there are several. */
-function figures({ title, unit, cohorts, total }, estimates, place, own) {
-  const several = estimates.cohorts.length > 1;
-  const parts = several ? [total && { ...total, cohort: "Everyone" }, ...cohorts].filter(Boolean) : cohorts;
+function figures(result, place) {
+  const several = publication.results.cohorts.length > 1;
+  const { cohorts, total } = result;
+  const parts = several ? [total && { ...total, cohort: null }, ...cohorts].filter(Boolean) : cohorts;
   return el(
     "section",
     {},
-    own("h2", {}, title, unit && ` (${unit})`),
+    el("h2", {}, marked(withUnit(titleOf(result), unitOf(result)))),
     ...parts.map((part, n) => [
-      several && el("h3", {}, el("bdi", {}, part.cohort)),
-      part.withheld ? el("p", {}, estimates.withheld_because) : figure(part, `-${place}-${n}`),
+      several && el("h3", {}, part.cohort === null ? say("everyone") : el("bdi", {}, part.cohort)),
+      part.withheld ? el("p", {}, withheldText()) : figure(part, `-${place}-${n}`),
     ]),
   );
 }
 
-const figure = ({ warning, display }, suffix) => [
-  warning && el("p", { class: "warning" }, warning),
-  estimateTables(display, suffix),
-  !warning && el("p", { class: "quiet" }, display.precision),
+const withheldText = () => say("withheldFew", { count: speak.number(publication.results.smallest_count) });
+
+const figure = (part, suffix) => [
+  part.warning && el("p", { class: "warning" }, say("contradicted")),
+  estimateTables(part.display, suffix, inLanguage(part)),
+  !part.warning && precision(part),
 ];
 
-function method({ results }) {
-  const shown = results.flatMap((result) => result.cohorts.filter((cohort) => !cohort.withheld));
+/** How precise shares are; other numbers have intervals of their own. */
+function precision({ display: { shares, rows } }) {
+  if (!shares || rows.length === 0 || rows.some(({ lower, upper }) => lower === null || upper === null)) return null;
+  const half = Math.max(...rows.map(({ lower, upper }) => (upper - lower) / 2));
+  const points = speak.number(100 * half, { maximumSignificantDigits: 2, roundingMode: "ceil" });
+  return el("p", { class: "quiet" }, say("preciseShares", { points, level: level() }));
+}
+
+const level = () => speak.number(publication.results.level, { style: "percent", maximumFractionDigits: 1 });
+
+/** How this page writes a table of estimates. */
+const inLanguage = ({ labels, withheld_groups: groups }) => ({
+  words: {
+    picture: say("picture"),
+    estimate: say("estimate"),
+    interval: say("interval"),
+    prior: say("prior"),
+    numbers: say("numbers"),
+    group: say("group"),
+  },
+  head: ({ shares, label_head: head, rows }) =>
+    say(shares ? "answer" : Object.keys(rows[0]?.levels ?? {}).length > 0 ? "averageHead" : "quantity"),
+  interval: () => say("intervalHead", { level: level() }),
+  groupTitle: ({ shares, of, by, unit }) =>
+    say(shares ? "sharesOf" : "averageOf", {
+      question: withUnit(nameOf(of), unit && ownText(questionOf(of).unit)),
+      groups: by.map(nameOf).join(" × "),
+    }),
+  label: (row) => (Object.keys(row.levels).length > 0 ? el("span", {}, ...levelsWords(row.levels)) : statisticName(row.label)),
+  value: (row) => speak.like(row.value, row.value_text),
+  ends: ({ lower, upper, value_text: text }) =>
+    lower === null || upper === null
+      ? say("notBounded")
+      : say("between", { from: speak.like(lower, text), to: speak.like(upper, text) }),
+  expected: (row) => (row.expected === null ? "" : speak.like(row.expected, row.expected_text)),
+  people: (row) => peopleText(row.people_text),
+  leftOut: ({ left_out: left, rows }) =>
+    left && say("largestOf", { count: speak.number(rows.length), all: speak.number(labels.length) }),
+  withheld: ({ withheld }) => withheld && el("span", {}, ...speak.phrase("withheldGroups", withheldValues(groups))),
+  percent: (share, places) =>
+    speak.number(share, { style: "percent", minimumFractionDigits: places, maximumFractionDigits: places }),
+});
+
+const withheldValues = (groups) => ({
+  groups: el("span", {}, ...joined(groups.map((group) => el("span", {}, ...levelsWords(group))), "; ")),
+  count: speak.number(publication.results.smallest_count),
+});
+
+/** A number of people; the curator writes it in English. */
+function peopleText(text) {
+  const count = Number(text.replace(/[^\d-]/g, ""));
+  return say(speak.isOne(count) ? "onePerson" : "people", { count: speak.number(count) });
+}
+
+/** The name of a statistic that is not an answer; one that the campaign's makers have named stays as it is. */
+function statisticName(name) {
+  const quantile = /^quantile ([\d.]+)$/.exec(name);
+  if (quantile) return say("quantile", { share: speak.number(Number(quantile[1]), { style: "percent" }) });
+  const total = /^Total of ([\d,]+) people$/.exec(name);
+  if (total) return say("totalOf", { count: speak.number(Number(total[1].replaceAll(",", ""))) });
+  if (name === "Average per person" || /^mean( |$)/.test(name)) return say("averagePerPerson");
+  return el("bdi", { lang: "en" }, name);
+}
+
+function method(shown) {
   const hasPrior = shown.some(({ display }) => [...display.rows, ...display.numbers].some((row) => row.expected !== null));
-  const common = (shown[0]?.notes ?? []).filter((note) => shown.every((cohort) => cohort.notes.includes(note)));
-  return [
-    el(
-      "p",
-      {},
-      "Each person’s device scrambled the answers at random before anything was sent. Nobody but the person ever had the ",
-      "true answers. What is common among all people can be worked out from many scrambled reports, up to chance: so each ",
-      "figure has an interval.",
-      hasPrior && " The column “Prior” is what was expected before anybody was asked.",
-    ),
-    ...common.map((note) => el("p", { class: "quiet" }, note)),
-  ];
+  return [paragraph("how"), hasPrior && paragraph("priorColumn", { prior: say("prior") })].filter(Boolean);
 }
 
-/** The method of each figure and how the reports fit the prior, in the words of statisticians. */
-function notes({ results, cohorts }, own) {
-  const parts = results.flatMap(({ title, cohorts: its }) => its.map((part) => ({ title, ...part })));
-  const name = ({ title, cohort }) => (cohorts.length > 1 ? `${title} (${cohort})` : title);
-  return parts
-    .filter((part) => !part.withheld)
-    .map((part) => el("p", { class: "quiet" }, own("strong", {}, name(part)), " ", part.notes.join(" ")));
-}
-
-function promise({ cohorts, assumed_prior: assumed }) {
+function promise() {
+  const { cohorts, assumed_prior: assumed } = publication.results;
   const most = (name) => Math.max(...cohorts.map((cohort) => cohort.privacy[name] ?? Infinity));
   const [lip, ldp] = [most("lip"), most("ldp")];
-  const times = (level) => el("strong", {}, factor(level));
+  const factor = (value) => el("strong", {}, speak.factor(value));
   return [
-    lip < ldp &&
-      !assumed &&
-      el(
-        "p",
-        {},
-        "To someone who knows only how common the answers are, what a person sent makes any answer of that person seem at most ",
-        times(lip),
-        " times as likely as before, or as many times less likely. This holds if answers are as common as was expected.",
-      ),
-    Number.isFinite(ldp)
-      ? el(
-          "p",
-          {},
-          "Whatever anyone knows about a person: take any two ways to answer. What was sent makes one of them at most ",
-          times(ldp),
-          " times as likely, compared with the other, as it was before.",
-        )
-      : el("p", {}, "To someone who knows more than how common the answers are, what a person sent can rule out some answers."),
-  ];
+    lip < ldp && !assumed && paragraph("promisedKnown", { factor: factor(lip) }),
+    Number.isFinite(ldp) ? paragraph("promisedAny", { factor: factor(ldp) }) : paragraph("promisedInPart"),
+  ].filter(Boolean);
 }
 
-function limits({ smallest_count: least, admission_text: admission }) {
+function limits() {
+  const { smallest_count: least, admission } = publication.results;
+  const most = publication.most_reports;
   return [
-    el("p", {}, admission),
-    el("p", {}, "The figures are about the people who took part, and about what they told their devices."),
-    least > 1 && el("p", {}, `Nothing is shown that rests on fewer than ${number(least)} reports.`),
-    el(
-      "p",
-      {},
-      "These figures were made once, after the survey had closed, and do not change: two tables that differ by one report would reveal that report.",
-    ),
-  ];
+    paragraph(admission === "invitation" ? "admittedInvited" : "admittedOpen"),
+    most !== null && paragraph("atMostReports", { count: speak.number(most) }),
+    paragraph("aboutPeople"),
+    least > 1 && paragraph("nothingBelow", { count: speak.number(least) }),
+    paragraph("madeOnce"),
+  ].filter(Boolean);
 }
 
-show().catch(() => put(el("h1", {}, "The results cannot be loaded"), el("p", {}, "Please load this page again later.")));
+/** For statisticians, in English: levels, the method of each figure, and how the reports fit the prior. */
+function statistics() {
+  const { results: estimates } = publication;
+  const several = estimates.cohorts.length > 1;
+  const notes = estimates.results.flatMap((result) =>
+    result.cohorts
+      .filter((part) => !part.withheld)
+      .map((part) => {
+        const name = el("strong", {}, marked(titleOf(result)), several && el("bdi", {}, ` (${part.cohort})`));
+        return el("p", { class: "quiet" }, name, " ", part.notes.join(" "));
+      }),
+  );
+  return el(
+    "details",
+    {},
+    el("summary", {}, say("statisticians")),
+    el("div", { lang: "en", dir: "ltr" }, levelTable(estimates), ...notes),
+    paragraph("campaignId", { id: el("code", {}, estimates.campaign) }),
+  );
+}
+
+show().catch(() => {
+  draw = () => put(el("h1", {}, say("notLoadedTitle")), paragraph("notLoaded"));
+  draw();
+});
