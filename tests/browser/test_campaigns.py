@@ -126,7 +126,7 @@ def test_invitations_are_made_counted_and_shown_once(browser: Any, curator: Any)
     links = browser.run("return document.querySelector('dialog textarea').value").split()
     browser.click("dialog a", "Save as a file")
     file = browser.downloads / f"invitations-{invited.id[:12]}.txt"
-    wait_until(file.exists, "the file is there")
+    wait_until(lambda: file.exists() and file.stat().st_size > 0, "the file is there")
     assert file.read_text().split() == links and len(set(links)) == 12
     browser.click("dialog button", "Done")
     assert browser.gone("dialog")
