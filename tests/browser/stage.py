@@ -22,7 +22,7 @@ from selenium.common.exceptions import StaleElementReferenceException
 
 import priorveil as pv
 from browser.steps import ANALYST, TOKEN
-from patience import PATIENCE
+from patience import PATIENCE, wait_until
 from priorveil.collect.campaign import Campaign, ask, ask_with, read_time
 from priorveil.collect.questions import Question
 from priorveil.curator.app import create_app
@@ -485,6 +485,12 @@ class Browser:
             shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
             Path(folder).mkdir(parents=True, exist_ok=True)
             (Path(folder) / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+    def downloaded(self, name: str) -> Path:
+        """A file that the page saved. Chromium first makes an empty one that holds its place."""
+        file = self.downloads / name
+        wait_until(lambda: file.exists() and file.stat().st_size, f"{name} is saved")
+        return file
 
     def named_nodes(self) -> set[tuple[str, str]]:
         """Role and name of everything in the accessibility tree: what a screen reader is given."""

@@ -10,7 +10,6 @@ import httpx
 
 import priorveil as pv
 from browser.steps import ANALYST, ENTER, ESCAPE, TAB, choose, sign_in
-from patience import wait_until
 from priorveil.collect.campaign import ask
 
 HEADING = "main h1"
@@ -125,8 +124,7 @@ def test_invitations_are_made_counted_and_shown_once(browser: Any, curator: Any)
     browser.see("dialog h2", "12 links")
     links = browser.run("return document.querySelector('dialog textarea').value").split()
     browser.click("dialog a", "Save as a file")
-    file = browser.downloads / f"invitations-{invited.id[:12]}.txt"
-    wait_until(lambda: file.exists() and file.stat().st_size > 0, "the file is there")
+    file = browser.downloaded(f"invitations-{invited.id[:12]}.txt")
     assert file.read_text().split() == links and len(set(links)) == 12
     browser.click("dialog button", "Done")
     assert browser.gone("dialog")

@@ -272,8 +272,7 @@ def test_reports_can_be_downloaded(browser: Any, curator: Any) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="the export is a Parquet file")
     sign_in(browser, curator, "leaning")
     browser.click("#download")
-    path = browser.downloads / f"{curator.campaigns['leaning'].id[:12]}.parquet"
-    wait_until(path.exists, "the file is there")
+    path = browser.downloaded(f"{curator.campaigns['leaning'].id[:12]}.parquet")
     assert parquet.read_table(path).num_rows == 350
 
 
@@ -288,7 +287,7 @@ def test_results_can_be_downloaded(browser: Any, curator: Any, token: str) -> No
         path = start.with_suffix(f".{kind}")
         path.unlink(missing_ok=True)
         browser.click(f"#results-{kind}")
-        wait_until(path.exists, "the file is there")
+        browser.downloaded(path.name)
     estimates = json.loads(start.with_suffix(".json").read_text(encoding="utf-8"))
     assert "Not for publication" in estimates["not_for_publication"]
     shown = estimates["results"][0]["cohorts"][0]

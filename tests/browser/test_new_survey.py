@@ -230,8 +230,7 @@ def test_a_survey_is_kept_in_a_file_and_read_again(page: Any, tmp_path: Path) ->
         for label, text in ((f"Range {place + 1} from", low), ("to", high), ("Share (%)", share)):
             write(page, label, text, f"{card(3)} .shares {row.partition(' ')[2]}")
     page.click("#save")
-    file = page.downloads / "survey.json"
-    wait_until(file.exists, "the survey is saved")
+    file = page.downloaded("survey.json")
     kept = file.rename(tmp_path / "survey.json")
     survey = read_survey(kept)
     assert survey.languages == ("en", "de")
@@ -244,7 +243,7 @@ def test_a_survey_is_kept_in_a_file_and_read_again(page: Any, tmp_path: Path) ->
     page.see("#file").send_keys(str(kept))
     page.see(card(3))
     page.click("#save")
-    wait_until(file.exists, "the survey is saved again")
+    file = page.downloaded("survey.json")
     assert json.loads(file.read_bytes()) == json.loads(kept.read_bytes())
     file.unlink()
 
@@ -269,8 +268,7 @@ def test_questions_designed_together_are_kept_by_a_file(page: Any, tmp_path: Pat
     field(page, "Table", "#together").send_keys(str(table))
     page.see("#together", "cells.csv: 4 rows of shares")
     page.click("#save")
-    file = page.downloads / "survey.json"
-    wait_until(file.exists, "the survey is saved")
+    file = page.downloaded("survey.json")
     kept = file.rename(tmp_path / "survey.json")
     (group,) = json.loads(kept.read_bytes())["together"]
     assert group["query"] == "shares of q1 by q2" and group["prior"] == {"sheet": "cells.csv"}
@@ -413,8 +411,7 @@ def test_a_campaign_of_the_form_is_that_of_the_command_line(page: Any, tmp_path:
     page.click("#check")
     page.see("#checked h2")
     page.click("#keep")
-    file = page.downloads / "campaign.json"
-    wait_until(file.exists, "the campaign is saved")
+    file = page.downloaded("campaign.json")
     campaign = Campaign.from_json(file.rename(tmp_path / "campaign.json").read_bytes())
     assert [q.name for q in campaign.questions] == ["q1", "q2", "q3"]
     assert campaign.questions[1].options["no_answer"] == {"en": "I prefer not to say"}
