@@ -87,6 +87,8 @@ def run(
     bounds = [
         "--phases",
         "coverage,fuzzing",
+        "--request-timeout",
+        str(PATIENCE),
         "--max-examples",
         str(examples),
         "--generation-database",

@@ -179,8 +179,8 @@ def test_averages_of_all_cohorts_can_be_put_together(tmp_path: Path) -> None:
         columns = {"age": [age for age, _ in people], "hours": [hours for _, hours in people]}
         tallies[form.id] = form.tallies(form.count(form.privatize(columns, rng=rng)))
     found = next(iter(results(made.campaign, tallies)))
-    assert found.total is not None and found.total.averages is not None
-    low, high = found.total.averages.interval(0.999)
+    assert found.total is not None and found.total.estimate.averages is not None
+    low, high = found.total.estimate.averages.interval(0.999)
     assert np.all(low <= [4.0, 6.0]) and np.all(high >= [4.0, 6.0])  # 40 and 60 of 100 people
 
 

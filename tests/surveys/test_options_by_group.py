@@ -64,8 +64,8 @@ def test_estimates_hold_the_shares_of_options_by_group(tmp_path: Path) -> None:
         "What worries you? Pay",
         "What worries you? My boss",
     ]
-    total = found[0].total
-    assert total is not None
+    assert found[0].total is not None
+    total = found[0].total.estimate
     low, high = (ends / PEOPLE for ends in total.interval(0.999))
     truth = {"pay": {"old": 0.36, "young": 0.12}, "boss": {"old": 0.18, "young": 0.06}}
     for option, by_age in truth.items():
