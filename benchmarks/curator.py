@@ -53,6 +53,7 @@ TUNED = {
 }
 SERVER = """
 import asyncio, sys
+from collections import Counter
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app, open_store
 from priorveil.curator.server import find_address, run
@@ -69,7 +70,7 @@ async def prepare():
 class Nothing:
     def __init__(self, store): self._store = store
     def __getattr__(self, name): return getattr(self._store, name)
-    async def commit(self, groups): return 0
+    async def commit(self, groups): return Counter()
 if sys.argv[4] != "nothing":
     asyncio.run(prepare())
     few = Settings(campaigns=CampaignLimits(loaded=10)) if sys.argv[4] == "abuse" else Settings()

@@ -35,6 +35,7 @@ from priorveil.priors.label_texts import label_parts
 from submissions import plan_of, submissions
 
 WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
+EARLIER_DAYS = {"2026-03-01": 1000, "2026-03-02": 250, "2026-03-05": 1}  # of the campaign "spending"
 # Chromium as root, and with nothing that calls home.
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -373,6 +374,7 @@ def serving(path: Path) -> Iterator[Curator]:
         await store.add_token(Token.of(ANALYST, "reader", "analyst"))
         for campaign in campaigns.values():
             await store.add_campaign(campaign)
+        await store.add_daily_counts({(campaigns["spending"].id, day): n for day, n in EARLIER_DAYS.items()})
         await store.close()
 
     asyncio.run(prepared())

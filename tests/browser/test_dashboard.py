@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from browser.stage import EARLIER_DAYS
 from browser.steps import ANALYST, ENTER, TAB, TOKEN, sign_in
 from patience import PATIENCE, wait_until
 from priorveil.reading.wording import LEANING
@@ -252,6 +253,32 @@ def test_precision_is_said_with_its_unit(browser: Any, curator: Any) -> None:
         )
         points = 100 * width if name == "work" else width
         assert found and points <= float(found[1]) <= 1.1 * points  # rounded up
+
+
+def test_reports_are_shown_by_day(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "spending")
+    browser.click("#days summary")
+    rows = browser.run(
+        "return [...document.querySelectorAll('#days tbody tr')].map((row) =>"
+        " [row.querySelector('time').dateTime, row.querySelector('td').textContent])"
+    )
+    counts = curator.counters("spending")["by_day"]
+    assert EARLIER_DAYS.items() < counts.items()
+    assert {day: int(text.replace(",", "")) for day, text in rows} == counts
+    assert [day for day, _ in rows] == sorted(counts)
+    bars = browser.run(
+        "return [...document.querySelectorAll('.days rect')].map((b) => [b.x, b.height].map((l) => l.baseVal.value))"
+    )
+    tallest = max(height for _, height in bars)
+    expected = [tallest * counts[day] / max(counts.values()) for day in sorted(counts)]
+    assert [height for _, height in bars] == pytest.approx(expected, rel=0.01)
+    places = [place for place, _ in bars]
+    assert places[2] - places[1] == pytest.approx(3 * (places[1] - places[0]), rel=0.01), (
+        "empty days have room"
+    )
+    browser.see(".days figcaption", f"at most {max(counts.values()):,} on one day")
+    browser.picture("dashboard-days")
+    assert browser.faults() == []
 
 
 def test_refusals_are_counted(browser: Any, curator: Any) -> None:

@@ -137,7 +137,7 @@ def test_recount_changes_no_schema(postgres: PostgresServer) -> None:
     old = ("CREATE TABLE schema_version (version integer)", "INSERT INTO schema_version VALUES (1)")
     before = asked(url, *old, TABLES)
     for command in ("recount", "serve"):
-        assert "has schema 1, this priorveil uses 2" in told(command, "--store", url)
+        assert "has schema 1, this priorveil uses 3" in told(command, "--store", url)
     assert asked(url, TABLES) == before == ["schema_version"]
 
 

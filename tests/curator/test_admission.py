@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 import httpx
@@ -24,11 +24,11 @@ from priorveil.curator.admission import (
     ID_IN_USE,
     NO_INVITATION,
     Claim,
-    admit,
     code_digest,
     fresh_codes,
     withdraw,
 )
+from priorveil.curator.admission import admit as admit_claims
 from priorveil.curator.store import FormTally, Store, Unavailable, open_store
 from submissions import number_words, submission
 
@@ -51,6 +51,17 @@ def claim(
     id = hex_bytes(report_id or fresh_id(), 16)
     assert id is not None
     return Claim(campaign, campaign.form_for(None).id, id, report.to_bytes(8, "little"), code)
+
+
+class Outcome(NamedTuple):
+    reasons: list[str | None]
+    new: int
+
+
+async def admit(store: Store, claims: Sequence[Claim]) -> Outcome:
+    """What the store says of claims, with the total of the new reports."""
+    reasons, new = await admit_claims(store, claims)
+    return Outcome(reasons, new.total())
 
 
 async def invite(store: Store, campaign: Campaign, count: int) -> list[str]:
@@ -306,7 +317,7 @@ def test_withdrawn_reports_leave_the_tallies(store_url: str, cohorts: Campaign) 
         everything = [part.ids[i : i + 16] for part in parts for i in range(0, 16 * 30, 16)]
         assert await withdraw(store, cohorts, everything) == 80
         await check_counts(store, cohorts, 0)
-        assert await store.commit(parts) == 120  # their ids are forgotten
+        assert (await store.commit(parts)).total() == 120  # their ids are forgotten
 
     in_store(store_url, work)
 

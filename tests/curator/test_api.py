@@ -9,6 +9,7 @@ import io
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -378,7 +379,7 @@ class Stuck(SqliteStore):
     trouble: Exception | None = None
     gate: asyncio.Event | None = None
 
-    async def commit(self, groups: Any) -> int:
+    async def commit(self, groups: Any) -> Counter[str]:
         if self.gate is not None:
             await self.gate.wait()
         if self.trouble is not None:

@@ -234,7 +234,7 @@ def test_a_withdrawal_during_an_export_is_no_damage(
     async def replace(store: Store, first: bytes, last: bytes) -> None:
         assert await withdraw(store, campaign, [last]) == 1
         new = Group(campaign.id, campaign.form_for(None), bytes(16), bytes(8))
-        assert bytes(16) < first and await store.commit([new]) == 1
+        assert bytes(16) < first and (await store.commit([new])).total() == 1
 
     read = change_during_an_export(store_url, campaign, replace)
     assert len(read) == 19 and bytes(16) not in read

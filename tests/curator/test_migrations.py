@@ -28,6 +28,7 @@ from priorveil.curator.store import (
     open_store,
     restore_store,
 )
+from priorveil.curator.tokens import Token
 from priorveil.errors import InvalidInput
 from refusals import raises
 from small_disk import small_disk
@@ -61,6 +62,9 @@ def fill_old_store(url: str, version: int, campaign: Campaign) -> None:
             await store.refuse({(campaign.id, "closed"): 3})
             if version == 1:
                 await store._change(*[("INSERT INTO tokens (digest) VALUES ($1)", each) for each in DIGESTS])
+            else:
+                for number, digest in enumerate(DIGESTS, start=1):
+                    await store.add_token(Token(digest, f"token-{number}", "admin", None))
 
     asyncio.run(fill())
 
@@ -70,7 +74,7 @@ async def check_content(store: Store, campaign: Campaign) -> None:
     assert (await store.tallies(campaign))[campaign.form_for(None).id].reports == 20
     assert await store.recount(campaign) == await store.tallies(campaign)
     assert await store.refusals(campaign.id) == {"closed": 3}
-    assert await store.commit([reports_of(campaign)]) == 0
+    assert (await store.commit([reports_of(campaign)])).total() == 0
 
 
 def tables(path: Path) -> set[str]:
@@ -96,7 +100,7 @@ def test_every_older_version_is_brought_forward(store_url: str, version: int, ca
             ]
             assert {row[0] for row in tokens} == set(DIGESTS)
             assert await store._fetch("SELECT deleted FROM campaigns") == [(None,)]
-            for table in ("invitations", "records"):
+            for table in ("invitations", "records", "daily_counts"):
                 assert await store._fetch(f"SELECT * FROM {table}") == []
 
     asyncio.run(migrate())
@@ -120,9 +124,11 @@ def test_an_older_backup_replaces_a_newer_store(
     async def use(store: Store) -> None:
         await store.add_invitations(campaign.id, [bytes(32)])
         await store.add_record(Record("2026-02-02T00:00:00Z", "anna", "closed"))
+        await store.add_daily_counts({(campaign.id, "2026-02-02"): 20})
 
     async def check(store: Store) -> None:
         await check_content(store, campaign)
+        assert await store.daily_counts(campaign.id) == {}
         assert await store.free_invitations(campaign.id) == 0 and await store.records(9) == []
 
     asyncio.run(migrate(use))
@@ -234,6 +240,6 @@ def test_postgres_is_not_migrated_under_a_curator(postgres: Any, campaign: Campa
             with pytest.raises(Unavailable):
                 await open_store(url, migrate=True).open()
         async with open_store(url, migrate=True) as new:
-            assert await new.commit([reports_of(campaign)]) == 0
+            assert (await new.commit([reports_of(campaign)])).total() == 0
 
     asyncio.run(work())

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -257,7 +258,7 @@ class Broken(SqliteStore):
 
     error: Callable[[], Exception] = RuntimeError
 
-    async def commit(self, groups: object) -> int:
+    async def commit(self, groups: object) -> Counter[str]:
         raise self.error()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -66,10 +67,10 @@ def code_digest(code: str | None) -> bytes | None:
 
 
 class Admitted(NamedTuple):
-    """For each claim why it is refused, or None if its report is stored; and how many reports are new."""
+    """For each claim why it is refused, or None if its report is stored; and how many are new, by campaign."""
 
     reasons: list[str | None]
-    new: int
+    new: Counter[str]
 
 
 async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
@@ -116,7 +117,10 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
         for key in sorted(new, key=forms.__getitem__):
             form_of_key = campaigns[key[0]].forms[key[1]]
             yield store.add_cells, forms[key], count_words(form_of_key, b"".join(new[key]))
-        return Admitted(reasons, sum(map(len, new.values())))
+        counts = Counter[str]()
+        for (id, _), its_words in new.items():
+            counts[id] += len(its_words)
+        return Admitted(reasons, counts)
 
     return await store.transact(statements)
 

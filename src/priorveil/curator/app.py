@@ -91,7 +91,9 @@ class Curator:
         self._proxies = read_networks("trusted_proxies", settings.listen.trusted_proxies)
         # Loading and estimating take seconds: they do not wait for each other, and batches do not wait for them.
         threads = self.limits.threads
-        writer = Writer(store, self.limits.waiting, failures.report, self.metrics)
+        writer = Writer(
+            store, self.limits.waiting, failures.report, lambda new: self.service.count_day(new), self.metrics
+        )
         campaigns = CampaignLoader(store, settings.campaigns, threads)
         estimates = EstimateCache(store, threads)
         self.service = Service(
@@ -552,12 +554,12 @@ class Curator:
         return json_response(msgspec.structs.replace(estimates, not_for_publication=mark))
 
     async def counters(self, request: Request) -> Response:
-        """How many reports came, by cohort, and how many were refused, by reason."""
+        """How many reports came, by cohort and by day, and how many were refused, by reason."""
         campaign = (await self._live(request.path_params["id"])).campaign
         tallies = await self.service.store.tallies(campaign)
         counts = {campaign.cohort_of[form]: tally.reports for form, tally in tallies.items()}
-        refused = await self.service.refusal_counts(campaign.id)
-        return json_response(messages.Counters(campaign.id, counts, refused))
+        refused, by_day = await self.service.counters(campaign.id)
+        return json_response(messages.Counters(campaign.id, counts, refused, by_day))
 
     async def export(self, request: Request) -> Response:
         """All reports as a Parquet file, or with `?format=csv` as CSV."""

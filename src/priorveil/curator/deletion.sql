@@ -13,6 +13,7 @@ SELECT number FROM campaigns WHERE deleted IS NOT NULL AND (
     EXISTS (SELECT 1 FROM submissions WHERE campaign = number)
     OR EXISTS (SELECT 1 FROM invitations WHERE campaign = number)
     OR (document = '' AND EXISTS (SELECT 1 FROM forms WHERE campaign = campaigns.number))
+    OR (document = '' AND EXISTS (SELECT 1 FROM daily_counts WHERE campaign = number))
 )
 
 -- Delete some of the reports of a campaign.
@@ -26,4 +27,5 @@ DELETE FROM tallies WHERE form IN (
     SELECT forms.number FROM forms JOIN campaigns ON campaigns.number = campaign WHERE campaign = $1 AND document = ''
 );
 DELETE FROM refusals WHERE campaign = (SELECT id FROM campaigns WHERE number = $1 AND document = '');
+DELETE FROM daily_counts WHERE campaign = (SELECT number FROM campaigns WHERE number = $1 AND document = '');
 DELETE FROM forms WHERE campaign = (SELECT number FROM campaigns WHERE number = $1 AND document = '')

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ class Writer:
     store: Store
     capacity: int  # bytes in the queue
     on_failure: Callable[[Exception], None]
+    on_stored: Callable[[Counter[str]], None]  # gets the number of new reports, by campaign
     metrics: Metrics
     waiting: int = 0  # bytes in the queue and in the transaction under way
     full_since: float | None = None  # when the disk was full; None after something was stored
@@ -130,16 +132,19 @@ class Writer:
 
     async def _store(self, batch: list[PendingUpload]) -> Iterator[str | None]:
         groups = merge_groups(group for upload in batch for group in upload.groups)
-        stored = await self.store.commit(groups) if groups else 0
-        self.metrics.stored.inc(stored)
-        self.metrics.duplicate.inc(sum(group.size for group in groups) - stored)
+        if groups:
+            self._count(sum(group.size for group in groups), await self.store.commit(groups))
         return iter(())
 
     async def _admit(self, batch: list[PendingUpload]) -> Iterator[str | None]:
         reasons, new = await admit(self.store, [claim for upload in batch for claim in upload.claims])
-        self.metrics.stored.inc(new)
-        self.metrics.duplicate.inc(reasons.count(None) - new)
+        self._count(reasons.count(None), new)
         return iter(reasons)
+
+    def _count(self, accepted: int, new: Counter[str]) -> None:
+        self.metrics.stored.inc(new.total())
+        self.metrics.duplicate.inc(accepted - new.total())
+        self.on_stored(new)
 
 
 def merge_groups(groups: Iterable[Group]) -> list[Group]:

@@ -170,11 +170,15 @@ class Campaigns(Body):
 
 
 class Counters(Body):
-    """How many reports came, by cohort, and how many were refused, by reason."""
+    """How many reports there are, by cohort, how many were refused, by reason, and about how many came, by day.
+
+    A day is one in UTC, such as 2026-11-17. Days without reports are missing. Withdrawn reports stay in their day.
+    """
 
     campaign: ContentId
     reports: dict[str, Natural]
     refused: dict[str, Natural]
+    by_day: dict[str, Natural]
 
 
 # -- surveys -----------------------------------------------------------------------------------------------

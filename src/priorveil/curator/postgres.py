@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from operator import itemgetter
@@ -261,11 +262,11 @@ class PostgresStore(Store):
 
     # -- reports ---------------------------------------------------------------------------------------------
 
-    async def commit(self, groups: Sequence[Group]) -> int:
-        """Store and count the new reports in one durable transaction; return how many were new."""
+    async def commit(self, groups: Sequence[Group]) -> Counter[str]:
+        """Store and count the new reports in one durable transaction; return how many were new, by campaign."""
         return await self._retry(lambda: self._commit(groups))
 
-    async def _commit(self, groups: Sequence[Group]) -> int:
+    async def _commit(self, groups: Sequence[Group]) -> Counter[str]:
         async with self._write() as db:
             return await self._insert(db, groups)
 
@@ -311,7 +312,7 @@ class PostgresStore(Store):
             self._writer = db
         return self._writer
 
-    async def _insert(self, db: Any, groups: Sequence[Group]) -> int:
+    async def _insert(self, db: Any, groups: Sequence[Group]) -> Counter[str]:
         """Insert the reports that are new, and count exactly those."""
         numbers: dict[tuple[str, str], list[int]] = {}
         by_form: dict[int, list[Group]] = {}
@@ -334,7 +335,10 @@ class PostgresStore(Store):
             new.setdefault(form, []).append(word)
         cells = [(form, cells_as_json(await _count_new(by_form[form], new[form]))) for form in sorted(new)]
         await db.executemany(self.add_cells, cells)
-        return len(inserted)
+        counts = Counter[str]()
+        for form, its_words in new.items():
+            counts[by_form[form][0].campaign] += len(its_words)
+        return counts
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, FormTally]) -> None:
         """Overwrite stored tallies with recounted ones; refused while a curator is connected."""

@@ -66,7 +66,8 @@ class Service:
     attempts: TokenAttempts
     surveys: SurveyDesigner
     threads: int
-    _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)  # refusals by campaign and reason
+    _unsaved_days: Counter[tuple[str, str]] = field(default_factory=Counter)  # reports by campaign and day
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     _tokens: list[Token] = field(default_factory=list)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -92,7 +93,7 @@ class Service:
             await asyncio.wait(self._tasks)
         await self.writer.stop()
         with contextlib.suppress(StoreFull, Unavailable):
-            await self._save_refusals()
+            await self._save_counts()
         await self.store.close()
         self.estimates.stop()
         self._decoders.shutdown(wait=False, cancel_futures=True)
@@ -198,18 +199,30 @@ class Service:
             _log.error("an export of %s ended with an error: %s", campaign.id[:12], error)
             raise
 
-    async def refusal_counts(self, campaign: str) -> dict[str, int]:
-        """How many reports were refused, by reason, including those not yet saved."""
-        async with self._saving:  # counts that are being saved may be in both places
-            saved = Counter(await self.store.refusals(campaign))
-        return dict(saved + Counter({why: n for (name, why), n in self._unsaved.items() if name == campaign}))
+    def count_day(self, new: Counter[str]) -> None:
+        """Count reports that were just stored, given by campaign, for this day in UTC.
 
-    async def _save_refusals(self) -> None:
+        The counts are saved later, in a transaction of their own: the transaction of a report must not tell its day.
+        """
+        day = self.life.now()[:10]
+        self._unsaved_days.update({(campaign, day): count for campaign, count in (+new).items()})
+
+    async def counters(self, campaign: str) -> tuple[dict[str, int], dict[str, int]]:
+        """How many reports were refused, by reason, and came, by day, including counts that are not yet saved."""
+        async with self._saving:  # counts that are being saved may be in both places
+            refused = await self.store.refusals(campaign)
+            by_day = await self.store.daily_counts(campaign)
+        return _add(refused, self._unsaved, campaign), _add(by_day, self._unsaved_days, campaign)
+
+    async def _save_counts(self) -> None:
         async with self._saving:
-            saving = Counter(self._unsaved)
-            if saving:
-                await self.store.refuse(saving)
-            self._unsaved -= saving
+            for unsaved, save in (
+                (self._unsaved, self.store.refuse),
+                (self._unsaved_days, self.store.add_daily_counts),
+            ):
+                if saving := +unsaved:
+                    await save(saving)
+                    unsaved -= saving
 
     # -- tokens, and changes by other processes --------------------------------------------------------------
 
@@ -227,8 +240,8 @@ class Service:
         self._tokens = await self.store.tokens()
 
     async def refresh(self) -> None:
-        """Save refusal counts, and notice what other processes changed."""
-        await self._save_refusals()
+        """Save counts, and notice what other processes changed."""
+        await self._save_counts()
         await self.load_tokens()
         await self.life.notice_changes()
 
@@ -239,3 +252,10 @@ class Service:
                 await work()
             except Exception as error:  # whatever it was, the next time may succeed
                 self.failures.report(error)
+
+
+def _add(saved: dict[str, int], unsaved: Counter[tuple[str, str]], campaign: str) -> dict[str, int]:
+    """The counts of a campaign, saved and unsaved, sorted by name."""
+    counts = Counter(saved)
+    counts.update({name: count for (id, name), count in unsaved.items() if id == campaign})
+    return dict(sorted(counts.items()))

@@ -8,6 +8,7 @@ import logging
 import os
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -219,19 +220,21 @@ class SqliteStore(Store):
 
     # -- reports ---------------------------------------------------------------------------------------------
 
-    async def commit(self, groups: Sequence[Group]) -> int:
-        """Store and count the new reports in one durable transaction; return how many were new."""
+    async def commit(self, groups: Sequence[Group]) -> Counter[str]:
+        """Store and count the new reports in one durable transaction; return how many were new, by campaign."""
         return await self._in_thread(lambda: self._commit(groups))
 
-    def _commit(self, groups: Sequence[Group]) -> int:
+    def _commit(self, groups: Sequence[Group]) -> Counter[str]:
         cells: dict[int, Cells] = {}
+        new = Counter[str]()
         with self._transaction() as db:
             for group in groups:
                 form, counted = self._add(db, group)
                 cells[form] = cells[form] + counted if form in cells else counted
+                new[group.campaign] += int(counted[0])
             for form, counted in cells.items():
                 _execute(db, self.add_cells, form, cells_as_json(counted))
-        return int(sum(counted[0] for counted in cells.values()))
+        return new
 
     def _add(self, db: sqlite3.Connection, group: Group) -> tuple[int, Cells]:
         """Store the new reports of one group: the number of its form, and the cells of their tally.

@@ -9,6 +9,7 @@ brought forward in one transaction. The tables are:
 * `tallies` has one row for each cell of a form's tally. Cell 0 is the number of submissions, the others are what the
   form counts. Cells change in the transaction that stores the reports;
 * `refusals` counts refused reports by campaign and reason;
+* `daily_counts` counts the reports of each campaign by day, and changes in transactions of its own;
 * `tokens` holds the SHA-256 of every token, with its name and role;
 * `invitations` holds the SHA-256 of every free invitation;
 * `records` says what the holders of tokens did.
@@ -21,6 +22,7 @@ import itertools
 import json
 import secrets
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
@@ -43,7 +45,7 @@ from priorveil.reading.tally import Tally
 _SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))
 _MIGRATIONS = [file.read_text(encoding="utf-8") for file in _SCHEMA_FILES]
 _STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
-_ADD_CELLS, _PROBE, _REPORTS, _PUBLISH, _REFUSE, _TOTALS = _STATEMENTS.split("\n\n")
+_ADD_CELLS, _PROBE, _REPORTS, _PUBLISH, _REFUSE, _ADD_TO_DAY, _TOTALS = _STATEMENTS.split("\n\n")
 _DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
 _END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
@@ -263,8 +265,8 @@ class Store(ABC):
         )
 
     @abstractmethod
-    async def commit(self, groups: Sequence[Group]) -> int:
-        """Store and count the new reports in one durable transaction; return how many were new.
+    async def commit(self, groups: Sequence[Group]) -> Counter[str]:
+        """Store and count the new reports in one durable transaction; return how many were new, by campaign.
 
         A report whose id the campaign already has is left out. Of reports with the same id the first one counts.
         """
@@ -468,7 +470,7 @@ class Store(ABC):
         query = "SELECT at, who, action, campaign, count FROM records ORDER BY number DESC LIMIT $1"
         return [Record(*row) for row in await self._fetch(query, most)]
 
-    # -- refusals and tokens ---------------------------------------------------------------------------------
+    # -- counters and tokens ---------------------------------------------------------------------------------
 
     async def refuse(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Add to the numbers of refused reports, by campaign and reason."""
@@ -479,6 +481,16 @@ class Store(ABC):
         """How many reports were refused, by reason."""
         query = "SELECT reason, count FROM refusals WHERE campaign = $1 ORDER BY reason"
         return {reason: count for reason, count in await self._fetch(query, campaign)}
+
+    async def add_daily_counts(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Add to the numbers of reports, by campaign and day; those of deleted campaigns are left out."""
+        rows = sorted((campaign, day, n) for (campaign, day), n in counts.items())
+        await self._change(*[(_ADD_TO_DAY, *row) for row in rows])
+
+    async def daily_counts(self, campaign: str) -> dict[str, int]:
+        """About how many reports came, by day."""
+        query = f"SELECT day, count FROM daily_counts WHERE campaign = {_OF_CAMPAIGN} ORDER BY day"
+        return {day: count for day, count in await self._fetch(query, campaign)}
 
     async def add_token(self, token: Token) -> bool:
         """Store a token; False if there already is one with its name or its secret."""

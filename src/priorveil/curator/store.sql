@@ -21,6 +21,11 @@ RETURNING id
 INSERT INTO refusals (campaign, reason, count) VALUES ($1, $2, $3)
 ON CONFLICT (campaign, reason) DO UPDATE SET count = refusals.count + excluded.count
 
+-- Add to the number of reports of one day, unless the campaign was deleted.
+INSERT INTO daily_counts (campaign, day, count)
+SELECT number, CAST($2 AS text), CAST($3 AS bigint) FROM campaigns WHERE id = $1 AND document <> ''
+ON CONFLICT (campaign, day) DO UPDATE SET count = daily_counts.count + excluded.count
+
 -- When a campaign was ended, how many reports are in its tallies, and how many are stored: all as of one moment.
 SELECT deleted, (
     SELECT coalesce(sum(count), 0) FROM tallies JOIN forms ON forms.number = form

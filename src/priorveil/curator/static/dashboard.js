@@ -2,6 +2,7 @@
 
 import { badge, campaignList, ending, publishing, sharing } from "/static/campaigns.js";
 import { SignedOut, ask, forget, isAdmin, read, signIn, signedIn } from "/static/curator.js";
+import { reportsByDay } from "/static/daily_counts.js";
 import { el, number } from "/static/dom.js";
 import { estimateTables } from "/static/histogram.js";
 import { levelTable } from "/static/levels.js";
@@ -179,6 +180,7 @@ function sections(view, estimates, counters, admin) {
     shown.map((result, place) => results(result, estimates, shown.length > 1, place)),
     planned(shown, several),
     privacy(estimates),
+    reportsByDay(counters.by_day),
     refused(counters),
     sharing(view.id, estimates, counters.free, showErrors, () => refresh(view), say),
     downloads(view, estimates, admin),
