@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,27 @@ def test_a_store_is_copied_and_filled_again(
     assert held(store_url, campaign) == 35
     fill(store_url, campaign, 3)
     assert held(store_url, campaign) == 38
+
+
+def test_a_restored_file_does_not_tell_the_order_of_long_reports(tmp_path: Path, campaign: Campaign) -> None:
+    """SQLite puts the ends of long rows on pages of their own as they come; a backup has them sorted by id."""
+    old, file, new = (tmp_path / name for name in ("old.db", "backup", "new.db"))
+    arrived = [(os.urandom(16), os.urandom(400)) for _ in range(50)]
+
+    async def add(store: Store) -> None:
+        await store.add_campaign(campaign)
+        for report in arrived:
+            await store._change(("INSERT INTO submissions VALUES (1, $1, 1, $2)", *report))
+
+    def in_order(path: Path, reports: list[tuple[bytes, bytes]]) -> bool:
+        places = [path.read_bytes().index(words[-16:]) for _, words in reports]
+        return places == sorted(places)
+
+    in_store(str(old), add)
+    asyncio.run(back_up_store(str(old), file))
+    asyncio.run(restore_store(file, str(new)))
+    assert in_order(old, arrived)
+    assert in_order(new, sorted(arrived))
 
 
 def test_a_backup_is_not_overwritten_unasked(store_url: str, tmp_path: Path, campaign: Campaign) -> None:
