@@ -451,8 +451,9 @@ class Total(Body, kw_only=True):
     withheld_groups: Annotated[
         list[dict[str, Any]],
         _about(
-            "the groups about which nothing is said, by the levels of their attributes: the estimate counts fewer than "
-            "`smallest_count` people in them, or figures that are withheld would follow from theirs"
+            "the groups about which nothing is said, by the levels of their attributes (null: all who were asked): "
+            "the estimate counts fewer than `smallest_count` people in them, or figures that are withheld would follow "
+            "from theirs"
         ),
     ]
     converged: bool
