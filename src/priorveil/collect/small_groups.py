@@ -117,6 +117,14 @@ class GroupTable:
         except NotIdentifiable:
             return math.inf
 
+    def expected_small_groups(self, people: float, least: int) -> list[Group]:
+        """The groups that have fewer than `least` of so many people if the prior is right."""
+        if least <= 1:
+            return []
+        groups, members = self._groups
+        sizes = people * members @ self.estimate.readings[0].prior.probabilities
+        return [group for group, size in zip(groups, sizes.tolist(), strict=True) if size < least]
+
     def withheld_places(self, withheld: Collection[Group]) -> frozenset[int]:
         """The places in the answer of the statistics that are withheld with these groups."""
         if not withheld:
