@@ -212,7 +212,7 @@ def test_a_follow_up_in_a_table_needs_enough_people_who_were_asked(least: int, w
     assert shown == ([NOT_ASKED] if withheld else [NOT_ASKED, "A", "B"])
     shares = [row.label for table in whole.total.tables(0.95) for row in table.rows]
     assert (("daily", "A") in shares) == (not withheld)
-    assert ('the answers to "town?"' in (town.withheld_text(town.total) or "")) == bool(withheld)
+    assert ('the people who were asked "town?"' in (town.withheld_text(town.total) or "")) == bool(withheld)
 
 
 @pytest.mark.parametrize("method", ["auto", "mmse", "unbiased", "mle"])
@@ -267,7 +267,7 @@ def test_options_that_few_could_tick_are_withheld() -> None:
         assert shown and all(NOT_ASKED in label for label in shown)
     assert options_together.total is not None
     text = options_together.withheld_text(options_together.total)
-    assert text is not None and text.count('the answers to "Why?"') == 1
+    assert text is not None and text.count('the people who were asked "Why?"') == 1
 
 
 def test_without_a_promise_nothing_is_withheld() -> None:

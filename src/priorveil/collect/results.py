@@ -229,7 +229,7 @@ class Result:
         if levels:
             return self.words(levels)
         asked = {attribute: question for question, attribute in self._asked}
-        return f'the answers to "{self.campaign.text(asked[group[0][0]].text)}"'
+        return f'the people who were asked "{self.campaign.text(asked[group[0][0]].text)}"'
 
     def _option(self, question: Question, attribute: str) -> str:
         return self.campaign.text(question.options[attribute.removeprefix(f"{question.name}/")])
