@@ -277,7 +277,16 @@ def test_without_a_promise_nothing_is_withheld() -> None:
     groups = GroupTable(estimate, {name: name for name in names})
     for least in (0, 1):
         assert groups.small_groups(least) == frozenset()
+        assert groups.expected_small_groups(3, least) == []
     assert len(groups.small_groups(10_000)) == len(LEVELS["age"])
+
+
+def test_the_prior_says_which_groups_should_be_small() -> None:
+    names = ("age", "smokes")
+    plan = design(table(names, SHARES), 2.0, Distribution())
+    groups = GroupTable(plan.estimate(plan.tally([])), {name: name for name in names})
+    assert levels_of(groups.expected_small_groups(1000, 100)) == {("oldest",)}
+    assert levels_of(groups.expected_small_groups(1000, 250)) == {("oldest",), ("old",)}
 
 
 def test_tables_among_the_margins_of_one_report_have_groups() -> None:

@@ -310,12 +310,12 @@ def _small_groups(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Itera
         where = f" in {cohort.name}" if len(cohorts) > 1 else ""
         for slot in campaign.form_for(cohort.name).slots:
             for part, share in zip(slot.parts, slot.shares, strict=True):
-                reports = cohort.people[0] * share / PARTS
-                if part.plan.prior.assumed or reports < campaign.smallest_count:
+                people, least = cohort.people[0], campaign.smallest_count
+                if part.plan.prior.assumed or people * share / PARTS < least:
                     continue
                 questions = {name: campaign.questions_about([name])[0] for name in part.attributes}
                 table = GroupTable(part.plan.estimate(part.plan.tally([])), questions)
-                for group in table.expected_small_groups(reports, campaign.smallest_count):
+                for group in table.expected_small_groups(people, least):
                     yield f"{_group_name(group)}{where}"
 
 
