@@ -145,6 +145,9 @@ class FormReports(ReportMaker):
         if cohort is None and len(campaign.cohorts) > 1:
             advice = f"name the column that says which cohort a row is of: {', '.join(campaign.cohorts)}"
             raise InvalidInput("cohort", NOT_SHOWN, advice, Hint("cohort", "COLUMN"))
+        if cohort in [question.name for question in campaign.questions]:
+            advice = "this column is private: its answers would choose the form, which is public"
+            raise InvalidInput("cohort", cohort, advice)
         substitutes.require_known([q.option_domain for q in campaign.questions if q.options])
         self._campaign = campaign
         self._substitutes = substitutes
