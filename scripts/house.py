@@ -25,7 +25,7 @@ import numpy as np
 import priorveil as pv
 from priorveil import cli
 from priorveil.collect.campaign import ask
-from priorveil.collect.wire import fresh_id
+from priorveil.collect.wire import Report, fresh_id, words_to_hex
 from priorveil.curator import create_app, open_store
 from priorveil.curator.tokens import Token
 from priorveil.tables import privatize_table
@@ -147,7 +147,7 @@ def design(trace: Trace) -> None:
 
 async def _post(trace: Trace, folder: Path) -> None:
     campaign = ask("Which kind of work?", pv.Prior([0.69, 0.11, 0.13, 0.07]), smallest_count=1)
-    (plan,) = campaign.plans.values()
+    (form,) = campaign.cohorts.values()
     store = open_store(str(folder / "reports.db"))
     await store.open()
     await store.add_campaign(campaign)
@@ -160,7 +160,8 @@ async def _post(trace: Trace, folder: Path) -> None:
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://curator") as http,
     ):
         for on in (False, True):
-            report = {"report_id": fresh_id(), "plan": plan.id, "report": int(plan.privatize(1, codes=True))}
+            (words,) = form.privatize({"answer": [1]})
+            report = Report(fresh_id(), campaign.id, form.id, words_to_hex(words)).document()
             trace.on = on
             (await http.post(f"{where}/reports", json=report)).raise_for_status()
             headers = {"authorization": f"Bearer {TOKEN}"}

@@ -193,6 +193,22 @@ def test_the_sheet_hides_a_small_group_and_what_would_give_it(browser: Any, tabl
     assert "80 and over" in browser.run(ages), "the answers to a single question stay"
 
 
+def test_the_answers_to_a_question_that_few_were_asked_are_hidden(browser: Any, curator: Any) -> None:
+    working = {"works": "yes", "paid": "no", "ills": ["back"], "hours": 7, "smokes": "no"}
+    idle = {"works": "no", "ills": [], "hours": 8, "smokes": "yes"}
+    curator.surveyed("sheet-few-asked", [working] * 20 + [idle] * 1500)
+    curator.publish("sheet-few-asked")
+    browser.open(curator.published_page("sheet-few-asked"))
+    browser.see(".withheld", "Not shown: what is said about Is your overtime paid?")
+    heads = "return [...document.querySelectorAll('.histogram tbody th')].map(h => h.textContent)"
+    assert browser.run(heads).count("not asked") == 1
+    assert browser.faults() == []
+    picture_both(browser, "sheet-few-asked")
+    sign_in(browser, curator, "sheet-few-asked")
+    browser.see(".withheld", "the people who were asked")
+    picture_both(browser, "dashboard-few-asked")
+
+
 def test_the_dashboard_shows_groups_in_the_words_of_the_campaign(
     browser: Any, curator: Any, table_sheet: str
 ) -> None:

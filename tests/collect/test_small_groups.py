@@ -14,7 +14,7 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import NOT_ASKED, Question
 from priorveil.collect.results import Result, results
 from priorveil.collect.small_groups import Group, GroupTable
-from priorveil.plans.form import Form
+from priorveil.plans.form import Form, Part, Slot
 
 LEVELS = {
     "age": ("young", "middle", "old", "oldest"),
@@ -194,22 +194,80 @@ def test_an_average_of_a_small_group_is_withheld_with_a_second_one() -> None:
     assert {"age": "oldest"} in record["withheld_groups"]
 
 
-def test_what_single_answers_give_is_not_withheld() -> None:
-    """A follow-up is asked after one answer only, so its cells are its own answers."""
-    prior = Prior.joint(
-        {("never", NOT_ASKED): 0.9, ("daily", "A"): 0.06, ("daily", "B"): 0.04},
-        names=("smokes", "town"),
+GATE = Question("smokes", "Do you smoke?", options={"never": "Never", "daily": "Daily"})
+AFTER_GATE = {("never", NOT_ASKED): 0.9, ("daily", "A"): 0.06, ("daily", "B"): 0.04}
+
+
+@pytest.mark.parametrize(("least", "withheld"), [(500, 4), (100, 0)])
+def test_a_follow_up_in_a_table_needs_enough_people_who_were_asked(least: int, withheld: int) -> None:
+    """Its cells are its own answers; without them nothing else is withheld, however small the group of the gate is."""
+    prior = Prior.joint(AFTER_GATE, names=("smokes", "town"), impossible="leave out")
+    form = Form.of(("smokes", "town"), design(prior, 2.0, Distribution()))
+    questions = [GATE, choice("town", asked_if={"smokes": ("daily",)})]
+    campaign = Campaign("Habits", questions, {"everyone": form}, smallest_count=least)
+    whole, gate, town = everything = found(campaign, {"everyone": prior}, 2000)
+    assert assert_nothing_follows(everything) == withheld
+    assert whole.total and gate.total and town.total and len(gate.total.rows(0.95)) == 2
+    shown = [label for label, _ in town.total.rows(0.95)]
+    assert shown == ([NOT_ASKED] if withheld else [NOT_ASKED, "A", "B"])
+    shares = [row.label for table in whole.total.tables(0.95) for row in table.rows]
+    assert (("daily", "A") in shares) == (not withheld)
+    assert ('the people who were asked "town?"' in (town.withheld_text(town.total) or "")) == bool(withheld)
+
+
+@pytest.mark.parametrize("method", ["auto", "mmse", "unbiased", "mle"])
+def test_a_follow_up_that_few_were_asked_is_withheld(method: Any) -> None:
+    """By cohort and in total; how many were not asked stays, and so does the question before it."""
+    shares = {"north": (0.9, 0.06, 0.04), "south": (0.4, 0.3, 0.3)}
+    priors, forms = {}, {}
+    for cohort, (no, a, b) in shares.items():
+        cells = {("never", NOT_ASKED): no, ("daily", "A"): a, ("daily", "B"): b}
+        priors[cohort] = Prior.joint(cells, names=("smokes", "town"), impossible="leave out")
+        single = {
+            "smokes": Prior({"never": no, "daily": a + b}),
+            "town": Prior({NOT_ASKED: no, "A": a, "B": b}),
+        }
+        parts = [Part((name,), design(prior, 2.0, Distribution())) for name, prior in single.items()]
+        forms[cohort] = Form(tuple(Slot((part,)) for part in parts))
+    questions = [GATE, choice("town", asked_if={"smokes": ("daily",)})]
+    campaign = Campaign("Habits", questions, forms, smallest_count=500)
+    gate, town = found(campaign, priors, 2000, method)
+    rows = {cohort: [label for label, _ in figures.rows(0.95)] for cohort, figures in town.shown()}
+    assert rows == {"north": [NOT_ASKED], "south": [NOT_ASKED, "A", "B"], "": [NOT_ASKED]}
+    assert all(len(figures.rows(0.95)) == 2 for _, figures in gate.shown())
+    record = dict(town.shown())["north"].record(0.95)
+    assert record["labels"] == [NOT_ASKED] and record["withheld_groups"] == [{"town": None}]
+    assert len(record["values"]) == len(record["lower"]) == 1
+
+
+def test_options_that_few_could_tick_are_withheld() -> None:
+    """One report about the set: every option is withheld, and the number of people who were not asked stays."""
+    ticks = ("yes", "no")
+    cells = {(NOT_ASKED, NOT_ASKED): 0.9, **{both: 0.025 for both in product(ticks, ticks)}}
+    names = ("why/pay", "why/boss")
+    prior = Prior.joint(cells, names=names, impossible="leave out")
+    form = Form(
+        (
+            Slot((Part(("smokes",), design(Prior({"never": 0.9, "daily": 0.1}), 2.0, Distribution())),)),
+            Slot((Part(names, design(prior, 2.0, Linear.margins(prior, names, unbiased=True))),)),
+        )
+    )
+    options = {"pay": "Pay", "boss": "My boss"}
+    why = Question("why", "Why?", "choices", options, asked_if={"smokes": ("daily",)})
+    campaign = Campaign("Habits", [GATE, why], {"everyone": form}, smallest_count=500)
+    both = Prior.joint(
+        {("never" if NOT_ASKED in cell else "daily", *cell): p for cell, p in cells.items()},
+        names=("smokes", *names),
         impossible="leave out",
     )
-    gate = Question("smokes", "Do you smoke?", options={"never": "Never", "daily": "Daily"})
-    form = Form.of(("smokes", "town"), design(prior, 2.0, Distribution()))
-    campaign = Campaign(
-        "Habits", [gate, choice("town", asked_if={"smokes": ("daily",)})], {"everyone": form},
-        smallest_count=500,
-    )  # fmt: skip
-    everything = found(campaign, {"everyone": prior}, 2000)
-    assert assert_nothing_follows(everything) == 0
-    assert everything[0].total is not None and ("daily",) in levels_of(everything[0].total.withheld)
+    _, options_together, *single = found(campaign, {"everyone": both}, 2000)
+    for result in (options_together, *single):
+        assert result.total is not None
+        shown = [str(label) for label, _ in result.total.rows(0.95)]
+        assert shown and all(NOT_ASKED in label for label in shown)
+    assert options_together.total is not None
+    text = options_together.withheld_text(options_together.total)
+    assert text is not None and text.count('the people who were asked "Why?"') == 1
 
 
 def test_without_a_promise_nothing_is_withheld() -> None:
@@ -219,7 +277,16 @@ def test_without_a_promise_nothing_is_withheld() -> None:
     groups = GroupTable(estimate, {name: name for name in names})
     for least in (0, 1):
         assert groups.small_groups(least) == frozenset()
+        assert groups.expected_small_groups(3, least) == []
     assert len(groups.small_groups(10_000)) == len(LEVELS["age"])
+
+
+def test_the_prior_says_which_groups_should_be_small() -> None:
+    names = ("age", "smokes")
+    plan = design(table(names, SHARES), 2.0, Distribution())
+    groups = GroupTable(plan.estimate(plan.tally([])), {name: name for name in names})
+    assert levels_of(groups.expected_small_groups(1000, 100)) == {("oldest",)}
+    assert levels_of(groups.expected_small_groups(1000, 250)) == {("oldest",), ("old",)}
 
 
 def test_tables_among_the_margins_of_one_report_have_groups() -> None:

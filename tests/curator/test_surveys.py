@@ -9,7 +9,7 @@ import signal
 import tomllib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from local_server import HEADER, TOKEN, Server, running, served
 from patience import PATIENCE, until
 from priorveil.collect.campaign import Campaign
+from priorveil.curator import messages
 from priorveil.curator.app import Curator, create_app
 from priorveil.curator.messages import XLSX
 from priorveil.curator.responses import PROBLEM
@@ -26,6 +27,7 @@ from priorveil.curator.server import find_address, serving
 from priorveil.curator.settings import DEFAULTS, Settings, SurveyLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
+from priorveil.surveys import report
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
 JSON = "application/json"
@@ -83,6 +85,18 @@ def test_a_survey_is_designed_and_can_be_created(store: SqliteStore, tmp_path: P
         assert (record["action"], record["campaign"]) == ("created", campaign.id)
 
     on(store, work)
+
+
+@pytest.mark.parametrize(
+    ("message", "described", "more"),
+    [
+        (messages.SurveyReport, report.SurveyReport, {"headings", "text", "table"}),
+        (messages.SurveyPart, report.PartPrecision, set()),
+        (messages.SurveyCohort, report.CohortPromise, set()),
+    ],
+)
+def test_the_api_describes_all_of_a_report(message: Any, described: Any, more: set[str]) -> None:
+    assert set(message.__struct_fields__) == {field.name for field in fields(described)} | more
 
 
 def test_an_xlsform_is_designed(store: SqliteStore, tmp_path: Path) -> None:

@@ -147,6 +147,14 @@ def test_few_people_are_told_what_would_be_hidden(toml: SurveyDesign) -> None:
     assert not any("no answer would be shown" in text for text in SurveyReport.of(toml, 100_000).tells())
 
 
+def test_groups_that_should_be_too_small_are_named(toml: SurveyDesign) -> None:
+    """Enough people report about quitting, but only a fifth of all smoke, and are asked."""
+    few = SurveyReport.of(toml, 200)
+    assert few.small_groups == ("people who are asked quit",)
+    assert "fewer than 50 people (smallest_count)" in few.tells()[-1]
+    assert SurveyReport.of(toml, 260).small_groups == ()
+
+
 def test_each_way_to_use_the_budget_has_its_price(toml: SurveyDesign) -> None:
     report = SurveyReport.of(toml, 300)
     prices = {way: cost for way, cost in report.costs.items() if cost is not None}

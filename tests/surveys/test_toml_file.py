@@ -247,6 +247,26 @@ def test_a_wrong_entry_of_a_person_is_not_shown(tmp_path: Path) -> None:
     assert "gout" not in str(refused.value) and refused.value.line == 34
 
 
+@pytest.mark.parametrize("weight", ["", "count", "share"])
+def test_answers_of_people_that_contradict_the_skip_logic_are_not_shown(tmp_path: Path, weight: str) -> None:
+    rows = {"yes,paid": 20, "yes,unpaid": 20, "no,": 59, "no,unpaid": 1}
+    table = {
+        "": ["overtime,how", *(row for row, number in rows.items() for _ in range(number))],
+        "count": ["overtime,how,count", *(f"{row},{number}" for row, number in rows.items())],
+        "share": ["overtime,how,share", *(f"{row},{number / 100}" for row, number in rows.items())],
+    }
+    (tmp_path / "people.csv").write_text("\n".join(table[weight]), encoding="utf-8")
+    gate = 'name = "overtime"\ntext = "Overtime?"\nkind = "yes-no"\n'
+    how = 'name = "how"\ntext = "How?"\noptions = {paid = "Paid", unpaid = "Unpaid"}\n'
+    how += 'asked_if = {overtime = ["yes"]}\n'
+    both = 'questions = ["overtime", "how"]\nprior = {file = "people.csv"}\n'
+    text = f'title = "T"\nepsilon = 1\n[[question]]\n{gate}[[question]]\n{how}[[together]]\n{both}'
+    (tmp_path / "survey.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidFile, match="cannot happen") as refused:
+        read_survey(tmp_path / "survey.toml")
+    assert ("no with unpaid" in refused.value.message) == (weight == "share")
+
+
 def test_codes_may_be_words_of_ours(tmp_path: Path) -> None:
     options = '{file = "File", joint = "Joint", cohorts = "Cohorts"}'
     question = f'[[question]]\nname = "tax"\ntext = "Tax?"\noptions = {options}\n'

@@ -12,7 +12,7 @@ import pytest
 from priorveil.collect.questions import NOT_ASKED
 from priorveil.errors import InvalidFile
 from priorveil.queries import Linear
-from priorveil.surveys.files import read_survey
+from priorveil.surveys.files import read_survey, received_survey
 from priorveil.surveys.survey import Survey
 from refusals import raises
 from sample_survey_files import CHOICES, LAST_YEAR, SETTINGS, SHEETS, SURVEY, Rows, changed, write_form
@@ -381,6 +381,17 @@ def test_a_table_of_people_may_be_a_sheet(tmp_path: Path) -> None:
     people = [LAST_YEAR[0][:2], *(row[:2] for row in LAST_YEAR[1:] for _ in range(20))]
     table = read(tmp_path, **{"last year": people}).topics[0].prior
     assert table.probabilities.tolist() == [0.25] * 4 and not table.assumed
+
+
+def test_a_received_workbook_has_no_table_of_people(tmp_path: Path) -> None:
+    """Its shares or counts may be sent; the rows of people stay where they are."""
+    form = write_form(tmp_path / "form.xlsx")
+    assert received_survey(form.name, form.read_bytes()).topics[0].prior.assumed is False
+    people = [LAST_YEAR[0][:2], *(row[:2] for row in LAST_YEAR[1:] for _ in range(20))]
+    form = write_form(tmp_path / "form.xlsx", **{"last year": people})
+    with pytest.raises(InvalidFile, match="a row for each person") as refused:
+        received_survey(form.name, form.read_bytes())
+    assert refused.value.cell == "survey!I3" and "count" in refused.value.advice
 
 
 def test_a_damaged_workbook_is_refused(tmp_path: Path) -> None:

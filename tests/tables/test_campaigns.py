@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from local_server import running
 from priorveil.cli import run
-from priorveil.collect.campaign import Campaign, ask_with
+from priorveil.collect.campaign import Campaign, ask, ask_with
 from priorveil.collect.questions import NOT_ASKED, Question
 from priorveil.collect.results import Result
 from priorveil.curator.store import open_store
@@ -207,6 +207,14 @@ def test_cohorts_by_a_column(tmp_path: Path) -> None:
         assert [tally.reports for tally in by_cohort["everything"]] == [200] * 3
     with raises(InvalidInput, argument="cohort"):
         privatize_table(columns, campaign)
+
+
+def test_answers_do_not_choose_the_cohort() -> None:
+    """The form of a submission is public, so it would give the answer away."""
+    priors = {"yes": pv.Prior({"yes": 0.2, "no": 0.8}), "no": pv.Prior({"yes": 0.4, "no": 0.6})}
+    campaign = ask("Do you smoke?", priors)
+    with raises(InvalidInput, argument="cohort", value="answer"):
+        privatize_table({"answer": ["yes", "no"]}, campaign, cohort="answer")
 
 
 def test_a_campaign_from_plans(tmp_path: Path, cohorts: Campaign) -> None:

@@ -1,8 +1,9 @@
 """Results of a campaign: the estimates of every part of its forms, by cohort and in total, and the margins of tables.
 
 A result is withheld where it has fewer reports than the campaign promises. Then its total over all cohorts is withheld
-too: without the other cohorts it would be the withheld one. Small groups within a table of several questions are
-withheld in the same way (`small_groups`): one that is withheld in a cohort is withheld in the total.
+too: without the other cohorts it would be the withheld one. Small groups within a table of several questions, and
+among the people who are asked a question, are withheld in the same way (`small_groups`): one that is withheld in a
+cohort is withheld in the total.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import NOT_ASKED, YES, Question
-from priorveil.collect.small_groups import Group, GroupTable
+from priorveil.collect.small_groups import Group, GroupTable, is_in_group
 from priorveil.errors import NotIdentifiable
 from priorveil.plans.composition import Names
 from priorveil.plans.form import Form, Part
@@ -45,7 +46,7 @@ _COLUMNS = ("labels", "values", "std_error", "lower", "upper")  # of a record, o
 class Figures:
     """An estimate and what may be shown of it: everything but what is said about the groups in `withheld`.
 
-    `questions` has the question of each attribute.
+    `questions` has the question of each attribute that is reported with it.
     """
 
     estimate: Estimate
@@ -55,8 +56,7 @@ class Figures:
     @cached_property
     def by(self) -> Names:
         """The attributes that form the groups of an average or of a table; empty without groups."""
-        several = len({self.questions[name] for name in self.estimate.attributes}) > 1
-        groupings = GroupTable(self.estimate, self.questions).groupings if several else ()
+        groupings = GroupTable(self.estimate, self.questions).groupings
         return groupings[0] if len(groupings) == 1 else ()
 
     @cached_property
@@ -90,12 +90,15 @@ class Figures:
             tables += [shares_within(estimate, self.by, level)] if few else []
         if not self.withheld:
             return tables
-        names = {tuple(label_text(level) for _, level in group) for group in self.withheld}
         return [
-            replace(table, rows=tuple(row for row in table.rows if row.label[: len(self.by)] not in names))
+            replace(table, rows=tuple(row for row in table.rows if not self._is_withheld(table, row)))
             for table in tables
             if table.heads == NUMBERS or table.heads[: len(self.by)] == self.by
         ]
+
+    def _is_withheld(self, table: StatisticTable, row: StatisticRow) -> bool:
+        levels = dict(zip(table.heads, row.label, strict=True))
+        return any(is_in_group(levels, group) for group in self.withheld)
 
     def description(self, level: float) -> Description:
         """What is shown, as people read it."""
@@ -113,8 +116,9 @@ class Figures:
         return {**record, **columns, "statistics": statistics, "withheld_groups": groups}
 
     def margin(self, attribute: str) -> Figures:
-        """The counts of the answers to one of the questions: they are about everybody."""
-        return Figures(self.estimate.margin(attribute), self.questions)
+        """The counts of the answers to one of the questions: they are about everybody who was asked."""
+        withheld = self.withheld & {((attribute, None),)}
+        return Figures(self.estimate.margin(attribute), self.questions, withheld)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,14 +217,19 @@ class Result:
         """Which groups are withheld, and why, in a sentence; None if none are."""
         if not figures.withheld:
             return None
-        groups = [
-            self.words({name: label_text(level) for name, level in group}) for group in figures.withheld
-        ]
+        groups = {self._group_words(group) for group in figures.withheld}
         return (
             f"Withheld: what is said about {'; '.join(sorted(groups))}. By the estimate, fewer than "
             f"{self.campaign.smallest_count:,} people belong to such a group, or the figures of one that is withheld "
             "would follow from it."
         )
+
+    def _group_words(self, group: Group) -> str:
+        levels = {name: label_text(level) for name, level in group if level is not None}
+        if levels:
+            return self.words(levels)
+        asked = {attribute: question for question, attribute in self._asked}
+        return f'the people who were asked "{self.campaign.text(asked[group[0][0]].text)}"'
 
     def _option(self, question: Question, attribute: str) -> str:
         return self.campaign.text(question.options[attribute.removeprefix(f"{question.name}/")])
@@ -268,11 +277,13 @@ def _figures(
     parts = zip(form.parts, tallies, strict=True)
     enough = [part.attributes for part, tally in parts if tally.reports >= least]
     estimates = form.estimate(tallies, method, enough)
-    questions = {name: question.name for question in campaign.questions for name in question.attributes}
-    several = [names for names in enough if len(campaign.questions_about(names)) > 1]
-    usual = estimates if method == "auto" else form.estimate(tallies, "auto", several)
-    small = {names: GroupTable(usual[names], questions).small_groups(least) for names in several}
-    return {
-        names: Figures(estimate, questions, small.get(names, frozenset()))
-        for names, estimate in estimates.items()
-    }
+    figures = {}
+    for names, estimate in estimates.items():
+        table = GroupTable(estimate, {name: campaign.questions_about([name])[0] for name in names})
+        if table.has_groups and method != "auto":
+            usual = form.estimate(tallies, "auto", [names])[names]
+            withheld = replace(table, estimate=usual).small_groups(least)
+        else:
+            withheld = table.small_groups(least)
+        figures[names] = Figures(estimate, table.questions, withheld)
+    return figures

@@ -216,11 +216,22 @@ class SurveyPart(Body):
     statistic: str
     drawn: Annotated[float, _about("the share of people for whom it is drawn")]
     half_widths: list[Finite]
+    cohort: Annotated[str, _about("empty for the people of all cohorts")]
+
+
+class SurveyCohort(Body):
+    """What a whole submission of a cohort tells, and how many people it has of each number of people."""
+
+    name: str
+    people: list[int]
+    lip: float
+    ldp: float
 
 
 class SurveyReport(Body):
     """What a survey promises, and what it will tell."""
 
+    epsilon: float
     lip: float
     ldp: float
     assumed: Annotated[list[str], _about("the questions whose prior nobody knows")]
@@ -236,6 +247,13 @@ class SurveyReport(Body):
         dict[str, Finite], _about("how many times as many people each way needs as open questions")
     ]
     left_out: Annotated[list[str], _about("what could not be carried over")]
+    cohorts: list[SurveyCohort]
+    small_groups: Annotated[
+        list[str],
+        _about(
+            "the groups that should have fewer than `smallest_count` people, about which nothing would be shown"
+        ),
+    ]
     headings: SurveyHeadings
     text: SurveySentences
     table: SurveyTable
@@ -455,8 +473,9 @@ class Total(Body, kw_only=True):
     withheld_groups: Annotated[
         list[dict[str, Any]],
         _about(
-            "the groups about which nothing is said, by the levels of their attributes: the estimate counts fewer than "
-            "`smallest_count` people in them, or figures that are withheld would follow from theirs"
+            "the groups about which nothing is said, by the levels of their attributes (null: all who were asked): "
+            "the estimate counts fewer than `smallest_count` people in them, or figures that are withheld would follow "
+            "from theirs"
         ),
     ]
     converged: bool

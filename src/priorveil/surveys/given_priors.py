@@ -33,6 +33,10 @@ UNKNOWN = "unknown"
 PRIOR_KEYS = ("file", "sheet", "column", "cohort_column", "public", "smoothing")
 JOINT, COHORTS, COHORT_COLUMN = "joint", "cohorts", "cohort_column"
 _NO_COHORTS = "the survey has no cohorts: add them, or leave this out"
+_NO_PEOPLE = (
+    "it has a row for each person, and such rows should not be sent: give a column share or count, or run "
+    "`priorveil campaign build` where the file is"
+)
 _WEIGHTS = ("share", "count")  # columns of a table that has no row for each person
 _MOST_PEOPLE = 1e15
 _MOST_ROWS = 1 << 16  # read at a time, from a table of people
@@ -130,6 +134,8 @@ class PriorReader:
         weighing = self._weight_columns(given, columns)
         if len(weighing) > 1:
             raise InvalidInput("table", NOT_SHOWN, "it has a column share and a column count: remove one")
+        if not weighing and self.file.folder is None:
+            raise InvalidInput("table", NOT_SHOWN, _NO_PEOPLE)
         entries = list(self._columns_of(given, [*columns, *weighing], cohort))
         weights = [1.0] * len(entries[0])
         if weighing:

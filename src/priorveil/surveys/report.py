@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from priorveil.collect.campaign import Campaign
+from priorveil.collect.small_groups import Group, GroupTable
 from priorveil.designs.forms import Topic
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
@@ -16,6 +17,7 @@ from priorveil.plans.composition import Names, agree
 from priorveil.plans.form import PARTS, Form, Part
 from priorveil.plans.wording import weak_protection
 from priorveil.priors import Budget
+from priorveil.priors.label_texts import first_labels, label_text
 from priorveil.reading.precision import Precision
 from priorveil.surveys.survey import SurveyDesign
 
@@ -85,6 +87,7 @@ class SurveyReport:
     costs: dict[str, float | None]  # how many times as many people as without noise, on average
     left_out: tuple[str, ...]
     cohorts: tuple[CohortPromise, ...]
+    small_groups: tuple[str, ...]  # that would have fewer than `smallest_count` of the first number of people
 
     @classmethod
     def of(cls, built: SurveyDesign, people: int) -> SurveyReport:
@@ -121,6 +124,7 @@ class SurveyReport:
             costs={way: None if cost is None else cost / weight for way, cost in built.costs.items()},
             left_out=survey.left_out,
             cohorts=cohorts,
+            small_groups=tuple(dict.fromkeys(_small_groups(built.campaign, cohorts))),
         )
 
     def document(self) -> dict[str, Any]:
@@ -204,7 +208,7 @@ class SurveyReport:
                 sentences.append(f"With {people:,} people {known} ±{widest} points in each cohort.")
             if widest := self._widest_share(at, [part for part in self.parts if not part.cohort]):
                 sentences.append(f"With {people:,} people {known} ±{widest} points in all cohorts together.")
-        return [*sentences, *self._withheld()]
+        return [*sentences, *self._withheld(), *self._withheld_groups()]
 
     def _names(self, parts: Sequence[PartPrecision]) -> str:
         """What these parts are about, each subject once, with its cohorts if there are several."""
@@ -238,6 +242,15 @@ class SurveyReport:
         return [
             f"With {people:,} people no answer would be shown for: {names}. Each needs "
             f"{plural(self.smallest_count, 'report')} (smallest_count), which about {math.ceil(fewest):,} people give."
+        ]
+
+    def _withheld_groups(self) -> list[str]:
+        if not self.small_groups:
+            return []
+        return [
+            f"With {self.people[0]:,} people nothing would be shown about groups that have fewer than "
+            f"{self.smallest_count:,} people (smallest_count) if answers are as common as the survey says: "
+            f"{first_labels(self.small_groups)}."
         ]
 
     def ways(self) -> list[str]:
@@ -289,6 +302,28 @@ def _combined(parts: Sequence[PartPrecision], cohorts: Sequence[CohortPromise]) 
     people = [cohort.people[0] for cohort in cohorts]
     drawn = math.fsum(n * part.drawn for n, part in zip(people, parts, strict=True)) / sum(people)
     return replace(parts[0], cohort="", drawn=drawn, half_widths=tuple(widths))
+
+
+def _small_groups(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[str]:
+    """The groups that should be too small to be shown, where the prior is known and the rest of a part is shown."""
+    for cohort in cohorts:
+        where = f" in {cohort.name}" if len(cohorts) > 1 else ""
+        for slot in campaign.form_for(cohort.name).slots:
+            for part, share in zip(slot.parts, slot.shares, strict=True):
+                people, least = cohort.people[0], campaign.smallest_count
+                if part.plan.prior.assumed or people * share / PARTS < least:
+                    continue
+                questions = {name: campaign.questions_about([name])[0] for name in part.attributes}
+                table = GroupTable(part.plan.estimate(part.plan.tally([])), questions)
+                for group in table.expected_small_groups(people, least):
+                    yield f"{_group_name(group)}{where}"
+
+
+def _group_name(group: Group) -> str:
+    ((first, level), *_) = group
+    if level is None:
+        return f"people who are asked {_questions([first])[0]}"
+    return " with ".join(f"{name} = {label_text(level)}" for name, level in group if level is not None)
 
 
 def _precision(part: Part, drawn: float, expected: Sequence[Precision], cohort: str) -> PartPrecision:

@@ -188,7 +188,7 @@ def counted_prior(
         masses.pop(_skipped(attributes), None)
     if not public:
         _require_no_rare([masses.get(each, 0.0) for each in _combinations(attributes, only_asked)])
-    counts = _complete(attributes, masses, smoothing, only_asked)
+    counts = _complete(attributes, masses, smoothing, only_asked, of_people=True)
     if not public:
         weights = round_weights(whole_numbers([Fraction(count) for count in counts.values()]))
         counts = dict(zip(counts, map(float, weights), strict=True))
@@ -287,11 +287,16 @@ def _complete(
     masses: dict[Combination, float],
     smoothing: float | None,
     only_asked: bool = False,
+    of_people: bool = False,
 ) -> dict[Combination, float]:
-    """The masses of all possible combinations, with `smoothing` added to each; one without mass is refused."""
+    """The masses of all possible combinations, with `smoothing` added to each; one without mass is refused.
+
+    A combination `of_people` that is not possible is not shown: somebody gave these answers.
+    """
     combinations = _combinations(attributes, only_asked)
     if foreign := [each for each in masses if each not in set(combinations)]:
-        advice = f"{_text(foreign[0])} cannot happen, by the conditions of the questions: correct one of them"
+        combination = "a combination of answers in it" if of_people else _text(foreign[0])
+        advice = f"{combination} cannot happen, by the conditions of the questions: correct one of them"
         raise InvalidPrior("shares", NOT_SHOWN, advice)
     complete = {each: masses.get(each, 0.0) + (smoothing or 0.0) for each in combinations}
     if empty := [each for each, mass in complete.items() if mass <= 0]:

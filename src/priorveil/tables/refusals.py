@@ -24,6 +24,7 @@ FOREIGN = "foreign"
 NO_PLAN = "no plan for the cohort"
 NO_COHORT = "no such cohort"
 OTHER_PLAN = "another plan"
+WRONG_ANSWER = "an answer is missing or wrong"
 BROKEN = "wrong number of columns"
 
 _MOST_LISTED = 1_000  # refused rows of each reason

@@ -22,7 +22,7 @@ from priorveil.priors.domain import MISSING, OUTSIDE, Codes
 from priorveil.tables.answers import attribute_columns
 from priorveil.tables.batches import Batch
 from priorveil.tables.cohorts import Plans, cohort_codes, plans_by_cohort
-from priorveil.tables.refusals import MISSING_ENTRY, NO_COHORT, NO_PLAN, Reasons, refused_rows
+from priorveil.tables.refusals import MISSING_ENTRY, NO_COHORT, NO_PLAN, WRONG_ANSWER, Reasons, refused_rows
 from priorveil.tables.reports import FORM, PLAN
 from priorveil.tables.substitutes import Substitutes
 
@@ -65,6 +65,10 @@ class ReportMaker(ABC):
     @abstractmethod
     def make(self, batch: Batch, source: Source) -> Reports:
         """The reports of all rows that are not refused."""
+
+    def public_reason(self, reason: str) -> str:
+        """Why a row is refused, as it may stand beside the reports of others."""
+        return reason
 
 
 def report_maker(
@@ -141,6 +145,9 @@ class FormReports(ReportMaker):
         if cohort is None and len(campaign.cohorts) > 1:
             advice = f"name the column that says which cohort a row is of: {', '.join(campaign.cohorts)}"
             raise InvalidInput("cohort", NOT_SHOWN, advice, Hint("cohort", "COLUMN"))
+        if cohort in [question.name for question in campaign.questions]:
+            advice = "this column is private: its answers would choose the form, which is public"
+            raise InvalidInput("cohort", cohort, advice)
         substitutes.require_known([q.option_domain for q in campaign.questions if q.options])
         self._campaign = campaign
         self._substitutes = substitutes
@@ -167,6 +174,10 @@ class FormReports(ReportMaker):
                 submissions[rows] = [row.tobytes() for row in words]
         reports, makers = submissions[accepted].tolist(), form_codes[accepted]
         return Reports(reports, accepted, makers, _by_reason(reasons, refused), substituted)
+
+    def public_reason(self, reason: str) -> str:
+        """Without the question: that it was asked tells how the earlier ones were answered."""
+        return reason if reason == NO_COHORT else WRONG_ANSWER
 
 
 def _refuse_left_out(

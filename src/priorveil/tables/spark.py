@@ -7,7 +7,7 @@ them up. Workers need priorveil and pyarrow.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -98,7 +98,7 @@ def privatize(
             rows = pa.array(order, mask=order < 0)
             parts[maker.made_by] = made_by.take(rows)
             parts[REPORT] = _binary_or_long(reports.reports).take(rows)
-            parts[REFUSED] = _reasons(batch.num_rows, reports.refused)
+            parts[REFUSED] = _reasons(batch.num_rows, reports.refused, maker.public_reason)
             yield pa.RecordBatch.from_pydict(parts)
 
     names = dict.fromkeys(name for name in (*kept, *maker.columns, maker.cohort) if name is not None)
@@ -115,11 +115,11 @@ def _binary_or_long(column: Any) -> Any:
     return pa.array(column if column.ndim == 1 else [row.tobytes() for row in column])
 
 
-def _reasons(rows: int, refused: Mapping[str, Any]) -> Any:
+def _reasons(rows: int, refused: Mapping[str, Any], wording: Callable[[str], str] = str) -> Any:
     """The reason of every row that is refused; a gap for the others."""
     reasons = np.full(rows, None, dtype=object)
     for reason, indices in refused.items():
-        reasons[indices] = reason
+        reasons[indices] = wording(reason)
     return pa.array(reasons.tolist(), pa.string())
 
 

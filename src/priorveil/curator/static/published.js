@@ -94,9 +94,10 @@ function unitOf({ questions, unit }) {
   return unit && numbers.length === 1 ? ownText(numbers[0].unit) : "";
 }
 
-/** The level of an attribute, in words. */
+/** The level of an attribute, in words; null stands for everybody who was asked. */
 function levelWords(attribute, level) {
   const question = questionOf(attribute);
+  if (level === null) return marked(ownText(question.text));
   if (question.kind === "choice" && level in question.options) return marked(ownText(question.options[level]));
   if (level === NOT_ASKED) return say("notAsked");
   if (question.kind === "choices") return say(level === "yes" ? "yes" : "no");
