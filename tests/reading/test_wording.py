@@ -12,6 +12,7 @@ import priorveil as pv
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.wording import (
     FEW_PEOPLE,
+    NO_PRIOR,
     describe,
     number_records,
     number_tables,
@@ -220,3 +221,12 @@ def test_an_interval_of_few_people_is_called_less_sure(count: float, is_few: boo
     found = counts(values=np.array([count, 1000 - count]), std_error=np.array([3.0, 3.0]), reports=1000)
     assert (FEW_PEOPLE in found.notes) == is_few
     assert FEW_PEOPLE not in replace(found, total=1000.0).notes  # a sum of weights is no number of people
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_prior_that_nobody_knows_is_neither_shown_nor_checked(known: bool) -> None:
+    prior = pv.Prior.uniform(["yes", "no"], assumed=not known)
+    estimate = estimate_of(prior, pv.Distribution(), ["yes"] * 900 + ["no"] * 100)
+    assert [row.expected is not None for row in value_rows(estimate)] == [known, known]
+    assert any("The prior is wrong" in note for note in estimate.notes) == known
+    assert (NO_PRIOR in estimate.notes) != known

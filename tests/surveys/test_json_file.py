@@ -51,6 +51,12 @@ def test_a_survey_in_json_is_that_in_toml(tmp_path: Path) -> None:
     assert [topic.prior for topic in one.topics] == [topic.prior for topic in other.topics]
 
 
+def test_a_campaign_is_refused_as_designed_already() -> None:
+    with raises(InvalidFile) as raised:
+        read({"format": "priorveil-campaign", "title": {"en": "Health"}})
+    assert "format" not in str(raised.value)  # it is the whole file that is wrong, not this key
+
+
 def test_a_file_in_a_folder_may_read_its_tables_but_a_received_one_may_not(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("smokes,count\nyes,20\nno,80\n", encoding="utf-8")
     document = deepcopy(DOCUMENT)

@@ -191,6 +191,7 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("survey", "D1", "label::Englisch (en)", "survey!D2"),
         ("survey", "D1", "label::English (en)", "survey!D1"),
         ("survey", "E5", "${union} > 3", "survey!E5"),
+        ("survey", "E5", "${union} = yes'", "survey!E5"),
         ("survey", "E5", "${union} = 'yes' or ${age} = 'old'", "survey!E5"),
         ("survey", "E5", "${age} = 'old' or ${age} = 'young' and ${union} = 'yes'", "survey!E5"),
         ("survey", "E5", "not(${age} = 'old' and ${union} = 'yes')", "survey!E5"),

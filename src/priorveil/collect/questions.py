@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, PlanError
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, PlanError, plural
 from priorveil.priors import Domain
 from priorveil.priors.domain import NAME_ATTRIBUTES, OUTSIDE, LabelDomain, entry_key
 from priorveil.priors.number_domains import Cells, NumberDomain
@@ -124,9 +124,14 @@ class Question:
         if options:
             LabelDomain(options)  # refuses codes that one value can match, such as 1 and true
         for language in languages:
-            texts = [text[language].strip().casefold() for text in options.values()]
-            if len(set(texts)) < len(texts):
-                raise InvalidInput(where, language, "two options have the same text in this language")
+            codes: dict[str, str] = {}
+            for code, text in options.items():
+                first = codes.setdefault(text[language].strip().casefold(), code)
+                if first != code:
+                    advice = (
+                        f"the options {first} and {code} have the same text in {language}: change one of them"
+                    )
+                    raise InvalidInput(where, NOT_SHOWN, advice)
         if self.kind == "number" and self.asked_if and not self.edges:
             advice = (
                 "give the edges of ranges: a number that is not always asked needs a place for 'not asked'"
@@ -147,8 +152,10 @@ class Question:
         """The options, after a check of their codes."""
         least = {"choice": 2, "choices": 1, "number": 0}[self.kind]
         if len(self.options) < least or (self.kind == "number" and self.options):
-            needed = "options by code" if least else "no options: its plan has the numbers"
-            raise InvalidInput(f"question {self.name}", list(self.options), f"give {needed}")
+            advice = "give no options: its plan has the numbers"
+            if least:
+                advice = f"give at least {plural(least, 'option')} with a code and a text"
+            raise InvalidInput(f"question {self.name}", list(self.options), advice)
         if self.kind != "number" and self.edges:
             raise InvalidInput(f"question {self.name}", self.edges, "edges belong to a number")
         keys: set[Any] = {entry_key(NOT_ASKED)}
@@ -175,8 +182,10 @@ class Question:
                 advice = f"question {self.name} can only depend on an earlier question with one choice"
                 raise InvalidInput("asked_if", gate, advice)
             if not codes or not set(codes) <= set(question.options):
-                advice = f"question {self.name}: give some of the options of {gate}, by code"
-                raise InvalidInput("asked_if", list(codes), advice)
+                options = ", ".join(question.options)
+                wrong = [code for code in codes if code not in question.options]
+                advice = f"question {self.name}: choose at least one option of {gate}: {options}"
+                raise InvalidInput("asked_if", wrong[0] if wrong else NOT_SHOWN, advice)
 
     def check_domain(self, attribute: str, domain: Domain) -> None:
         """Refuse a plan whose domain has other values than an answer can give to this attribute."""
@@ -247,13 +256,15 @@ def as_text(field: str, text: object, languages: Sequence[str], least: int = 0) 
         raise InvalidInput(field, text, "give a text, or a text for each language")
     if not any(texts.values()) and not least:
         return {}
+    if not any(texts.values()):
+        raise InvalidInput(field, NOT_SHOWN, "there is no text: write one")
     missing = [language for language in languages if not texts.get(language)]
     unknown = [language for language in texts if language not in languages]
     if missing or unknown:
-        advice = f"give it in {', '.join(languages)}"
-        raise InvalidInput(
-            field, missing or unknown, f"{'no text' if missing else 'not'} in this language; {advice}"
+        wrong = (
+            f"there is no text in {missing[0]}" if missing else f"{unknown[0]} is not one of the languages"
         )
+        raise InvalidInput(field, NOT_SHOWN, f"{wrong}: give it in {', '.join(languages)}")
     for language in languages:
         check_text(field, texts[language], least=1)
     return {language: texts[language] for language in languages}

@@ -75,6 +75,7 @@ LEANING = "These estimates lean on the prior: more reports do not correct a wron
 NO_CHECK = (
     "Prior check: none. Reports are too few, or say too little, or the plan can check its own prior only."
 )
+NO_PRIOR = "Prior check: none. Nobody knows how common the values are, and this method does not use a prior."
 RARE_CHANGES = (
     "The prior check does not look at all values one by one: a change among rare or neighbouring ones can pass, "
     "however large."
@@ -225,6 +226,7 @@ def value_rows(
 ) -> list[StatisticRow]:
     """A row for each number of the answer, or for those with these indices."""
     whole = answer(estimate, confidence)
+    expected = None if _needs_no_prior(estimate) else whole.expected
     texts: Texts = _count_texts if estimate.counts_people else amount_texts
     if estimate.averages is not None:
         texts = _texts_of_averages(whole.columns)
@@ -232,7 +234,7 @@ def value_rows(
         _row(
             tuple(_label_cells(estimate, whole.labels[i]).values()),
             tuple(whole.columns[:, i].tolist()),
-            None if whole.expected is None else float(whole.expected[i]),
+            None if expected is None else float(expected[i]),
             texts,
         )
         for i in (range(len(whole.labels)) if indices is None else indices)
@@ -662,7 +664,14 @@ def estimate_notes(estimate: Estimate) -> tuple[str, ...]:
     return (*(note for note in notes if note is not None), *estimate.remarks)
 
 
+def _needs_no_prior(estimate: Estimate) -> bool:
+    """Whether a prior was only assumed, and the estimate does not use it: then it expects nothing of anybody."""
+    return not estimate.leans_on_prior and any(reading.prior.assumed for reading in estimate.readings)
+
+
 def _check_note(estimate: Estimate) -> str:
+    if _needs_no_prior(estimate):
+        return NO_PRIOR
     if estimate.prior_check is None:
         return NO_CHECK
     unseen = estimate.unseen_changes

@@ -10,7 +10,7 @@ OtherCodes = Callable[[str, Collection[str]], list[str]]  # all codes of a choic
 
 NUMBER = r"([+-]?\d+(?:\.\d+)?)"
 _BOUND = re.compile(rf"\.\s*([<>]=?)\s*{NUMBER}")
-_EQUALS = re.compile(r"""\$\{\s*([\w.-]+)\s*\}\s*(!?=)\s*['"]?([^'"]+?)['"]?""")
+_EQUALS = re.compile(r"""\$\{\s*([\w.-]+)\s*\}\s*(!?=)\s*(['"]?)([^'"]+?)\3""")
 _SELECTED = re.compile(r"""selected\s*\(\s*\$\{\s*([\w.-]+)\s*\}\s*,\s*['"]([^'"]+)['"]\s*\)""")
 _NOT = re.compile(r"not\s*(\(.*\))", re.I | re.S)
 
@@ -39,7 +39,8 @@ def read_condition(text: str, other_codes: OtherCodes) -> Gates:
         gate, codes = _one_gate("not", [read_condition(negated[1], other_codes)])
         return {gate: other_codes(gate, codes)}
     if equals:
-        return {equals[1]: [equals[3]] if equals[2] == "=" else other_codes(equals[1], [equals[3]])}
+        gate, comparison, _, code = equals.groups()
+        return {gate: [code] if comparison == "=" else other_codes(gate, [code])}
     if selected:
         return {selected[1]: [selected[2]]}
     raise UnreadableCondition("write ${question} = 'code', or selected(${question}, 'code')")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from priorveil.collect.campaign import FORMAT as CAMPAIGN_FORMAT
 from priorveil.errors import InvalidFile, not_text_advice
 from priorveil.formatting import number_text
 from priorveil.surveys.sections import Section, SurveyFile, is_number
@@ -40,6 +41,9 @@ def read_json(path: Path, content: bytes) -> SurveyFile:
         raise InvalidFile(path, TOO_LONG) from None
     if not isinstance(document, dict):
         raise InvalidFile(path, "a survey is an object: put its keys into braces")
+    if document.get("format") == CAMPAIGN_FORMAT:
+        advice = "this is a campaign, which is designed already: give the survey that it was built from"
+        raise InvalidFile(path, advice)
     survey = {key: value for key, value in document.items() if key not in (*LISTS, TABLES)}
     sections = {name: _sections(path, document, name) for name in LISTS}
     return SurveyFile(

@@ -129,7 +129,7 @@ def _language(form: _Form, row: Row, column: str, name: str) -> str:
     """The tag of a language that is named as `German (de)` or `de`."""
     tag = _tag(name)
     if tag is None:
-        advice = f"write the code of the language in brackets, such as {name} (en)"
+        advice = "write the code of the language in brackets, as in English (en)"
         raise InvalidFile(form.path, f"{column}: {advice}", cell=f"{row.sheet}!{row.letters[column]}1")
     return tag
 
@@ -197,7 +197,7 @@ def _settings(form: _Form, rows: list[Row]) -> Section:
         name = row.text("default_language")
         tag = _tag(name)
         if tag is None:
-            raise form.error(row, "default_language", f"write its code in brackets, such as {name} (en)")
+            raise form.error(row, "default_language", "write its code in brackets, as in English (en)")
         form.default = tag
     if _COHORTS in row.cells:
         form.cohorts = tuple(_cohorts(form, row))
