@@ -1,7 +1,7 @@
 // Small pieces that both pages use. Everything becomes text: nothing from a document is ever read as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SHAPES = new Set(["svg", "rect", "line", "text", "path"]);
+const SHAPES = new Set(["svg", "rect", "line", "text", "path", "circle"]);
 
 /** An element with attributes, listeners (`onclick: f`) and children; false and null attributes are left out. */
 export function el(tag, attributes = {}, ...children) {
@@ -30,9 +30,11 @@ export function factor(level) {
   return (Math.ceil(value * scale) / scale).toLocaleString("en", { maximumFractionDigits: 2 });
 }
 
-export function percent(share, places = 1) {
-  return `${(100 * share).toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places })} %`;
-}
+/** A number with so many decimals. */
+export const amount = (value, places) =>
+  value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+
+export const percent = (share, places = 1) => `${amount(100 * share, places)} %`;
 
 /** The time in words of the reader's own place. */
 export function moment(date) {
