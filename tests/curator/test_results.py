@@ -191,9 +191,7 @@ def test_every_question_has_results(survey: Campaign) -> None:
     assert sum(shares) == pytest.approx(1)
     assert cough.labels == ["yes", "no", "not asked"], "programs get all of them"
     assert [row.label for row in cough.display.rows] == ["Cough"] and cough.display.label_head == "Ticked"
-    assert [row.label for row in hours.display.rows][
-        0
-    ] == "Average per person" and hours.display.numbers == []
+    assert hours.display.rows[0].label == "Average per person" and hours.display.numbers == []
 
 
 def test_few_reports_about_a_drawn_question_are_withheld() -> None:

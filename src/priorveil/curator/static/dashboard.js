@@ -1,8 +1,8 @@
 // The curator's dashboard: sign in, choose a campaign, watch its estimates.
 
 import { badge, campaignList, ending, publishing, sharing } from "/static/campaigns.js";
-import { SignedOut, ask, forget, isAdmin, read, signIn, signedIn } from "/static/curator.js";
-import { el, number } from "/static/dom.js";
+import { SignedOut, Unreachable, ask, forget, isAdmin, read, signIn, signedIn } from "/static/curator.js";
+import { el, number, saveFile } from "/static/dom.js";
 import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
 import { levelTable } from "/static/levels.js";
 import { newSurvey } from "/static/new_survey.js";
@@ -55,7 +55,7 @@ async function showErrors(run) {
 }
 
 function trouble(error) {
-  const text = error instanceof TypeError ? "The curator cannot be reached; trying again." : error.message;
+  const text = error instanceof Unreachable ? "The curator cannot be reached; trying again." : error.message;
   let box = main.querySelector("#trouble");
   if (box === null) main.prepend((box = el("p", { id: "trouble", class: "warning", role: "alert" })));
   if (box.textContent !== text) box.textContent = text;
@@ -367,9 +367,7 @@ function downloads(view, { not_for_publication: draft }, admin) {
 async function download(button, path, file) {
   button.disabled = true;
   try {
-    const url = URL.createObjectURL(await (await ask(path)).blob());
-    el("a", { href: url, download: file }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 60000);
+    saveFile(file, await (await ask(path)).blob());
   } finally {
     button.disabled = false;
   }
