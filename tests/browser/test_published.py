@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 import os
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from browser.steps import ANALYST, answer_survey, choose, choose_language, sign_in
-from priorveil import Prior
-from priorveil.collect.campaign import ask
+from priorveil import Linear, Prior, design
+from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.questions import Question
+from priorveil.plans.form import Form
 
 
 def printed_pages(browser: Any, name: str) -> int:
@@ -212,6 +215,40 @@ def test_the_sheet_shows_one_bar_for_each_option(browser: Any, survey_sheet: str
     browser.see(".results h3", "Was davon haben Sie?")
     browser.see(".results thead th", "Angekreuzt")
     assert browser.faults() == []
+
+
+def test_options_by_group_are_grouped_and_named(browser: Any, curator: Any) -> None:
+    """On the sheet and on the dashboard; each option has a bar in each group, and none for "no"."""
+    names = ("age", "ills/back", "ills/sleep")
+    prior = Prior.joint({cell: 1 / 8 for cell in product(("young", "old"), *[("yes", "no")] * 2)}, names)
+    query = Linear.margins(prior, [("age", "ills/back"), ("age", "ills/sleep")], unbiased=True)
+    questions = [
+        Question("age", "How old are you?", options={"young": "Under 40", "old": "40 and over"}),
+        Question("ills", "Which of these?", "choices", {"back": "Back pain", "sleep": "Bad sleep"}),
+    ]
+    form = Form.of(names, design(prior, 3.0, query))
+    curator.campaigns["by-group"] = campaign = Campaign(
+        "Ills by age", questions, {"everyone": form}, smallest_count=10
+    )
+    curator.create(campaign)
+    curator.surveyed("by-group", [{"age": "young", "ills": ["back"]}, {"age": "old", "ills": []}] * 200)
+    curator.publish("by-group")
+    options = ["Back pain", "Bad sleep"]
+    browser.open(curator.published_page("by-group"))
+    browser.see(".results h2", "How old are you? \u00d7 Which of these?")
+    assert row_heads(browser, ".results h2") == ["How old are you? \u00d7 Which of these?"]
+    assert sorted(row_heads(browser, "#histogram-0-0 tbody th")) == sorted(
+        ["Under 40", "40 and over", *options, *options]
+    )
+    assert row_heads(browser, "#histogram-2-0 tbody th") == options
+    assert browser.faults() == []
+    sign_in(browser, curator, "by-group")
+    browser.see("main h2", "How old are you? x Which of these?")
+    assert sorted(row_heads(browser, "#histogram tbody th")) == sorted(
+        ["Under 40", "40 and over", *options, *options]
+    )
+    assert row_heads(browser, "#histogram-3 tbody th") == options
+    browser.picture("dashboard-by-group")
 
 
 def test_the_sheet_hides_a_small_group_and_what_would_give_it(browser: Any, table_sheet: str) -> None:

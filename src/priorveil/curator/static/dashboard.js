@@ -279,8 +279,8 @@ function results(block, { withheld_because: reason }, several, place) {
         "details",
         { id: `notes${suffix}` },
         el("summary", {}, "Method and checks"),
-        ...shown.flatMap(({ option, chosen: { display, notes } }) => [
-          shown.length > 1 && about([option], display.precision),
+        ...shown.flatMap(({ option, chosen: { display, warning, notes } }) => [
+          shown.length > 1 && about([option], warning ?? display.precision),
           ...notes.map((note) => el("p", { class: "quiet" }, note)),
         ]),
       ),

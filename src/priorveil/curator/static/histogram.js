@@ -20,16 +20,19 @@ const ENGLISH = Object.freeze({
   amount,
 });
 
-/** The results in blocks: the options of one question "tick all that apply" stand together, every other result alone. */
-export function inBlocks(results) {
-  const blocks = new Map();
-  for (const result of results) {
-    const { attributes, questions, margin_of: table, option } = result;
-    const key = JSON.stringify([option === null ? attributes : questions, table]);
-    blocks.set(key, [...(blocks.get(key) ?? []), result]);
+/** Lists of the items with the same key, in the order of their first ones. */
+function groupBy(items, keyOf) {
+  const groups = new Map();
+  for (const item of items) {
+    const key = JSON.stringify(keyOf(item));
+    groups.set(key, [...(groups.get(key) ?? []), item]);
   }
-  return [...blocks.values()];
+  return [...groups.values()];
 }
+
+/** The results in blocks: the options of one question "tick all that apply" stand together, every other result alone. */
+export const inBlocks = (results) =>
+  groupBy(results, ({ attributes, questions, margin_of: table, option }) => [option === null ? attributes : questions, table]);
 
 /** One display for all results of a block: those of options have a row each, and nothing else. */
 export const joinDisplays = (displays) => ({ ...displays[0], rows: displays.flatMap(({ rows }) => rows) });
@@ -115,13 +118,9 @@ const joined = (labels, { comma }) => labels.flatMap((label, i) => (i > 0 ? [com
 
 const hasPrior = (rows) => rows.some((row) => row.expected !== null);
 
-/** The rows by their answers to all questions but the last; null if they are about one question, or not in the order of groups. */
-function groupRows(rows) {
-  const keys = rows.map(({ words }) => JSON.stringify(words.slice(0, -1)));
-  const starts = keys.filter((key, i) => key !== keys[i - 1]);
-  if (rows.some(({ words }) => words.length < 2) || new Set(starts).size < starts.length) return null;
-  return starts.map((start) => rows.filter((_, i) => keys[i] === start));
-}
+/** The rows by their answers to all questions but the last; null if they are about one question. */
+const groupRows = (rows) =>
+  rows.some(({ words }) => words.length < 2) ? null : groupBy(rows, ({ words }) => words.slice(0, -1));
 
 const heading = (text, right = false) =>
   el("th", { scope: "col", role: "columnheader", class: right ? "figure" : null }, text);

@@ -81,9 +81,11 @@ function nameOf(attribute) {
   return question.kind === "choices" ? `${text} ${ownText(optionOf(question, attribute))}` : text;
 }
 
-function titleOf({ attributes, questions }) {
-  if (questions.length === 1 && attributes.length > 1) return ownText(questionOf(attributes[0]).text);
-  return attributes.map(nameOf).join(" × ");
+/** The questions of a result; one of "tick all that apply" has its option with it, if it is the only one. */
+function titleOf({ attributes }) {
+  const isShared = (attribute) => attributes.filter((other) => questionOf(other) === questionOf(attribute)).length > 1;
+  const names = attributes.map((attribute) => (isShared(attribute) ? ownText(questionOf(attribute).text) : nameOf(attribute)));
+  return [...new Set(names)].join(" × ");
 }
 
 const withUnit = (text, unit) => (unit ? `${text} (${unit})` : text);
