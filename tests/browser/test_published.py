@@ -214,6 +214,7 @@ def test_the_sheet_shows_one_bar_for_each_option(browser: Any, survey_sheet: str
     choose_language(browser, "de")
     browser.see(".results h3", "Was davon haben Sie?")
     browser.see(".results thead th", "Angekreuzt")
+    browser.see(".results thead th", "Alles, was eine Person angekreuzt hat")
     assert browser.faults() == []
 
 

@@ -190,6 +190,7 @@ def test_every_question_has_results(survey: Campaign) -> None:
     shares = [row.value for row in packs.display.rows]
     assert sum(shares) == pytest.approx(1)
     assert cough.labels == ["yes", "no", "not asked"], "programs get all of them"
+    assert table.display.label_head == "All that a person ticked"
     assert [row.label for row in cough.display.rows] == ["Cough"] and cough.display.label_head == "Ticked"
     assert hours.display.rows[0].label == "Average per person" and hours.display.numbers == []
 

@@ -28,7 +28,8 @@ from priorveil.reading.wording import (
 )
 
 _MOST_SHOWN = 200  # statistics on a page
-TICKED = "Ticked"  # the head of the options of "tick all that apply"
+TICKED = "Ticked"  # the head of single options of "tick all that apply"
+TICKED_SET = "All that a person ticked"  # the head of sets of them
 EVERYONE = "Everyone"  # the label of the average over all groups
 NOT_FOR_PUBLICATION = (
     "Not for publication: reports can still come or be withdrawn, and two tables that differ by one report reveal that "
@@ -53,6 +54,8 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
     head, averaged = table.heads[0], estimate.number_by_group
     if result.option is not None:
         head = TICKED
+    elif len(result.attributes) > 1 and len(result.questions) == 1:
+        head = TICKED_SET
     if averaged is not None:
         head = _average_of(result, averaged.number)
         everyone = [row for row in numbers if row.name == mean_name(averaged.number)]

@@ -172,7 +172,8 @@ function introduction() {
 function figures(block, place) {
   const cohorts = publication.results.cohorts.map(({ cohort }) => cohort);
   const several = cohorts.length > 1;
-  const [{ option, margin_of: table }] = block;
+  const [{ attributes, questions, option, margin_of: table }] = block;
+  const ticked = option !== null ? "ticked" : attributes.length > 1 && questions.length === 1 ? "tickedSet" : null;
   const [head, subhead] = table === null ? ["h2", "h3"] : ["h3", "h4"];
   const title = option === null ? titleOf(block[0]) : ownText(questionOf(block[0].attributes[0]).text);
   const partOf = (result, cohort) => (cohort === null ? result.total : result.cohorts.find((part) => part.cohort === cohort));
@@ -185,13 +186,13 @@ function figures(block, place) {
     el(head, {}, marked(withUnit(title, unitOf(block[0])))),
     ...parts.map(({ cohort, results }, n) => [
       several && el(subhead, {}, cohort === null ? say("everyone") : el("bdi", {}, cohort)),
-      figure(results, option !== null, `-${place}-${n}`),
+      figure(results, ticked, `-${place}-${n}`),
     ]),
   );
 }
 
-/** The estimates of a block, and which of its options are withheld. */
-function figure(results, isOfOptions, suffix) {
+/** The estimates of a block, and which of its options are withheld; `ticked` is the head of "tick all that apply". */
+function figure(results, ticked, suffix) {
   const isShown = ({ part }) => part !== null && !part.withheld;
   const shown = results.filter(isShown).map(({ part }) => part);
   const text = say("withheldFew", { count: speak.number(publication.results.smallest_count) });
@@ -201,7 +202,7 @@ function figure(results, isOfOptions, suffix) {
   const isContradicted = shown.some((part) => part.warning);
   return [
     isContradicted && el("p", { class: "warning" }, say("contradicted")),
-    estimateTables(display, suffix, inLanguage(shown[0], isOfOptions)),
+    estimateTables(display, suffix, inLanguage(shown[0], ticked)),
     withheld.length > 0 && el("p", {}, el("strong", {}, ...joined(withheld), ": "), text),
     !isContradicted && precision(display),
   ];
@@ -218,7 +219,7 @@ function precision({ shares, rows }) {
 const level = () => speak.number(publication.results.level, { style: "percent", maximumFractionDigits: 1 });
 
 /** How this page writes a table of estimates. */
-const inLanguage = ({ labels, withheld_groups: groups }, isOfOptions) => ({
+const inLanguage = ({ labels, withheld_groups: groups }, ticked) => ({
   words: {
     picture: say("picture"),
     estimate: say("estimate"),
@@ -229,7 +230,7 @@ const inLanguage = ({ labels, withheld_groups: groups }, isOfOptions) => ({
   },
   comma: say("comma"),
   head: ({ shares, averages_of: number }) =>
-    number === null ? say(isOfOptions ? "ticked" : shares ? "answer" : "quantity") : say("averageHead", { question: numberName(number) }),
+    number === null ? say(ticked ?? (shares ? "answer" : "quantity")) : say("averageHead", { question: numberName(number) }),
   interval: () => say("intervalHead", { level: level() }),
   groupTitle: ({ shares, of, by }) =>
     say(shares ? "sharesOf" : "averageOf", { question: shares ? nameOf(of) : numberName(of), groups: by.map(nameOf).join(" × ") }),
