@@ -123,7 +123,7 @@ def test_invitations_are_made_counted_and_shown_once(browser: Any, curator: Any)
     browser.click("dialog button", "Make them")
     browser.see("dialog h2", "12 links")
     links = browser.run("return document.querySelector('dialog textarea').value").split()
-    browser.click("dialog a", "Save as a file")
+    browser.click("dialog button", "Save as a file")
     file = browser.downloaded(f"invitations-{invited.id[:12]}.txt")
     assert file.read_text().split() == links and len(set(links)) == 12
     browser.click("dialog button", "Done")
@@ -135,6 +135,40 @@ def test_invitations_are_made_counted_and_shown_once(browser: Any, curator: Any)
     browser.see("main h1", "Thank you")
     browser.open(f"{curator.url}/dashboard#{invited.id}")
     browser.see("#free", "nobody has used yet: 11")
+
+
+def test_a_second_click_does_nothing_twice(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "invited")
+    browser.click("#invite")
+    browser.see("dialog h2", "Make invitations?")
+    browser.requests()
+    browser.run(
+        "document.querySelector('dialog input').value = 3;"
+        "const button = document.querySelector('dialog button'); button.click(); button.click();"
+    )
+    browser.see("dialog h2", "3 links")
+    sent = [r for r in browser.requests() if r["method"] == "POST"]
+    assert len(sent) == 1
+    browser.click("dialog button", "Done")
+    assert browser.gone("dialog")
+
+
+def test_a_dialog_says_that_the_curator_cannot_be_reached(browser: Any, curator: Any) -> None:
+    """And stays open: nothing tries again by itself."""
+    browser.forgiven = ["ERR_INTERNET_DISCONNECTED"]
+    sign_in(browser, curator, "invited")
+    browser.click("#invite")
+    browser.see("dialog input").send_keys("1")
+    browser.offline(True)
+    try:
+        browser.click("dialog button", "Make them")
+        browser.see("dialog [role=alert]", "The curator cannot be reached. Try again.")
+    finally:
+        browser.offline(False)
+    browser.click("dialog button", "Make them")
+    browser.see("dialog h2", "One link")
+    browser.click("dialog button", "Done")
+    assert browser.gone("dialog")
 
 
 def test_an_analyst_is_offered_what_the_token_opens_and_no_more(browser: Any, curator: Any) -> None:

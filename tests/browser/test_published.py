@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 import os
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from browser.steps import ANALYST, answer_survey, choose, choose_language, sign_in
-from priorveil import Prior
-from priorveil.collect.campaign import ask
+from priorveil import Linear, Prior, design
+from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.questions import Question
+from priorveil.plans.form import Form
 
 
 def printed_pages(browser: Any, name: str) -> int:
@@ -92,12 +95,21 @@ def test_an_analyst_is_offered_no_publication(browser: Any, curator: Any) -> Non
     curator.close("spending", "reopen")
 
 
-def test_the_sheet_has_method_promise_and_limits_on_one_printed_page(browser: Any, curator: Any) -> None:
+@pytest.fixture(scope="module")
+def survey_sheet(curator: Any) -> str:
+    """The address of the published sheet of a survey with several questions."""
     answer_survey(curator, "sheet")
     curator.publish("sheet")
+    address: str = curator.published_page("sheet")
+    return address
+
+
+def test_the_sheet_has_method_promise_and_limits_on_one_printed_page(
+    browser: Any, curator: Any, survey_sheet: str
+) -> None:
     browser.run("sessionStorage.clear()")  # readers have no token
     browser.requests()
-    browser.open(curator.published_page("sheet"))
+    browser.open(survey_sheet)
     browser.see("main h1", "Working hours, published")
     for title in ("How this was found out", "What was promised to people", "What to keep in mind"):
         browser.see("main h2", title)
@@ -123,11 +135,15 @@ def test_the_sheet_has_method_promise_and_limits_on_one_printed_page(browser: An
 
 
 SHEET = {
-    "en": ("Habits by age", "How this was found out", "Under 30", "Yes", "0 to 2", "Average per person"),
-    "de": ("Gewohnheiten nach Alter", "Wie das ermittelt", "Unter 30", "Ja", "0 bis 2", "Durchschnitt pro Person"),
-    "fr": ("Habits by age", "Comment ces résultats", "Under 30", "Yes", "de 0 à 2", "Moyenne par personne"),
-    "es": ("Habits by age", "Cómo se ha averiguado", "Under 30", "Yes", "de 0 a 2", "Promedio por persona"),
-    "ar": ("العادات حسب العمر", "كيف عُرفت هذه النتائج", "أقل من 30", "نعم", "", "المتوسط لكل شخص"),
+    "en": ("Habits by age", "How this was found out", "Under 30", "Yes", "0 to 2",
+           "Average: How much overtime? (hours)"),
+    "de": ("Gewohnheiten nach Alter", "Wie das ermittelt", "Unter 30", "Ja", "0 bis 2",
+           "Durchschnitt: Wie viele Überstunden? (Stunden)"),
+    "fr": ("Habits by age", "Comment ces résultats", "Under 30", "Yes", "de 0 à 2",
+           "Moyenne : How much overtime? (hours)"),
+    "es": ("Habits by age", "Cómo se ha averiguado", "Under 30", "Yes", "de 0 a 2",
+           "Promedio: How much overtime? (hours)"),
+    "ar": ("العادات حسب العمر", "كيف عُرفت هذه النتائج", "أقل من 30", "نعم", "", "المتوسط: كم ساعة عمل إضافي؟ (ساعة)"),
 }  # fmt: skip
 
 
@@ -179,18 +195,73 @@ def test_the_sheet_is_read_in_the_language_of_the_reader(
     assert len(asked) == 1, "no request tells the language"
 
 
+def row_heads(browser: Any, css: str) -> list[str]:
+    heads: list[str] = browser.run(
+        "return [...document.querySelectorAll(arguments[0])].map(h => h.textContent)", css
+    )
+    return heads
+
+
+def test_the_sheet_shows_one_bar_for_each_option(browser: Any, survey_sheet: str) -> None:
+    """The options of "tick all that apply" are one block; "no" bars would add nothing."""
+    browser.open(survey_sheet)
+    browser.see(".results h3", "Which of these do you have?")
+    heads = browser.run(
+        "const block = [...document.querySelectorAll('.results section:has(h3)')];"
+        "return block.map(s => [...s.querySelectorAll('thead th:first-child, tbody th')].map(h => h.textContent))"
+    )
+    assert heads == [["Ticked", "Back pain", "Trouble sleeping"]]
+    choose_language(browser, "de")
+    browser.see(".results h3", "Was davon haben Sie?")
+    browser.see(".results thead th", "Angekreuzt")
+    browser.see(".results thead th", "Alles, was eine Person angekreuzt hat")
+    assert browser.faults() == []
+
+
+def test_options_by_group_are_grouped_and_named(browser: Any, curator: Any) -> None:
+    """On the sheet and on the dashboard; each option has a bar in each group, and none for "no"."""
+    names = ("age", "ills/back", "ills/sleep")
+    prior = Prior.joint({cell: 1 / 8 for cell in product(("young", "old"), *[("yes", "no")] * 2)}, names)
+    query = Linear.margins(prior, [("age", "ills/back"), ("age", "ills/sleep")], unbiased=True)
+    questions = [
+        Question("age", "How old are you?", options={"young": "Under 40", "old": "40 and over"}),
+        Question("ills", "Which of these?", "choices", {"back": "Back pain", "sleep": "Bad sleep"}),
+    ]
+    form = Form.of(names, design(prior, 3.0, query))
+    curator.campaigns["by-group"] = campaign = Campaign(
+        "Ills by age", questions, {"everyone": form}, smallest_count=10
+    )
+    curator.create(campaign)
+    curator.surveyed("by-group", [{"age": "young", "ills": ["back"]}, {"age": "old", "ills": []}] * 200)
+    curator.publish("by-group")
+    options = ["Back pain", "Bad sleep"]
+    browser.open(curator.published_page("by-group"))
+    browser.see(".results h2", "How old are you? \u00d7 Which of these?")
+    assert row_heads(browser, ".results h2") == ["How old are you? \u00d7 Which of these?"]
+    assert sorted(row_heads(browser, "#histogram-0-0 tbody th")) == sorted(
+        ["Under 40", "40 and over", *options, *options]
+    )
+    assert row_heads(browser, "#histogram-2-0 tbody th") == options
+    assert browser.faults() == []
+    sign_in(browser, curator, "by-group")
+    browser.see("main h2", "How old are you? x Which of these?")
+    assert sorted(row_heads(browser, "#histogram tbody th")) == sorted(
+        ["Under 40", "40 and over", *options, *options]
+    )
+    assert row_heads(browser, "#histogram-3 tbody th") == options
+    browser.picture("dashboard-by-group")
+
+
 def test_the_sheet_hides_a_small_group_and_what_would_give_it(browser: Any, table_sheet: str) -> None:
     browser.open(table_sheet)
     browser.see(".withheld", "80 and over")
-    heads = browser.run(
-        "return [...document.querySelectorAll('#histogram-0-0 tbody th')].map(h => h.textContent)"
-    )
-    shown = {head.split(", ")[0] for head in heads}
+    shown = row_heads(browser, "#histogram-0-0 th[scope=rowgroup]")
     assert len(shown) == 2 and "80 and over" not in shown, "a second group is withheld too"
     browser.see("main caption", "Shares within each group: Do you smoke?, by How old are you?")
     browser.see("main h2", "How old are you? \u00d7 How much overtime? (hours)")
-    ages = "return [...document.querySelectorAll('#histogram-1-0 tbody th')].map(h => h.textContent)"
-    assert "80 and over" in browser.run(ages), "the answers to a single question stay"
+    assert "80 and over" in row_heads(browser, "#histogram-1-0 tbody th"), (
+        "the answers to a single question stay"
+    )
 
 
 def test_the_answers_to_a_question_that_few_were_asked_are_hidden(browser: Any, curator: Any) -> None:
@@ -214,9 +285,14 @@ def test_the_dashboard_shows_groups_in_the_words_of_the_campaign(
 ) -> None:
     sign_in(browser, curator, "sheet-table")
     browser.see(".withheld", "80 and over")
-    browser.see("main caption", "Shares of: Do you smoke? By: How old are you?")
-    browser.see("main th", "Average of: How much overtime?")
-    browser.see("main th", "Under 30")
+    browser.see("main caption", "Shares within each group: Do you smoke?, by How old are you?")
+    browser.see("main th", "Average: How much overtime? (hours)")
+    browser.see("main th[scope=rowgroup]", "Under 30")
+    browser.see("main th", "0 to 2")
+    page = browser.text("main")
+    assert "age=" not in page and "mean" not in page and "[0, 2)" not in page
+    averages = browser.see("main table:has(.point)")
+    assert "Everyone" in averages.text, "the average over all stands below those of the groups"
     assert browser.faults() == []
     picture_both(browser, "dashboard-table")
 

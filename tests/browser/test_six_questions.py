@@ -20,6 +20,11 @@ from sample_survey_files import PEOPLE, TRUTH, one_person, write_form
 
 CELLS = {"young, yes": 0.2, "young, no": 0.3, "old, yes": 0.1, "old, no": 0.4}
 SEND = {"en": ("Send", "Thank you"), "de": ("Senden", "Vielen Dank")}
+TABLES = {
+    "Ticked": ["Pay", "My boss", "My health"],
+    "Average: Hours of overtime? (hours)": ["Under 40", "40 and over", "Everyone"],
+    "Answer": ["Under 40", "Yes", "No", "40 and over", "Yes", "No"],
+}
 TITLES = {"en": "Work", "de": "Arbeit"}
 
 
@@ -84,6 +89,15 @@ def test_six_questions_from_an_xlsform_to_the_dashboard(
     check_intervals(curator, campaign)
 
 
+def tables(browser: Any) -> list[list[str]]:
+    """The labels of the rows of each table."""
+    found: list[list[str]] = browser.run(
+        "return [...document.querySelectorAll('table.histogram')].map("
+        "t => [...t.querySelectorAll('tbody th')].map(h => h.textContent))"
+    )
+    return found
+
+
 def look(browser: Any, curator: Any, campaign: Campaign) -> None:
     """The dashboard shows every question, on a desk and on a phone."""
     for width, height in ((1280, 900), (390, 844)):
@@ -91,7 +105,11 @@ def look(browser: Any, curator: Any, campaign: Campaign) -> None:
         browser.open(f"{curator.url}/dashboard#{campaign.id}")
         page = browser.text("main", f"{PEOPLE + 2:,}")
         assert all(question.text["en"] in page for question in campaign.questions)
+        assert all(code not in page for code in ("age=", "mean", "[0, "))
         assert browser.run("return document.documentElement.scrollWidth") <= width
+        for head, labels in TABLES.items():
+            browser.see("table.histogram th", head if width > 500 else "")
+            assert labels in tables(browser), head
         browser.picture(f"six-dashboard-{width}")
     assert browser.faults() == []
 

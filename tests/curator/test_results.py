@@ -118,7 +118,8 @@ def test_numbers_show_their_mean() -> None:
     campaign = ask("Hours?", Prior.grid([0, 20, 40], [0.3, 0.4, 0.3], outside="ends"), smallest_count=1)
     cohort = only(campaign, np.linspace(0, 40, 500))
     (mean,) = cohort.display.numbers
-    assert mean.label == "mean" and mean.value == cohort.statistics[0].value
+    assert (mean.label, mean.name) == ("Average per person", "mean")
+    assert mean.value == cohort.statistics[0].value
     assert mean.value_text == f"{mean.value:.1f}" and mean.expected is None
 
 
@@ -135,9 +136,16 @@ def test_averages_by_group_are_the_answer() -> None:
     assert averages is not None
     assert cohort.labels == ["age=young", "age=old"] and cohort.prior == pytest.approx([20, 40 / 6])
     assert cohort.values == pytest.approx(averages.values)
-    assert [row.value for row in cohort.display.rows] == pytest.approx(averages.values)
-    assert [row.expected for row in cohort.display.rows] == pytest.approx(cohort.prior)
-    assert not cohort.display.shares and cohort.display.label_head == "Average of: overtime"
+    *groups, everyone = cohort.display.rows
+    assert [row.label for row in groups] == ["young", "old"] and everyone.label == "Everyone"
+    assert [row.value for row in groups] == pytest.approx(averages.values)
+    assert [row.expected for row in groups] == pytest.approx(cohort.prior)
+    assert everyone.value == cohort.statistics[0].value and cohort.display.numbers == []
+    assert not cohort.display.shares and cohort.display.averages_of == "overtime"
+    assert cohort.display.label_head == "Average: overtime"
+    assert [(r.attributes, r.margin_of) for r in results(campaign, answers)[1:]] == [
+        (["age"], ["age", "overtime"])
+    ], "shares of the points of a grid are not shares of people"
     received = msgspec.json.decode(msgspec.json.encode(cohort), type=Shown)
     assert received.precision is not None and received.precision.statistic == "average of a group"
     few = results(campaign, {"everyone": {"age": ["old"], "overtime": [0.0]}})
@@ -162,12 +170,12 @@ def test_every_question_has_results(survey: Campaign) -> None:
         (["hours"], ["hours"], None),
         (["packs"], ["packs"], None),
     ]
-    assert [r.title for r in found] == [
-        "Which of these?",
-        "Which of these? Cough",
-        "Which of these? Asthma",
-        "How long do you work?",
-        "How many packs?",
+    assert [(r.title, r.option) for r in found] == [
+        ("Which of these?", None),
+        ("Which of these?", "Cough"),
+        ("Which of these?", "Asthma"),
+        ("How long do you work?", None),
+        ("How many packs?", None),
     ]
     assert [r.unit for r in found] == ["", "", "", "hours", ""]
     table, cough, _, hours, packs = (r.total for r in found)
@@ -180,11 +188,11 @@ def test_every_question_has_results(survey: Campaign) -> None:
         counts = [truth[name].count(label) for label in total.labels]
         assert np.all(np.abs(np.array(total.values) - counts) < 4.5 * np.array(total.std_error))
     shares = [row.value for row in packs.display.rows]
-    assert sum(shares) == pytest.approx(1) and [row.label for row in cough.display.rows] == [
-        "yes",
-        "no",
-        "not asked",
-    ]
+    assert sum(shares) == pytest.approx(1)
+    assert cough.labels == ["yes", "no", "not asked"], "programs get all of them"
+    assert table.display.label_head == "All that a person ticked"
+    assert [row.label for row in cough.display.rows] == ["Cough"] and cough.display.label_head == "Ticked"
+    assert hours.display.rows[0].label == "Average per person" and hours.display.numbers == []
 
 
 def test_few_reports_about_a_drawn_question_are_withheld() -> None:
@@ -237,3 +245,37 @@ def test_cohorts_that_report_in_different_ways_have_no_total() -> None:
         (["smokes"], False, ["b"], None),
         (["drinks"], False, ["b"], None),
     ]
+
+
+def test_labels_are_in_the_words_of_the_campaign() -> None:
+    """Of ranges and of options of "tick all that apply" by group, which have a share for each group and option."""
+    questions = [
+        Question("age", "How old are you?", options={"young": "Under 40", "old": "40 and over"}),
+        Question("ills", "Which of these?", "choices", {"back": "Back pain", "sleep": "Bad sleep"}),
+        Question("rooms", "How many rooms?", "number", edges=(0, 2, 5.5)),
+    ]
+    names = ("age", "ills/back", "ills/sleep")
+    both = Prior.joint(
+        {(age, a, b): 1 / 8 for age in ("young", "old") for a in ("yes", "no") for b in ("yes", "no")}, names
+    )
+    by_age = Linear.margins(both, [("age", "ills/back"), ("age", "ills/sleep")], unbiased=True)
+    rooms = Prior({"[0, 2)": 0.4, "[2, 5.5]": 0.6})
+    parts = [Part(names, design(both, 3.0, by_age)), Part(("rooms",), design(rooms, 3.0, Distribution()))]
+    form = Form(tuple(Slot((part,)) for part in parts))
+    campaign = Campaign("Health", questions, {"everyone": form}, smallest_count=1)
+    columns = {
+        "age": ["young", "old"] * 500,
+        "ills/back": ["yes"] * 600 + ["no"] * 400,
+        "ills/sleep": ["no"] * 1000,
+        "rooms": ["[0, 2)", "[2, 5.5]"] * 500,
+    }
+    found = results(campaign, {"everyone": columns})
+    shown = {tuple(r.attributes): r.cohorts[0] for r in found}
+    table = shown[names]
+    assert "age=old, ills/back=no" in table.labels, "programs get codes, and all of them"
+    assert {tuple(row.words) for row in table.display.rows} == {
+        (age, ill) for age in ("Under 40", "40 and over") for ill in ("Back pain", "Bad sleep")
+    }
+    assert {row.label for row in table.display.rows} >= {"40 and over, Back pain"}
+    assert [row.label for row in shown[("rooms",)].display.rows] == ["0 to 2", "2 to 5.5"]
+    assert shown[("rooms",)].labels == ["[0, 2)", "[2, 5.5]"]

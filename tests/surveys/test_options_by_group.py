@@ -58,11 +58,11 @@ def test_estimates_hold_the_shares_of_options_by_group(tmp_path: Path) -> None:
     }
     tallies = {form.id: form.tallies(form.count(form.privatize(columns, rng=rng)))}
     found = list(results(made.campaign, tallies))
-    assert [result.title for result in found] == [
-        "How old are you? x What worries you?",
-        "How old are you?",
-        "What worries you? Pay",
-        "What worries you? My boss",
+    assert [(result.title, result.option) for result in found] == [
+        ("How old are you? x What worries you?", None),
+        ("How old are you?", None),
+        ("What worries you?", "Pay"),
+        ("What worries you?", "My boss"),
     ]
     assert found[0].total is not None
     total = found[0].total.estimate

@@ -61,6 +61,7 @@ def _record(found: list[Result], tallies: SubmissionTallies, level: float) -> di
             "attributes": list(result.attributes),
             "questions": result.questions,
             "title": result.title,
+            "option": result.option,
             "margin_of": None if result.margin_of is None else list(result.margin_of),
             "cohorts": {
                 name: {"reports": reports}
@@ -88,7 +89,7 @@ def _record(found: list[Result], tallies: SubmissionTallies, level: float) -> di
 def _print_tables(console: Console, found: list[Result], level: float) -> None:
     """Print a table for each result, of each cohort and of all together."""
     for result in found:
-        console.print(f"\n{result.title}", style="bold")
+        console.print(f"\n{result.title} {result.option or ''}".rstrip(), style="bold")
         withheld = [name for name in result.parts if name not in result.estimates]
         if withheld:
             least = result.campaign.smallest_count

@@ -8,6 +8,7 @@ cohort is withheld in the total.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ from priorveil.reading.wording import (
 )
 
 _MOST_SHARED = 2_000  # values of a table up to which it also has shares within groups
+_RANGE = re.compile(r"\[(.+), (.+)[\])]")  # the label of a range of numbers
 _COLUMNS = ("labels", "values", "std_error", "lower", "upper")  # of a record, one entry for each statistic
 
 
@@ -166,7 +168,9 @@ class Result:
 
     @property
     def title(self) -> str:
-        """The texts of the questions; for one option of "tick all that apply" also that of the option."""
+        """The texts of the questions. A table of several attributes names single options of "tick all that apply"."""
+        if len(self.attributes) == 1:
+            return self.campaign.text(self._asked[0][0].text)
         owners = [question.name for question, _ in self._asked]
         return " x ".join(
             dict.fromkeys(
@@ -176,6 +180,13 @@ class Result:
                 for question, attribute in self._asked
             )
         )
+
+    @property
+    def option(self) -> str | None:
+        """The text of the option, if this is about one option of "tick all that apply"; None otherwise."""
+        question, attribute = self._asked[0]
+        is_option = len(self.attributes) == 1 and question.kind == "choices"
+        return self._option(question, attribute) if is_option else None
 
     @property
     def unit(self) -> str:
@@ -203,15 +214,37 @@ class Result:
             return dict(zip(self.attributes, map(label_text, parts), strict=True))
         return named_levels(str(label), self.attributes)
 
-    def words(self, levels: Mapping[str, str]) -> str:
-        """Levels by attribute, in the words of the campaign; of "tick all that apply" the options that were ticked."""
+    def words(self, levels: Mapping[str, str]) -> list[str]:
+        """Levels by attribute, in the words of the campaign: a text for each question."""
         asked = {attribute: question for question, attribute in self._asked}
-        if len(levels) == 1 or any(asked[name].kind != "choices" for name in levels):
-            return ", ".join(self._level(asked[name], level) for name, level in levels.items())
+        questions = {asked[name].name: asked[name] for name in levels}
+        return [
+            self._question_words(
+                question, {name: level for name, level in levels.items() if asked[name] is question}
+            )
+            for question in questions.values()
+        ]
+
+    def _question_words(self, question: Question, levels: Mapping[str, str]) -> str:
+        """The levels of one question; of "tick all that apply" the options that were ticked."""
         if NOT_ASKED in levels.values():
             return NOT_ASKED
-        ticked = [self._option(asked[name], name) for name, level in levels.items() if level == YES]
+        if question.kind != "choices":
+            return self._level(question, levels[question.name])
+        options = {self._option(question, name): level for name, level in levels.items()}
+        ticked = [text for text, level in options.items() if level == YES]
+        if len(levels) < len(question.options):  # it does not say what else was ticked
+            return ", ".join(text if level == YES else f"{text}: {level}" for text, level in options.items())
         return ", ".join(ticked) or "none of them"
+
+    def is_spare(self, levels: Mapping[str, str]) -> bool:
+        """Whether the levels say only that an option was not ticked: the share of those who did tick it says it too."""
+        owners = [question.name for question, name in self._asked if name in levels]
+        return any(
+            question.kind == "choices" and owners.count(question.name) == 1 and levels[name] != YES
+            for question, name in self._asked
+            if name in levels
+        )
 
     def withheld_text(self, figures: Figures) -> str | None:
         """Which groups are withheld, and why, in a sentence; None if none are."""
@@ -227,7 +260,7 @@ class Result:
     def _group_words(self, group: Group) -> str:
         levels = {name: label_text(level) for name, level in group if level is not None}
         if levels:
-            return self.words(levels)
+            return ", ".join(self.words(levels))
         asked = {attribute: question for question, attribute in self._asked}
         return f'the people who were asked "{self.campaign.text(asked[group[0][0]].text)}"'
 
@@ -237,7 +270,7 @@ class Result:
     def _level(self, question: Question, level: str) -> str:
         if question.kind == "choice" and level in question.options:
             return self.campaign.text(question.options[level])
-        return level
+        return " to ".join(ends.groups()) if (ends := _RANGE.fullmatch(level)) else level
 
 
 def results(
@@ -260,7 +293,9 @@ def results(
         }
         whole = {name: estimates[name][attributes] for name in parts if attributes in estimates[name]}
         yield Result(campaign, attributes, parts, whole)
-        for attribute in attributes if len(attributes) > 1 else ():
+        # The shares of the points of a grid are not shares of people; the table has the mean of such a number.
+        grids = {name for part, _ in parts.values() for name in part.plan.domain.grids}
+        for attribute in [name for name in attributes if name not in grids] if len(attributes) > 1 else ():
             with suppress(NotIdentifiable):  # the plan was not designed for it
                 margins = {name: figures.margin(attribute) for name, figures in whole.items()}
                 yield Result(campaign, (attribute,), parts, margins, attributes)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.results import Figures, Result
 from priorveil.curator import messages
 from priorveil.errors import plural
-from priorveil.formatting import interval_title, level_at_most
+from priorveil.formatting import interval_title, level_at_most, percent
 from priorveil.notions import ONLY_IF_RIGHT
 from priorveil.plans import wording as plan_wording
 from priorveil.plans.composition import JointLeakage
@@ -25,6 +28,9 @@ from priorveil.reading.wording import (
 )
 
 _MOST_SHOWN = 200  # statistics on a page
+TICKED = "Ticked"  # the head of single options of "tick all that apply"
+TICKED_SET = "All that a person ticked"  # the head of sets of them
+EVERYONE = "Everyone"  # the label of the average over all groups
 NOT_FOR_PUBLICATION = (
     "Not for publication: reports can still come or be withdrawn, and two tables that differ by one report reveal that "
     "report. Publish the results once, after the campaign has closed."
@@ -32,25 +38,61 @@ NOT_FOR_PUBLICATION = (
 
 
 def estimate_display(result: Result, figures: Figures, confidence: float) -> messages.Display:
-    """The tables and sentences of an estimate, in the words of the campaign."""
+    """The tables and sentences of an estimate, in the words of the campaign.
+
+    The average over everybody stands below those of the groups, and no number stands there twice.
+    """
     estimate = figures.estimate
     table = per_person_table(estimate, confidence, _MOST_SHOWN, figures.hidden)
     people = estimate.people if estimate.counts_people else None
     levels = {label_text(label): result.levels(estimate, label) for label in estimate.labels}
-    numbers = [each for each in figures.tables(confidence) if each.heads == NUMBERS]
-    groups = [each for each in figures.tables(confidence) if each.heads != NUMBERS]
-    averaged = estimate.number_by_group
+    named = [(row, levels.get(row.label[0], {})) for row in table.rows]
+    rows = [_display_row(result, row, own, people) for row, own in named if not result.is_spare(own)]
+    others = figures.tables(confidence)
+    statistics = [row for each in others if each.heads == NUMBERS for row in each.rows]
+    numbers = [_number_row(result, row) for row in statistics if not _is_shown(row, table.rows)]
+    head, averaged = table.heads[0], estimate.number_by_group
+    if result.option is not None:
+        head = TICKED
+    elif len(result.attributes) > 1 and len(result.questions) == 1:
+        head = TICKED_SET
+    if averaged is not None:
+        head = _average_of(result, averaged.number)
+        everyone = [row for row in numbers if row.name == mean_name(averaged.number)]
+        rows += [msgspec.structs.replace(row, label=EVERYONE, name=EVERYONE) for row in everyone]
+        numbers = [row for row in numbers if row not in everyone]
     return messages.Display(
-        label_head=table.heads[0] if averaged is None else f"Average of: {result.name_of(averaged.number)}",
+        label_head=head,
         interval_head=interval_title(confidence),
         shares=estimate.counts_people,
-        rows=[_display_row(result, row, levels.get(row.label[0], {}), people) for row in table.rows],
+        averages_of=None if averaged is None else averaged.number,
+        rows=rows,
         left_out=table.left_out,
-        numbers=[_display_row(result, row, {}) for each in numbers for row in each.rows],
-        groups=[_group_table(result, figures, each) for each in groups],
+        numbers=numbers,
+        groups=[_group_table(result, figures, each) for each in others if each.heads != NUMBERS],
         withheld=result.withheld_text(figures),
         precision=reached_precision(estimate, confidence, figures.hidden),
     )
+
+
+def _is_shown(statistic: StatisticRow, rows: Sequence[StatisticRow]) -> bool:
+    """Whether a row has the numbers of this statistic, but for rounding: the mean of a grid is its sum per person."""
+    return any(np.allclose(statistic.numbers, row.numbers, rtol=1e-9, atol=0) for row in rows)
+
+
+def _average_of(result: Result, number: str) -> str:
+    unit = result.unit_of(number)
+    return f"Average: {result.name_of(number)}" + (f" ({unit})" if unit else "")
+
+
+def _number_row(result: Result, row: StatisticRow) -> messages.DisplayRow:
+    """The mean of a number, or one of its quantiles."""
+    (name,) = row.label
+    kind, _, rest = name.partition(" ")
+    label = percent(float(rest)) + " of people have at most" if kind == "quantile" else "Average per person"
+    if kind == "mean" and rest:
+        label = _average_of(result, rest)
+    return msgspec.structs.replace(_display_row(result, row, {}), label=label)
 
 
 def _group_table(result: Result, figures: Figures, table: StatisticTable) -> messages.GroupTable:
@@ -64,9 +106,9 @@ def _group_table(result: Result, figures: Figures, table: StatisticTable) -> mes
     )
     by = [name for name in table.heads if name not in others]
     groups = " x ".join(map(result.name_of, by))
+    what = f"Shares within each group: {result.name_of(number)}" if shares else _average_of(result, number)
     return messages.GroupTable(
-        title=f"{'Shares of' if shares else 'Average of'}: {result.name_of(number)} By: {groups}",
-        unit="" if shares else result.unit_of(number),
+        title=f"{what}, by {groups}",
         shares=shares,
         of=number,
         by=by,
@@ -80,8 +122,12 @@ def _display_row(
     result: Result, row: StatisticRow, levels: Mapping[str, str], people: float | None = None
 ) -> messages.DisplayRow:
     """A row, with the number of people behind a share of so many."""
+    name = ", ".join(row.label)
+    words = result.words(levels)
     return messages.DisplayRow(
-        label=result.words(levels) if levels else ", ".join(row.label),
+        label=", ".join(words) or name,
+        name=name,
+        words=words,
         levels=dict(levels),
         value=row.value,
         lower=row.low,

@@ -360,12 +360,16 @@ class NumberStatistic(Body):
 
 
 class DisplayRow(Body):
-    """A statistic as a page shows it: its numbers per person, for pictures, and their texts."""
+    """A statistic as a page shows it: its numbers per person, for pictures, and their texts.
+
+    If its label names answers, `levels` has them by attribute, and `words` has a text for each question. Otherwise both
+    are empty.
+    """
 
     label: str
-    levels: Annotated[
-        dict[str, str], _about("the level of each attribute that the label names; empty for other statistics")
-    ]
+    name: Annotated[str, _about("the label with codes instead of texts")]
+    words: list[str]
+    levels: dict[str, str]
     value: Finite
     lower: Finite
     upper: Finite
@@ -380,7 +384,6 @@ class GroupTable(Body):
     """A statistic of each group: the average of a number, or the shares of the answers to a question."""
 
     title: str
-    unit: str
     shares: Annotated[bool, _about("whether the numbers are shares of the people of a group")]
     of: Annotated[str, _about("the attribute that is averaged, or whose shares these are")]
     by: Annotated[list[str], _about("the attributes that form the groups")]
@@ -393,6 +396,9 @@ class Display(Body):
     label_head: str
     interval_head: str
     shares: Annotated[bool, _about("whether the numbers are shares of the people")]
+    averages_of: Annotated[
+        str | None, _about("the attribute whose averages by group these are; null for other numbers")
+    ]
     rows: Annotated[list[DisplayRow], _about("the most relevant statistics, at most a few hundred")]
     left_out: Annotated[str | None, _about("which statistics are shown; null if all are")]
     numbers: Annotated[list[DisplayRow], _about("the mean of numbers, or their quantiles")]
@@ -537,6 +543,9 @@ class Result(Body):
     attributes: Annotated[list[str], Meta(min_length=1)]
     questions: Annotated[list[str], _about("the names of the questions that give the attributes")]
     title: Annotated[str, _about("the texts of these questions, in the default language")]
+    option: Annotated[
+        str | None, _about('the text of the option, if this is about one option of "tick all that apply"')
+    ]
     unit: str
     margin_of: Annotated[
         list[str] | None, _about("if this is a margin: the attributes of the table that it is read from")

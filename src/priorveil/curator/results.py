@@ -91,6 +91,7 @@ def _result(result: Result, level: float) -> messages.Result:
         attributes=list(result.attributes),
         questions=result.questions,
         title=result.title,
+        option=result.option,
         unit=result.unit,
         margin_of=None if result.margin_of is None else list(result.margin_of),
         cohorts=[_cohort(result, name, level) for name in result.parts],

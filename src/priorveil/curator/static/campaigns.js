@@ -1,7 +1,8 @@
 // The list of campaigns, the links that people are given, publication, and the end of a campaign.
 
 import { isAdmin, read, remove, send } from "/static/curator.js";
-import { el, number } from "/static/dom.js";
+import { closeButton, confirmed, openDialog } from "/static/dialogs.js";
+import { day, el, number, saveFile } from "/static/dom.js";
 
 /** The page of all campaigns, newest first; `say` tells a screen reader. */
 export async function campaignList(say) {
@@ -24,7 +25,6 @@ export async function campaignList(say) {
 }
 
 function entry({ id, title, state, cohorts, reports, opens, closes, closed, published }, say) {
-  const day = (time) => el("time", { datetime: time }, new Date(time).toLocaleDateString(undefined, { dateStyle: "medium" }));
   const dates = [
     ["opens", opens],
     closed ? ["closed", closed] : ["closes", closes],
@@ -121,28 +121,12 @@ const invitation = (id, changed) => ({
 /** The links of new invitations, until the dialog is closed. */
 function showLinks(id, codes) {
   const text = codes.map((code) => `${address(id)}#code=${code}\n`).join("");
-  const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  const dialog = el(
-    "dialog",
-    {
-      "aria-labelledby": "links",
-      onclose: () => {
-        URL.revokeObjectURL(url);
-        dialog.remove();
-      },
-    },
-    el("h2", { id: "links" }, codes.length === 1 ? "One link" : `${number(codes.length)} links`),
+  const save = () => saveFile(`invitations-${id.slice(0, 12)}.txt`, new Blob([text], { type: "text/plain" }));
+  openDialog(codes.length === 1 ? "One link" : `${number(codes.length)} links`, [
     el("p", {}, "They are shown only here: the curator stores nothing but their hashes. Give each person one."),
     el("label", { class: "field" }, "Links", el("textarea", { readonly: true, rows: 6, spellcheck: "false" }, text)),
-    el(
-      "div",
-      { class: "actions" },
-      el("a", { class: "button", href: url, download: `invitations-${id.slice(0, 12)}.txt` }, "Save as a file"),
-      el("button", { type: "button", class: "plain", onclick: () => dialog.close() }, "Done"),
-    ),
-  );
-  document.body.append(dialog);
-  dialog.showModal();
+    el("div", { class: "actions" }, el("button", { type: "button", onclick: save }, "Save as a file"), closeButton("Done", { class: "plain" })),
+  ]);
 }
 
 // -- the end of a campaign -----------------------------------------------------------------------------------------
@@ -223,51 +207,4 @@ export function ending(id, { state, not_for_publication: draft }, showErrors, ch
       confirmed("delete", "Delete this campaign…", deletion, showErrors),
     ),
   ];
-}
-
-// -- questions before something is done --------------------------------------------------------------------------------
-
-/** A button that asks first. */
-export const confirmed = (id, text, question, showErrors) =>
-  el("button", { type: "button", class: "plain", id, onclick: () => askFirst(question, showErrors) }, text);
-
-/** Ask before something is done, and say in the same place why it is refused. `run` may return what comes afterwards. */
-export function askFirst({ title, text, field = null, check, otherwise, yes, no, run }, showErrors) {
-  const { label, ...attributes } = field ?? {};
-  const input = field && el("input", { ...attributes, autocomplete: "off", spellcheck: "false", required: true });
-  const problem = el("p", { class: "warning", role: "alert", hidden: true });
-  const refuse = (why) => {
-    problem.textContent = why;
-    problem.hidden = false;
-  };
-  const confirm = async () => {
-    const given = input?.value.trim();
-    if (input && !check(given)) return refuse(otherwise);
-    let afterwards;
-    try {
-      afterwards = await run(given);
-    } catch (error) {
-      if (error.constructor === Error) return refuse(error.message);
-      dialog.close();
-      throw error;
-    }
-    dialog.close();
-    return afterwards?.();
-  };
-  const dialog = el(
-    "dialog",
-    { "aria-labelledby": "sure", onclose: () => dialog.remove() },
-    el("h2", { id: "sure" }, title),
-    el("p", {}, text),
-    input && el("label", { class: "field" }, label, input),
-    problem,
-    el(
-      "div",
-      { class: "actions" },
-      el("button", { type: "button", onclick: () => showErrors(confirm) }, yes),
-      el("button", { type: "button", class: "plain", autofocus: true, onclick: () => dialog.close() }, no),
-    ),
-  );
-  document.body.append(dialog);
-  dialog.showModal();
 }

@@ -5,23 +5,37 @@ const TOKEN = "priorveil-token"; // in sessionStorage: forgotten when the tab is
 /** The token is unknown or no longer valid. */
 export class SignedOut extends Error {}
 
+/** The curator did not answer. */
+export class Unreachable extends Error {
+  constructor() {
+    super("The curator cannot be reached. Try again.");
+  }
+}
+
+/** The curator refused a request; `problem` is its problem document. */
+export class Refused extends Error {
+  constructor(status, problem) {
+    super(problem.detail ?? `The curator answered ${status}.`);
+    this.problem = problem;
+  }
+}
+
 let holder = null; // whose token it is: { secret, role }
 
 export const signedIn = () => sessionStorage.getItem(TOKEN) !== null;
 export const signIn = (token) => sessionStorage.setItem(TOKEN, token);
 export const forget = () => sessionStorage.removeItem(TOKEN);
 
-/** The response to a request; an error response is thrown, with its problem document. */
+/** The response to a request; if there is none, or it is an error, that is thrown. */
 export async function ask(path, options = {}) {
   const token = sessionStorage.getItem(TOKEN);
   if (!/^[!-~]+$/.test(token)) throw new SignedOut(); // no header can carry it, and no curator has it
   const headers = { ...options.headers, authorization: `Bearer ${token}` };
-  const response = await fetch(`/v1${path}`, { ...options, headers, cache: "no-store" });
+  const response = await fetch(`/v1${path}`, { ...options, headers, cache: "no-store" }).catch((error) => {
+    throw error instanceof TypeError ? new Unreachable() : error; // otherwise the page has cancelled it
+  });
   if (response.status === 401) throw new SignedOut();
-  if (!response.ok) {
-    const problem = await response.json().catch(() => ({}));
-    throw Object.assign(new Error(problem.detail ?? `the curator answered ${response.status}`), { problem });
-  }
+  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => ({})));
   return response;
 }
 

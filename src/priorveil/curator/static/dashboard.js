@@ -1,10 +1,10 @@
 // The curator's dashboard: sign in, choose a campaign, watch its estimates.
 
 import { badge, campaignList, ending, publishing, sharing } from "/static/campaigns.js";
-import { SignedOut, ask, forget, isAdmin, read, signIn, signedIn } from "/static/curator.js";
+import { SignedOut, Unreachable, ask, forget, isAdmin, read, signIn, signedIn } from "/static/curator.js";
 import { reportsByDay } from "/static/daily_counts.js";
-import { el, number } from "/static/dom.js";
-import { estimateTables } from "/static/histogram.js";
+import { el, number, saveFile } from "/static/dom.js";
+import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
 import { levelTable } from "/static/levels.js";
 import { newSurvey } from "/static/new_survey.js";
 import { recordTable } from "/static/records.js";
@@ -56,7 +56,7 @@ async function showErrors(run) {
 }
 
 function trouble(error) {
-  const text = error instanceof TypeError ? "The curator cannot be reached; trying again." : error.message;
+  const text = error instanceof Unreachable ? "The curator cannot be reached; trying again." : error.message;
   let box = main.querySelector("#trouble");
   if (box === null) main.prepend((box = el("p", { id: "trouble", class: "warning", role: "alert" })));
   if (box.textContent !== text) box.textContent = text;
@@ -172,13 +172,14 @@ function draw(view, estimates, counters, admin) {
 function sections(view, estimates, counters, admin) {
   const several = estimates.cohorts.length > 1;
   const shown = estimates.results.map((result) => ({ ...result, ...selected(result, view.cohort, several) }));
+  const blocks = inBlocks(shown);
   return [
     warnings(shown.flatMap((result) => result.cohorts), several, estimates.caution),
     estimates.not_for_publication && el("p", { class: "draft", id: "draft" }, estimates.not_for_publication),
     facts(estimates, counters),
     controls(view, estimates, several),
-    shown.map((result, place) => results(result, estimates, shown.length > 1, place)),
-    planned(shown, several),
+    blocks.map((block, place) => results(block, estimates, blocks.length > 1, place)),
+    planned(blocks, several),
     privacy(estimates),
     reportsByDay(counters.by_day),
     refused(counters),
@@ -200,13 +201,13 @@ function selected({ cohorts, total }, name, several) {
 
 /** What must be known before a number is read: a prior that the reports contradict, or one that nothing corrects. */
 function warnings(cohorts, several, caution) {
-  const contradicted = cohorts.filter((c) => c.warning).map((c) => ofCohort(c, several, c.warning, "warning"));
+  const contradicted = cohorts.filter((c) => c.warning).map((c) => about([several && c.cohort], c.warning, "warning"));
   return contradicted.length > 0 ? contradicted : caution && el("p", { class: "warning" }, caution);
 }
 
-/** A sentence, with the name of its cohort if there are several. */
-const ofCohort = ({ cohort }, several, text, kind = null) =>
-  el("p", { class: kind }, several && el("strong", {}, el("bdi", {}, cohort), ": "), text);
+/** A sentence after the names of what it is about, such as a cohort; false and null are no names. */
+const about = (names, text, kind = null) =>
+  el("p", { class: kind }, ...names.filter(Boolean).map((name) => el("strong", {}, el("bdi", {}, name), ": ")), text);
 
 function facts(estimates, counters) {
   const lost = Object.values(counters.refused).reduce((a, b) => a + b, 0);
@@ -264,33 +265,38 @@ function controls(view, estimates, several) {
   );
 }
 
-/** One result under its title, or under a general one where there is only one. */
-function results({ title, unit, chosen }, { withheld_because: reason }, several, place) {
+/** A block of results under its title, or under a general one where there is only one; a margin is a part of its table. */
+function results(block, { withheld_because: reason }, several, place) {
   const suffix = place === 0 ? "" : `-${place + 1}`;
-  const head = el("h2", { dir: "auto" }, several ? title : "Estimates", unit && ` (${unit})`);
-  if (!chosen) return [head, el("p", { id: `withheld${suffix}` }, reason)];
-  const { display, warning, notes } = chosen;
+  const [{ title, unit, margin_of: table }] = block;
+  const [shown, withheld] = [block.filter(({ chosen }) => chosen), block.filter(({ chosen }) => !chosen)];
   return [
-    head,
-    estimateTables(display, suffix),
-    !warning && el("p", { id: `reached${suffix}` }, display.precision),
-    el(
-      "details",
-      { id: `notes${suffix}` },
-      el("summary", {}, "Method and checks"),
-      ...notes.map((note) => el("p", { class: "quiet" }, note)),
-    ),
+    el(table === null ? "h2" : "h3", { dir: "auto" }, several ? title : "Estimates", unit && ` (${unit})`),
+    shown.length > 0 && estimateTables(joinDisplays(shown.map(({ chosen }) => chosen.display)), suffix),
+    withheld.length > 0 &&
+      el("div", { id: `withheld${suffix}` }, ...(shown.length > 0 ? withheld.map(({ option }) => about([option], reason)) : [about([], reason)])),
+    shown.length === 1 && !shown[0].chosen.warning && el("p", { id: `reached${suffix}` }, shown[0].chosen.display.precision),
+    shown.length > 0 &&
+      el(
+        "details",
+        { id: `notes${suffix}` },
+        el("summary", {}, "Method and checks"),
+        ...shown.flatMap(({ option, chosen: { display, warning, notes } }) => [
+          shown.length > 1 && about([option], warning ?? display.precision),
+          ...notes.map((note) => el("p", { class: "quiet" }, note)),
+        ]),
+      ),
   ];
 }
 
 /** How precise the plans make the answers, for a round number of people; a margin has no plan of its own. */
-function planned(shown, several) {
-  const plans = shown.filter((result) => result.margin_of === null);
+function planned(blocks, several) {
+  const plans = blocks.filter(([{ margin_of: table }]) => table === null);
   return [
     el("h2", {}, "What the plan promises"),
-    ...plans.flatMap(({ title, cohorts }) => [
-      plans.length > 1 && el("h3", { dir: "auto" }, title),
-      ...cohorts.map((c) => ofCohort(c, several, c.promise)),
+    ...plans.flatMap((block) => [
+      plans.length > 1 && el("h3", { dir: "auto" }, block[0].title),
+      ...block.flatMap(({ option, cohorts }) => cohorts.map((c) => about([option, several && c.cohort], c.promise))),
     ]),
   ];
 }
@@ -363,9 +369,7 @@ function downloads(view, { not_for_publication: draft }, admin) {
 async function download(button, path, file) {
   button.disabled = true;
   try {
-    const url = URL.createObjectURL(await (await ask(path)).blob());
-    el("a", { href: url, download: file }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 60000);
+    saveFile(file, await (await ask(path)).blob());
   } finally {
     button.disabled = false;
   }

@@ -1,7 +1,7 @@
-// Small pieces that both pages use. Everything becomes text: nothing from a document is ever read as HTML.
+// Small pieces of pages. Everything becomes text: nothing from a document is ever read as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SHAPES = new Set(["svg", "rect", "line", "text", "path"]);
+const SHAPES = new Set(["svg", "rect", "line", "text", "path", "circle"]);
 
 /** An element with attributes, listeners (`onclick: f`) and children; false and null attributes are left out. */
 export function el(tag, attributes = {}, ...children) {
@@ -22,22 +22,25 @@ export function number(value) {
   return value.toLocaleString("en", digits);
 }
 
-/** A factor, rounded up: a promise must not look smaller than it is. */
-export function factor(level) {
-  const value = Math.exp(level);
-  if (!Number.isFinite(value) || value >= 1e6) return value === Infinity ? "without bound" : value.toExponential(1);
-  const scale = value < 100 ? 100 : 1;
-  return (Math.ceil(value * scale) / scale).toLocaleString("en", { maximumFractionDigits: 2 });
-}
+/** A number with so many decimals. */
+export const amount = (value, places) =>
+  value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
 
-export function percent(share, places = 1) {
-  return `${(100 * share).toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places })} %`;
-}
+export const percent = (share, places = 1) => `${amount(100 * share, places)} %`;
 
-/** The time in words of the reader's own place. */
-export function moment(date) {
-  return date.toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" });
-}
+/** The day of a time, in the reader's own place unless another time zone is given. */
+export const day = (time, timeZone = undefined) =>
+  el("time", { datetime: time }, new Date(time).toLocaleDateString(undefined, { dateStyle: "medium", timeZone }));
 
-/** A label as people read it: the levels of several attributes with commas. */
-export const labelText = (label) => (Array.isArray(label) ? label.join(", ") : String(label));
+/** The head of a page of the dashboard, with the way back. */
+export const pageHead = (title) => [el("p", {}, el("a", { href: "#" }, "All campaigns")), el("h1", { tabindex: "-1" }, title)];
+
+/** A table that scrolls on its own where it is too wide for the page. */
+export const scrolling = (name, table) => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, table);
+
+/** Give the person a file, as a download. */
+export function saveFile(name, blob) {
+  const url = URL.createObjectURL(blob);
+  el("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}

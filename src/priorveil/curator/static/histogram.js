@@ -1,14 +1,15 @@
-// Estimates as a table that is also a picture: a bar for each answer, its interval, and the prior next to it.
+// Estimates as tables that are also pictures: a bar for each share or a point for each average, its interval, and the prior next to it.
 
-import { el, percent } from "/static/dom.js";
+import { amount, el, percent } from "/static/dom.js";
 
 /** How a page in English writes a table of estimates: with the texts of the curator. */
 const ENGLISH = Object.freeze({
   words: Object.freeze({ picture: "Picture", estimate: "Estimate", interval: "Interval", prior: "Prior", numbers: "Numbers", group: "Group" }),
+  comma: ", ",
   head: ({ label_head }) => label_head,
   interval: ({ interval_head }) => interval_head,
-  groupTitle: ({ title, unit }) => (unit ? `${title} (${unit})` : title),
-  label: (row) => el("bdi", {}, row.label),
+  groupTitle: ({ title }) => title,
+  labels: ({ words, label }) => (words.length > 0 ? words : [label]).map((text) => el("bdi", {}, text)),
   value: (row) => row.value_text,
   ends: (row) => row.interval_text,
   expected: (row) => row.expected_text,
@@ -16,24 +17,45 @@ const ENGLISH = Object.freeze({
   leftOut: ({ left_out }) => left_out,
   withheld: ({ withheld }) => withheld,
   percent,
+  amount,
 });
 
+/** Lists of the items with the same key, in the order of their first ones. */
+function groupBy(items, keyOf) {
+  const groups = new Map();
+  for (const item of items) {
+    const key = JSON.stringify(keyOf(item));
+    groups.set(key, [...(groups.get(key) ?? []), item]);
+  }
+  return [...groups.values()];
+}
+
+/** The results in blocks: the options of one question "tick all that apply" stand together, every other result alone. */
+export const inBlocks = (results) =>
+  groupBy(results, ({ attributes, questions, margin_of: table, option }) => [option === null ? attributes : questions, table]);
+
+/** One display for all results of a block: those of options have a row each, and nothing else. */
+export const joinDisplays = (displays) => ({ ...displays[0], rows: displays.flatMap(({ rows }) => rows) });
+
 /**
- * The tables of an estimate: shares with a picture, or amounts; then the mean or the quantiles of numbers, and what is known about
- * groups. `page` says it in the language of the page.
+ * The tables of an estimate: shares or averages of groups with a picture, or amounts; then the mean or the quantiles of numbers, and
+ * what is known about groups. `page` says it in the language of the page.
  */
 export function estimateTables(display, suffix = "", page = ENGLISH) {
-  const { shares, rows, numbers, groups } = display;
+  const { shares, averages_of: averaged, rows, numbers, groups } = display;
   const [head, interval] = [page.head(display), page.interval(display)];
   const [left, withheld] = [page.leftOut(display), page.withheld(display)];
+  const scale = shares ? scaleFor(rows, true) : averaged ? scaleFor(rows, false) : null;
   return [
-    shares && rows.length > 0 && legend(page),
+    scale && legend(scale, rows, page),
     left && el("p", { class: "quiet" }, left),
-    rows.length > 0 && table(`histogram${suffix}`, rows, shares ? scaleFor(rows) : null, head, interval, page),
+    rows.length > 0 && table(`histogram${suffix}`, rows, scale, head, interval, page),
     numbers.length > 0 && table(`numbers${suffix}`, numbers, null, page.words.numbers, interval, page),
     ...groups
       .filter((group) => group.rows.length > 0)
-      .map((group, n) => table(`group${n}${suffix}`, group.rows, null, page.words.group, interval, page, page.groupTitle(group))),
+      .map((group, n) =>
+        table(`group${n}${suffix}`, group.rows, scaleFor(group.rows, group.shares), page.words.group, interval, page, page.groupTitle(group)),
+      ),
     withheld && el("p", { class: "withheld" }, withheld),
   ];
 }
@@ -41,7 +63,7 @@ export function estimateTables(display, suffix = "", page = ENGLISH) {
 /** A table of estimates, with a picture where there is a scale, and what the prior expects where that is known. */
 function table(id, rows, scale, label, interval, page, caption = null) {
   const { words } = page;
-  const prior = rows.some((row) => row.expected !== null);
+  const prior = hasPrior(rows);
   const head = el(
     "tr",
     { role: "row" },
@@ -57,12 +79,12 @@ function table(id, rows, scale, label, interval, page, caption = null) {
     heading(interval, true),
     prior && heading(words.prior, true),
   );
-  const body = rows.map((row) =>
+  const line = (row, labels) =>
     el(
       "tr",
       { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, page.label(row)),
-      scale && el("td", { class: "picture", role: "cell" }, bar(row, scale)),
+      el("th", { scope: "row", role: "rowheader" }, ...joined(labels, page)),
+      scale && el("td", { class: "picture", role: "cell" }, scale.hasBars ? bar(row, scale) : point(row, scale)),
       figure(
         words.estimate,
         page.value(row),
@@ -70,16 +92,35 @@ function table(id, rows, scale, label, interval, page, caption = null) {
       ),
       figure(interval, page.ends(row)),
       prior && figure(words.prior, page.expected(row)),
-    ),
-  );
+    );
+  const group = ([first, ...others]) =>
+    el(
+      "tbody",
+      { role: "rowgroup", class: "group" },
+      el(
+        "tr",
+        { role: "row" },
+        el("th", { scope: "rowgroup", role: "rowheader", colspan: head.childElementCount }, ...joined(page.labels(first).slice(0, -1), page)),
+      ),
+      ...[first, ...others].map((row) => line(row, page.labels(row).slice(-1))),
+    );
+  const groups = groupRows(rows);
   return el(
     "table",
     { class: "histogram", id, role: "table" },
     caption && el("caption", {}, caption),
     el("thead", { role: "rowgroup" }, head),
-    el("tbody", { role: "rowgroup" }, ...body),
+    groups ? groups.map(group) : el("tbody", { role: "rowgroup" }, ...rows.map((row) => line(row, page.labels(row)))),
   );
 }
+
+const joined = (labels, { comma }) => labels.flatMap((label, i) => (i > 0 ? [comma, label] : [label]));
+
+const hasPrior = (rows) => rows.some((row) => row.expected !== null);
+
+/** The rows by their answers to all questions but the last; null if they are about one question. */
+const groupRows = (rows) =>
+  rows.some(({ words }) => words.length < 2) ? null : groupBy(rows, ({ words }) => words.slice(0, -1));
 
 const heading = (text, right = false) =>
   el("th", { scope: "col", role: "columnheader", class: right ? "figure" : null }, text);
@@ -87,72 +128,89 @@ const heading = (text, right = false) =>
 /** A cell of numbers. On a phone rows become blocks: `name` then stands above, and roles keep it a table. */
 const figure = (name, ...content) => el("td", { class: "figure", role: "cell", "data-name": name }, ...content);
 
-/** A scale from zero (or below, where an interval goes there) to a round share, with a handful of ticks. */
-function scaleFor(rows) {
-  const top = Math.max(...rows.flatMap((r) => [r.upper, r.expected, r.value]), 0.01);
-  const bottom = Math.min(...rows.map((r) => r.lower), 0);
-  const step = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5].find((s) => (top - bottom) / s <= 5) ?? 10;
-  const [from, to] = [Math.floor(bottom / step + 1e-9) * step, Math.ceil(top / step - 1e-9) * step];
+/**
+ * A scale with a handful of ticks at round numbers. That of shares has bars, from zero; that of averages has points. Null if no number
+ * is known.
+ */
+function scaleFor(rows, hasBars) {
+  const known = rows.flatMap(({ value, lower, upper, expected }) => [value, lower, upper, expected]).filter((x) => x !== null);
+  if (known.length === 0) return null;
+  const top = Math.max(...known, ...(hasBars ? [0.01] : []));
+  const bottom = Math.min(...known, ...(hasBars ? [0] : []));
+  const length = top - bottom || Math.abs(top) || 1;
+  const power = Math.floor(Math.log10(length / 5));
+  const step = [1, 2, 5, 10].map((digit) => digit * 10 ** power).find((size) => length / size <= 5 + 1e-9);
+  const from = Math.floor(bottom / step + 1e-9) * step;
+  const to = Math.max(Math.ceil(top / step - 1e-9) * step, from + step);
   const ticks = Array.from({ length: Math.round((to - from) / step) + 1 }, (_, i) => from + i * step);
   return {
     ticks,
-    at: (share) => `${(100 * (share - from)) / (to - from)}%`,
-    wide: (share) => `${(100 * share) / (to - from)}%`,
-    places: step < 0.01 ? 1 : 0,
+    hasBars,
+    at: (value) => `${(100 * (value - from)) / (to - from)}%`,
+    wide: (value) => `${(100 * value) / (to - from)}%`,
+    places: Math.max(0, -Math.floor(Math.log10(step) + 1e-9) - (hasBars ? 2 : 0)),
   };
 }
 
-function ruler({ ticks, at, places }, page) {
+function ruler({ ticks, hasBars, at, places }, page) {
   const anchor = (i) => (i === 0 ? "start" : i === ticks.length - 1 ? "end" : "middle");
+  const text = hasBars ? page.percent : page.amount;
   return el(
     "svg",
     { class: "scale", "aria-hidden": "true" },
-    ...ticks.map((tick, i) => el("text", { x: at(tick), y: "80%", "text-anchor": anchor(i) }, page.percent(tick, places))),
+    ...ticks.map((tick, i) => el("text", { x: at(tick), y: "80%", "text-anchor": anchor(i) }, text(tick, places))),
   );
 }
 
-function bar({ value, lower, upper, expected }, { ticks, at, wide }) {
-  const vertical = (name, x, from, to) => el("line", { class: name, x1: at(x), x2: at(x), y1: from, y2: to });
-  return el(
-    "svg",
-    { "aria-hidden": "true" },
-    ...ticks.map((tick) => vertical(Math.abs(tick) < 1e-9 ? "zero" : "grid", tick, "-40%", "140%")),
+const vertical = (name, x, from, to) => el("line", { class: name, x1: x, x2: x, y1: from, y2: to });
+
+const bar = (row, scale) =>
+  picture(
+    row,
+    scale,
     el("rect", {
       class: "estimate",
-      x: at(Math.min(value, 0)),
+      x: scale.at(Math.min(row.value, 0)),
       y: "20%",
-      width: wide(Math.abs(value)),
+      width: scale.wide(Math.abs(row.value)),
       height: "60%",
       rx: 2,
     }),
-    vertical("before", expected, "8%", "92%"),
-    el("line", { class: "spread", x1: at(lower), x2: at(upper), y1: "50%", y2: "50%" }),
-    vertical("spread", lower, "36%", "64%"),
-    vertical("spread", upper, "36%", "64%"),
+  );
+
+const point = (row, scale) =>
+  picture(row, scale, row.value !== null && el("circle", { class: "estimate point", cx: scale.at(row.value), cy: "50%", r: 6 }));
+
+/** An estimate on its scale, with what the prior expects and the interval. One without ends goes all the way. */
+function picture({ lower, upper, expected }, { ticks, at }, estimate) {
+  const bounded = lower !== null && upper !== null;
+  const [from, to] = bounded ? [at(lower), at(upper)] : ["0%", "100%"];
+  return el(
+    "svg",
+    { "aria-hidden": "true" },
+    ...ticks.map((tick) => vertical(Math.abs(tick) < 1e-9 ? "zero" : "grid", at(tick), "-40%", "140%")),
+    estimate,
+    expected !== null && vertical("before", at(expected), "8%", "92%"),
+    el("line", { class: "spread", x1: from, x2: to, y1: "50%", y2: "50%" }),
+    bounded && [vertical("spread", from, "36%", "64%"), vertical("spread", to, "36%", "64%")],
   );
 }
 
-function legend({ words }) {
+function legend({ hasBars }, rows, { words }) {
   const mark = (...shapes) => el("svg", { "aria-hidden": "true" }, ...shapes);
+  const shape = hasBars
+    ? el("rect", { class: "estimate", x: 0, y: "20%", width: "100%", height: "60%", rx: 2 })
+    : el("circle", { class: "estimate point", cx: "50%", cy: "50%", r: 6 });
+  const whiskers = [
+    el("line", { class: "spread", x1: "5%", x2: "95%", y1: "50%", y2: "50%" }),
+    vertical("spread", "5%", "30%", "70%"),
+    vertical("spread", "95%", "30%", "70%"),
+  ];
   return el(
     "ul",
     { class: "legend" },
-    el(
-      "li",
-      {},
-      mark(el("rect", { class: "estimate", x: 0, y: "20%", width: "100%", height: "60%", rx: 2 })),
-      words.estimate,
-    ),
-    el(
-      "li",
-      {},
-      mark(
-        el("line", { class: "spread", x1: "5%", x2: "95%", y1: "50%", y2: "50%" }),
-        el("line", { class: "spread", x1: "5%", x2: "5%", y1: "30%", y2: "70%" }),
-        el("line", { class: "spread", x1: "95%", x2: "95%", y1: "30%", y2: "70%" }),
-      ),
-      words.interval,
-    ),
-    el("li", {}, mark(el("line", { class: "before", x1: "50%", x2: "50%", y1: 0, y2: "100%" })), words.prior),
+    el("li", {}, mark(shape), words.estimate),
+    el("li", {}, mark(...whiskers), words.interval),
+    hasPrior(rows) && el("li", {}, mark(vertical("before", "50%", 0, "100%")), words.prior),
   );
 }

@@ -1,6 +1,6 @@
 // The privacy levels of a campaign, for people who know what they are.
 
-import { el } from "/static/dom.js";
+import { el, scrolling } from "/static/dom.js";
 
 /** LDP and LIP of a whole submission, for each cohort. */
 export function levelTable(estimates) {
@@ -15,9 +15,8 @@ export function levelTable(estimates) {
       el("td", { class: "figure" }, readable(c.cohort) ? "yes" : "no"),
     ),
   );
-  return el(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Privacy levels" },
+  return scrolling(
+    "Privacy levels",
     el(
       "table",
       {},

@@ -1,11 +1,12 @@
 // The page of a new survey: write it in a form or choose a file, check what it promises, look at it, and create the campaign.
 
-import { ask, isAdmin, send } from "/static/curator.js";
-import { el } from "/static/dom.js";
+import { Refused, SignedOut, Unreachable, ask, isAdmin, send } from "/static/curator.js";
+import { el, pageHead, saveFile, scrolling } from "/static/dom.js";
 import { newDraft, toDocument, toDraft } from "/static/survey_draft.js";
 import { surveyForm } from "/static/survey_form.js";
 
 const PREVIEW = "priorveil-preview"; // in sessionStorage: the document that the answer page shows with #preview
+const USUAL_PEOPLE = "300"; // who will answer, if nothing else is said
 const JSON_TYPE = "application/json";
 const TYPES = {
   toml: "application/toml",
@@ -15,7 +16,7 @@ const TYPES = {
 
 // What is written stays in this tab while other pages of the dashboard are open.
 let draft = newDraft();
-let people = "300";
+let people = USUAL_PEOPLE;
 let saved = textOf(draft); // as it is in a file, or as it began
 
 function textOf(some) {
@@ -28,15 +29,21 @@ addEventListener("beforeunload", (event) => {
 
 /** The page; `showErrors` runs what may fail, `say` tells a screen reader. */
 export async function newSurvey(showErrors, say) {
-  const head = [el("p", {}, el("a", { href: "#" }, "All campaigns")), el("h1", { tabindex: "-1" }, "New survey")];
+  const head = pageHead("New survey");
   if (!(await isAdmin())) return [...head, el("p", { class: "warning" }, "This needs a token with the role admin.")];
 
-  let checked = null; // { body, campaign, report }: what was checked, and what came of it
+  let checked = null; // what was checked: the text of the draft, or null if it was a file
   let controller = null; // of the request that is under way
   addEventListener("hashchange", () => controller?.abort(), { once: true }); // nobody waits for it any more
   const results = el("div", { id: "checked" });
   const problem = el("p", { class: "warning", role: "alert", id: "refused", hidden: true });
-  const waiting = el("div", { id: "designing", class: "designing", hidden: true });
+  const waiting = el(
+    "div",
+    { id: "designing", class: "designing", hidden: true },
+    el("p", {}, "Designing the survey. This takes some seconds."),
+    el("progress", { "aria-label": "Designing" }),
+    el("button", { type: "button", class: "plain", id: "cancel", onclick: () => controller.abort() }, "Cancel"),
+  );
   let form = null;
 
   const complain = (text) => {
@@ -46,24 +53,24 @@ export async function newSurvey(showErrors, say) {
 
   // -- checking ----------------------------------------------------------------------------------------------------------
 
-  /** Design a survey, and show what it promises; an error is shown at the field that it concerns. */
-  async function check(body, type, showPlace) {
+  /** Design a survey, and show what it promises; `showPlace` shows an error where it belongs. `draftText` is null for a file. */
+  async function check(body, type, showPlace, draftText = null) {
     controller?.abort();
     const mine = (controller = new AbortController());
     complain("");
     results.replaceChildren();
-    checked = null;
     showWaiting(true);
     say("Designing the survey.");
     try {
       const options = { method: "POST", body, headers: { "content-type": type }, signal: mine.signal };
-      const answer = await (await ask(`/surveys?people=${encodeURIComponent(people)}`, options)).json();
-      checked = { ...answer, body };
-      showResults();
+      const response = await ask(`/surveys?people=${encodeURIComponent(people || USUAL_PEOPLE)}`, options);
+      const answer = await response.json();
+      checked = draftText;
+      showResults(answer);
     } catch (error) {
       if (error.name === "AbortError") return mine === controller && say("The check was cancelled. Nothing is lost.");
-      if (error instanceof TypeError) return complain("The curator cannot be reached. Nothing is lost: try again.");
-      if (error.constructor !== Error) throw error;
+      if (error instanceof Unreachable) return complain(`${error.message} Nothing is lost.`);
+      if (!(error instanceof Refused)) throw error;
       showPlace(error);
     } finally {
       if (mine === controller) showWaiting(false);
@@ -73,9 +80,6 @@ export async function newSurvey(showErrors, say) {
   function showWaiting(on) {
     button.disabled = on;
     waiting.hidden = !on;
-    if (!on) return;
-    const cancel = el("button", { type: "button", class: "plain", id: "cancel", onclick: () => controller.abort() }, "Cancel");
-    waiting.replaceChildren(el("p", {}, "Designing the survey. This takes some seconds."), el("progress", { "aria-label": "Designing" }), cancel);
   }
 
   const checkDraft = () => {
@@ -86,7 +90,8 @@ export async function newSurvey(showErrors, say) {
       const keys = grouped < 0 ? ["question", draft.questions.indexOf(missing), "table"] : ["together", grouped, "table"];
       return showAtField({ message: "Choose a table, or say that you do not know.", problem: { keys } });
     }
-    return check(textOf(draft), JSON_TYPE, showAtField);
+    const text = textOf(draft);
+    return check(text, JSON_TYPE, showAtField, text);
   };
 
   function showAtField({ message, problem: { keys = [], advice = message } }) {
@@ -102,8 +107,7 @@ export async function newSurvey(showErrors, say) {
 
   // -- what it promises --------------------------------------------------------------------------------------------------
 
-  function showResults() {
-    const { report, remarks, campaign } = checked;
+  function showResults({ report, remarks, campaign }) {
     const { headings, text, table } = report;
     const section = (name) => [el("h3", {}, headings[name]), ...text[name].map((sentence) => el("p", {}, sentence))];
     results.replaceChildren(
@@ -118,6 +122,7 @@ export async function newSurvey(showErrors, say) {
     );
     results.querySelector("h2").focus();
     say("The survey is checked.");
+    markStale(); // it may have changed while it was designed
   }
 
   const listed = (leftOut) =>
@@ -128,10 +133,10 @@ export async function newSurvey(showErrors, say) {
   function precision({ heads, rows, note }, { questions, languages }) {
     const figure = (i) => (i >= 2 ? "figure" : null);
     const texts = new Map(questions.map(({ name, text }) => [name, text[languages[0]]]));
-    const subject = (names) => [names, el("small", { dir: "auto" }, names.split(" x ").map((name) => texts.get(name.split("/")[0])).join(" + "))];
-    const content = el(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Precision" },
+    const textOfQuestions = (names) => names.split(" x ").map((name) => texts.get(name.split("/")[0])).join(" + ");
+    const subject = (names) => [el("bdi", {}, textOfQuestions(names)), el("small", {}, names)];
+    const content = scrolling(
+      "Precision",
       el(
         "table",
         { id: "precision" },
@@ -160,10 +165,10 @@ export async function newSurvey(showErrors, say) {
         await send("/campaigns", text);
       } catch (error) {
         made.disabled = false;
-        if (error.constructor !== Error) throw error;
+        if (error instanceof SignedOut) throw error;
         return complain(`The campaign was not created. ${error.message}`);
       }
-      if (checked?.body === textOf(draft)) saved = textOf((draft = newDraft()));
+      if (checked === textOf(draft)) saved = textOf((draft = newDraft()));
       location.hash = id;
     };
     const made = el("button", { type: "button", id: "create", onclick: () => showErrors(create) }, "Create campaign");
@@ -183,8 +188,8 @@ export async function newSurvey(showErrors, say) {
   /** What was checked is not what is in the form any more. */
   function markStale() {
     const note = results.querySelector("#stale");
-    if (note === null || typeof checked?.body !== "string" || checked.ofFile) return;
-    note.hidden = checked.body === textOf(draft);
+    if (note === null || checked === null) return;
+    note.hidden = checked === textOf(draft);
     for (const each of results.querySelectorAll("#uses button")) each.disabled = !note.hidden;
   }
 
@@ -194,22 +199,17 @@ export async function newSurvey(showErrors, say) {
     complain("");
     const kind = file.name.toLowerCase().split(".").at(-1);
     if (!Object.hasOwn(TYPES, kind)) return complain(`${file.name} was not accepted. Choose a file whose name ends in .toml, .xlsx or .json.`);
-    const content = kind === "json" ? await file.text() : file;
-    if (kind !== "json") return checkFile(file.name, content, TYPES[kind]);
+    if (kind !== "json") return check(file, TYPES[kind], showInFile(file.name));
+    const content = await file.text();
     const document = parsed(content);
     if (document?.format === "priorveil-campaign") return showCampaign(content);
     const read = toDraft(document);
-    if (read === null) return checkFile(file.name, content, JSON_TYPE);
+    if (read === null) return check(content, JSON_TYPE, showInFile(file.name));
     draft = read;
     saved = textOf(draft);
     results.replaceChildren();
     drawForm();
     return say("The survey is in the form.");
-  }
-
-  async function checkFile(name, content, type) {
-    await check(content, type, showInFile(name));
-    if (checked) checked.ofFile = true;
   }
 
   /** A campaign that was built elsewhere: it is designed already, and the curator proves its certificates again. */
@@ -237,7 +237,7 @@ export async function newSurvey(showErrors, say) {
     say("The survey is saved.");
   };
 
-  const number = el("input", { type: "number", id: "people", class: "short", min: "1", step: "1", value: people, oninput: ({ target }) => (people = target.value || "300") });
+  const number = el("input", { type: "number", id: "people", class: "short", min: "1", step: "1", value: people, placeholder: USUAL_PEOPLE, oninput: ({ target }) => (people = target.value) });
   const button = el("button", { type: "submit", id: "check" }, "Check");
   const place = el("div", {});
   function drawForm() {
@@ -296,8 +296,4 @@ function parsed(text) {
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-function keep(name, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: JSON_TYPE }));
-  el("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60000);
-}
+const keep = (name, text) => saveFile(name, new Blob([text], { type: JSON_TYPE }));

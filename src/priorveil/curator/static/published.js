@@ -2,7 +2,7 @@
 // of the reader; the campaign's own texts are in as many languages as it gives. All of them are in one document.
 
 import { el } from "/static/dom.js";
-import { estimateTables } from "/static/histogram.js";
+import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
 import { bestLanguage, direction, nameOfLanguage, offeredLanguages, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
 
@@ -81,12 +81,17 @@ function nameOf(attribute) {
   return question.kind === "choices" ? `${text} ${ownText(optionOf(question, attribute))}` : text;
 }
 
-function titleOf({ attributes, questions }) {
-  if (questions.length === 1 && attributes.length > 1) return ownText(questionOf(attributes[0]).text);
-  return attributes.map(nameOf).join(" × ");
+/** The questions of a result; one of "tick all that apply" has its option with it, if it is the only one. */
+function titleOf({ attributes }) {
+  const isShared = (attribute) => attributes.filter((other) => questionOf(other) === questionOf(attribute)).length > 1;
+  const names = attributes.map((attribute) => (isShared(attribute) ? ownText(questionOf(attribute).text) : nameOf(attribute)));
+  return [...new Set(names)].join(" × ");
 }
 
 const withUnit = (text, unit) => (unit ? `${text} (${unit})` : text);
+
+/** The question that gives a number, with its unit. */
+const numberName = (attribute) => withUnit(nameOf(attribute), ownText(questionOf(attribute).unit));
 
 /** The unit of the only number of a result, if it has one. */
 function unitOf({ questions, unit }) {
@@ -94,26 +99,31 @@ function unitOf({ questions, unit }) {
   return unit && numbers.length === 1 ? ownText(numbers[0].unit) : "";
 }
 
-/** The level of an attribute, in words; null stands for everybody who was asked. */
+/** The level of a choice or a number, in words. */
 function levelWords(attribute, level) {
   const question = questionOf(attribute);
-  if (level === null) return marked(ownText(question.text));
   if (question.kind === "choice" && level in question.options) return marked(ownText(question.options[level]));
   if (level === NOT_ASKED) return say("notAsked");
-  if (question.kind === "choices") return say(level === "yes" ? "yes" : "no");
   const range = RANGE.exec(level);
   return range ? say("between", { from: speak.exact(Number(range[1])), to: speak.exact(Number(range[2])) }) : el("bdi", {}, level);
 }
 
-/** Levels by attribute, in words; of "tick all that apply" the options that were ticked. */
-function levelsWords(levels) {
-  const attributes = Object.keys(levels);
-  const isSet = attributes.length > 1 && attributes.every((attribute) => questionOf(attribute).kind === "choices");
-  if (!isSet) return joined(attributes.map((attribute) => levelWords(attribute, levels[attribute])));
+/** Levels by attribute, in words: an element for each question. A level of null stands for everybody who was asked. */
+const levelsWords = (levels) =>
+  [...new Set(Object.keys(levels).map(questionOf))].map((question) => {
+    const own = Object.keys(levels).filter((attribute) => questionOf(attribute) === question);
+    if (own.some((attribute) => levels[attribute] === null)) return el("span", {}, marked(ownText(question.text)));
+    return el("span", {}, ...(question.kind === "choices" ? tickedWords(question, own, levels) : [levelWords(own[0], levels[own[0]])]));
+  });
+
+/** Of "tick all that apply" the options that were ticked, or what is known of some of them. */
+function tickedWords(question, attributes, levels) {
   if (attributes.some((attribute) => levels[attribute] === NOT_ASKED)) return [say("notAsked")];
+  const option = (attribute) => marked(ownText(optionOf(question, attribute)));
   const ticked = attributes.filter((attribute) => levels[attribute] === "yes");
-  if (ticked.length === 0) return [say("noneTicked")];
-  return joined(ticked.map((attribute) => marked(ownText(optionOf(questionOf(attribute), attribute)))));
+  if (attributes.length < Object.keys(question.options).length)
+    return joined(attributes.map((attribute) => (ticked.includes(attribute) ? option(attribute) : el("span", {}, option(attribute), ": ", say("no")))));
+  return ticked.length > 0 ? joined(ticked.map(option)) : [say("noneTicked")];
 }
 
 const joined = (parts, comma = say("comma")) => parts.flatMap((part, i) => (i > 0 ? [comma, part] : [part]));
@@ -128,7 +138,7 @@ function sheet() {
     el("h1", {}, marked(ownText(publication.title))),
     introduction(),
     leans && el("p", { class: "warning" }, say("leansOnPrior")),
-    el("div", { class: "results" }, ...estimates.results.map(figures)),
+    el("div", { class: "results" }, ...inBlocks(estimates.results).map(figures)),
     el(
       "div",
       { class: "remarks" },
@@ -159,32 +169,48 @@ function introduction() {
   return el("dl", { class: "introduction" }, ...lines.map(line));
 }
 
-/** One result: all people together, then each cohort if there are several. */
-function figures(result, place) {
-  const several = publication.results.cohorts.length > 1;
-  const { cohorts, total } = result;
-  const parts = several ? [total && { ...total, cohort: null }, ...cohorts].filter(Boolean) : cohorts;
+/** A block of results: all people together, then each cohort if there are several. A margin is a part of its table. */
+function figures(block, place) {
+  const cohorts = publication.results.cohorts.map(({ cohort }) => cohort);
+  const several = cohorts.length > 1;
+  const [{ attributes, questions, option, margin_of: table }] = block;
+  const ticked = option !== null ? "ticked" : attributes.length > 1 && questions.length === 1 ? "tickedSet" : null;
+  const [head, subhead] = table === null ? ["h2", "h3"] : ["h3", "h4"];
+  const title = option === null ? titleOf(block[0]) : ownText(questionOf(block[0].attributes[0]).text);
+  const partOf = (result, cohort) => (cohort === null ? result.total : result.cohorts.find((part) => part.cohort === cohort));
+  const parts = (several ? [null, ...cohorts] : cohorts)
+    .map((cohort) => ({ cohort, results: block.map((result) => ({ attributes: result.attributes, part: partOf(result, cohort) ?? null })) }))
+    .filter(({ results }) => results.some(({ part }) => part !== null));
   return el(
     "section",
     {},
-    el("h2", {}, marked(withUnit(titleOf(result), unitOf(result)))),
-    ...parts.map((part, n) => [
-      several && el("h3", {}, part.cohort === null ? say("everyone") : el("bdi", {}, part.cohort)),
-      part.withheld ? el("p", {}, withheldText()) : figure(part, `-${place}-${n}`),
+    el(head, {}, marked(withUnit(title, unitOf(block[0])))),
+    ...parts.map(({ cohort, results }, n) => [
+      several && el(subhead, {}, cohort === null ? say("everyone") : el("bdi", {}, cohort)),
+      figure(results, ticked, `-${place}-${n}`),
     ]),
   );
 }
 
-const withheldText = () => say("withheldFew", { count: speak.number(publication.results.smallest_count) });
-
-const figure = (part, suffix) => [
-  part.warning && el("p", { class: "warning" }, say("contradicted")),
-  estimateTables(part.display, suffix, inLanguage(part)),
-  !part.warning && precision(part),
-];
+/** The estimates of a block, and which of its options are withheld; `ticked` is the head of "tick all that apply". */
+function figure(results, ticked, suffix) {
+  const isShown = ({ part }) => part !== null && !part.withheld;
+  const shown = results.filter(isShown).map(({ part }) => part);
+  const text = say("withheldFew", { count: speak.number(publication.results.smallest_count) });
+  if (shown.length === 0) return el("p", {}, text);
+  const withheld = results.filter((result) => !isShown(result)).map(({ attributes: [attribute] }) => levelsWords({ [attribute]: "yes" }));
+  const display = joinDisplays(shown.map((part) => part.display));
+  const isContradicted = shown.some((part) => part.warning);
+  return [
+    isContradicted && el("p", { class: "warning" }, say("contradicted")),
+    estimateTables(display, suffix, inLanguage(shown[0], ticked)),
+    withheld.length > 0 && el("p", {}, el("strong", {}, ...joined(withheld), ": "), text),
+    !isContradicted && precision(display),
+  ];
+}
 
 /** How precise shares are; other numbers have intervals of their own. */
-function precision({ display: { shares, rows } }) {
+function precision({ shares, rows }) {
   if (!shares || rows.length === 0 || rows.some(({ lower, upper }) => lower === null || upper === null)) return null;
   const half = Math.max(...rows.map(({ lower, upper }) => (upper - lower) / 2));
   const points = speak.number(100 * half, { maximumSignificantDigits: 2, roundingMode: "ceil" });
@@ -194,7 +220,7 @@ function precision({ display: { shares, rows } }) {
 const level = () => speak.number(publication.results.level, { style: "percent", maximumFractionDigits: 1 });
 
 /** How this page writes a table of estimates. */
-const inLanguage = ({ labels, withheld_groups: groups }) => ({
+const inLanguage = ({ labels, withheld_groups: groups }, ticked) => ({
   words: {
     picture: say("picture"),
     estimate: say("estimate"),
@@ -203,15 +229,13 @@ const inLanguage = ({ labels, withheld_groups: groups }) => ({
     numbers: say("numbers"),
     group: say("group"),
   },
-  head: ({ shares, label_head: head, rows }) =>
-    say(shares ? "answer" : Object.keys(rows[0]?.levels ?? {}).length > 0 ? "averageHead" : "quantity"),
+  comma: say("comma"),
+  head: ({ shares, averages_of: number }) =>
+    number === null ? say(ticked ?? (shares ? "answer" : "quantity")) : say("averageHead", { question: numberName(number) }),
   interval: () => say("intervalHead", { level: level() }),
-  groupTitle: ({ shares, of, by, unit }) =>
-    say(shares ? "sharesOf" : "averageOf", {
-      question: withUnit(nameOf(of), unit && ownText(questionOf(of).unit)),
-      groups: by.map(nameOf).join(" × "),
-    }),
-  label: (row) => (Object.keys(row.levels).length > 0 ? el("span", {}, ...levelsWords(row.levels)) : statisticName(row.label)),
+  groupTitle: ({ shares, of, by }) =>
+    say(shares ? "sharesOf" : "averageOf", { question: shares ? nameOf(of) : numberName(of), groups: by.map(nameOf).join(" × ") }),
+  labels: (row) => (row.words.length > 0 ? levelsWords(row.levels) : [statisticName(row.name)]),
   value: (row) => speak.like(row.value, row.value_text),
   ends: ({ lower, upper, value_text: text }) =>
     lower === null || upper === null
@@ -222,12 +246,14 @@ const inLanguage = ({ labels, withheld_groups: groups }) => ({
   leftOut: ({ left_out: left, rows }) =>
     left && say("largestOf", { count: speak.number(rows.length), all: speak.number(labels.length) }),
   withheld: ({ withheld }) => withheld && el("span", {}, ...speak.phrase("withheldGroups", withheldValues(groups))),
-  percent: (share, places) =>
-    speak.number(share, { style: "percent", minimumFractionDigits: places, maximumFractionDigits: places }),
+  percent: (share, places) => speak.number(share, { style: "percent", ...decimals(places) }),
+  amount: (value, places) => speak.number(value, decimals(places)),
 });
 
+const decimals = (places) => ({ minimumFractionDigits: places, maximumFractionDigits: places });
+
 const withheldValues = (groups) => ({
-  groups: el("span", {}, ...joined(groups.map((group) => el("span", {}, ...levelsWords(group))), "; ")),
+  groups: el("span", {}, ...joined(groups.map((group) => el("span", {}, ...joined(levelsWords(group)))), "; ")),
   count: speak.number(publication.results.smallest_count),
 });
 
@@ -243,7 +269,10 @@ function statisticName(name) {
   if (quantile) return say("quantile", { share: speak.number(Number(quantile[1]), { style: "percent" }) });
   const total = /^Total of ([\d,]+) people$/.exec(name);
   if (total) return say("totalOf", { count: speak.number(Number(total[1].replaceAll(",", ""))) });
-  if (name === "Average per person" || /^mean( |$)/.test(name)) return say("averagePerPerson");
+  const mean = /^mean (.+)$/.exec(name);
+  if (mean) return say("averageHead", { question: numberName(mean[1]) });
+  if (name === "Everyone") return say("everyone");
+  if (name === "Average per person" || name === "mean") return say("averagePerPerson");
   return el("bdi", { lang: "en" }, name);
 }
 

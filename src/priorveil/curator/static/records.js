@@ -1,7 +1,7 @@
 // The records: which holder of a token did what, and when.
 
 import { read } from "/static/curator.js";
-import { el, number } from "/static/dom.js";
+import { el, number, pageHead, scrolling } from "/static/dom.js";
 
 const HEADS = ["Time", "Token", "What was done", "Campaign", "Number"];
 
@@ -10,8 +10,7 @@ export async function recordTable() {
   const [{ records }, { campaigns }] = await Promise.all([read("/records"), read("/campaigns")]);
   const titles = new Map(campaigns.map(({ id, title }) => [id, title]));
   return [
-    el("p", {}, el("a", { href: "#" }, "All campaigns")),
-    el("h1", { tabindex: "-1" }, "Records"),
+    ...pageHead("Records"),
     el("p", {}, "What the holders of tokens did, newest first. No record has a report or its id."),
     records.length > 0 ? table(records, titles) : el("p", {}, "There is no record yet."),
   ];
@@ -19,9 +18,8 @@ export async function recordTable() {
 
 function table(records, titles) {
   const head = (name) => el("th", { scope: "col", class: name === "Number" && "figure" }, name);
-  return el(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Records" },
+  return scrolling(
+    "Records",
     el(
       "table",
       { class: "records" },

@@ -97,15 +97,22 @@ export const groupOf = (draft, question) => draft.groups.find(({ questions }) =>
 /** The questions of a group, in their order. */
 export const groupQuestions = (draft, group) => draft.questions.filter(({ key }) => group.questions.includes(key));
 
-/** What can be asked about questions that are designed together: a table, or about one of them by the others. Keys and words. */
+/** What can be asked about questions that are designed together: a table, or about one of them by the others, with words. */
 export function groupQueries(draft, group) {
   const questions = groupQuestions(draft, group);
   const table = ["table", "A table of all combinations"];
   if (questions.length < 2) return [table];
   const possible = questions.filter(({ kind, gate }) => kind !== "number" || gate === "");
-  return [table, ...possible.map((question) => [question.key, queryAbout(question, questions)])];
+  return [table, ...possible.map((question) => [question.key, queryWords(draft, question, questions)])];
 }
 
+function queryWords(draft, question, questions) {
+  const numbered = (each) => `question ${draft.questions.indexOf(each) + 1}`;
+  const others = questions.filter((other) => other !== question).map(numbered);
+  return `The ${question.kind === "number" ? "average of" : "answers to"} ${numbered(question)}, by ${others.join(" and ")}`;
+}
+
+/** The query about one of these questions, as a survey in a file has it. */
 function queryAbout(question, questions) {
   const others = questions.filter((other) => other !== question).map(({ name }) => name.trim());
   return `${question.kind === "number" ? "mean" : "shares"} of ${question.name.trim()} by ${others.join(", ")}`;
@@ -155,10 +162,11 @@ function questionDocument(draft, question, tables) {
 
 function groupDocument(draft, group, tables) {
   const questions = groupQuestions(draft, group);
-  const query = groupQueries(draft, group).find(([key]) => key === group.query && key !== "table");
+  const isOffered = groupQueries(draft, group).some(([key]) => key === group.query);
+  const subject = isOffered && questions.find(({ key }) => key === group.query);
   return {
     questions: questions.map(({ name }) => name.trim()),
-    query: query ? query[1] : "table",
+    query: subject ? queryAbout(subject, questions) : "table",
     prior: priorDocument(draft, group, questions, tables),
   };
 }

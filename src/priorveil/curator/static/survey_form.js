@@ -203,9 +203,14 @@ export function surveyForm(draft, changed) {
 
   function removeQuestion(question) {
     draft.questions = draft.questions.filter((other) => other !== question);
-    for (const other of draft.questions) if (other.gate === question.key) other.gate = "";
+    askAlways(question.key);
     for (const group of draft.groups) group.questions = group.questions.filter((key) => key !== question.key);
     draw("add-question");
+  }
+
+  /** Ask always what depended on a question that has gone or has other answers now. */
+  function askAlways(key) {
+    for (const other of draft.questions) if (other.gate === key) [other.gate, other.gateOptions] = ["", []];
   }
 
   function questionCard(question, at) {
@@ -213,7 +218,7 @@ export function surveyForm(draft, changed) {
     const number = `question ${at + 1}`;
     const setKind = (kind) => {
       question.kind = kind;
-      for (const other of draft.questions) if (other.gate === key) [other.gate, other.gateOptions] = ["", []];
+      askAlways(key);
     };
     return el(
       "section",
@@ -304,7 +309,7 @@ export function surveyForm(draft, changed) {
     const gates = gatesFor(draft, question);
     const gate = gates.find(({ key }) => key === question.gate);
     const titles = gates.map((other) => [other.key, `${draft.questions.indexOf(other) + 1}. ${other.text[draft.languages[0]] || other.name}`]);
-    const choose = (key) => [question.gate, question.gateOptions] = [key, []];
+    const choose = (key) => ([question.gate, question.gateOptions] = [key, []]);
     const toggle = (key) => (event) => {
       question.gateOptions = event.target.checked ? [...question.gateOptions, key] : question.gateOptions.filter((other) => other !== key);
       forgive(`${question.key}-asked_if`);
@@ -370,7 +375,7 @@ export function surveyForm(draft, changed) {
     el(
       "p",
       { class: "hint quiet" },
-      "Then nothing is assumed: LDP protects the answers, which holds whatever anyone knows or believes. That is safe, and needs more people. Even rough shares, from a census or a similar town, would help. They shape the noise, never the answer.",
+      "Then nothing is assumed: the protection holds whatever anyone knows or believes (LDP). That is safe, and needs more people. Even rough shares, from a census or a similar town, would help. They shape the noise, never the answer.",
     );
 
   function typedShares(question) {
@@ -575,13 +580,11 @@ export function surveyForm(draft, changed) {
     const control = id && document.getElementById(id);
     const target = control?.matches("fieldset") ? (control.querySelector("input:checked, input, select") ?? control) : control;
     target?.focus();
-    return id !== undefined;
   };
   place.clearProblem = () => {
     problem = null;
     draw();
   };
-  place.draw = draw;
   place.append(...parts().flat(Infinity).filter(Boolean));
   return place;
 }

@@ -1,8 +1,8 @@
 // The tokens: who may sign in, a new one, and revoking one.
 
-import { askFirst, confirmed } from "/static/campaigns.js";
 import { ask, read, send } from "/static/curator.js";
-import { el } from "/static/dom.js";
+import { askFirst, closeButton, confirmed, openDialog } from "/static/dialogs.js";
+import { day, el, pageHead, scrolling } from "/static/dom.js";
 
 const ROLES = {
   analyst: "analyst: results, no reports and no changes",
@@ -14,12 +14,10 @@ const ROLES = {
 export async function tokenPage(showErrors, changed) {
   const { tokens } = await read("/tokens");
   return [
-    el("p", {}, el("a", { href: "#" }, "All campaigns")),
-    el("h1", { tabindex: "-1" }, "Tokens"),
+    ...pageHead("Tokens"),
     el("p", {}, "Whoever has a token can do what its role allows. The curator stores only its hash."),
-    el(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Tokens" },
+    scrolling(
+      "Tokens",
       el(
         "table",
         {},
@@ -30,8 +28,6 @@ export async function tokenPage(showErrors, changed) {
     creation(showErrors, changed),
   ];
 }
-
-const day = (time) => el("time", { datetime: time }, new Date(time).toLocaleDateString(undefined, { dateStyle: "medium" }));
 
 function row({ name, role, expires }, showErrors, changed) {
   const question = {
@@ -48,7 +44,7 @@ function row({ name, role, expires }, showErrors, changed) {
     {},
     el("th", { scope: "row" }, el("bdi", {}, name)),
     el("td", {}, role),
-    el("td", {}, expires ? day(expires) : "never"),
+    el("td", {}, expires ? day(expires, "UTC") : "never"),
     el("td", {}, button),
   );
 }
@@ -89,20 +85,10 @@ function creation(showErrors, changed) {
 
 /** The secret of a new token, until the dialog is closed. */
 function showSecret(name, secret, changed) {
-  const dialog = el(
-    "dialog",
-    {
-      "aria-labelledby": "made",
-      onclose: () => {
-        dialog.remove();
-        changed();
-      },
-    },
-    el("h2", { id: "made" }, `The token ${name}`),
+  const content = [
     el("p", {}, "It is shown only here. Give it to its holder in a safe way."),
     el("label", { class: "field" }, "Token", el("input", { type: "text", readonly: true, value: secret, spellcheck: "false" })),
-    el("div", { class: "actions" }, el("button", { type: "button", onclick: () => dialog.close() }, "Done")),
-  );
-  document.body.append(dialog);
-  dialog.showModal();
+    el("div", { class: "actions" }, closeButton("Done")),
+  ];
+  openDialog(`The token ${name}`, content, changed);
 }
