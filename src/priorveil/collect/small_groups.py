@@ -90,8 +90,9 @@ class GroupTable:
 
     def _asked(self) -> Iterator[tuple[str, Array]]:
         """Each attribute that is not always asked, with a row: one where a value says that it was."""
-        levels = zip(*map(label_parts, self._domain.labels), strict=True)
-        for name, own in zip(self._domain.names or self.questions, levels, strict=True):
+        names, labels = self._domain.names, self._domain.labels
+        levels = [labels] if names is None else zip(*map(label_parts, labels), strict=True)
+        for name, own in zip(names or self.questions, levels, strict=True):
             if NOT_ASKED in own:
                 yield name, np.array([float(level != NOT_ASKED) for level in own])
 
@@ -106,8 +107,8 @@ class GroupTable:
         withheld = people < least
         while withheld.any() and not withheld.all() and self._follows(withheld):
             beside = ~withheld & np.isin(grouping, grouping[withheld])
-            candidates = beside if beside.any() else ~withheld
-            withheld[np.argmin(np.where(candidates, people, np.inf))] = True
+            candidates = np.flatnonzero(beside if beside.any() else ~withheld)
+            withheld[candidates[np.argmin(people[candidates])]] = True
         return frozenset(group for group, small in zip(self._groups[0], withheld, strict=True) if small)
 
     def _people(self, row: Array) -> float:
