@@ -207,6 +207,8 @@ def test_cohorts_by_a_column(tmp_path: Path) -> None:
         assert [tally.reports for tally in by_cohort["everything"]] == [200] * 3
     with raises(InvalidInput, argument="cohort"):
         privatize_table(columns, campaign)
+    with raises(InvalidInput, argument="cohort", value="group"):  # this one has no cohorts
+        privatize_table(columns, SURVEY, cohort="group")
 
 
 def test_answers_do_not_choose_the_cohort() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import EVERYONE, Campaign
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput
 from priorveil.frames import Indices, as_column, take
 from priorveil.mechanisms.randomness import Source
@@ -148,6 +148,8 @@ class FormReports(ReportMaker):
         if cohort in [question.name for question in campaign.questions]:
             advice = "this column is private: its answers would choose the form, which is public"
             raise InvalidInput("cohort", cohort, advice)
+        if cohort is not None and list(campaign.cohorts) == [EVERYONE]:
+            raise InvalidInput("cohort", cohort, "the campaign has no cohorts: leave the column out")
         substitutes.require_known([q.option_domain for q in campaign.questions if q.options])
         self._campaign = campaign
         self._substitutes = substitutes
