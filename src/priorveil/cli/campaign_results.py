@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,8 +88,15 @@ def _record(found: list[Result], tallies: SubmissionTallies, level: float) -> di
 
 
 def _print_tables(console: Console, found: list[Result], level: float) -> None:
-    """Print a table for each result, of each cohort and of all together."""
-    for result in found:
+    """Print a table for each result, of each cohort and of all together; what holds for several results comes last."""
+    notes = [
+        result.total.estimate.notes
+        if result.total and result.margin_of is None
+        else ()  # margins repeat them
+        for result in found
+    ]
+    counts = Counter(note for each in notes for note in dict.fromkeys(each))
+    for result, own_notes in zip(found, notes, strict=True):
         console.print(f"\n{result.title} {result.option or ''}".rstrip(), style="bold")
         withheld = [name for name in result.parts if name not in result.estimates]
         if withheld:
@@ -106,6 +114,9 @@ def _print_tables(console: Console, found: list[Result], level: float) -> None:
                 screen.print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
             if figures.withheld:
                 console.print(result.withheld_text(figures))
-    notes = dict.fromkeys(note for result in found if result.total for note in result.total.estimate.notes)
-    for note in notes:
-        console.print(note)
+        for note in own_notes:
+            if counts[note] == 1:
+                console.print(note)
+    for note in counts:
+        if counts[note] > 1:
+            console.print(note)
