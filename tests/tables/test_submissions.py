@@ -126,7 +126,9 @@ def test_the_command_line_reads_an_export(
         assert all(each.title in printed.out for each in expected)
         assert expected[0].total is not None
         note = next(n for n in expected[0].total.estimate.notes if n.startswith("Prior check: p = "))
-        assert printed.out.index(note[:24]) < printed.out.rindex(expected[-1].title), "it stands with its result"
+        assert printed.out.index(note[:24]) < printed.out.rindex(expected[-1].title), (
+            "it stands with its result"
+        )
 
 
 def test_options_that_a_campaign_answers_for_itself_are_refused(
