@@ -326,7 +326,7 @@ def test_the_remarks_of_the_template_are_a_survey_too(tmp_path: Path) -> None:
         ("smallest_count = 50", "closes = 2026-01-01T00:00:00Z\nopens = 2026-01-02T00:00:00Z", 6),
         ('["en"]', '["english"]', 2),
         ('["en"]', '["en", "de"]', 1),
-        ('name = "smokes"', 'name = "smokes?"', 8),
+        ('name = "smokes"', 'name = "smokes?"', 9),
         ('name = "quit"', 'name = "smokes"', 15),
         ('text = "Do you smoke?"', 'txt = "Do you smoke?"', 10),
         ('kind = "yes-no"', 'kind = "yes or no"', 11),

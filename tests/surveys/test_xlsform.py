@@ -176,6 +176,7 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
     ("sheet", "cell", "value", "place"),
     [
         ("survey", "A2", "select_one age", "survey!A2"),
+        ("survey", "B7", "my worries?", "survey!B7"),
         ("survey", "A2", "select_on ages", "survey!A2"),
         ("survey", "A2", "select_one", "survey!A2"),
         ("survey", "A2", "select_one ages often", "survey!A2"),

@@ -72,6 +72,7 @@ class Section:
                 raise
             raise self.error(error.message, *keys) from error
         except InvalidInput as error:
+            keys = keys or ((error.argument,) if error.argument in self.values else ())
             repeated = error.argument in keys or error.argument in _PLAIN
             value = "" if error.value is NOT_SHOWN else f"{short_repr(error.value)}: "
             raise self.error(f"{value}{error.advice}" if repeated else error.message, *keys) from error
