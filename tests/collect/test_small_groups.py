@@ -294,7 +294,7 @@ def test_tables_among_the_margins_of_one_report_have_groups() -> None:
     names = ("age", "town", "smokes")
     prior = table(names, SHARES)
     query = Linear.margins(prior, [("age", "smokes"), ("town",)], unbiased=True)
-    form = Form.of(names, design(prior, 2.0, query))
+    form = Form.of(names, design(prior, 2.0, query, rounds=20, progress=False))
     campaign = Campaign("Habits", [choice(name) for name in names], {"everyone": form}, smallest_count=200)
     whole, *margins = found(campaign, {"everyone": prior}, 2000)
     assert whole.total is not None and len(margins) == 3
