@@ -135,7 +135,8 @@ def test_what_cannot_be_carried_over_is_listed(tmp_path: Path) -> None:
             "barcode",
             "phone number",
         ),
-        *("rank ages", "select_one_from_file towns.csv", "select_multiple_external ages", "begin_kobomatrix"),
+        *("rank ages", "rank of_ages", "osm building_tags", "background-geopoint"),
+        *("select_one_from_file towns.csv", "select_multiple_external ages"),
     ],
 )
 def test_a_known_type_that_cannot_be_protected_is_listed(tmp_path: Path, kind: str) -> None:
@@ -143,6 +144,31 @@ def test_a_known_type_that_cannot_be_protected_is_listed(tmp_path: Path, kind: s
     assert len(survey.questions) == 7 and survey.left_out[0].startswith(
         f"sheet survey, cell A9: extra of type {kind}: "
     )
+
+
+@pytest.mark.parametrize("kind", ["begin_kobomatrix", "begin loop over ages", "begin_score", "begin lgroup"])
+def test_questions_that_are_asked_several_times_are_left_out(tmp_path: Path, kind: str) -> None:
+    """A matrix, a loop and a score ask the questions in them for each of their rows."""
+    end = kind.replace("begin", "end").partition(" over")[0]
+    rows = [
+        [kind, "extra", "Extra?", "Mehr?"],
+        ["select_one yn", "inner", "In?", "Drin?", None, "yes"],
+        [end],
+    ]
+    survey = read(tmp_path, survey=[*SURVEY, *rows])
+    assert "inner" not in {question.name for question in survey.questions}
+    listed = "\n".join(survey.left_out)
+    assert " extra and all its questions: " in listed and "cell A10: inner, a question of a " in listed
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["select one from ages", "add select one prompt using ages", "select one from ages or specify other"],
+)
+def test_older_spellings_of_a_choice(tmp_path: Path, kind: str) -> None:
+    survey = read(tmp_path, survey=changed(SURVEY, "A2", kind))
+    assert survey.questions[0].kind == "choice"
+    assert any("or_other" in words for words in survey.left_out) == kind.endswith("other")
 
 
 @pytest.mark.parametrize(

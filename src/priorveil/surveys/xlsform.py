@@ -11,7 +11,6 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,14 @@ from priorveil.surveys.expressions import (
     read_range_constraint,
 )
 from priorveil.surveys.given_priors import COHORTS
+from priorveil.surveys.question_types import (
+    NUMBERS,
+    WHOLE_NUMBERS,
+    mistyped_advice,
+    read_bracket,
+    read_select,
+    why_left_out,
+)
 from priorveil.surveys.sections import Place, Section, SurveyFile
 from priorveil.surveys.workbook import OURS, SHEETS, Cell, Row, cell_text, cell_words, read_sheets
 
@@ -39,32 +46,6 @@ _TRANSLATED = ("label", "hint", "pv::title", "pv::asked_by", "pv::purpose", "pv:
 # Columns that say nothing to people: names and notes of the programs that wrote the form.
 _SILENT = re.compile(
     r"(form_id|id_string|version|style|name|\$.*|kobo--.*|order|required_message|bind::.*)(::.*)?"
-)
-_WHOLE_NUMBERS = ("integer", "int")
-_NUMBERS = (*_WHOLE_NUMBERS, "decimal", "range")
-_SELECT = re.compile(
-    r"(select[ _]one|select1|select[ _]multiple|select all that apply)(?: from)?\s+(\S+)(\s+or[ _]other)?",
-    re.I,
-)
-_SELECT_ALONE = re.compile(r"(select one|select1|select multiple|select all that apply)( .*)?")
-_CARRIED_OVER = ("select_one LIST", "select_multiple LIST", "integer", "decimal", "range")
-# Types that XLSForm knows and that are left out, in lower case, with blanks instead of `_` and `-`.
-_DEVICE_TYPES = (
-    *("start", "end", "today", "deviceid", "device id", "subscriberid", "simserial", "phonenumber"),
-    *("phone number", "username", "email", "audit", "imei", "start geopoint", "background audio"),
-)
-_PLAIN_TYPES = (
-    *("text", "string", "date", "time", "datetime", "calculate", "calculation", "hidden", "acknowledge"),
-    *("trigger", "geopoint", "gps", "location", "geotrace", "geoshape", "image", "photo", "audio", "video"),
-    *("file", "barcode", "csv external", "xml external", "percentage"),
-)
-_OTHER_TYPES = re.compile(
-    rf"{'|'.join(_PLAIN_TYPES)}|(rank|osm)( \S+)?|select (one|multiple) (from file|external) .+"
-    r"|(begin|end) (loop|score|rank|kobomatrix)( .*)?|score row|rank level"
-)
-_SUGGESTED = (
-    *("select one", "select multiple", "begin group", "end group", "begin repeat", "end repeat"),
-    *(name for name in (*_NUMBERS, *_DEVICE_TYPES, *_PLAIN_TYPES, "note", "rank") if " " not in name),
 )
 _LANGUAGE = re.compile(r".*\(\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)\s*\)\s*")
 _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*")
@@ -252,64 +233,56 @@ def _code(row: Row) -> str:
 
 def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Section | None]]:
     """The section of each question, and of the questions that it is designed together with, if any."""
-    groups: list[tuple[Row, str]] = []  # around a row, each a "group" or a "repeat"
+    around: list[tuple[Row, str]] = []  # the first rows of the groups, repeats and so on that a row is in
     optional = whole = 0
     for row in rows:
-        kind = " ".join(row.text("type").split())
-        word = " ".join(re.split("[ _-]+", kind.lower()))
-        begins, ends = (re.fullmatch(rf"{verb} (group|repeat)", word) for verb in ("begin", "end"))
+        kind = _type(row)
+        bracket = read_bracket(kind)
+        outer = next((sort for _, sort in around if sort != "group"), None)
         if row.text("disabled").lower() in _TRUE:
             form.leave_out(row, "disabled", f"{row.text('name') or kind}, which is disabled")
-        elif begins:
-            groups.append((row, begins[1]))
-            repeated = " and all its questions: a question is asked once" if begins[1] == "repeat" else ""
-            form.leave_out(
-                row, "type", f"the {begins[1]} {row.text('name')}{repeated or ', except for its condition'}"
-            )
-        elif ends:
-            if not groups or groups[-1][1] != ends[1]:
-                advice = f"there is no {ends[1]} to end here: remove it, or add begin_{ends[1]}"
+        elif bracket is not None and bracket.begins:
+            around.append((row, bracket.sort))
+            form.leave_out(row, "type", f"the {bracket.sort} {row.text('name')}{_what_is_left(bracket.sort)}")
+        elif bracket is not None:
+            if not around or around[-1][1] != bracket.sort:
+                advice = f"there is no {bracket.sort} to end here: remove it, or add begin_{bracket.sort}"
                 raise form.error(row, "type", advice)
-            groups.pop()
-        elif any(sort == "repeat" for _, sort in groups):
-            form.leave_out(row, "type", f"{row.text('name') or kind}, a question of a repeat")
-        elif _SELECT.fullmatch(kind) or kind.lower() in _NUMBERS:
+            around.pop()
+        elif outer is not None:
+            form.leave_out(row, "type", f"{row.text('name') or kind}, a question of a {outer}")
+        elif read_select(kind) is not None or kind.lower() in NUMBERS:
             optional += row.text("required").lower() not in _TRUE
-            whole += kind.lower() in _WHOLE_NUMBERS
-            yield _question(form, row, kind, [group for group, _ in groups])
+            whole += kind.lower() in WHOLE_NUMBERS
+            yield _question(form, row, kind, [group for group, _ in around])
         elif kind:
-            form.leave_out(
-                row, "type", f"{row.text('name') or 'a row'} of type {kind}: {_why_not(form, row, word)}"
-            )
+            reason = why_left_out(kind)
+            if not reason:
+                raise form.error(row, "type", mistyped_advice(kind))
+            form.leave_out(row, "type", f"{row.text('name') or 'a row'} of type {kind}: {reason}")
         elif "name" in row.cells or any(name.startswith("label") for name in row.cells):
             raise form.error(
                 row, "type", "this row has no type: choose select_one LIST, select_multiple LIST or integer"
             )
-    if groups:
-        raise form.error(groups[-1][0], "type", f"this {groups[-1][1]} has no end: add end_{groups[-1][1]}")
+    if around:
+        row, sort = around[-1]
+        raise form.error(row, "type", f"this {sort} has no end: add end_{sort}")
     if optional:
         form.left_out.append(f"{plural(optional, 'question')} that may be left unanswered: {_NO_ANSWER}")
     if whole:
         form.left_out.append(f"{plural(whole, 'question')} of type integer: people may type decimals, too")
 
 
-def _why_not(form: _Form, row: Row, word: str) -> str:
-    """Why a question of this type is left out; a type that XLSForm does not know is refused, as it is a mistake."""
-    if word in _DEVICE_TYPES:
-        return "nothing about the device or the time is ever sent"
-    if word == "note":
-        return "put it into a hint"
-    if _OTHER_TYPES.fullmatch(word):
-        return "only choices and numbers can be protected"
-    written = short_repr(row.text("type"))
-    if _SELECT_ALONE.fullmatch(word):
-        advice = "write one name of a list of choices after it, such as select_one LIST"
-        raise form.error(row, "type", f"{written}: {advice}")
-    without_list = word.rpartition(" ")[0]
-    similar = get_close_matches(word, _SUGGESTED, 1) or get_close_matches(without_list, _SUGGESTED, 1)
-    suggestion = similar[0].replace(" ", "_") if similar else ""
-    advice = f"did you mean {suggestion}?" if similar else f"choose among {', '.join(_CARRIED_OVER)}"
-    raise form.error(row, "type", f"{written} is not a type of XLSForm: {advice}")
+def _type(row: Row) -> str:
+    return " ".join(row.text("type").split())
+
+
+def _what_is_left(sort: str) -> str:
+    """What is left out with the first row of a group, a repeat, or another set of rows."""
+    if sort == "group":
+        return ", except for its condition"
+    reason = "a question is asked once" if sort == "repeat" else "write each question in a row of its own"
+    return f" and all its questions: {reason}"
 
 
 def _question(form: _Form, row: Row, kind: str, groups: list[Row]) -> tuple[Section, Section | None]:
@@ -317,7 +290,7 @@ def _question(form: _Form, row: Row, kind: str, groups: list[Row]) -> tuple[Sect
     places: dict[tuple[str, ...], Place] = {(): row.place("type"), ("name",): row.place("name")}
     terms = {"text": "label", "kind": "type", "asked_if": "relevant", "range": "constraint or pv::range"}
     terms |= {key: f"{OURS}{key}" for key in _QUESTION_KEYS if key != "range"}
-    select = _SELECT.fullmatch(kind)
+    select = read_select(kind)
     for key, column in (("text", "label"), ("hint", "hint"), ("unit", "pv::unit")):
         texts, where = _translations(form, row, column)
         if texts or key == "text":
@@ -325,10 +298,10 @@ def _question(form: _Form, row: Row, kind: str, groups: list[Row]) -> tuple[Sect
             places |= {(key, tag): place for tag, place in where.items()}
     places["kind",] = row.place("type")
     if select is not None:
-        values["kind"] = "choices" if re.match(r"select[ _](multiple|all)", kind, re.I) else "choice"
-        if select[3]:
+        values["kind"] = select.kind
+        if select.or_other:
             form.leave_out(row, "type", "or_other: add an option to the list, as no text can be sent")
-        _add_options(form, row, select[2], values, places)
+        _add_options(form, row, select.list_name, values, places)
         for column in ("constraint", "parameters"):
             if column in row.cells:
                 form.leave_out(row, column, f"the {column} of a choice: all options are there")
@@ -452,7 +425,7 @@ def _note_prior(
 def _add_range(form: _Form, row: Row, values: dict[str, Any], places: dict[tuple[str, ...], Place]) -> None:
     """The range of a number: our own column, the parameters of a `range`, or its constraint."""
     column = f"{OURS}range"
-    constraint = read_range_constraint(row.text("constraint"), row.text("type").lower() in _WHOLE_NUMBERS)
+    constraint = read_range_constraint(row.text("constraint"), row.text("type").lower() in WHOLE_NUMBERS)
     parameters = dict(re.findall(rf"(\w+)\s*=\s*{NUMBER}", row.text("parameters").lower()))
     if column in row.cells:
         values["range"], places["range",] = _typed(form, row, column), row.place(column)
@@ -498,12 +471,12 @@ def _condition(form: _Form, row: Row) -> dict[str, list[str]]:
 
     def other_codes(gate: str, codes: Collection[str]) -> list[str]:
         before = form.questions.get(gate)
-        select = _SELECT.fullmatch(" ".join(before.text("type").split())) if before else None
+        select = read_select(_type(before)) if before else None
         if select is None:
             raise UnreadableCondition(f"there is no choice {gate!r} before this question")
         if gate in form.conditional:
             raise UnreadableCondition(f"{gate} is not always asked: name the codes with =, instead of !=")
-        return [option for option in map(_code, form.options[select[2]]) if option not in codes]
+        return [option for option in map(_code, form.options[select.list_name]) if option not in codes]
 
     refusal = "relevant: this condition cannot be carried over"
     try:
