@@ -146,6 +146,51 @@ def test_a_known_type_that_cannot_be_protected_is_listed(tmp_path: Path, kind: s
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "label", "column", "cell", "reason"),
+    [
+        (
+            "select_one ${child}",
+            "Who?",
+            "appearance",
+            None,
+            "its options are the answers to another question",
+        ),
+        (
+            "select_one yn",
+            "Which?",
+            "appearance",
+            "minimal search('towns')",
+            "its options are in another file",
+        ),
+        ("select_one yn", "Table", "appearance", "label", "it is the heading of a table"),
+        ("integer", "Total", "read only", "yes", "it is read-only"),
+        ("integer", "Total", "bind::readonly", "true()", "it is read-only"),
+        ("decimal", None, "calculation", "1 + 1", "it is calculated"),
+        ("decimal", None, "trigger", "${age}", "it is calculated"),
+    ],
+)
+def test_a_question_that_people_cannot_answer_is_left_out(
+    tmp_path: Path, kind: str, label: str | None, column: str, cell: str | None, reason: str
+) -> None:
+    rows = [[*SURVEY[0], column], *SURVEY[1:]]
+    survey = read(tmp_path, survey=[*rows, [kind, "extra", label, label, *[None] * 8, cell]])
+    assert f"sheet survey, cell A9: extra of type {kind}: {reason}" in survey.left_out
+    assert len(survey.questions) == 7
+
+
+@pytest.mark.parametrize("column", ["bind::relevant", "bind: relevant", "Relevance"])
+def test_a_condition_may_be_in_a_column_with_an_older_name(tmp_path: Path, column: str) -> None:
+    survey = read(tmp_path, survey=changed(SURVEY, "E1", column))
+    assert survey.questions[3].asked_if == {"union": ("yes",)}
+
+
+def test_columns_with_blanks_in_their_names(tmp_path: Path) -> None:
+    settings = changed(changed(SETTINGS, "A1", "Form Title"), "D1", "default language")
+    survey = read(tmp_path, choices=changed(CHOICES, "A1", "List Name"), settings=settings)
+    assert survey.details["title"] == {"en": "Work", "de": "Arbeit"}
+
+
 @pytest.mark.parametrize("kind", ["begin_kobomatrix", "begin loop over ages", "begin_score", "begin lgroup"])
 def test_questions_that_are_asked_several_times_are_left_out(tmp_path: Path, kind: str) -> None:
     """A matrix, a loop and a score ask the questions in them for each of their rows."""
@@ -306,11 +351,12 @@ def test_a_group_and_a_repeat_have_ends_of_their_own(tmp_path: Path, end: str) -
         ("G2", "count-selected(.) < 2", "sheet survey, cell G2: the constraint of a choice"),
         ("N2", "randomize=true", "sheet survey, cell N2: the parameters of a choice"),
         ("O2", "${age} = 'old'", "sheet survey, column O (choice_filter): 1 cell"),
+        ("P2", "age", "sheet survey, column P (bind::saveTo): 1 cell"),
     ],
 )
 def test_nothing_is_dropped_in_silence(tmp_path: Path, cell: str, value: str, listed: str) -> None:
-    rows = [[*row, *[None] * (15 - len(row))] for row in SURVEY]
-    rows[0][13:] = ["parameters", "choice_filter"]
+    rows = [[*row, *[None] * (16 - len(row))] for row in SURVEY]
+    rows[0][13:] = ["parameters", "choice_filter", "bind::saveTo"]
     assert any(
         words.startswith(listed) for words in read(tmp_path, survey=changed(rows, cell, value)).left_out
     )

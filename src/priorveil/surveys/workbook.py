@@ -18,11 +18,15 @@ Cell = str | int | float | bool | datetime
 SHEETS = ("survey", "choices", "settings")
 OURS = "pv::"
 _ALIASES = {
-    "list name": "list_name",
     "caption": "label",
+    "command": "type",
+    "tag": "name",
     "relevance": "relevant",
-    "set form title": "form_title",
+    "readonly": "read_only",
+    "calculate": "calculation",
+    "set_form_title": "form_title",
 }
+_BINDS = ("relevant", "constraint", "required", "readonly", "calculate")  # also written as bind::relevant
 _PEOPLE_READ = ("label", "hint", "name", "value", "list_name")  # columns in which a date is a mistake
 
 
@@ -131,7 +135,10 @@ def _column_name(text: str, own: bool) -> str:
     if not own:
         return text
     first, *others = [part.strip() for part in re.split(r"::?", text)]
-    first = _ALIASES.get(first.lower(), first.lower())
+    if first.lower() == "bind" and others and others[0].lower() in _BINDS:
+        first, *others = others
+    first = re.sub(r"\s+", "_", first.lower())
+    first = _ALIASES.get(first, first)
     if first == "pv" and others:
         others[0] = others[0].lower()
     if first.startswith("pv_"):  # the spelling that ODK accepts in the sheet choices, too

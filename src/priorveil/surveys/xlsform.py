@@ -44,9 +44,7 @@ _MORE_SETTINGS = ("opens", "closes", "keep_until", "admission", "most_reports", 
 _COHORTS = f"{OURS}cohorts"
 _TRANSLATED = ("label", "hint", "pv::title", "pv::asked_by", "pv::purpose", "pv::description", "pv::unit")
 # Columns that say nothing to people: names and notes of the programs that wrote the form.
-_SILENT = re.compile(
-    r"(form_id|id_string|version|style|name|\$.*|kobo--.*|order|required_message|bind::.*)(::.*)?"
-)
+_SILENT = re.compile(r"(form_id|id_string|version|style|name|\$.*|kobo--.*|order|required_message)(::.*)?")
 _LANGUAGE = re.compile(r".*\(\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)\s*\)\s*")
 _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*")
 _TRUE = ("yes", "true", "true()", "1")
@@ -239,6 +237,8 @@ def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Sect
         kind = _type(row)
         bracket = read_bracket(kind)
         outer = next((sort for _, sort in around if sort != "group"), None)
+        is_question = read_select(kind) is not None or kind.lower() in NUMBERS
+        reason = _why_not_asked(row, kind) if is_question else why_left_out(kind)
         if row.text("disabled").lower() in _TRUE:
             form.leave_out(row, "disabled", f"{row.text('name') or kind}, which is disabled")
         elif bracket is not None and bracket.begins:
@@ -251,15 +251,14 @@ def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Sect
             around.pop()
         elif outer is not None:
             form.leave_out(row, "type", f"{row.text('name') or kind}, a question of a {outer}")
-        elif read_select(kind) is not None or kind.lower() in NUMBERS:
+        elif reason:
+            form.leave_out(row, "type", f"{row.text('name') or 'a row'} of type {kind}: {reason}")
+        elif is_question:
             optional += row.text("required").lower() not in _TRUE
             whole += kind.lower() in WHOLE_NUMBERS
             yield _question(form, row, kind, [group for group, _ in around])
         elif kind:
-            reason = why_left_out(kind)
-            if not reason:
-                raise form.error(row, "type", mistyped_advice(kind))
-            form.leave_out(row, "type", f"{row.text('name') or 'a row'} of type {kind}: {reason}")
+            raise form.error(row, "type", mistyped_advice(kind))
         elif "name" in row.cells or any(name.startswith("label") for name in row.cells):
             raise form.error(
                 row, "type", "this row has no type: choose select_one LIST, select_multiple LIST or integer"
@@ -275,6 +274,23 @@ def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Sect
 
 def _type(row: Row) -> str:
     return " ".join(row.text("type").split())
+
+
+def _why_not_asked(row: Row, kind: str) -> str:
+    """Why people cannot answer a choice or a number on their own; empty if they can."""
+    select, appearance = read_select(kind), row.text("appearance").lower()
+    if select is not None and select.list_name.startswith("${"):
+        return "its options are the answers to another question"
+    if "search(" in appearance:
+        return "its options are in another file"
+    if select is not None and "label" in appearance.split():
+        return "it is the heading of a table"
+    if row.text("read_only").lower() in _TRUE:
+        return "it is read-only"
+    has_text = any(column.partition("::")[0] in ("label", "hint") for column in row.cells)
+    if not has_text and ("calculation" in row.cells or "trigger" in row.cells):
+        return "it is calculated"
+    return ""
 
 
 def _what_is_left(sort: str) -> str:
