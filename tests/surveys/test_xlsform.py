@@ -62,6 +62,53 @@ def test_the_shares_of_options_may_have_the_spelling_that_odk_accepts(tmp_path: 
     assert not topics[1].prior.assumed
 
 
+def test_a_language_may_be_named_without_its_code(tmp_path: Path) -> None:
+    survey = changed(changed(SURVEY, "C1", "label::english"), "D1", "label:German")
+    settings = changed(SETTINGS, "D2", "English")
+    assert read(tmp_path, survey=survey, settings=settings).languages == ("en", "de")
+
+
+def test_a_language_without_a_single_text_is_no_language_of_the_survey(tmp_path: Path) -> None:
+    """As in templates: the column is there, and nobody has translated anything."""
+    rows = [[*SURVEY[0], "label::French (fr)", "hint::French (fr)"], *SURVEY[1:]]
+    choices = [[*CHOICES[0], "label::French (fr)"], *CHOICES[1:]]
+    assert read(tmp_path, survey=rows, choices=choices).languages == ("en", "de")
+
+
+def test_a_hint_in_another_language_needs_the_label_in_it(tmp_path: Path) -> None:
+    rows = changed([[*SURVEY[0], "hint::French (fr)"], *SURVEY[1:]], "M2", "En années")
+    with pytest.raises(InvalidFile, match="in fr") as refused:
+        read(tmp_path, survey=rows)
+    assert "languages" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("sheet", "cell"), [("survey", "C3"), ("survey", "D3"), ("choices", "C5")])
+def test_an_earlier_answer_cannot_be_shown_in_a_text(tmp_path: Path, sheet: str, cell: str) -> None:
+    """People would read the name of the variable."""
+    with pytest.raises(InvalidFile, match=r"\$\{age\}") as refused:
+        read(tmp_path, **{sheet: changed(SHEETS[sheet], cell, "And at ${age}?")})
+    assert refused.value.cell == f"{sheet}!{cell}"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_listed"),
+    [
+        *(("Do you <b>really</b>?", True), ("Do you **really**?", True), ("Do you _really_?", True)),
+        *(("# Work\nDo you?", True), ("See [here](https://example.org)", True), ("a<br/>b", True)),
+        *(
+            ("3 * 4 * 5", False),
+            ("my_name and your_name", False),
+            ("x < 3 > y", False),
+            ("Name: ____", False),
+        ),
+        *(("Number # 3", False), ("Age *", False), ("[see note] (below)", False)),
+    ],
+)
+def test_formatting_is_listed(tmp_path: Path, text: str, is_listed: bool) -> None:
+    left_out = read(tmp_path, choices=changed(CHOICES, "C4", text)).left_out
+    assert sum(words.startswith("sheet choices, cell C4: formatting") for words in left_out) == is_listed
+
+
 def kobo() -> Rows:
     """The sheet of a form as Kobo exports it, with its own columns and rows that are no questions."""
     return [
@@ -259,7 +306,7 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("survey", "B2", None, "survey!A2"),
         ("survey", "B3", "age", "survey!B3"),
         ("survey", "C2", None, "survey!C2"),
-        ("survey", "D1", "label::Deutsch", "survey!D1"),
+        ("survey", "D1", "label::Klingon", "survey!D1"),
         ("survey", "D1", "label::Englisch (en)", "survey!D2"),
         ("survey", "D1", "label::English (en)", "survey!D1"),
         ("survey", "E5", "${union} > 3", "survey!E5"),
@@ -304,7 +351,7 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("choices", "E5", "most", "choices!E4"),
         ("settings", "A2", None, "settings!A2"),
         ("settings", "B2", None, "settings!B2"),
-        ("settings", "D2", "English", "settings!D2"),
+        ("settings", "D2", "Klingon", "settings!D2"),
         ("settings", "E2", "two", "settings!E2"),
         ("settings", "E2", None, "settings!A2"),
         ("settings", "F1", "pv::asked", "settings!F1"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from priorveil.surveys.expressions import (
     read_range_constraint,
 )
 from priorveil.surveys.given_priors import COHORTS
+from priorveil.surveys.language_tags import language_tag
 from priorveil.surveys.question_types import (
     NUMBERS,
     WHOLE_NUMBERS,
@@ -45,8 +46,12 @@ _COHORTS = f"{OURS}cohorts"
 _TRANSLATED = ("label", "hint", "pv::title", "pv::asked_by", "pv::purpose", "pv::description", "pv::unit")
 # Columns that say nothing to people: names and notes of the programs that wrote the form.
 _SILENT = re.compile(r"(form_id|id_string|version|style|name|\$.*|kobo--.*|order|required_message)(::.*)?")
-_LANGUAGE = re.compile(r".*\(\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)\s*\)\s*")
-_TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*")
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
+# HTML, **bold** and _emphasis_, # headings and [links](...), which ODK and Kobo show as formatted text.
+_MARKUP = re.compile(
+    r"</?[a-z][^<>]*>|(?<![\w*_])(\*\*?|__?)(?=[^\s*_]).*?(?<=[^\s*_])\1(?![\w*_])|^#{1,6}\s|\[[^]]+\]\([^)]+\)",
+    re.I | re.M,
+)
 _TRUE = ("yes", "true", "true()", "1")
 _NO_ANSWER = "every question needs an answer here: add an option such as “prefer not to say”"
 
@@ -72,7 +77,9 @@ class _Form:
 
     def leave_out(self, row: Row, column: str, words: str) -> None:
         sheet, _, cell = str(row.place(column).cell).rpartition("!")
-        self.left_out.append(f"sheet {sheet}, cell {cell}: {words}")
+        entry = f"sheet {sheet}, cell {cell}: {words}"
+        if entry not in self.left_out:  # an option is read for every question with its list
+            self.left_out.append(entry)
 
 
 def read_xlsform(path: Path, content: bytes) -> SurveyFile:
@@ -105,17 +112,12 @@ def read_xlsform(path: Path, content: bytes) -> SurveyFile:
 
 
 def _language(form: _Form, row: Row, column: str, name: str) -> str:
-    """The tag of a language that is named as `German (de)` or `de`."""
-    tag = _tag(name)
+    """The tag of a language that is named as `German (de)`, `de` or `German`."""
+    tag = language_tag(name)
     if tag is None:
         advice = "write the code of the language in brackets, as in English (en)"
         raise InvalidFile(form.path, f"{column}: {advice}", cell=f"{row.sheet}!{row.letters[column]}1")
     return tag
-
-
-def _tag(name: str) -> str | None:
-    match = _LANGUAGE.fullmatch(name)
-    return match[1] if match else name if _TAG.fullmatch(name) else None
 
 
 def _translations(form: _Form, row: Row, column: str) -> tuple[dict[str, str], dict[str, Place]]:
@@ -130,19 +132,32 @@ def _translations(form: _Form, row: Row, column: str) -> tuple[dict[str, str], d
             raise form.error(row, name, f"there are two columns of {column} in {tag}: remove one of them")
         places[tag] = row.place(name)
         if name in row.cells:
-            texts[tag] = cell_words(row.cells[name])
+            texts[tag] = _text(form, row, name)
     return texts, places
 
 
-def _languages(form: _Form, rows: Iterable[Row]) -> dict[str, str]:
-    """All languages that labels are in, the default one first, and how the names of their columns end."""
+def _text(form: _Form, row: Row, column: str) -> str:
+    """A text that people read, as it is; one with an earlier answer in it is refused."""
+    text = cell_words(row.cells[column])
+    reference = _REFERENCE.search(text)
+    if reference:
+        advice = "an earlier answer cannot be shown in a text: write the text without it"
+        raise form.error(row, column, f"{column}: {reference[0]}: {advice}")
+    if _MARKUP.search(text):
+        form.leave_out(row, column, "formatting (HTML or Markdown): people see its signs as they are typed")
+    return text
+
+
+def _languages(form: _Form, rows: Sequence[Row]) -> dict[str, str]:
+    """All languages that labels and hints are in, the default one first, and how the names of their columns end."""
     endings: dict[str, str] = {}
+    used = {name for row in rows for name in row.cells}  # a column may be there without a single text
     for row in rows:
         for name in row.letters:
-            if name == "label" and name in row.cells:
-                endings.setdefault(form.default, "")
-            elif name.startswith("label::"):
-                endings.setdefault(_language(form, row, name, name[7:]), name[5:])
+            first, separator, language = name.partition("::")
+            if first in ("label", "hint") and name in used:
+                tag = _language(form, row, name, language) if language else form.default
+                endings.setdefault(tag, separator + language)
     default = {form.default: endings.get(form.default, "")}
     return default | endings if form.default in endings else endings or default
 
@@ -174,7 +189,7 @@ def _settings(form: _Form, rows: list[Row]) -> Section:
         form.leave_out(other, next(iter(other.cells)), "settings are in one row: this one is not read")
     if "default_language" in row.cells:
         name = row.text("default_language")
-        tag = _tag(name)
+        tag = language_tag(name)
         if tag is None:
             raise form.error(row, "default_language", "write its code in brackets, as in English (en)")
         form.default = tag
@@ -185,7 +200,7 @@ def _settings(form: _Form, rows: list[Row]) -> Section:
         if key == "title" and form.default not in texts and "form_title" in row.letters:
             where[form.default] = row.place("form_title")
             if "form_title" in row.cells:
-                texts[form.default] = cell_words(row.cells["form_title"])
+                texts[form.default] = _text(form, row, "form_title")
         if texts:
             values[key] = texts
             places[key,] = next(iter(where.values()))
