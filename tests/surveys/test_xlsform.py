@@ -163,10 +163,11 @@ def test_what_cannot_be_carried_over_is_listed(tmp_path: Path) -> None:
         "cell J10: the step of a range",
         "1 question that may be left unanswered",
         "1 question of type integer",
+        "sheet last year: no prior names it",
     ):
         assert what in listed
     assert "kuid" not in listed and "autoname" not in listed
-    assert len(survey.left_out) == 16
+    assert len(survey.left_out) == 17
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_what_cannot_be_carried_over_is_listed(tmp_path: Path) -> None:
             "barcode",
             "phone number",
         ),
-        *("rank ages", "rank of_ages", "osm building_tags", "background-geopoint"),
+        *("rank ages", "rank of_ages", "osm building_tags", "background-geopoint", "uri:deviceid"),
         *("select_one_from_file towns.csv", "select_multiple_external ages"),
     ],
 )
@@ -279,6 +280,8 @@ def test_older_spellings_of_a_choice(tmp_path: Path, kind: str) -> None:
         ),
         ("${age} = 'old' or ${age} = 'young' and ${age} = 'old'", {"age": ("old",)}),
         ("not(${union} = 'yes' or ${union} = 'maybe')", {"union": ("no",)}),
+        ("${union} != ''", {"union": ("yes", "no")}),
+        ("${union} = yes", {"union": ("yes",)}),
         ("not(${union} = 'yes') and not(${age} = 'old')", {"union": ("no",), "age": ("young",)}),
     ],
 )
@@ -315,6 +318,9 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("survey", "E5", "${age} = 'old' or ${age} = 'young' and ${union} = 'yes'", "survey!E5"),
         ("survey", "E5", "not(${age} = 'old' and ${union} = 'yes')", "survey!E5"),
         pytest.param("survey", "E5", f"{'not(' * 2000}${{age}} = 'old'{')' * 2000}", "survey!E5", id="deep"),
+        ("survey", "E5", "${union} != yes or(${age} != old)", "survey!E5"),
+        ("survey", "E5", "${union} != 'yes' + 'no'", "survey!E5"),
+        ("survey", "E5", "${union} = ''", "survey!E5"),
         ("survey", "E5", "${unoin} = 'yes'", "survey!E5"),
         ("survey", "E5", "${unoin} != 'yes'", "survey!E5"),
         ("survey", "E5", "${union} = 'perhaps'", "survey!E5"),
@@ -449,6 +455,49 @@ def test_the_range_of_a_number_is_its_constraint(
     sleep = next(topic for topic in read(tmp_path, survey=rows).topics if topic.attributes == ("sleep",))
     assert sleep.prior.points is not None
     assert (sleep.prior.points[0], sleep.prior.points[-1]) == ends
+
+
+@pytest.mark.parametrize(
+    ("parameters", "ends"), [(None, (1, 10)), ("end=5", (1, 5)), ("start=0.5; end=7,step=2", (0.5, 7))]
+)
+def test_the_range_of_a_range_is_1_to_10_as_in_odk(
+    tmp_path: Path, parameters: str | None, ends: tuple[float, float]
+) -> None:
+    rows = [
+        [*SURVEY[0], "parameters"],
+        *SURVEY[1:],
+        ["range", "mood", "Mood?", "Laune?", *[None] * 8, parameters],
+    ]
+    mood = read(tmp_path, survey=rows).topics[-1]
+    assert mood.attributes == ("mood",) and (mood.prior.labels[0], mood.prior.labels[-1]) == ends
+    rows[-1][-1] = "start=low end=10"
+    with raises(InvalidFile, cell="survey!A9"):
+        read(tmp_path, survey=rows)
+
+
+def test_a_condition_that_a_conditional_question_is_answered(tmp_path: Path) -> None:
+    survey = read(tmp_path, survey=changed(changed(SURVEY, "E7", "${active} != ''"), "G7", None))
+    assert survey.questions[5].asked_if == {"active": ("rarely", "weekly")}
+
+
+def test_a_form_of_texts_has_nothing_to_ask(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="no row of this sheet can be asked") as refused:
+        read(tmp_path, survey=[SURVEY[0], ["text", "remarks", "Remarks?", "Noch was?"]])
+    assert refused.value.cell == "survey!A2"
+
+
+def test_a_form_without_choices_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="there is no sheet named choices") as refused:
+        read(tmp_path, choices=[])
+    assert refused.value.cell == "survey!A2"
+
+
+def test_other_sheets_are_listed_and_cannot_be_wrong(tmp_path: Path) -> None:
+    """Forms have sheets of notes, entities or formulas, which nobody reads here."""
+    notes = [["note", "note", None], ["=1/4", "#REF!", datetime(2026, 2, 1)]]
+    left_out = read(tmp_path, notes=notes, empty=[]).left_out
+    assert "sheet notes: no prior names it" in left_out
+    assert not any("empty" in words or "last year" in words for words in left_out)
 
 
 def test_an_old_workbook_is_saved_again_and_not_renamed(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ _SELECT = re.compile(
     re.I,
 )
 _SELECT_ALONE = re.compile(r"(select one|select1|select multiple|select all that apply)( .*)?")
-_CARRIED_OVER = ("select_one LIST", "select_multiple LIST", "integer", "decimal", "range")
+CARRIED_OVER = ("select_one LIST", "select_multiple LIST", "integer", "decimal", "range")
 # Types that XLSForm knows and that are left out, as `type_words` writes them.
 _DEVICE_TYPES = (
     *(
@@ -102,7 +102,7 @@ def why_left_out(written: str) -> str:
     'put it into a hint'
     """
     words = type_words(written)
-    if words in _DEVICE_TYPES:
+    if words.removeprefix("uri:") in _DEVICE_TYPES:
         return "nothing about the device or the time is ever sent"
     if words == "note":
         return "put it into a hint"
@@ -122,5 +122,5 @@ def mistyped_advice(written: str) -> str:
     without_list = words.rpartition(" ")[0]
     similar = get_close_matches(words, _SUGGESTED, 1) or get_close_matches(without_list, _SUGGESTED, 1)
     suggestion = similar[0].replace(" ", "_") if similar else ""
-    advice = f"did you mean {suggestion}?" if similar else f"choose among {', '.join(_CARRIED_OVER)}"
+    advice = f"did you mean {suggestion}?" if similar else f"choose among {', '.join(CARRIED_OVER)}"
     return f"{short_repr(written)} is not a type of XLSForm: {advice}"

@@ -49,9 +49,10 @@ class Row:
 
 
 def read_sheets(path: Path, content: bytes, left_out: list[str]) -> dict[str, list[Row]]:
-    """The rows of every sheet under its first row, which has the names of the columns.
+    """The rows of the sheets of the form and of those that its priors name, under the row of column names.
 
-    Cells in columns without a name are added to what is left out.
+    Other sheets have no rows: whatever is in them is no mistake. They are added to what is left out, as are cells in
+    columns without a name.
     """
     with needs_extra("surveys"):
         from openpyxl import load_workbook
@@ -64,8 +65,25 @@ def read_sheets(path: Path, content: bytes, left_out: list[str]) -> dict[str, li
         advice = "this is not a workbook that can be read: save it as .xlsx"
         old = content.startswith(b"\xd0")
         raise InvalidFile(path, not_text_advice(content[:4]) if old else advice) from error
-    pairs = zip(values.worksheets, formulas.worksheets, strict=True)
-    return {_sheet_title(sheet): list(_rows(path, sheet, written, left_out)) for sheet, written in pairs}
+    pairs = {
+        _sheet_title(sheet): (sheet, written)
+        for sheet, written in zip(values.worksheets, formulas.worksheets, strict=True)
+    }
+    sheets = {name: list(_rows(path, *pairs[name], left_out)) for name in SHEETS if name in pairs}
+    priors = " ".join(
+        row.text(column)
+        for row in sheets.get("survey", ())
+        for column in row.cells
+        if column.startswith(f"{OURS}prior")
+    )
+    for title, pair in pairs.items():
+        if title in sheets:
+            continue
+        is_named = any(f"{mark}{title}{mark}" in priors for mark in "\"'")
+        sheets[title] = list(_rows(path, *pair, left_out)) if is_named else []
+        if not is_named and any(cell is not None for row in pair[0].values for cell in row):
+            left_out.append(f"sheet {title}: no prior names it")
+    return sheets
 
 
 def _sheet_title(sheet: Any) -> str:

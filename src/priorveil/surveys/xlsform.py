@@ -17,7 +17,6 @@ from typing import Any
 from priorveil.errors import InvalidFile, plural, short_repr
 from priorveil.formatting import read_number
 from priorveil.surveys.expressions import (
-    NUMBER,
     UnreadableCondition,
     all_of,
     read_condition,
@@ -26,6 +25,7 @@ from priorveil.surveys.expressions import (
 from priorveil.surveys.given_priors import COHORTS
 from priorveil.surveys.language_tags import language_tag
 from priorveil.surveys.question_types import (
+    CARRIED_OVER,
     NUMBERS,
     WHOLE_NUMBERS,
     mistyped_advice,
@@ -52,6 +52,7 @@ _MARKUP = re.compile(
     r"</?[a-z][^<>]*>|(?<![\w*_])(\*\*?|__?)(?=[^\s*_]).*?(?<=[^\s*_])\1(?![\w*_])|^#{1,6}\s|\[[^]]+\]\([^)]+\)",
     re.I | re.M,
 )
+_RANGE = {"start": "1", "end": "10"}  # of a `range` that does not say, as in ODK
 _TRUE = ("yes", "true", "true()", "1")
 _NO_ANSWER = "every question needs an answer here: add an option such as “prefer not to say”"
 
@@ -93,6 +94,9 @@ def read_xlsform(path: Path, content: bytes) -> SurveyFile:
     for row in sheets.get("choices", []):
         _add_option(form, row)
     sections = list(_questions(form, sheets["survey"]))
+    if not sections and sheets["survey"]:
+        advice = f"no row of this sheet can be asked: add one of type {', '.join(CARRIED_OVER)}"
+        raise form.error(sheets["survey"][0], "type", advice)
     languages = _languages(form, [*sheets["survey"], *sheets.get("choices", [])])
     survey = Section(path, {"languages": list(languages), **settings.values}, settings.places, settings.terms)
     _list_columns(form, sheets)
@@ -389,8 +393,11 @@ def _add_options(
 ) -> None:
     """The options of a list, and their shares if the list has them."""
     if name not in form.options:
-        lists = ", ".join(form.options) or "none"
-        raise form.error(row, "type", f"the sheet choices has no list {name!r}; lists: {lists}")
+        lists = ", ".join(form.options)
+        advice = f"the sheet choices has no list {name!r}; lists: {lists}"
+        if not lists:
+            advice = f"there is no sheet named choices with the list {name!r}: add it"
+        raise form.error(row, "type", advice)
     rows = form.options[name]
     options: dict[str, Any] = {}
     places["options",] = rows[0].place("label")
@@ -457,12 +464,13 @@ def _add_range(form: _Form, row: Row, values: dict[str, Any], places: dict[tuple
     """The range of a number: our own column, the parameters of a `range`, or its constraint."""
     column = f"{OURS}range"
     constraint = read_range_constraint(row.text("constraint"), row.text("type").lower() in WHOLE_NUMBERS)
-    parameters = dict(re.findall(rf"(\w+)\s*=\s*{NUMBER}", row.text("parameters").lower()))
+    parameters = dict(_RANGE) if row.text("type").lower() == "range" else {}
+    parameters |= dict(re.findall(r"(\w+)\s*=\s*([^\s,;]+)", row.text("parameters").lower()))
+    ends = [read_number(parameters.get(key, "")) for key in ("start", "end")]
     if column in row.cells:
         values["range"], places["range",] = _typed(form, row, column), row.place(column)
-    elif "start" in parameters and "end" in parameters:
-        values["range"] = [float(parameters["start"]), float(parameters["end"])]
-        places["range",] = row.place("parameters")
+    elif None not in ends:
+        values["range"], places["range",] = ends, row.place("parameters")
     elif constraint is not None:
         values["range"], places["range",] = constraint, row.place("constraint")
     if "constraint" in row.cells and constraint is None:
@@ -505,7 +513,8 @@ def _condition(form: _Form, row: Row) -> dict[str, list[str]]:
         select = read_select(_type(before)) if before else None
         if select is None:
             raise UnreadableCondition(f"there is no choice {gate!r} before this question")
-        if gate in form.conditional:
+        is_answered = list(codes) == [""]  # ${gate} != '': everybody who is asked gives an answer
+        if gate in form.conditional and not is_answered:
             raise UnreadableCondition(f"{gate} is not always asked: name the codes with =, instead of !=")
         return [option for option in map(_code, form.options[select.list_name]) if option not in codes]
 
