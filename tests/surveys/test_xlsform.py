@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import load_workbook
 
 from priorveil.collect.questions import NOT_ASKED
 from priorveil.errors import InvalidFile
@@ -499,6 +500,19 @@ def test_other_sheets_are_listed_and_cannot_be_wrong(tmp_path: Path) -> None:
     left_out = read(tmp_path, notes=notes, empty=[]).left_out
     assert "sheet notes: no prior names it" in left_out
     assert not any("empty" in words or "last year" in words for words in left_out)
+
+
+def test_cells_may_be_merged(tmp_path: Path) -> None:
+    path = write_form(tmp_path / "form.xlsx", survey=[*SURVEY, ["note", "end", "Thank you"]])
+    workbook = load_workbook(path)
+    workbook["survey"].merge_cells("C9:E10")
+    workbook.save(path)
+    assert len(read_survey(path).questions) == 7
+
+
+def test_a_remark_between_the_options_is_listed(tmp_path: Path) -> None:
+    left_out = read(tmp_path, choices=[*CHOICES, [None, None, "The next lists are old"]]).left_out
+    assert "sheet choices, cell C11: a row without a list_name and a name" in left_out
 
 
 def test_an_old_workbook_is_saved_again_and_not_renamed(tmp_path: Path) -> None:

@@ -101,6 +101,8 @@ def _rows(path: Path, sheet: Any, formulas: Any, left_out: list[str]) -> Iterato
     for cells in sheet.iter_rows(min_row=2):
         filled: dict[str, Cell] = {}
         for cell in cells:
+            if cell.value is None and formulas[cell.coordinate].value is None:  # also inside of merged cells
+                continue
             _check_value(path, title, cell, formulas[cell.coordinate], names.get(cell.column_letter, ""))
             if cell.value is None or not cell_text(cell.value):
                 continue

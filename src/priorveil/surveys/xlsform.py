@@ -235,7 +235,11 @@ def _cohorts(form: _Form, row: Row) -> Iterator[Section]:
 
 
 def _add_option(form: _Form, row: Row) -> None:
-    if "list_name" not in row.cells or ("name" not in row.cells and "value" not in row.cells):
+    has_code = "name" in row.cells or "value" in row.cells
+    if "list_name" not in row.cells and not has_code:
+        form.leave_out(row, next(iter(row.cells)), "a row without a list_name and a name")
+        return
+    if "list_name" not in row.cells or not has_code:
         missing = "name" if "list_name" in row.cells else "list_name"
         raise form.error(row, missing, f"an option needs its {missing}: fill it in")
     form.options.setdefault(row.text("list_name"), []).append(row)
