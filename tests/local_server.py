@@ -203,7 +203,10 @@ class Server:
         options = ["--store", self.url, "--port", str(self.port), "--token-file", str(self.token)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "priorveil", "serve", *options], stdout=log, stderr=log
+                [sys.executable, "-m", "priorveil", "serve", *options],
+                stdout=log,
+                stderr=log,
+                env={"PRIORVEIL_SURVEYS_NICE": "0", **os.environ},
             )
 
         def ready() -> bool:
