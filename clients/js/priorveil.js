@@ -1583,13 +1583,15 @@ class Form {
 /**
  * What a whole submission tells about all answers together, and so about each of them, whatever they have to do with each
  * other. Of one report, the largest levels of its parts. Of several, `min(2 sum - max, sum of LDP levels)`. A part counts with its
- * LDP level if its prior is only assumed, or contradicts that of another part.
+ * LDP level if its prior is only assumed, or contradicts that of a part in another slot. Of the parts of one slot a person reports
+ * about one only, so these may contradict each other.
  */
 function submissionLevels(slots, contradicted = []) {
   const parts = slots.flatMap((slot) => slot.parts);
   const unknown = new Set([...contradicted, ...parts.filter(({ plan }) => plan.priorAssumed)]);
-  parts.forEach((one, i) => {
-    for (const other of parts.slice(i + 1)) if (!priorsAgree(one, other)) unknown.add(one).add(other);
+  slots.forEach((slot, i) => {
+    const later = slots.slice(i + 1).flatMap((other) => other.parts);
+    for (const one of slot.parts) for (const other of later) if (!priorsAgree(one, other)) unknown.add(one).add(other);
   });
   const each = slots.map((slot) => {
     const top = (name) =>
@@ -1759,9 +1761,10 @@ function contradictedParts(questions, { slots, parts }) {
     const gates = [...askedIf].flatMap(([name, codes]) => about(name).map((part) => [part, name, codes]));
     const known = gates.map(([part, name, codes]) => shareOf(part, name, codes)).filter((share) => share !== null);
     const shares = [...skipped, ...known.map((share) => 1 - share)];
-    if (askedIf.size === 1 && known.length > 0 && shares.every((share) => nearlyEqual(share, shares[0]))) continue;
+    const comparable = askedIf.size === 1 && known.length > 0;
+    if (comparable && shares.every((share) => nearlyEqual(share, shares[0]))) continue;
     for (const [part] of own) contradicted.add(part);
-    if (known.length > 0) for (const [part] of gates) contradicted.add(part);
+    if (comparable) for (const [part] of gates) contradicted.add(part);
   }
   return contradicted;
 }
@@ -2190,8 +2193,8 @@ export class Client {
     const spent = records.filter((record) => record.origin === origin).map(({ ldp }) => real(ldp, "storage"));
     const level = spent.reduce((total, earlier) => total + earlier, spentBy(form));
     const most = Math.min(this.#limit, limit ?? Infinity);
-    // A level without bound is its device's only answer to a curator.
-    if (spentBy(form) === Infinity ? spent.length > 0 : level > most) throw new BudgetExceeded(level, most);
+    // A level without bound is its device's only answer to a curator, whatever the limit.
+    if (level === Infinity ? spent.length > 0 : level > most) throw new BudgetExceeded(level, most);
   }
 
   /** Remember a first submission. What the storage then holds is the answer: that of another tab, if it came first. */

@@ -208,6 +208,8 @@ def test_a_document_is_read_and_proven_again(form: Form, tmp_path: Path) -> None
 def test_bad_forms_and_values(form: Form, parts: dict[str, Part]) -> None:
     smokes, home = parts["smokes"], parts["home"]
     leaning = Part(("tea",), pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram()))
+    channel = pv.Channel([[1.0, 0.0], [0.5, 0.5]])
+    unbounded = Part(("milk",), pv.Plan.of(channel, pv.Prior([0.5, 0.5]), pv.Distribution()))
     secret = Part(
         ("tea",), pv.design([0.5, 0.5], 1.0, pv.Distribution(), secret=pv.Secret([[0.6, 0.4], [0.4, 0.6]]))
     )
@@ -223,6 +225,7 @@ def test_bad_forms_and_values(form: Form, parts: dict[str, Part]) -> None:
         ("slots", lambda: Form(())),
         ("slots", lambda: Form((Slot((smokes,)), Slot((smokes,))))),
         ("slots", lambda: Form((Slot((smokes,)), Slot((secret,))))),
+        ("slots", lambda: Form((Slot((smokes,)), Slot((unbounded,))))),
         ("draw", lambda: form.privatize({}, (0, 0))),
         ("draw", lambda: form.privatize({}, (0, 2, 0))),
         ("values", lambda: form.privatize(["daily"])),

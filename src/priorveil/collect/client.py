@@ -24,7 +24,6 @@ from priorveil.collect.state_folder import default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
 from priorveil.collect.wire import CODE_BYTES, Report, fresh_id, hex_bytes, words_to_hex
 from priorveil.errors import NOT_SHOWN, BudgetExceeded, InvalidInput, PriorveilError, short_repr
-from priorveil.plans.form import Form
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -191,7 +190,7 @@ class Client:
             return stored
         form = self.campaign.form_for(cohort)
         cohort_name = self.campaign.cohort_of[form.id]
-        ldp = _told(form, self.campaign.promise[cohort_name].ldp)
+        ldp = math.inf if any(part.is_unbounded for part in form.parts) else self.campaign.promise[cohort_name].ldp
         self._check_limit(ldp)
         code = self._free_code()
         begun = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
@@ -283,11 +282,6 @@ class Client:
         """Store the new state of an answer. If that fails, the answer stays stored as it was, and may be sent again."""
         with suppress(PriorveilError):
             self._answers.keep(answer)
-
-
-def _told(form: Form, ldp: float) -> float:
-    """The LDP level that a submission counts with: infinite for a latent secret, whose value may be told as it is."""
-    return math.inf if any(part.plan.secret is not None for part in form.parts) else ldp
 
 
 def _origin(url: str) -> tuple[str, str]:

@@ -22,6 +22,7 @@ multiplied by `N / n_j`, not by one over the chance of being asked, which would 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -82,6 +83,11 @@ class Part:
     def cells(self) -> int:
         """How many numbers count the reports: how many there are, and the counts of a tally."""
         return 1 + int(np.prod(self.plan.reader.counts_shape))
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether no LDP level bounds what a report tells about the attributes."""
+        return self.plan.secret is not None or math.isinf(self.plan.certificate.ldp)
 
     def privatize(self, columns: Mapping[str, Column], rows: Ints, source: Source) -> Words:
         """The reports of some people, a row of words for each; `columns` have the values of all people."""
@@ -233,11 +239,9 @@ class Form:
             raise InvalidInput(
                 "slots", repeated[0], "give one part for these attributes: estimates go by them"
             )
-        if len(asked) > 1 and any(part.plan.secret is not None for part in self.parts):
-            advice = (
-                "a plan for a latent secret is a form of its own: its level says nothing about other reports"
-            )
-            raise InvalidInput("slots", asked, advice)
+        if len(asked) > 1 and any(part.is_unbounded for part in self.parts):
+            advice = "a plan for a latent secret, or with an infinite LDP level, is a form of its own"
+            raise InvalidInput("slots", asked, f"{advice}: nothing bounds what it tells beside other reports")
 
     @classmethod
     def of(cls, attribute: str | Names, plan: Plan) -> Form:
