@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from priorveil.collect import transport as http
 from priorveil.collect.answer_store import AnswerStore, NotStored, StoredAnswer
@@ -237,12 +236,13 @@ class Client:
 
     def _check_limit(self, ldp: float) -> None:
         """Refuse an answer if all answers to this curator would then tell more than the limit."""
-        told = [a.ldp for a in self._answers if a.report and _origin(a.url) == _origin(self._url)]
-        if math.isinf(ldp) and not told:
+        curator = http.origin(self._url)
+        earlier = [a.ldp for a in self._answers if a.report and http.origin(a.url) == curator]
+        if math.isinf(ldp) and not earlier:
             return
-        limit, total = min(self._limit, self.campaign.limit or math.inf), math.fsum([*told, ldp])
+        limit, total = min(self._limit, self.campaign.limit or math.inf), math.fsum([*earlier, ldp])
         if total > limit or math.isinf(total):
-            before = f"{math.fsum(told):.4g} was told to this curator before, and this campaign asks for {ldp:.4g} more"
+            before = f"{math.fsum(earlier):.4g} was told to this curator before, and this campaign asks for {ldp:.4g} more"
             raise BudgetExceeded(
                 f"{before} (LDP); the limit is {limit:.4g}: answer no more campaigns of this curator"
             )
@@ -282,12 +282,6 @@ class Client:
         """Store the new state of an answer. If that fails, the answer stays stored as it was, and may be sent again."""
         with suppress(PriorveilError):
             self._answers.keep(answer)
-
-
-def _origin(url: str) -> tuple[str, str]:
-    """The curator at an address."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc
 
 
 def _reason(receipt: bytes) -> str | None:
