@@ -322,15 +322,18 @@ class Store(ABC):
         """
 
         def statements() -> Statements[bool]:
-            rows = yield "SELECT number FROM campaigns WHERE id = $1", campaign.id
+            rows = yield "SELECT number FROM campaigns WHERE id = $1 AND document <> ''", campaign.id
             if not rows:
                 raise Unavailable("this store does not have the campaign")
             yield self.campaign_lock, rows[0][0]  # no report comes or goes until this is done
-            [[published]] = yield "SELECT published FROM campaigns WHERE id = $1", campaign.id
-            if published is not None or _read_tallies(campaign, (yield _TALLIES, campaign.id)) != tallies:
+            [[published, closed]] = yield "SELECT published, closed FROM campaigns WHERE id = $1", campaign.id
+            if published is not None:
                 return False
-            if not (yield _PUBLISH, campaign.id, publication, when, ended):
+            if closed is None and not ended:
                 raise StillOpen("this campaign takes reports: close it before you publish its results")
+            if _read_tallies(campaign, (yield _TALLIES, campaign.id)) != tallies:
+                return False
+            yield _PUBLISH, campaign.id, publication, when
             return True
 
         return await self.transact(statements)
