@@ -189,7 +189,11 @@ class Client:
             return stored
         form = self.campaign.form_for(cohort)
         cohort_name = self.campaign.cohort_of[form.id]
-        ldp = math.inf if any(part.is_unbounded for part in form.parts) else self.campaign.promise[cohort_name].ldp
+        ldp = (
+            math.inf
+            if any(part.is_unbounded for part in form.parts)
+            else self.campaign.promise[cohort_name].ldp
+        )
         self._check_limit(ldp)
         code = self._free_code()
         begun = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
@@ -242,10 +246,9 @@ class Client:
             return
         limit, total = min(self._limit, self.campaign.limit or math.inf), math.fsum([*earlier, ldp])
         if total > limit or math.isinf(total):
-            before = f"{math.fsum(earlier):.4g} was told to this curator before, and this campaign asks for {ldp:.4g} more"
-            raise BudgetExceeded(
-                f"{before} (LDP); the limit is {limit:.4g}: answer no more campaigns of this curator"
-            )
+            sums = f"{math.fsum(earlier):.4g} was told to this curator before, and this campaign asks for {ldp:.4g}"
+            advice = "answer no more campaigns of this curator"
+            raise BudgetExceeded(f"{sums} more (LDP); the limit is {limit:.4g}: {advice}")
 
     def _send(self, answer: StoredAnswer) -> Report:
         report = answer.report

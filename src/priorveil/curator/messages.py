@@ -359,17 +359,30 @@ class NumberStatistic(Body):
     upper: Finite
 
 
+class NamedAnswer(Body):
+    """What a label says about one question, for pages that put it into words of their own language."""
+
+    question: str
+    options: Annotated[list[str], _about("codes of options; none: no option was ticked")]
+    unticked: Annotated[list[str], _about("those of these options that were not ticked")]
+    range: Annotated[list[float] | None, _about("the ends of a range of numbers")]
+    level: Annotated[str | None, _about("any other level, as it is")]
+    asked: Annotated[
+        bool | None, _about("true: everybody who was asked; false: those who were not; null: see the others")
+    ]
+
+
 class DisplayRow(Body):
     """A statistic as a page shows it: its numbers per person, for pictures, and their texts.
 
-    If its label names answers, `levels` has them by attribute, and `words` has a text for each question. Otherwise both
-    are empty.
+    If its label names answers, `answers` has one for each question, and `words` has their texts in the default
+    language. Otherwise both are empty.
     """
 
     label: str
     name: Annotated[str, _about("the label with codes instead of texts")]
     words: list[str]
-    levels: dict[str, str]
+    answers: list[NamedAnswer]
     value: Finite
     lower: Finite
     upper: Finite
@@ -390,10 +403,17 @@ class GroupTable(Body):
     rows: list[DisplayRow]
 
 
+LabelKind = Literal["answer", "ticked", "ticked set", "quantity", "group"]
+
+
 class Display(Body):
     """The tables and sentences that a page shows for an estimate."""
 
     label_head: str
+    label_kind: Annotated[
+        LabelKind,
+        _about("what the labels are: answers, ticked options, sets of them, names of quantities, or groups"),
+    ]
     interval_head: str
     shares: Annotated[bool, _about("whether the numbers are shares of the people")]
     averages_of: Annotated[
@@ -405,6 +425,9 @@ class Display(Body):
     groups: list[GroupTable]
     withheld: Annotated[
         str | None, _about("which groups are withheld, and why, in a sentence; null if none are")
+    ]
+    withheld_groups: Annotated[
+        list[list[NamedAnswer]], _about("the groups that are withheld, by the answers of their people")
     ]
     precision: Annotated[str, _about("how precise the estimate is")]
 
@@ -534,6 +557,13 @@ class Withheld(Body, kw_only=True):
 _COHORTS = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in (Shown, Withheld)]
 
 
+class Subject(Body):
+    """A question, and its option if it is about one of "tick all that apply"."""
+
+    question: str
+    option: str | None
+
+
 class Result(Body):
     """What the reports say about an attribute, or about several together, in each cohort.
 
@@ -546,7 +576,9 @@ class Result(Body):
     option: Annotated[
         str | None, _about('the text of the option, if this is about one option of "tick all that apply"')
     ]
+    subjects: Annotated[list[Subject], _about("what it is about, for pages that write titles of their own")]
     unit: str
+    measured: Annotated[str | None, _about("the question whose unit the numbers have; null if there is none")]
     margin_of: Annotated[
         list[str] | None, _about("if this is a margin: the attributes of the table that it is read from")
     ]
@@ -590,6 +622,7 @@ class PublishedQuestion(Body):
 
     name: str
     kind: Kind
+    attributes: Annotated[list[str], _about('one, or one for each option of "tick all that apply"')]
     text: ByLanguage
     unit: ByLanguage
     options: Annotated[dict[str, ByLanguage], _about("the texts of the options by their codes")]

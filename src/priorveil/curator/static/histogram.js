@@ -34,8 +34,13 @@ function groupBy(items, keyOf) {
 export const inBlocks = (results) =>
   groupBy(results, ({ attributes, questions, margin_of: table, option }) => [option === null ? attributes : questions, table]);
 
-/** One display for all results of a block: those of options have a row each, and nothing else. */
-export const joinDisplays = (displays) => ({ ...displays[0], rows: displays.flatMap(({ rows }) => rows) });
+/** One display for all results of a block: those of options have a row each, and what is withheld of them. */
+export const joinDisplays = (displays) => ({
+  ...displays[0],
+  rows: displays.flatMap(({ rows }) => rows),
+  withheld: displays.flatMap(({ withheld }) => withheld ?? []).join(" "),
+  withheld_groups: displays.flatMap(({ withheld_groups: groups }) => groups),
+});
 
 /**
  * The tables of an estimate: shares or averages of groups with a picture, or amounts; then the mean or the quantiles of numbers, and
