@@ -22,6 +22,7 @@ from selenium.common.exceptions import StaleElementReferenceException
 
 import priorveil as pv
 from browser.steps import ANALYST, TOKEN
+from local_server import PATIENT
 from patience import PATIENCE, wait_until
 from priorveil.collect.campaign import Campaign, ask, ask_with, read_time
 from priorveil.collect.questions import Question
@@ -384,7 +385,7 @@ def serving(path: Path) -> Iterator[Curator]:
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
-        app = create_app(SqliteStore(path))
+        app = create_app(SqliteStore(path), PATIENT)
         async with app.lifespan(), answering(app, address):
             started.set()
             await stop.wait()
