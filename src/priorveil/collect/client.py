@@ -196,19 +196,19 @@ class Client:
         )
         self._check_limit(ldp)
         code = self._free_code()
-        begun = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
+        draft = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
         if any(slot.is_drawn for slot in form.slots):
-            self._answers.keep(begun)
-        return begun
+            self._answers.keep(draft)
+        return draft
 
-    def _first_answer(self, begun: StoredAnswer, answers: Any) -> StoredAnswer:
+    def _first_answer(self, draft: StoredAnswer, answers: Any) -> StoredAnswer:
         """A fresh report about what was drawn, stored."""
-        campaign, form = self.campaign, self.campaign.forms[begun.form]
+        campaign, form = self.campaign, self.campaign.forms[draft.form]
         if not isinstance(answers, Mapping) and len(campaign.questions) == 1:
             answers = {campaign.questions[0].name: answers}
-        questions = campaign.questions_to_ask(begun.cohort, begun.draw)
-        (words,) = form.privatize(campaign.attribute_values(answers, questions), begun.draw)
-        answer = replace(begun, report=Report(fresh_id(), self._id, form.id, words_to_hex(words)))
+        questions = campaign.questions_to_ask(draft.cohort, draft.draw)
+        (words,) = form.privatize(campaign.attribute_values(answers, questions), draft.draw)
+        answer = replace(draft, report=Report(fresh_id(), self._id, form.id, words_to_hex(words)))
         self._answers.keep(answer)
         return answer
 

@@ -190,5 +190,5 @@ def code_of_link(url: str) -> str | None:
     >>> code_of_link(f"https://survey.example/answer/{'ab' * 32}#code=00ff")
     '00ff'
     """
-    found = _CODE.search(url) if isinstance(url, str) else None
-    return found["code"] if found else None
+    match = _CODE.search(url) if isinstance(url, str) else None
+    return match["code"] if match else None

@@ -240,8 +240,8 @@ class Curator:
     def _address(self, request: Request) -> str:
         """Where a request comes from. Only a trusted proxy is believed, which says it in X-Real-IP."""
         peer = request.client.host if request.client else ""
-        told = request.headers.get("x-real-ip")
-        return told if told is not None and is_inside(peer, self._proxies) else peer
+        forwarded = request.headers.get("x-real-ip")
+        return forwarded if forwarded is not None and is_inside(peer, self._proxies) else peer
 
     async def _live(self, campaign: str) -> StoredCampaign:
         live = await self.service.campaigns.find(campaign)
@@ -599,19 +599,19 @@ class Curator:
 
     async def create_token(self, request: Request) -> Response:
         """Make a token. Its secret is in this response and nowhere else."""
-        asked = await self._read(request, messages.NewToken)
+        wanted = await self._read(request, messages.NewToken)
         try:
-            expires = stamp(read_time("expires", asked.expires))
+            expires = stamp(read_time("expires", wanted.expires))
         except InvalidInput as error:
             raise HTTPException(400, f"not a token: {error}") from error
         secret = secrets.token_urlsafe(SECRET_BYTES)
-        if not await self.service.store.add_token(Token.of(secret, asked.name, asked.role, expires)):
+        if not await self.service.store.add_token(Token.of(secret, wanted.name, wanted.role, expires)):
             raise HTTPException(
-                409, f"there is a token with the name {asked.name}: revoke it, or choose another name"
+                409, f"there is a token with the name {wanted.name}: revoke it, or choose another name"
             )
         await self.service.load_tokens()
-        await self.service.record(request.state.who, f"made the {asked.role} token {asked.name}")
-        return json_response(messages.CreatedToken(asked.name, asked.role, expires, secret=secret), 201)
+        await self.service.record(request.state.who, f"made the {wanted.role} token {wanted.name}")
+        return json_response(messages.CreatedToken(wanted.name, wanted.role, expires, secret=secret), 201)
 
     async def revoke_token(self, request: Request) -> Response:
         """Forget a token: it opens nothing any more."""

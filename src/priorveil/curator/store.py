@@ -356,8 +356,8 @@ class Store(ABC):
             return None
         document, *times = rows[0]
         try:
-            read = await asyncio.to_thread(Campaign.from_json, document)
-            stored = StoredCampaign(read, document.encode(), *times)
+            content = await asyncio.to_thread(Campaign.from_json, document)
+            stored = StoredCampaign(content, document.encode(), *times)
         except PriorveilError as error:
             raise Damaged(campaign, type(error).__name__) from error
         if stored.campaign.id != campaign:

@@ -499,15 +499,15 @@ class Form:
         if len(tallies) != len(self.parts):
             raise InvalidInput("tallies", len(tallies), f"give {len(self.parts)}, one for each part")
         ends = accumulate((len(slot.parts) for slot in self.slots), initial=0)
-        found: dict[Names, Estimate] = {}
+        estimates: dict[Names, Estimate] = {}
         for slot, (start, end) in zip(self.slots, pairwise(ends), strict=True):
             own = tallies[start:end]
             people = sum(tally.reports for tally in own)
             for part, tally in zip(slot.parts, own, strict=True):
                 if attributes is None or part.attributes in attributes:
                     all_people = people if slot.is_drawn else None
-                    found[part.attributes] = _estimate(part.plan, tally, all_people, method)
-        return found
+                    estimates[part.attributes] = _estimate(part.plan, tally, all_people, method)
+        return estimates
 
     def _by_slot(self, words: Words) -> Iterator[tuple[Slot, Words]]:
         """For each slot its columns of words."""
