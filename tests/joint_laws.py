@@ -149,7 +149,7 @@ def margin_rows(names: Sequence[str], groups: Sequence[Sequence[str]]) -> np.nda
 
 
 def agreeing_margins(groups: Sequence[Sequence[str]], rng: np.random.Generator) -> np.ndarray:
-    """Random margins of the groups, one after the other, that agree where two overlap; they need not have a joint law."""
+    """Random margins of the groups, one after the other, that agree where two overlap; there may be no joint law."""
     ends = np.cumsum([0, *(2 ** len(group) for group in groups)])
 
     def weights(at: int, names: Sequence[str]) -> np.ndarray:

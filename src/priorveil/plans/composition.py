@@ -89,8 +89,8 @@ def agree(names: Names, prior: PriorOrSet, other_names: Names, other: PriorOrSet
 def cyclic(groups: Iterable[Names], linked: Iterable[Names] = ()) -> set[Names]:
     """The groups of attributes that overlap in a circle, such as A x B, B x C and A x C, also by `linked` attributes.
 
-    Priors of groups that do not are margins of one joint law if they agree in pairs (Vorob'ev 1962); the others may agree
-    in pairs and have none.
+    Priors of groups that do not are margins of one joint law if they agree in pairs (Vorob'ev 1962); the others may
+    agree in pairs and have none.
 
     >>> sorted(cyclic([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]))
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
@@ -110,7 +110,7 @@ def cyclic(groups: Iterable[Names], linked: Iterable[Names] = ()) -> set[Names]:
 
 
 def _cyclic_core(groups: Iterable[Names]) -> set[frozenset[str]]:
-    """What is left of the groups without attributes of one group only, and groups within others (Graham's algorithm)."""
+    """What is left of groups without attributes of one group only, and groups within others (Graham's algorithm)."""
     left = {frozenset(names) for names in groups}
     while True:
         counts = Counter(name for own in left for name in own)

@@ -315,7 +315,7 @@ class Form:
         return pairs | self.cyclic_parts()
 
     def cyclic_parts(self, linked: Collection[Names] = ()) -> set[Names]:
-        """The attributes of the parts that overlap in a circle with parts of other slots and with `linked` attributes."""
+        """The attributes of the parts that overlap in a circle with parts of other slots, and `linked` attributes."""
         return {
             part.attributes
             for slot in self.slots
