@@ -15,7 +15,7 @@ from priorveil import Distribution, Histogram, Linear, Prior, Sum, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import Question
 from priorveil.collect.results import results as collect_results
-from priorveil.curator.messages import Estimates, Result, Shown
+from priorveil.curator.result_messages import Estimates, Result, Shown
 from priorveil.curator.results import campaign_estimates, estimates_csv
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.plans.form import Form, Part, Slot

@@ -35,6 +35,7 @@ from priorveil.curator.metrics import Metrics
 from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
+from priorveil.curator.result_messages import Estimates
 from priorveil.curator.results import campaign_estimates, estimates_csv
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
@@ -532,7 +533,7 @@ class Curator:
         if kind not in ("json", "csv"):
             raise HTTPException(400, "format: choose json or csv")
 
-        def calculate(tallies: Mapping[str, FormTally], state: State) -> messages.Estimates | str:
+        def calculate(tallies: Mapping[str, FormTally], state: State) -> Estimates | str:
             if kind == "csv":
                 return estimates_csv(live.campaign, tallies, method, level)
             return campaign_estimates(live.campaign, tallies, method, level, state)

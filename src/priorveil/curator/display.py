@@ -9,7 +9,7 @@ import numpy as np
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.results import Figures, NamedAnswer, Result
-from priorveil.curator import messages
+from priorveil.curator import result_messages as messages
 from priorveil.errors import plural
 from priorveil.formatting import interval_title, level_at_most, percent
 from priorveil.notions import ONLY_IF_RIGHT

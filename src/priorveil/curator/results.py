@@ -9,7 +9,8 @@ from typing import Any
 from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.collect.results import Figures, Result, results
 from priorveil.collect.results_csv import write_csv
-from priorveil.curator import display, messages
+from priorveil.curator import display
+from priorveil.curator import result_messages as messages
 from priorveil.curator.store import FormTally
 from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.wording import LEANING, precision_sentence
