@@ -61,7 +61,6 @@ from priorveil.reading.precision import Precision
 from priorveil.reading.tally import Tally, Weighted
 
 PARTS = 1 << 20  # shares are whole numbers over this power of two, so that they are drawn exactly
-_LEAST = 1e-5  # the least share, relative to the largest: a part with a single value is asked about too
 _FORMAT, _VERSION = "priorveil-form", 1
 
 
@@ -165,11 +164,14 @@ class Slot:
 
     @classmethod
     def drawn(cls, parts: Sequence[Part], weights: Sequence[float]) -> Slot:
-        """A slot whose shares are as the weights, as near as whole numbers can be; each part has a share."""
-        least = _LEAST * max(1.0, *weights) if len(weights) else 0.0
-        roots = np.maximum(np.asarray(weights, dtype=np.float64), least)
-        ends = np.rint(np.cumsum(roots) / roots.sum() * PARTS).astype(np.int64)
-        return cls(tuple(parts), tuple(np.diff(ends, prepend=0).tolist()))
+        """A slot whose shares are as the weights, as near as whole numbers can be, and none of them zero.
+
+        A part with a single value has the weight zero, and is asked about too.
+        """
+        roots = np.asarray(weights, dtype=np.float64)
+        roots = roots if roots.any() else np.ones_like(roots)
+        ends = np.rint(np.cumsum(roots) / roots.sum() * (PARTS - len(parts))).astype(np.int64)
+        return cls(tuple(parts), tuple((1 + np.diff(ends, prepend=0)).tolist()))
 
     @property
     def is_drawn(self) -> bool:
