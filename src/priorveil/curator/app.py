@@ -434,7 +434,7 @@ class Curator:
             )
         if outline is None:
             return None
-        return self._summary_of(outline, reports, closed, published, deleted)
+        return self._summary(outline, reports, closed, published, deleted)
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -477,13 +477,10 @@ class Curator:
         return json_response(messages.Deleted(id, reports))
 
     async def _summary_now(self, live: StoredCampaign) -> messages.Summary:
-        return self._summary(live, await self.service.report_count(live.campaign))
+        reports, outline = await self.service.report_count(live.campaign), CampaignOutline.of(live.campaign)
+        return self._summary(outline, reports, live.closed, live.published, live.deleted)
 
-    def _summary(self, live: StoredCampaign, reports: int) -> messages.Summary:
-        outline = CampaignOutline.of(live.campaign)
-        return self._summary_of(outline, reports, live.closed, live.published, live.deleted)
-
-    def _summary_of(
+    def _summary(
         self,
         outline: CampaignOutline,
         reports: int,

@@ -139,6 +139,7 @@ def _display_row(
     result: Result, row: StatisticRow, levels: Mapping[str, str], people: float | None = None
 ) -> messages.DisplayRow:
     """A row, with the number of people behind a share of so many."""
+    count = None if people is None else round(row.value * people)
     name = ", ".join(row.label)
     answers = result.answers(levels)
     words = result.words(answers)
@@ -154,7 +155,8 @@ def _display_row(
         value_text=row.value_text,
         interval_text=row.interval_text,
         expected_text=row.expected_text,
-        people_text=None if people is None else _people_text(round(row.value * people)),
+        people=count,
+        people_text=None if count is None else _people_text(count),
     )
 
 

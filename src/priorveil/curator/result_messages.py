@@ -89,7 +89,8 @@ class DisplayRow(Body):
     value_text: str
     interval_text: str
     expected_text: str
-    people_text: Annotated[str | None, about("the number of people, if the value is a share")]
+    people: Annotated[int | None, about("the number of people, if the value is a share")]
+    people_text: str | None
 
 
 class GroupTable(Body):

@@ -499,13 +499,11 @@ function answerLine(question) {
 function answerText(question) {
   const answer = answers[question.name];
   if (question.kind === "number")
-    return el("span", {}, exactNumber(answer), given(question.unit) && [" ", own(question.unit)]);
+    return el("span", {}, speak.exact(answer), given(question.unit) && [" ", own(question.unit)]);
   const chosen = question.options.filter(({ code }) => [answer].flat().includes(code));
   if (chosen.length === 0) return el("span", {}, say("noneTicked"));
   return el("span", {}, ...chosen.flatMap(({ text }, i) => (i > 0 ? [", ", own(text)] : [own(text)])));
 }
-
-const exactNumber = (value) => speak.number(value, { maximumFractionDigits: 20 });
 
 /** The questions that a part is about. */
 const questionsOf = ({ attributes }) => campaign.questions.filter((q) => q.attributes.some((name) => attributes.includes(name)));
@@ -615,10 +613,10 @@ function codeOf({ attributes: [name], plan }) {
 /** The name of one of the answers of a part about one question. */
 function nameOf({ attributes: [name], plan }, code) {
   const { numbers, labels } = plan;
-  if (numbers?.kind === "grid") return say("near", { number: exactNumber(labels[code]) });
+  if (numbers?.kind === "grid") return say("near", { number: speak.exact(labels[code]) });
   const question = campaign.questions.find((q) => q.name === name);
   const bounds = (numbers ?? question.ranges)?.bounds;
-  if (bounds) return say("between", { from: exactNumber(bounds[code]), to: exactNumber(bounds[code + 1]) });
+  if (bounds) return say("between", { from: speak.exact(bounds[code]), to: speak.exact(bounds[code + 1]) });
   const option = question.options.find((o) => o.code === String(labels[code]));
   return option ? ownText(option.text) : String(labels[code]);
 }

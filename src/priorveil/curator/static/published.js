@@ -222,7 +222,7 @@ const inLanguage = (count) => ({
       ? say("notBounded")
       : say("between", { from: speak.like(lower, text), to: speak.like(upper, text) }),
   expected: (row) => (row.expected === null ? "" : speak.like(row.expected, row.expected_text)),
-  people: (row) => peopleText(row.people_text),
+  people: ({ people: count }) => say(speak.isOne(count) ? "onePerson" : "people", { count: speak.number(count) }),
   leftOut: ({ left_out: left, rows }) =>
     left && say("largestOf", { count: speak.number(rows.length), all: speak.number(count) }),
   withheld: ({ withheld_groups: groups }) => groups.length > 0 && el("span", {}, ...speak.phrase("withheldGroups", withheldValues(groups))),
@@ -236,12 +236,6 @@ const withheldValues = (groups) => ({
   groups: el("span", {}, ...joined(groups.map((group) => el("span", {}, ...joined(answersWords(group)))), "; ")),
   count: speak.number(publication.results.smallest_count),
 });
-
-/** A number of people; the curator writes it in English. */
-function peopleText(text) {
-  const count = Number(text.replace(/[^\d-]/g, ""));
-  return say(speak.isOne(count) ? "onePerson" : "people", { count: speak.number(count) });
-}
 
 /** The name of a statistic that is not an answer; one that the campaign's makers have named stays as it is. */
 function statisticName(name) {
