@@ -193,11 +193,11 @@ def _split(problem: _Problem) -> Candidate | None:
         scale = [relative_variance(part) * level**2 for part, level in zip(parts, equal, strict=True)]
         roots = np.maximum(np.cbrt(problem.weights * scale), 1e-3 * np.cbrt(np.max(problem.weights * scale)))
         for levels in (equal, _levels(problem, roots, under_ldp)):
-            candidates += _raised(problem, levels, under_ldp)
+            candidates += _split_candidates(problem, levels, under_ldp)
     return min(candidates, key=lambda candidate: candidate[1], default=None)
 
 
-def _raised(problem: _Problem, levels: Array, under_ldp: bool) -> list[Candidate]:
+def _split_candidates(problem: _Problem, levels: Array, under_ldp: bool) -> list[Candidate]:
     """The form with these levels if it is within the budget, and with larger ones that use more of it."""
     candidates: list[Candidate] = []
     factor, too_large = 1.0, math.inf

@@ -88,7 +88,7 @@ function table(id, rows, scale, label, interval, page, caption = null) {
     el(
       "tr",
       { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, ...joined(labels, page)),
+      el("th", { scope: "row", role: "rowheader" }, ...separate(labels, page)),
       scale && el("td", { class: "picture", role: "cell" }, scale.hasBars ? bar(row, scale) : point(row, scale)),
       figure(
         words.estimate,
@@ -105,7 +105,7 @@ function table(id, rows, scale, label, interval, page, caption = null) {
       el(
         "tr",
         { role: "row" },
-        el("th", { scope: "rowgroup", role: "rowheader", colspan: head.childElementCount }, ...joined(page.labels(first).slice(0, -1), page)),
+        el("th", { scope: "rowgroup", role: "rowheader", colspan: head.childElementCount }, ...separate(page.labels(first).slice(0, -1), page)),
       ),
       ...[first, ...others].map((row) => line(row, page.labels(row).slice(-1))),
     );
@@ -119,7 +119,7 @@ function table(id, rows, scale, label, interval, page, caption = null) {
   );
 }
 
-const joined = (labels, { comma }) => labels.flatMap((label, i) => (i > 0 ? [comma, label] : [label]));
+const separate = (labels, { comma }) => labels.flatMap((label, i) => (i > 0 ? [comma, label] : [label]));
 
 const hasPrior = (rows) => rows.some((row) => row.expected !== null);
 

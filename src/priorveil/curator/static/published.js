@@ -63,9 +63,9 @@ const campaignLanguage = () => bestLanguage([languages.value, speak.language], p
 const ownText = (texts) => texts[campaignLanguage()] ?? "";
 
 /** A text of the campaign, marked with its language. That may be wrong: what begins from right to left is written so. */
-function marked(text, tag = "bdi") {
+function inCampaignLanguage(text) {
   const language = campaignLanguage();
-  return el(tag, { lang: language, dir: direction(language) === "rtl" ? "rtl" : "auto" }, text);
+  return el("bdi", { lang: language, dir: direction(language) === "rtl" ? "rtl" : "auto" }, text);
 }
 
 const questionNamed = (name) => publication.questions.find((question) => question.name === name);
@@ -95,19 +95,19 @@ const numberName = (attribute) => withUnit(nameOf(attribute), questionNamed(attr
 /** What a label says about one question, in words. */
 function answerWords({ question: name, options, unticked, range, level, asked }) {
   const question = questionNamed(name);
-  if (asked === true) return [marked(subjectText({ question: name, option: options[0] ?? null }))];
+  if (asked === true) return [inCampaignLanguage(subjectText({ question: name, option: options[0] ?? null }))];
   if (asked === false) return [say("notAsked")];
   if (range !== null) return [say("between", { from: speak.exact(range[0]), to: speak.exact(range[1]) })];
   if (level !== null) return [el("bdi", {}, level)];
-  const text = (code) => marked(ownText(question.options[code]));
+  const text = (code) => inCampaignLanguage(ownText(question.options[code]));
   const named = options.map((code) => (unticked.includes(code) ? el("span", {}, text(code), ": ", say("no")) : text(code)));
-  return named.length > 0 ? joined(named) : [say("noneTicked")];
+  return named.length > 0 ? separate(named) : [say("noneTicked")];
 }
 
 /** An element for each answer. */
 const answersWords = (answers) => answers.map((answer) => el("span", {}, ...answerWords(answer)));
 
-const joined = (parts, comma = say("comma")) => parts.flatMap((part, i) => (i > 0 ? [comma, part] : [part]));
+const separate = (parts, comma = say("comma")) => parts.flatMap((part, i) => (i > 0 ? [comma, part] : [part]));
 
 // -- the sheet -----------------------------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ function sheet() {
   const cohorts = estimates.results.flatMap((result) => result.cohorts);
   const leans = estimates.caution && !cohorts.some((cohort) => cohort.warning);
   return [
-    el("h1", {}, marked(ownText(publication.title))),
+    el("h1", {}, inCampaignLanguage(ownText(publication.title))),
     introduction(),
     leans && el("p", { class: "warning" }, say("leansOnPrior")),
     el("div", { class: "results" }, ...inBlocks(estimates.results).map(figures)),
@@ -140,8 +140,8 @@ function sheet() {
 function introduction() {
   const { asked_by: who, purpose, contact, published, results: estimates } = publication;
   const lines = [
-    ["askedBy", ownText(who) && marked(ownText(who))],
-    ["purpose", ownText(purpose) && marked(ownText(purpose))],
+    ["askedBy", ownText(who) && inCampaignLanguage(ownText(who))],
+    ["purpose", ownText(purpose) && inCampaignLanguage(ownText(purpose))],
     ["contactName", contact && el("bdi", {}, contact)],
     ["reportCount", speak.number(estimates.reports)],
     ["publishedOn", el("time", { datetime: published }, speak.moment(new Date(published)))],
@@ -164,7 +164,7 @@ function figures(block, place) {
   return el(
     "section",
     {},
-    el(head, {}, marked(withUnit(title, questionNamed(measured)))),
+    el(head, {}, inCampaignLanguage(withUnit(title, questionNamed(measured)))),
     ...parts.map(({ cohort, results }, n) => [
       several && el(subhead, {}, cohort === null ? say("everyone") : el("bdi", {}, cohort)),
       figure(results, `-${place}-${n}`),
@@ -178,13 +178,13 @@ function figure(results, suffix) {
   const shown = results.filter(isShown).map(({ part }) => part);
   const text = say("withheldFew", { count: speak.number(publication.results.smallest_count) });
   if (shown.length === 0) return el("p", {}, text);
-  const withheld = results.filter((result) => !isShown(result)).map(({ subjects: [{ question, option }] }) => marked(ownText(questionNamed(question).options[option])));
+  const withheld = results.filter((result) => !isShown(result)).map(({ subjects: [{ question, option }] }) => inCampaignLanguage(ownText(questionNamed(question).options[option])));
   const display = joinDisplays(shown.map((part) => part.display));
   const isContradicted = shown.some((part) => part.warning);
   return [
     isContradicted && el("p", { class: "warning" }, say("contradicted")),
     estimateTables(display, suffix, inLanguage(shown[0].labels.length)),
-    withheld.length > 0 && el("p", {}, el("strong", {}, ...joined(withheld), ": "), text),
+    withheld.length > 0 && el("p", {}, el("strong", {}, ...separate(withheld), ": "), text),
     !isContradicted && precision(display),
   ];
 }
@@ -233,7 +233,7 @@ const inLanguage = (count) => ({
 const decimals = (places) => ({ minimumFractionDigits: places, maximumFractionDigits: places });
 
 const withheldValues = (groups) => ({
-  groups: el("span", {}, ...joined(groups.map((group) => el("span", {}, ...joined(answersWords(group)))), "; ")),
+  groups: el("span", {}, ...separate(groups.map((group) => el("span", {}, ...separate(answersWords(group)))), "; ")),
   count: speak.number(publication.results.smallest_count),
 });
 
@@ -286,7 +286,7 @@ function statistics() {
     result.cohorts
       .filter((part) => !part.withheld)
       .map((part) => {
-        const name = el("strong", {}, marked(titleOf(result)), several && el("bdi", {}, ` (${part.cohort})`));
+        const name = el("strong", {}, inCampaignLanguage(titleOf(result)), several && el("bdi", {}, ` (${part.cohort})`));
         return el("p", { class: "quiet" }, name, " ", part.notes.join(" "));
       }),
   );
