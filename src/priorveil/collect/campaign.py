@@ -40,6 +40,7 @@ VERSION = 2
 FORMAT = "priorveil-campaign"
 EVERYONE = "everyone"  # the cohort of a campaign that has only one
 ANSWER = "answer"  # the name of the question of a campaign that has only one
+DEFAULT_LIMIT = 10.0  # of the LDP level of everything that a device tells one curator
 
 _TEXTS = ("title", "description", "asked_by", "purpose")
 

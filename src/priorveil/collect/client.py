@@ -18,7 +18,7 @@ from typing import Any
 
 from priorveil.collect import transport as http
 from priorveil.collect.answer_store import AnswerStore, NotStored, StoredAnswer
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import DEFAULT_LIMIT, Campaign
 from priorveil.collect.state_folder import default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
 from priorveil.collect.wire import CODE_BYTES, Report, fresh_id, hex_bytes, words_to_hex
@@ -35,7 +35,6 @@ __all__ = [
     "default_folder",
 ]
 
-DEFAULT_LIMIT = 10.0  # of the LDP level of everything that a device tells one curator
 _LARGEST_CAMPAIGN = 64 << 20
 _LARGEST_RECEIPT = 64 << 10
 _LONGEST_REASON = 80

@@ -253,6 +253,7 @@ class SurveyReport(Body):
             "the groups that should have fewer than `smallest_count` people, about which nothing would be shown"
         ),
     ]
+    limit: Annotated[float | None, about("the campaign's own, on all that a device tells a curator")]
     headings: SurveyHeadings
     text: SurveySentences
     table: SurveyTable
