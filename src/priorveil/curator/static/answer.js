@@ -27,6 +27,7 @@ const id = location.pathname.split("/").at(-1);
 const codeInLink = () => new URLSearchParams(location.hash.slice(1)).get("code");
 const isCode = (text) => /^[0-9a-f]{32}$/i.test(text ?? "");
 const isPreview = () => location.hash === "#preview";
+const noEntries = () => Object.create(null); // a question may have the name "constructor"
 
 let client; // made when the page is loaded, and again when a code is typed in
 let speak = speaker(bestLanguage(navigator.languages, offeredLanguages([])) ?? "en", navigator.languages);
@@ -36,8 +37,8 @@ let status = null;
 let cohort; // the name of the person's group
 let parts = []; // those of the form that this device sends reports about
 let questions = []; // those that this device asks
-let answers = {}; // true answers, by question: they are never stored
-let typed = {}; // numbers as they were typed
+let answers = noEntries(); // true answers, by question: they are never stored
+let typed = noEntries(); // numbers as they were typed
 
 // -- the page --------------------------------------------------------------------------------------------------------
 
@@ -700,7 +701,7 @@ async function deliver(button) {
   if (isPreview()) return show(() => put(say("previewEnd"), paragraph("previewNothing"), actions(plainButton(say("again"), () => show(drawStart)))));
   return working(button, async () => {
     const { report, replayed } = await client.answer(answers, cohort);
-    [answers, typed] = [{}, {}]; // nothing needs them any more
+    [answers, typed] = [noEntries(), noEntries()]; // nothing needs them any more
     show(() => drawThanks(report, replayed)); // another tab may have been first
   });
 }
