@@ -1802,9 +1802,10 @@ function contradictedParts(questions, { slots, parts }) {
     const gates = [...askedIf].flatMap(([name, codes]) => about(name).map((part) => [part, name, codes]));
     const known = gates.map(([part, name, codes]) => shareOf(part, name, codes)).filter((share) => share !== null);
     const shares = [...skipped, ...known.map((share) => 1 - share)];
-    if (askedIf.size === 1 && known.length > 0 && shares.every((share) => nearlyEqual(share, shares[0]))) continue;
+    const comparable = askedIf.size === 1 && known.length > 0;
+    if (comparable && shares.every((share) => nearlyEqual(share, shares[0]))) continue;
     for (const [part] of own) contradicted.add(part);
-    if (known.length > 0) for (const [part] of gates) contradicted.add(part);
+    if (comparable) for (const [part] of gates) contradicted.add(part);
   }
   const single = questions.filter(({ askedIf }) => askedIf.size === 1);
   const linked = single.map(({ attributes, askedIf }) => [...askedIf.keys(), ...attributes]);
@@ -2235,8 +2236,8 @@ export class Client {
     const spent = records.filter((record) => record.origin === origin).map(({ ldp }) => real(ldp, "storage"));
     const level = spent.reduce((total, earlier) => total + earlier, spentBy(form));
     const most = Math.min(this.#limit, limit ?? Infinity);
-    // A level without bound is its device's only answer to a curator.
-    if (spentBy(form) === Infinity ? spent.length > 0 : level > most) throw new BudgetExceeded(level, most);
+    // A level without bound is its device's only answer to a curator, whatever the limit.
+    if (level === Infinity ? spent.length > 0 : level > most) throw new BudgetExceeded(level, most);
   }
 
   /** Remember a first submission. What the storage then holds is the answer: that of another tab, if it came first. */

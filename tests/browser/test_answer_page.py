@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 
 from browser.steps import COLOURS, DOWN, ENTER, SPACE, TAB, choose, choose_language, start
+from priorveil import Distribution, Prior, design
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.questions import Question
+from priorveil.plans.form import Form
 
 STEPS = "main h1"
 PHONE = 360  # pixels across
@@ -924,6 +928,23 @@ def test_one_question_at_a_time_with_back_and_review(browser: Any, curator: Any)
     browser.see(STEPS, "Check and send")
     assert shown(browser)["report"][32:] == first["report"][32:], "the other reports have the same words"
     assert "not asked" not in browser.text(".answers")
+
+
+def test_a_question_may_have_a_name_that_every_object_has(browser: Any, curator: Any) -> None:
+    text = "Who built your house?"
+    options = {"me": "I did", "firm": "A firm"}
+    plan = design(Prior({"me": 0.2, "firm": 0.8}), 1.0, Distribution())
+    campaign = Campaign(
+        text, [Question("constructor", text, options=options)], {"all": Form.of("constructor", plan)}
+    )
+    curator.create(campaign)
+    browser.open(f"{curator.url}/answer/{campaign.id}")
+    start(browser)
+    browser.click("button", "Continue")
+    browser.see("#answer-problem", "Please choose an answer")
+    browser.click("label.choice", "A firm")
+    browser.click("button", "Continue")
+    browser.see(".answers", "A firm")
 
 
 def test_the_draw_is_remembered_before_the_first_question_and_answers_are_not(

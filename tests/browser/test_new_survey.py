@@ -302,7 +302,8 @@ def test_questions_designed_together_are_kept_by_a_file(page: Any, tmp_path: Pat
 def test_tables_are_counted_in_the_browser(page: Any, tmp_path: Path) -> None:
     page.forgiven = ["422"]
     table = tmp_path / "people.csv"
-    table.write_text("name;q1\n" + "Anna;yes\n" * 9 + "Bert;No\n" * 30, encoding="utf-8")
+    # The last cell is empty, and nothing ends its line.
+    table.write_text("q1;name\n" + "yes;Anna\n" * 9 + "No;Bert\n" * 29 + "No;", encoding="utf-8")
     write(page, "Title", "T")
     write(page, "Question", "Q?", card(1))
     page.click(f"{card(1)} label.check", "I have a table")

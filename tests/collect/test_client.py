@@ -278,8 +278,9 @@ def test_campaigns_of_other_curators_have_a_limit_of_their_own(campaign: Campaig
             client.answer("Private")
 
     answer("one.example", campaign)
-    with pytest.raises(BudgetExceeded):
-        answer("one.example", other)
+    for spelling in ("one.example", "ONE.example", "one.example:443", "somebody@one.example"):
+        with pytest.raises(BudgetExceeded):
+            answer(spelling, other)
     answer("two.example", other)
 
 

@@ -15,7 +15,8 @@ from curator.test_stores import group
 from local_server import in_store
 from priorveil.cli import run
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import Store, Unavailable, back_up_store, open_store, restore_store
+from priorveil.curator.maintenance import back_up_store, restore_store
+from priorveil.curator.store import Store, Unavailable, open_store
 from priorveil.errors import InvalidInput
 from refusals import raises
 

@@ -15,8 +15,9 @@ from conftest import PRIOR
 from local_server import report, running
 from postgres_server import PostgresServer
 from priorveil.collect.campaign import Campaign, ask
+from priorveil.curator.maintenance import recount_store
 from priorveil.curator.postgres import PostgresStore
-from priorveil.curator.store import Ended, Group, Store, Unavailable, open_store, recount_store
+from priorveil.curator.store import Ended, Group, Store, Unavailable, open_store
 from refusals import raises
 
 OPENS, CLOSES, KEPT = (datetime(2026, month, 1, tzinfo=UTC) for month in (2, 3, 4))

@@ -22,7 +22,8 @@ from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import JSON
-from priorveil.curator.store import Store, Unavailable, back_up_store, open_store, restore_store
+from priorveil.curator.maintenance import back_up_store, restore_store
+from priorveil.curator.store import Store, Unavailable, open_store
 from refusals import raises
 
 EVENING = datetime(2026, 11, 17, 23, 59, 59, tzinfo=UTC)

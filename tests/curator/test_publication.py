@@ -111,9 +111,12 @@ def test_the_store_publishes_only_the_tallies_that_it_has(store_url: str) -> Non
         await curator.upload(known.hex())
         store, campaign = curator.service.store, curator.campaign
         tallies = await store.tallies(campaign)
-        with raises(StillOpen):
-            await store.publish(campaign, tallies, "{}", "2026-02-03T00:00:00Z", ended=False)
+        await curator.upload()  # reports that keep coming must not make an open campaign try for ever
+        for some in (tallies, await store.tallies(campaign)):
+            with raises(StillOpen):
+                await store.publish(campaign, some, "{}", "2026-02-03T00:00:00Z", ended=False)
         await store.close_campaign(campaign.id, "2026-02-02T00:00:00Z")
+        tallies = await store.tallies(campaign)
         assert await withdraw(store, campaign, [known]) == 1
         assert not await store.publish(campaign, tallies, "{}", "2026-02-03T00:00:00Z", ended=False)
         tallies = await store.tallies(campaign)

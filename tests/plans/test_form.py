@@ -91,6 +91,16 @@ def test_the_draw_takes_one_word_for_each_slot_with_several_parts(form: Form) ->
     assert not drawn[:, [0, 2]].any() and 0.65 < drawn[:, 1].mean() < 0.85
 
 
+def test_shares_follow_the_weights_and_none_is_zero(parts: dict[str, Part]) -> None:
+    def shares(*weights: float) -> tuple[int, ...]:
+        plan = parts["smokes"].plan
+        return Slot.drawn([Part((f"q{i}",), plan) for i, _ in enumerate(weights)], weights).shares
+
+    assert shares(1.0, 1.0) == shares(0.0, 0.0) == (PARTS // 2, PARTS // 2)
+    assert shares(1e-9, 3e-9)[1] == pytest.approx(0.75 * PARTS, abs=1)
+    assert shares(*[1.0] * 60, 0.0)[-1] == 1 and sum(shares(*[1.0] * 60, 0.0)) == PARTS
+
+
 def test_only_the_answers_of_drawn_parts_are_needed(form: Form) -> None:
     person = {"smokes": "daily", "hours": 33, "town": "t7"}
     assert form.accepts(form.privatize(person, (0, 1, 0))).all()
@@ -208,6 +218,8 @@ def test_a_document_is_read_and_proven_again(form: Form, tmp_path: Path) -> None
 def test_bad_forms_and_values(form: Form, parts: dict[str, Part]) -> None:
     smokes, home = parts["smokes"], parts["home"]
     leaning = Part(("tea",), pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram()))
+    channel = pv.Channel([[1.0, 0.0], [0.5, 0.5]])
+    unbounded = Part(("milk",), pv.Plan.of(channel, pv.Prior([0.5, 0.5]), pv.Distribution()))
     secret = Part(
         ("tea",), pv.design([0.5, 0.5], 1.0, pv.Distribution(), secret=pv.Secret([[0.6, 0.4], [0.4, 0.6]]))
     )
@@ -223,6 +235,7 @@ def test_bad_forms_and_values(form: Form, parts: dict[str, Part]) -> None:
         ("slots", lambda: Form(())),
         ("slots", lambda: Form((Slot((smokes,)), Slot((smokes,))))),
         ("slots", lambda: Form((Slot((smokes,)), Slot((secret,))))),
+        ("slots", lambda: Form((Slot((smokes,)), Slot((unbounded,))))),
         ("draw", lambda: form.privatize({}, (0, 0))),
         ("draw", lambda: form.privatize({}, (0, 2, 0))),
         ("values", lambda: form.privatize(["daily"])),

@@ -129,6 +129,22 @@ def test_a_large_epsilon_is_called_weak(tmp_path: Path, epsilon: float, is_weak:
         assert ("weak protection: at epsilon 20 a submission nearly reveals" in words) is is_weak
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, None),
+        ({"limit": 1.0}, "LDP 1.8 is above the limit of this survey, 1: raise the limit or leave it out"),
+        ({"limit": 100.0, "ldp": 11.0}, "LDP 11 is above their usual limit, 10: lower epsilon"),
+    ],
+)
+def test_a_survey_that_devices_refuse_is_said(
+    toml: SurveyDesign, changes: dict[str, float], words: str | None
+) -> None:
+    report = replace(SurveyReport.of(toml, 300), **{"ldp": 1.8, **changes})
+    sentences = [text for text in report.promise() if text.startswith("Devices would refuse to answer")]
+    assert len(sentences) == (words is not None) and all(str(words) in text for text in sentences)
+
+
 def test_times_in_the_past_are_said(toml: SurveyDesign) -> None:
     def remarks(day: int) -> list[str]:
         return list(timed.remarks_at(datetime(2026, 3, day, tzinfo=UTC)))

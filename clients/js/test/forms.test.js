@@ -338,7 +338,11 @@ test("a level without bound is the only answer to its curator", async () => {
   const secret = await curator({ document: await campaign({ questions, cohorts: { everyone } }) });
   const store = storage();
   await client(secret, store).answer("1");
-  await assert.rejects(client(await numbered(1), store).answer("None"), (e) => e instanceof BudgetExceeded && e.level === Infinity);
+  for (const options of [{}, { limit: Infinity }])
+    await assert.rejects(
+      client(await numbered(1), store, options).answer("None"),
+      (e) => e instanceof BudgetExceeded && e.level === Infinity,
+    );
   assert.equal((await client(secret, store).answer("1")).replayed, true);
   const other = storage();
   await client(await numbered(1), other).answer("None");

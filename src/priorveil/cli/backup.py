@@ -26,6 +26,6 @@ def backup(store: str, file: Path, force: bool) -> None:
     STORE is an SQLite file, or postgresql://user@host/database. The copy holds all reports that were
     acknowledged before it began, whatever is being stored meanwhile. Only its owner can read it.
     """
-    from priorveil.curator.store import back_up_store
+    from priorveil.curator.maintenance import back_up_store
 
     asyncio.run(back_up_store(store, file, replace=force))

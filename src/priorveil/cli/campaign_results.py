@@ -43,19 +43,19 @@ def estimate_campaign(
         refused_file=refused_file,
         force=True,
     )
-    found, tallies = list(estimates.results), estimates.tallies
+    results, tallies = list(estimates.results), estimates.tallies
     if not tallies.reports:
         raise InvalidInput("reports", first_labels(reports), "there is no submission to this campaign in it")
     if as_json:
-        screen.print_json(_record(found, tallies, level))
+        screen.print_json(_record(results, tallies, level))
     elif as_csv:
-        write_csv(found, level, sys.stdout)
+        write_csv(results, level, sys.stdout)
     else:
-        _print_tables(screen.open_console(), found, level)
+        _print_tables(screen.open_console(), results, level)
     return tallies
 
 
-def _record(found: list[Result], tallies: SubmissionTallies, level: float) -> dict[str, Any]:
+def _record(results: list[Result], tallies: SubmissionTallies, level: float) -> dict[str, Any]:
     """Return the results for a program to read; withheld ones have no estimate."""
     records = [
         {
@@ -75,7 +75,7 @@ def _record(found: list[Result], tallies: SubmissionTallies, level: float) -> di
             },
             "total": None if result.total is None else result.total.record(level),
         }
-        for result in found
+        for result in results
     ]
     counts = {"repeated": tallies.repeated, "without_id": tallies.without_id}
     return {
@@ -87,16 +87,16 @@ def _record(found: list[Result], tallies: SubmissionTallies, level: float) -> di
     }
 
 
-def _print_tables(console: Console, found: list[Result], level: float) -> None:
+def _print_tables(console: Console, results: list[Result], level: float) -> None:
     """Print a table for each result, of each cohort and of all together; what holds for several results comes last."""
     notes = [
         result.total.estimate.notes
         if result.total and result.margin_of is None
         else ()  # margins repeat them
-        for result in found
+        for result in results
     ]
     counts = Counter(note for each in notes for note in dict.fromkeys(each))
-    for result, own_notes in zip(found, notes, strict=True):
+    for result, own_notes in zip(results, notes, strict=True):
         console.print(f"\n{result.title} {result.option or ''}".rstrip(), style="bold")
         withheld = [name for name in result.parts if name not in result.estimates]
         if withheld:

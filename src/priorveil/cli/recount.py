@@ -18,7 +18,7 @@ def recount(store: str, repair: bool) -> int:
 
     Exit status 1 if they differ, or if a stored campaign is damaged; 2 if the store cannot be read or was never used.
     """
-    from priorveil.curator.store import recount_store
+    from priorveil.curator.maintenance import recount_store
 
     summary = asyncio.run(recount_store(store, repair))
     for message in summary.damaged:

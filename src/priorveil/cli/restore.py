@@ -25,6 +25,6 @@ def restore(file: Path, store: str, force: bool) -> None:
 
     It works as a whole, or changes nothing. Then let `priorveil recount` check the store.
     """
-    from priorveil.curator.store import restore_store
+    from priorveil.curator.maintenance import restore_store
 
     asyncio.run(restore_store(file, store, replace=force))

@@ -82,9 +82,9 @@ def _serve(settings: Settings, new_token: bool, migrate: bool) -> None:
     """Make sure that there is a token, then serve until a signal ends it."""
     from priorveil.curator import create_app, open_store
     from priorveil.curator.logs import configure_logging
+    from priorveil.curator.maintenance import ensure_admin
     from priorveil.curator.server import find_address, run
     from priorveil.curator.settings import hide_password
-    from priorveil.curator.store import ensure_admin
 
     configure_logging(settings.log)
     store, host = settings.store, settings.listen.host

@@ -40,6 +40,7 @@ VERSION = 2
 FORMAT = "priorveil-campaign"
 EVERYONE = "everyone"  # the cohort of a campaign that has only one
 ANSWER = "answer"  # the name of the question of a campaign that has only one
+DEFAULT_LIMIT = 10.0  # of the LDP level of everything that a device tells one curator
 
 _TEXTS = ("title", "description", "asked_by", "purpose")
 
@@ -64,11 +65,11 @@ class CampaignOutline:
 
         Nothing is proven: that was done for the campaign with this id before it was stored.
         """
-        read = doc.parse(text, FORMAT, VERSION, "`priorveil campaign` or `campaign.to_json()`")
-        if not read.get("id") == doc.content_id(read) == id:
+        document = doc.parse(text, FORMAT, VERSION, "`priorveil campaign` or `campaign.to_json()`")
+        if not document.get("id") == doc.content_id(document) == id:
             raise PlanError("id", "the id does not match the content: the campaign was changed")
-        times = [read_time(name, read[name]) for name in ("opens", "closes")]
-        return cls(id, read["title"][read["languages"][0]], tuple(read["cohorts"]), *times)
+        times = [read_time(name, document[name]) for name in ("opens", "closes")]
+        return cls(id, document["title"][document["languages"][0]], tuple(document["cohorts"]), *times)
 
     @classmethod
     def of(cls, campaign: Campaign) -> CampaignOutline:
@@ -257,8 +258,8 @@ class Campaign:
     @classmethod
     def from_json(cls, text: str | bytes) -> Campaign:
         """Read a campaign, proving every certificate again; refused with the field that is wrong."""
-        read = doc.parse(text, FORMAT, VERSION, "`priorveil campaign` or `campaign.to_json()`")
-        campaign: Campaign = doc.read_field("campaign", lambda: _from_document(read))
+        document = doc.parse(text, FORMAT, VERSION, "`priorveil campaign` or `campaign.to_json()`")
+        campaign: Campaign = doc.read_field("campaign", lambda: _from_document(document))
         return campaign
 
     def questions_about(self, attributes: Iterable[str]) -> list[str]:
@@ -405,8 +406,8 @@ def _check_cohorts(questions: Sequence[Question], cohorts: Mapping[str, Form]) -
     statistics: dict[tuple[str, ...], list[tuple[str, Any]]] = {}
     for name, form in cohorts.items():
         for part in form.parts:
-            found = (f"cohort {name!r}", part.plan.query.statistics(part.plan.reference))
-            statistics.setdefault(part.attributes, []).append(found)
+            own = (f"cohort {name!r}", part.plan.query.statistics(part.plan.reference))
+            statistics.setdefault(part.attributes, []).append(own)
     for parts in statistics.values():
         require_same_statistics("cohorts", parts)
     if len({form.id for form in forms}) < len(forms):
@@ -437,14 +438,14 @@ def _same_values(domain: Domain, other: Domain) -> bool:
     return set(map(entry_key, domain.labels)) == set(map(entry_key, other.labels))
 
 
-def _from_document(read: dict[str, Any]) -> Campaign:
-    if not isinstance(read.get("cohorts"), dict):
+def _from_document(document: dict[str, Any]) -> Campaign:
+    if not isinstance(document.get("cohorts"), dict):
         raise PlanError("cohorts", "give a form for each cohort, by name")
-    cohorts = {name: Form.read(form) for name, form in read["cohorts"].items()}
-    questions = [Question.read(question) for question in read["questions"]]
+    cohorts = {name: Form.read(form) for name, form in document["cohorts"].items()}
+    questions = [Question.read(question) for question in document["questions"]]
     names = (field.name for field in fields(Campaign) if field.name not in ("cohorts", "questions"))
-    campaign = Campaign(cohorts=cohorts, questions=questions, **{name: read[name] for name in names})
-    received = {"id": campaign.id, **read}
+    campaign = Campaign(cohorts=cohorts, questions=questions, **{name: document[name] for name in names})
+    received = {"id": campaign.id, **document}
     expected = {"id": campaign.id, **campaign.document()}
     if doc.canonical(received) != doc.canonical(expected):
         changed_fields = [name for name in sorted(received) if received[name] != expected.get(name, ...)]

@@ -15,16 +15,14 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from priorveil.collect import transport as http
 from priorveil.collect.answer_store import AnswerStore, NotStored, StoredAnswer
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import DEFAULT_LIMIT, Campaign
 from priorveil.collect.state_folder import default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
 from priorveil.collect.wire import CODE_BYTES, Report, fresh_id, hex_bytes, words_to_hex
 from priorveil.errors import NOT_SHOWN, BudgetExceeded, InvalidInput, PriorveilError, short_repr
-from priorveil.plans.form import Form
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -37,7 +35,6 @@ __all__ = [
     "default_folder",
 ]
 
-DEFAULT_LIMIT = 10.0  # of the LDP level of everything that a device tells one curator
 _LARGEST_CAMPAIGN = 64 << 20
 _LARGEST_RECEIPT = 64 << 10
 _LONGEST_REASON = 80
@@ -191,22 +188,26 @@ class Client:
             return stored
         form = self.campaign.form_for(cohort)
         cohort_name = self.campaign.cohort_of[form.id]
-        ldp = _told(form, self.campaign.promise[cohort_name].ldp)
+        ldp = (
+            math.inf
+            if any(part.is_unbounded for part in form.parts)
+            else self.campaign.promise[cohort_name].ldp
+        )
         self._check_limit(ldp)
         code = self._free_code()
-        begun = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
+        draft = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
         if any(slot.is_drawn for slot in form.slots):
-            self._answers.keep(begun)
-        return begun
+            self._answers.keep(draft)
+        return draft
 
-    def _first_answer(self, begun: StoredAnswer, answers: Any) -> StoredAnswer:
+    def _first_answer(self, draft: StoredAnswer, answers: Any) -> StoredAnswer:
         """A fresh report about what was drawn, stored."""
-        campaign, form = self.campaign, self.campaign.forms[begun.form]
+        campaign, form = self.campaign, self.campaign.forms[draft.form]
         if not isinstance(answers, Mapping) and len(campaign.questions) == 1:
             answers = {campaign.questions[0].name: answers}
-        questions = campaign.questions_to_ask(begun.cohort, begun.draw)
-        (words,) = form.privatize(campaign.attribute_values(answers, questions), begun.draw)
-        answer = replace(begun, report=Report(fresh_id(), self._id, form.id, words_to_hex(words)))
+        questions = campaign.questions_to_ask(draft.cohort, draft.draw)
+        (words,) = form.privatize(campaign.attribute_values(answers, questions), draft.draw)
+        answer = replace(draft, report=Report(fresh_id(), self._id, form.id, words_to_hex(words)))
         self._answers.keep(answer)
         return answer
 
@@ -238,15 +239,15 @@ class Client:
 
     def _check_limit(self, ldp: float) -> None:
         """Refuse an answer if all answers to this curator would then tell more than the limit."""
-        told = [a.ldp for a in self._answers if a.report and _origin(a.url) == _origin(self._url)]
-        if math.isinf(ldp) and not told:
+        curator = http.origin(self._url)
+        earlier = [a.ldp for a in self._answers if a.report and http.origin(a.url) == curator]
+        if math.isinf(ldp) and not earlier:
             return
-        limit, total = min(self._limit, self.campaign.limit or math.inf), math.fsum([*told, ldp])
+        limit, total = min(self._limit, self.campaign.limit or math.inf), math.fsum([*earlier, ldp])
         if total > limit or math.isinf(total):
-            before = f"{math.fsum(told):.4g} was told to this curator before, and this campaign asks for {ldp:.4g} more"
-            raise BudgetExceeded(
-                f"{before} (LDP); the limit is {limit:.4g}: answer no more campaigns of this curator"
-            )
+            sums = f"{math.fsum(earlier):.4g} was told to this curator before, and this campaign asks for {ldp:.4g}"
+            advice = "answer no more campaigns of this curator"
+            raise BudgetExceeded(f"{sums} more (LDP); the limit is {limit:.4g}: {advice}")
 
     def _send(self, answer: StoredAnswer) -> Report:
         report = answer.report
@@ -283,17 +284,6 @@ class Client:
         """Store the new state of an answer. If that fails, the answer stays stored as it was, and may be sent again."""
         with suppress(PriorveilError):
             self._answers.keep(answer)
-
-
-def _told(form: Form, ldp: float) -> float:
-    """The LDP level that a submission counts with: infinite for a latent secret, whose value may be told as it is."""
-    return math.inf if any(part.plan.secret is not None for part in form.parts) else ldp
-
-
-def _origin(url: str) -> tuple[str, str]:
-    """The curator at an address."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc
 
 
 def _reason(receipt: bytes) -> str | None:

@@ -55,6 +55,10 @@ class Question:
             return tuple(f"{self.name}/{code}" for code in self.options)
         return (self.name,)
 
+    def option_of(self, attribute: str) -> str | None:
+        """The code of the option that an attribute is about; None unless this is "tick all that apply"."""
+        return attribute.removeprefix(f"{self.name}/") if self.kind == "choices" else None
+
     def is_asked(self, answers: Mapping[str, Any]) -> bool:
         """Whether it is asked after these answers, by question: a code, or None for a question that was skipped."""
         return all(answers.get(gate) in codes for gate, codes in self.asked_if.items())

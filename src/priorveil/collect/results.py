@@ -9,14 +9,14 @@ cohort is withheld in the total.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.questions import NOT_ASKED, YES, Question
+from priorveil.collect.questions import NO, NOT_ASKED, YES, Question
 from priorveil.collect.small_groups import Group, GroupTable, is_in_group
 from priorveil.errors import NotIdentifiable
 from priorveil.plans.composition import Names
@@ -123,6 +123,30 @@ class Figures:
         return Figures(self.estimate.margin(attribute), self.questions, withheld)
 
 
+@dataclass(frozen=True)
+class Subject:
+    """A question that a result is about, and its option if it is about one of "tick all that apply"."""
+
+    question: str
+    option: str | None = None
+
+
+@dataclass(frozen=True)
+class NamedAnswer:
+    """What a label says about one question, for everybody who puts it into words, in any language.
+
+    `options` has codes, of which those in `unticked` were not chosen; no code at all: none was ticked. A number has a
+    `range`, and any other level is itself. `asked` says that people were asked or not, whatever they answered.
+    """
+
+    question: str
+    options: tuple[str, ...] = ()
+    unticked: tuple[str, ...] = ()
+    range: tuple[str, str] | None = None
+    level: str | None = None
+    asked: bool | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """What the reports say about an attribute, or about several together.
@@ -156,10 +180,10 @@ class Result:
             yield "", self.total
 
     @cached_property
-    def _asked(self) -> list[tuple[Question, str]]:
-        """Each attribute with its question."""
+    def _asked(self) -> dict[str, Question]:
+        """The question of each attribute."""
         questions = {a: question for question in self.campaign.questions for a in question.attributes}
-        return [(questions[attribute], attribute) for attribute in self.attributes]
+        return {attribute: questions[attribute] for attribute in self.attributes}
 
     @property
     def questions(self) -> list[str]:
@@ -167,45 +191,59 @@ class Result:
         return self.campaign.questions_about(self.attributes)
 
     @property
+    def subjects(self) -> list[Subject]:
+        """The questions that it is about; of "tick all that apply" with the option, if it is about one of them."""
+        return list(dict.fromkeys(map(self._subject, self.attributes)))
+
+    def _subject(self, attribute: str) -> Subject:
+        question = self._asked[attribute]
+        is_alone = sum(other is question for other in self._asked.values()) == 1
+        return Subject(question.name, question.option_of(attribute) if is_alone else None)
+
+    @property
     def title(self) -> str:
-        """The texts of the questions. A table of several attributes names single options of "tick all that apply"."""
+        """The texts of the questions; a table of several attributes names single options of "tick all that apply"."""
         if len(self.attributes) == 1:
-            return self.campaign.text(self._asked[0][0].text)
-        owners = [question.name for question, _ in self._asked]
-        return " x ".join(
-            dict.fromkeys(
-                self._name(question, attribute)
-                if owners.count(question.name) == 1
-                else self.campaign.text(question.text)
-                for question, attribute in self._asked
-            )
-        )
+            return self.campaign.text(self._asked[self.attributes[0]].text)
+        return " x ".join(map(self._subject_text, self.subjects))
 
     @property
     def option(self) -> str | None:
         """The text of the option, if this is about one option of "tick all that apply"; None otherwise."""
-        question, attribute = self._asked[0]
-        is_option = len(self.attributes) == 1 and question.kind == "choices"
-        return self._option(question, attribute) if is_option else None
+        subject = self.subjects[0]
+        if len(self.attributes) > 1 or subject.option is None:
+            return None
+        return self.campaign.text(self._question(subject.question).options[subject.option])
+
+    @property
+    def measured(self) -> str | None:
+        """The name of the question whose unit the numbers have: a number, or that of an average by group."""
+        averages = {figures.estimate.number_by_group for figures in self.estimates.values()}
+        numbers = [each.number for each in averages if each is not None] or self.attributes
+        only = len(numbers) == 1 or len(self.questions) == 1
+        return self.campaign.questions_about(numbers)[0] if only else None
 
     @property
     def unit(self) -> str:
-        """The unit of a number, or of an average by group."""
-        averages = {figures.estimate.number_by_group for figures in self.estimates.values()}
-        numbers = [each.number for each in averages if each is not None] or self.attributes
-        return self.unit_of(numbers[0]) if len(numbers) == 1 or len(self.questions) == 1 else ""
+        """The unit of the numbers; empty if they have none."""
+        return "" if self.measured is None else self.campaign.text(self._question(self.measured).unit)
 
     def unit_of(self, attribute: str) -> str:
         """The unit of the question that gives an attribute."""
-        return self.campaign.text(self._asked[self.attributes.index(attribute)][0].unit)
+        return self.campaign.text(self._asked[attribute].unit)
 
     def name_of(self, attribute: str) -> str:
-        """The text of the question that gives an attribute."""
-        return self._name(*self._asked[self.attributes.index(attribute)])
+        """The text of the question that gives an attribute, with the option of "tick all that apply"."""
+        question = self._asked[attribute]
+        return self._subject_text(Subject(question.name, question.option_of(attribute)))
 
-    def _name(self, question: Question, attribute: str) -> str:
-        text = self.campaign.text(question.text)
-        return f"{text} {self._option(question, attribute)}" if question.kind == "choices" else text
+    def _question(self, name: str) -> Question:
+        return next(question for question in self.campaign.questions if question.name == name)
+
+    def _subject_text(self, subject: Subject) -> str:
+        question = self._question(subject.question)
+        texts = [question.text, *([] if subject.option is None else [question.options[subject.option]])]
+        return " ".join(map(self.campaign.text, texts))
 
     def levels(self, estimate: Estimate, label: Label) -> dict[str, str]:
         """The level of each attribute that a label names; empty for others, such as the name of a statistic."""
@@ -214,63 +252,82 @@ class Result:
             return dict(zip(self.attributes, map(label_text, parts), strict=True))
         return named_levels(str(label), self.attributes)
 
-    def words(self, levels: Mapping[str, str]) -> list[str]:
-        """Levels by attribute, in the words of the campaign: a text for each question."""
-        asked = {attribute: question for question, attribute in self._asked}
-        questions = {asked[name].name: asked[name] for name in levels}
-        return [
-            self._question_words(
-                question, {name: level for name, level in levels.items() if asked[name] is question}
-            )
-            for question in questions.values()
-        ]
+    def answers(self, levels: Mapping[str, str]) -> list[NamedAnswer]:
+        """What levels by attribute say: an answer for each question."""
+        by_question: dict[str, dict[str, str]] = {}
+        for attribute, level in levels.items():
+            by_question.setdefault(self._asked[attribute].name, {})[attribute] = level
+        return [_named_answer(self._question(name), own) for name, own in by_question.items()]
 
-    def _question_words(self, question: Question, levels: Mapping[str, str]) -> str:
-        """The levels of one question; of "tick all that apply" the options that were ticked."""
-        if NOT_ASKED in levels.values():
+    def words(self, answers: Iterable[NamedAnswer]) -> list[str]:
+        """Answers in the words of the campaign."""
+        return list(map(self._answer_text, answers))
+
+    def _answer_text(self, answer: NamedAnswer) -> str:
+        question = self._question(answer.question)
+        if answer.asked:
+            subject = Subject(answer.question, answer.options[0] if answer.options else None)
+            return f'the people who were asked "{self._subject_text(subject)}"'
+        if answer.asked is False:
             return NOT_ASKED
-        if question.kind != "choices":
-            return self._level(question, levels[question.name])
-        options = {self._option(question, name): level for name, level in levels.items()}
-        ticked = [text for text, level in options.items() if level == YES]
-        if len(levels) < len(question.options):  # it does not say what else was ticked
-            return ", ".join(text if level == YES else f"{text}: {level}" for text, level in options.items())
-        return ", ".join(ticked) or "none of them"
+        if answer.range is not None:
+            return " to ".join(answer.range)
+        if answer.level is not None:
+            return answer.level
+        texts = {code: self.campaign.text(question.options[code]) for code in answer.options}
+        named = (f"{text}: {NO}" if code in answer.unticked else text for code, text in texts.items())
+        return ", ".join(named) or "none of them"
 
     def is_spare(self, levels: Mapping[str, str]) -> bool:
         """Whether the levels say only that an option was not ticked: the share of those who did tick it says it too."""
-        owners = [question.name for question, name in self._asked if name in levels]
+        owners = [self._asked[name].name for name in levels]
         return any(
-            question.kind == "choices" and owners.count(question.name) == 1 and levels[name] != YES
-            for question, name in self._asked
-            if name in levels
+            self._asked[name].kind == "choices" and owners.count(owner) == 1 and levels[name] != YES
+            for name, owner in zip(levels, owners, strict=True)
         )
 
     def withheld_text(self, figures: Figures) -> str | None:
         """Which groups are withheld, and why, in a sentence; None if none are."""
         if not figures.withheld:
             return None
-        groups = {self._group_words(group) for group in figures.withheld}
+        groups = {", ".join(self.words(answers)) for answers in self.withheld_groups(figures)}
         return (
             f"Withheld: what is said about {'; '.join(sorted(groups))}. By the estimate, fewer than "
             f"{self.campaign.smallest_count:,} people belong to such a group, or the figures of one that is withheld "
             "would follow from it."
         )
 
-    def _group_words(self, group: Group) -> str:
+    def withheld_groups(self, figures: Figures) -> list[list[NamedAnswer]]:
+        """The groups that are withheld, by the answers of their people."""
+        return [self._group_answers(group) for group in sorted(figures.withheld, key=str)]
+
+    def _group_answers(self, group: Group) -> list[NamedAnswer]:
         levels = {name: label_text(level) for name, level in group if level is not None}
         if levels:
-            return ", ".join(self.words(levels))
-        asked = {attribute: question for question, attribute in self._asked}
-        return f'the people who were asked "{self.campaign.text(asked[group[0][0]].text)}"'
+            return self.answers(levels)
+        subject = self._subject(group[0][0])
+        return [
+            NamedAnswer(subject.question, () if subject.option is None else (subject.option,), asked=True)
+        ]
 
-    def _option(self, question: Question, attribute: str) -> str:
-        return self.campaign.text(question.options[attribute.removeprefix(f"{question.name}/")])
 
-    def _level(self, question: Question, level: str) -> str:
-        if question.kind == "choice" and level in question.options:
-            return self.campaign.text(question.options[level])
-        return " to ".join(ends.groups()) if (ends := _RANGE.fullmatch(level)) else level
+def _named_answer(question: Question, levels: Mapping[str, str]) -> NamedAnswer:
+    """What levels by attribute say about one question."""
+    if NOT_ASKED in levels.values():
+        return NamedAnswer(question.name, asked=False)
+    if question.kind == "choices":
+        codes = {question.option_of(name) or "": level for name, level in levels.items()}
+        unticked = tuple(code for code, level in codes.items() if level != YES)
+        if len(codes) < len(question.options):  # it does not say what else was ticked
+            return NamedAnswer(question.name, tuple(codes), unticked)
+        return NamedAnswer(question.name, tuple(code for code in codes if code not in unticked))
+    level = levels[question.name]
+    if level in question.options:
+        return NamedAnswer(question.name, (level,))
+    ends = _RANGE.fullmatch(level)
+    return NamedAnswer(
+        question.name, range=(ends[1], ends[2]) if ends else None, level=None if ends else level
+    )
 
 
 def results(

@@ -12,11 +12,11 @@ from priorveil.priors.label_texts import label_text
 _NUMBERS = ("estimate", "std_error", "low", "high", "share")
 
 
-def write_csv(found: Iterable[Result], level: float, file: TextIO) -> None:
+def write_csv(results: Iterable[Result], level: float, file: TextIO) -> None:
     """Write a line for each statistic: its attributes, its cohort (none for all together) and its numbers."""
     lines = csv.DictWriter(file, ["attributes", "cohort", "value", *_NUMBERS], lineterminator="\n")
     lines.writeheader()
-    for result in found:
+    for result in results:
         for cohort, figures in result.shown():
             first, estimate = (
                 {"attributes": " x ".join(result.attributes), "cohort": cohort},

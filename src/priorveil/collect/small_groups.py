@@ -165,7 +165,7 @@ class GroupTable:
         rows = [np.ones((1, len(self._domain)))]
         for name, (levels, own) in self._margins.items():
             rows.append(own[[name not in few or level == (NOT_ASKED,) for level in levels]])
-        return np.vstack([*rows, *(_scaled(self._domain.numbers(name)) for name in self._domain.grids)])
+        return np.vstack([*rows, *(_scale(self._domain.numbers(name)) for name in self._domain.grids)])
 
     @cached_property
     def _margins(self) -> dict[str, tuple[list[tuple[Label, ...]], Array]]:
@@ -184,7 +184,7 @@ class GroupTable:
         rows = self.estimate.readings[0].rows
         if rows is not None and self.estimate.number_by_group is None:
             return np.asarray(rows)
-        sums = [members * _scaled(self._domain.numbers(name)) for name in self._domain.grids]
+        sums = [members * _scale(self._domain.numbers(name)) for name in self._domain.grids]
         return np.vstack(sums) if sums else np.empty((0, len(self._domain)))
 
     def _hidden_rows(self, withheld: Mask) -> Mask:
@@ -215,7 +215,7 @@ def _is_within(rows: Array, groups: Array) -> Mask:
     return np.asarray(((rows != 0).astype(np.float64) @ (1.0 - groups).T == 0).any(axis=1))
 
 
-def _scaled(numbers: Array) -> Array:
+def _scale(numbers: Array) -> Array:
     """The numbers in one row, the largest of them one."""
     return (numbers / (np.abs(numbers).max() or 1.0))[None]
 

@@ -174,11 +174,21 @@ def parse_campaign_url(url: str) -> tuple[str, str]:
     return plain, campaign
 
 
+def origin(url: str) -> tuple[str, str, int | None]:
+    """The scheme, host and port of an address, the same for every spelling of them: they are one curator.
+
+    >>> origin("https://me@Survey.example:443/v1") == origin("https://survey.example/v1")
+    True
+    """
+    address = httpx.URL(url)
+    return address.scheme, address.host, address.port
+
+
 def code_of_link(url: str) -> str | None:
     """The code of an invitation in its link, which stands after `#` and is never part of a request's address.
 
     >>> code_of_link(f"https://survey.example/answer/{'ab' * 32}#code=00ff")
     '00ff'
     """
-    found = _CODE.search(url) if isinstance(url, str) else None
-    return found["code"] if found else None
+    match = _CODE.search(url) if isinstance(url, str) else None
+    return match["code"] if match else None

@@ -35,6 +35,7 @@ from priorveil.curator.metrics import Metrics
 from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
+from priorveil.curator.result_messages import Estimates
 from priorveil.curator.results import campaign_estimates, estimates_csv
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
@@ -240,8 +241,8 @@ class Curator:
     def _address(self, request: Request) -> str:
         """Where a request comes from. Only a trusted proxy is believed, which says it in X-Real-IP."""
         peer = request.client.host if request.client else ""
-        told = request.headers.get("x-real-ip")
-        return told if told is not None and is_inside(peer, self._proxies) else peer
+        forwarded = request.headers.get("x-real-ip")
+        return forwarded if forwarded is not None and is_inside(peer, self._proxies) else peer
 
     async def _live(self, campaign: str) -> StoredCampaign:
         live = await self.service.campaigns.find(campaign)
@@ -433,7 +434,7 @@ class Curator:
             )
         if outline is None:
             return None
-        return self._summary_of(outline, reports, closed, published, deleted)
+        return self._summary(outline, reports, closed, published, deleted)
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -476,13 +477,10 @@ class Curator:
         return json_response(messages.Deleted(id, reports))
 
     async def _summary_now(self, live: StoredCampaign) -> messages.Summary:
-        return self._summary(live, await self.service.report_count(live.campaign))
+        reports, outline = await self.service.report_count(live.campaign), CampaignOutline.of(live.campaign)
+        return self._summary(outline, reports, live.closed, live.published, live.deleted)
 
-    def _summary(self, live: StoredCampaign, reports: int) -> messages.Summary:
-        outline = CampaignOutline.of(live.campaign)
-        return self._summary_of(outline, reports, live.closed, live.published, live.deleted)
-
-    def _summary_of(
+    def _summary(
         self,
         outline: CampaignOutline,
         reports: int,
@@ -532,7 +530,7 @@ class Curator:
         if kind not in ("json", "csv"):
             raise HTTPException(400, "format: choose json or csv")
 
-        def calculate(tallies: Mapping[str, FormTally], state: State) -> messages.Estimates | str:
+        def calculate(tallies: Mapping[str, FormTally], state: State) -> Estimates | str:
             if kind == "csv":
                 return estimates_csv(live.campaign, tallies, method, level)
             return campaign_estimates(live.campaign, tallies, method, level, state)
@@ -599,19 +597,19 @@ class Curator:
 
     async def create_token(self, request: Request) -> Response:
         """Make a token. Its secret is in this response and nowhere else."""
-        asked = await self._read(request, messages.NewToken)
+        wanted = await self._read(request, messages.NewToken)
         try:
-            expires = stamp(read_time("expires", asked.expires))
+            expires = stamp(read_time("expires", wanted.expires))
         except InvalidInput as error:
             raise HTTPException(400, f"not a token: {error}") from error
         secret = secrets.token_urlsafe(SECRET_BYTES)
-        if not await self.service.store.add_token(Token.of(secret, asked.name, asked.role, expires)):
+        if not await self.service.store.add_token(Token.of(secret, wanted.name, wanted.role, expires)):
             raise HTTPException(
-                409, f"there is a token with the name {asked.name}: revoke it, or choose another name"
+                409, f"there is a token with the name {wanted.name}: revoke it, or choose another name"
             )
         await self.service.load_tokens()
-        await self.service.record(request.state.who, f"made the {asked.role} token {asked.name}")
-        return json_response(messages.CreatedToken(asked.name, asked.role, expires, secret=secret), 201)
+        await self.service.record(request.state.who, f"made the {wanted.role} token {wanted.name}")
+        return json_response(messages.CreatedToken(wanted.name, wanted.role, expires, secret=secret), 201)
 
     async def revoke_token(self, request: Request) -> Response:
         """Forget a token: it opens nothing any more."""

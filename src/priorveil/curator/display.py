@@ -8,15 +8,15 @@ import msgspec
 import numpy as np
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.results import Figures, Result
-from priorveil.curator import messages
+from priorveil.collect.results import Figures, NamedAnswer, Result
+from priorveil.curator import result_messages as messages
 from priorveil.errors import plural
 from priorveil.formatting import interval_title, level_at_most, percent
 from priorveil.notions import ONLY_IF_RIGHT
 from priorveil.plans import wording as plan_wording
 from priorveil.plans.composition import JointLeakage
 from priorveil.priors.label_texts import label_text
-from priorveil.reading.estimate import EstimateMethod
+from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.wording import (
     METHOD_TITLES,
     NUMBERS,
@@ -51,11 +51,9 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
     others = figures.tables(confidence)
     statistics = [row for each in others if each.heads == NUMBERS for row in each.rows]
     numbers = [_number_row(result, row) for row in statistics if not _is_shown(row, table.rows)]
-    head, averaged = table.heads[0], estimate.number_by_group
-    if result.option is not None:
-        head = TICKED
-    elif len(result.attributes) > 1 and len(result.questions) == 1:
-        head = TICKED_SET
+    averaged, kind = estimate.number_by_group, _label_kind(result, estimate)
+    heads = {"ticked": TICKED, "ticked set": TICKED_SET}
+    head = heads.get(kind, table.heads[0])
     if averaged is not None:
         head = _average_of(result, averaged.number)
         everyone = [row for row in numbers if row.name == mean_name(averaged.number)]
@@ -63,6 +61,7 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
         numbers = [row for row in numbers if row not in everyone]
     return messages.Display(
         label_head=head,
+        label_kind=kind,
         interval_head=interval_title(confidence),
         shares=estimate.counts_people,
         averages_of=None if averaged is None else averaged.number,
@@ -71,7 +70,25 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
         numbers=numbers,
         groups=[_group_table(result, figures, each) for each in others if each.heads != NUMBERS],
         withheld=result.withheld_text(figures),
+        withheld_groups=[list(map(_named_answer, group)) for group in result.withheld_groups(figures)],
         precision=reached_precision(estimate, confidence, figures.hidden),
+    )
+
+
+def _label_kind(result: Result, estimate: Estimate) -> messages.LabelKind:
+    if estimate.number_by_group is not None:
+        return "group"
+    if result.option is not None:
+        return "ticked"
+    if len(result.attributes) > 1 and len(result.questions) == 1:
+        return "ticked set"
+    return "answer" if estimate.counts_people else "quantity"
+
+
+def _named_answer(answer: NamedAnswer) -> messages.NamedAnswer:
+    ends = None if answer.range is None else [float(end) for end in answer.range]
+    return messages.NamedAnswer(
+        answer.question, list(answer.options), list(answer.unticked), ends, answer.level, answer.asked
     )
 
 
@@ -122,13 +139,15 @@ def _display_row(
     result: Result, row: StatisticRow, levels: Mapping[str, str], people: float | None = None
 ) -> messages.DisplayRow:
     """A row, with the number of people behind a share of so many."""
+    count = None if people is None else round(row.value * people)
     name = ", ".join(row.label)
-    words = result.words(levels)
+    answers = result.answers(levels)
+    words = result.words(answers)
     return messages.DisplayRow(
         label=", ".join(words) or name,
         name=name,
         words=words,
-        levels=dict(levels),
+        answers=list(map(_named_answer, answers)),
         value=row.value,
         lower=row.low,
         upper=row.high,
@@ -136,7 +155,8 @@ def _display_row(
         value_text=row.value_text,
         interval_text=row.interval_text,
         expected_text=row.expected_text,
-        people_text=None if people is None else _people_text(round(row.value * people)),
+        people=count,
+        people_text=None if count is None else _people_text(count),
     )
 
 

@@ -18,7 +18,7 @@ Estimator = Callable[[Mapping[str, FormTally], State], T]  # from the tallies of
 _ESTIMATES = 16  # results that are kept in case no report comes before the next request
 
 
-class _Kept(NamedTuple):
+class _CacheEntry(NamedTuple):
     """An estimate, and the state and tallies that it was made from."""
 
     source: tuple[State, Mapping[str, FormTally]]
@@ -30,7 +30,7 @@ class EstimateCache:
 
     def __init__(self, store: Store, threads: int) -> None:
         self._store, self._runs = store, SharedRuns()
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _CacheEntry] = OrderedDict()
         self._calculators = ThreadPoolExecutor(threads, thread_name_prefix="priorveil-calculator")
 
     async def find(
@@ -40,15 +40,15 @@ class EstimateCache:
 
         async def run() -> T:
             source = (state(), await self._store.tallies(campaign))
-            kept = self._kept.pop(name, None)
-            if kept is None or kept.source != source:
+            entry = self._entries.pop(name, None)
+            if entry is None or entry.source != source:
                 loop = asyncio.get_running_loop()
                 estimates = await loop.run_in_executor(self._calculators, calculate, source[1], source[0])
-                kept = _Kept(source, estimates)
-            self._kept[name] = kept
-            while len(self._kept) > _ESTIMATES:
-                self._kept.popitem(last=False)
-            result: T = kept.estimates
+                entry = _CacheEntry(source, estimates)
+            self._entries[name] = entry
+            while len(self._entries) > _ESTIMATES:
+                self._entries.popitem(last=False)
+            result: T = entry.estimates
             return result
 
         name = (campaign.id, key)
@@ -56,7 +56,7 @@ class EstimateCache:
 
     def clear(self) -> None:
         """Forget all estimates."""
-        self._kept.clear()
+        self._entries.clear()
 
     def stop(self) -> None:
         """Calculate nothing more."""

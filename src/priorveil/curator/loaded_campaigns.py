@@ -116,12 +116,12 @@ class CampaignLoader:
             raise self._damaged[id]
         if id not in self._outlines:
             try:
-                found = await self.store.outline(id)
+                outline = await self.store.outline(id)
             except Damaged as error:
                 raise self._remember_damage(error) from None
-            if found is None:
+            if outline is None:
                 return None
-            self._outlines[id] = found
+            self._outlines[id] = outline
         return self._outlines[id]
 
     def _remember_damage(self, error: Damaged) -> Damaged:

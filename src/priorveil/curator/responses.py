@@ -23,6 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES
 from priorveil.curator import messages
+from priorveil.curator import result_messages as results
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
 from priorveil.curator.service import RETRY_FULL_SECONDS
@@ -50,6 +51,13 @@ _PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
+_BODIES = (
+    messages.ReportBody, messages.BatchBody, messages.Receipt, messages.WithdrawalBody, messages.Withdrawn,
+    messages.InvitationsBody, messages.Invitations, messages.FreeInvitations, messages.CodeBody, messages.CodeStatus,
+    messages.Created, messages.Status, messages.Campaigns, messages.Deleted, messages.Counters,
+    messages.CheckedSurvey, messages.SurveyProblem, messages.CreatedToken, messages.Tokens, messages.Records,
+    messages.Health, messages.Problem, results.Estimates, results.Shown, results.Withheld, results.Publication,
+)  # fmt: skip
 _STATIC = Path(__file__).parent / "static"
 _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout; a wheel has it in static/
 _log = logging.getLogger(__name__)
@@ -108,7 +116,8 @@ def openapi() -> dict[str, Any]:
     plan = json.loads(json.dumps(plan_schema()).replace('"#/$defs/', '"#/components/schemas/Plan.'))
     parts = {f"Plan.{name}": part for name, part in plan.pop("$defs").items()}
     del plan["$schema"], plan["$id"]
-    description["components"]["schemas"] |= {**messages.schemas(), "Plan": plan, **parts}
+    bodies = msgspec.json.schema_components(_BODIES, ref_template="#/components/schemas/{name}")[1]
+    description["components"]["schemas"] |= {**bodies, "Plan": plan, **parts}
     return description
 
 

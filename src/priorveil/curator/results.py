@@ -9,7 +9,8 @@ from typing import Any
 from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.collect.results import Figures, Result, results
 from priorveil.collect.results_csv import write_csv
-from priorveil.curator import display, messages
+from priorveil.curator import display
+from priorveil.curator import result_messages as messages
 from priorveil.curator.store import FormTally
 from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.wording import LEANING, precision_sentence
@@ -92,7 +93,9 @@ def _result(result: Result, level: float) -> messages.Result:
         questions=result.questions,
         title=result.title,
         option=result.option,
+        subjects=[messages.Subject(each.question, each.option) for each in result.subjects],
         unit=result.unit,
+        measured=result.measured,
         margin_of=None if result.margin_of is None else list(result.margin_of),
         cohorts=[_cohort(result, name, level) for name in result.parts],
         total=None if total is None else messages.Total(**_figure_fields(result, total, level)),

@@ -184,14 +184,14 @@ class Service:
         the first one. Raises `Ended` if the campaign is deleted meanwhile.
         """
         try:
-            before, read = await self.report_count(campaign), 0
+            before, count = await self.report_count(campaign), 0
             waiting: list[StoredReport] = []
             async for page in self.store.reports(campaign):
                 if waiting:
                     yield waiting
-                waiting, read = page, read + len(page)
+                waiting, count = page, count + len(page)
             # There may be fewer because some were withdrawn, so a statement that sees one moment decides.
-            if read < before and await self.store.missing_reports(campaign.id) > 0:
+            if count < before and await self.store.missing_reports(campaign.id) > 0:
                 raise Damaged(campaign.id, "reports that were counted are missing")
             if waiting:
                 yield waiting

@@ -18,13 +18,11 @@ brought forward in one transaction. The tables are:
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
-import secrets
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -33,11 +31,10 @@ from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.atomic_files import atomic_write
 from priorveil.collect.campaign import Campaign, CampaignOutline, State, stamp
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_words
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits, hide_password
-from priorveil.curator.tokens import SECRET_BYTES, Token
+from priorveil.curator.tokens import Token
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.plans.form import Form
 from priorveil.reading.tally import Tally
@@ -53,7 +50,6 @@ _AROUND_REPORT = 4 << 10  # bytes of a submission besides its report
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 _ADD_TOKEN = """INSERT INTO tokens (digest, name, role, expires) VALUES ($1, $2, $3, $4)
 ON CONFLICT DO NOTHING RETURNING name"""
-_TOKEN_OF_FILE = "token-file"
 _INVITE = f"INSERT INTO invitations (campaign, digest) VALUES ({_OF_CAMPAIGN}, $2)"
 _INVITATIONS = f"invitations WHERE campaign = {_OF_CAMPAIGN}"
 LASTING = "deleted IS NULL AND published IS NULL"  # of a campaign that can still take reports
@@ -322,15 +318,18 @@ class Store(ABC):
         """
 
         def statements() -> Statements[bool]:
-            rows = yield "SELECT number FROM campaigns WHERE id = $1", campaign.id
+            rows = yield "SELECT number FROM campaigns WHERE id = $1 AND document <> ''", campaign.id
             if not rows:
                 raise Unavailable("this store does not have the campaign")
             yield self.campaign_lock, rows[0][0]  # no report comes or goes until this is done
-            [[published]] = yield "SELECT published FROM campaigns WHERE id = $1", campaign.id
-            if published is not None or _read_tallies(campaign, (yield _TALLIES, campaign.id)) != tallies:
+            [[published, closed]] = yield "SELECT published, closed FROM campaigns WHERE id = $1", campaign.id
+            if published is not None:
                 return False
-            if not (yield _PUBLISH, campaign.id, publication, when, ended):
+            if closed is None and not ended:
                 raise StillOpen("this campaign takes reports: close it before you publish its results")
+            if _read_tallies(campaign, (yield _TALLIES, campaign.id)) != tallies:
+                return False
+            yield _PUBLISH, campaign.id, publication, when
             return True
 
         return await self.transact(statements)
@@ -353,8 +352,8 @@ class Store(ABC):
             return None
         document, *times = rows[0]
         try:
-            read = await asyncio.to_thread(Campaign.from_json, document)
-            stored = StoredCampaign(read, document.encode(), *times)
+            content = await asyncio.to_thread(Campaign.from_json, document)
+            stored = StoredCampaign(content, document.encode(), *times)
         except PriorveilError as error:
             raise Damaged(campaign, type(error).__name__) from error
         if stored.campaign.id != campaign:
@@ -567,82 +566,3 @@ def cells_as_json(cells: Cells) -> str:
     """
     places = np.flatnonzero(cells)
     return json.dumps(dict(zip(places.tolist(), cells[places].tolist(), strict=True)))
-
-
-# -- work of the commands on a store that is given by its address -----------------------------------------
-
-
-async def ensure_admin(url: str, secret: str | None, another: bool, migrate: bool = False) -> str | None:
-    """Make sure that the store has a valid admin token; return the secret of one that is made here.
-
-    With a secret, that of a file, its token replaces the one that an earlier secret of a file had. With `another` a
-    new token is made although there are some.
-    """
-    async with open_store(url, migrate=migrate) as store:
-        if secret is not None:
-            await store.replace_token(Token.of(secret, _TOKEN_OF_FILE, "admin"))
-            return None
-        admins = [token for token in await store.tokens() if token.role == "admin" and token.is_valid()]
-        if admins and not another:
-            return None
-        new_secret = secrets.token_urlsafe(SECRET_BYTES)
-        names = (f"admin-{number}" for number in itertools.count(1))
-        while not await store.add_token(Token.of(new_secret, next(names), "admin")):
-            pass
-        return new_secret
-
-
-async def back_up_store(url: str, file: Path, replace: bool = False) -> None:
-    """Write a backup of a store that a curator has made into a file that only its owner can read."""
-    store = open_store(url, create=False)
-    with atomic_write(file, replace, private=True, argument="file") as draft:
-        await store.back_up(draft)
-
-
-async def restore_store(file: Path, url: str, replace: bool = False) -> None:
-    """Fill a store from a backup; with `replace`, instead of what it holds."""
-    await open_store(url).restore(file, replace)
-
-
-@dataclass
-class Recount:
-    """What was found when all stored reports were counted again.
-
-    `damaged` has a message for each campaign that cannot be read; `differing` has the campaign, the form, the reports
-    in its tally and the stored reports, for each tally that is wrong. `deleted` is the number of campaigns whose
-    reports were deleted, so that their tallies cannot be checked.
-    """
-
-    campaigns: int = 0
-    deleted: int = 0
-    reports: int = 0
-    damaged: list[str] = field(default_factory=list)
-    differing: list[tuple[str, str, int, int]] = field(default_factory=list)
-
-
-async def recount_store(url: str, repair: bool) -> Recount:
-    """Count the reports of every campaign again; with `repair`, replace the tallies that are wrong."""
-    recount = Recount()
-    async with open_store(url, create=False) as store:
-        for campaign_id, *_ in await store.campaign_ids():
-            try:
-                stored = await store.campaign(campaign_id)
-            except Damaged as error:
-                recount.damaged.append(str(error))
-                continue
-            if stored is None:
-                continue
-            if stored.deleted is not None:
-                recount.deleted += 1
-                continue
-            counts, tallies = await store.recount(stored.campaign), await store.tallies(stored.campaign)
-            corrections = {form: tally for form, tally in counts.items() if tally != tallies[form]}
-            if corrections and repair:
-                await store.replace_tallies(stored.campaign, corrections)
-            recount.campaigns += 1
-            recount.reports += sum(tally.reports for tally in counts.values())
-            recount.differing += [
-                (campaign_id, form, tallies[form].reports, tally.reports)
-                for form, tally in corrections.items()
-            ]
-    return recount

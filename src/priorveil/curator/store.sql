@@ -12,10 +12,8 @@ SELECT report_id, forms.id, words FROM submissions JOIN forms ON forms.number = 
 WHERE submissions.campaign = (SELECT number FROM campaigns WHERE id = $1) AND report_id > $2
 ORDER BY report_id LIMIT $3
 
--- Publish the results of a campaign, once. $4 says that its own end has passed.
-UPDATE campaigns SET publication = $2, published = $3, closed = COALESCE(closed, $3)
-WHERE id = $1 AND document <> '' AND published IS NULL AND (closed IS NOT NULL OR $4)
-RETURNING id
+-- Publish the results of a campaign.
+UPDATE campaigns SET publication = $2, published = $3, closed = COALESCE(closed, $3) WHERE id = $1
 
 -- Add to the number of refused reports.
 INSERT INTO refusals (campaign, reason, count) VALUES ($1, $2, $3)

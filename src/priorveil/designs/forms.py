@@ -132,19 +132,19 @@ def design_form(
     >>> shares = {"smokes": 0.3, "drives": 0.4}
     >>> priors = {name: pv.Prior({"yes": p, "no": 1 - p}) for name, p in shares.items()}
     >>> topics = [Topic((name,), prior, pv.Distribution()) for name, prior in priors.items()]
-    >>> found = design_form(topics, 1.0)
-    >>> {way: round(cost, 1) for way, cost in found.costs.items()}  # 2 without noise
+    >>> best = design_form(topics, 1.0)
+    >>> {way: round(cost, 1) for way, cost in best.costs.items()}  # 2 without noise
     {'split': 32.0, 'draw': 10.0, 'together': 20.4}
-    >>> found.form
+    >>> best.form
     Form(LIP 1, LDP 1.906; one of smokes (50.0 %), drives (50.0 %))
     """
     problem = _Problem(tuple(topics), epsilon, joint, frozenset(unknown), options)
     _require_topics(problem)
     ways: dict[str, Callable[[_Problem], Candidate | None]]
     ways = {"split": _split, "draw": _draw, "together": _together}
-    found = {way: make(problem) for way, make in ways.items()}
-    costs = {way: None if candidate is None else candidate[1] for way, candidate in found.items()}
-    forms = {way: candidate[0] for way, candidate in found.items() if candidate is not None}
+    candidates = {way: make(problem) for way, make in ways.items()}
+    costs = {way: None if candidate is None else candidate[1] for way, candidate in candidates.items()}
+    forms = {way: candidate[0] for way, candidate in candidates.items() if candidate is not None}
     chosen = min(forms, key=lambda way: costs[way] or 0.0)
     return FormDesign(forms, costs, chosen, problem.levels(forms[chosen]))
 
@@ -193,22 +193,22 @@ def _split(problem: _Problem) -> Candidate | None:
         scale = [relative_variance(part) * level**2 for part, level in zip(parts, equal, strict=True)]
         roots = np.maximum(np.cbrt(problem.weights * scale), 1e-3 * np.cbrt(np.max(problem.weights * scale)))
         for levels in (equal, _levels(problem, roots, under_ldp)):
-            candidates += _raised(problem, levels, under_ldp)
+            candidates += _split_candidates(problem, levels, under_ldp)
     return min(candidates, key=lambda candidate: candidate[1], default=None)
 
 
-def _raised(problem: _Problem, levels: Array, under_ldp: bool) -> list[Candidate]:
+def _split_candidates(problem: _Problem, levels: Array, under_ldp: bool) -> list[Candidate]:
     """The form with these levels if it is within the budget, and with larger ones that use more of it."""
     candidates: list[Candidate] = []
     factor, too_large = 1.0, math.inf
     for _ in range(1 + _RAISES):
         parts = _parts(problem, factor * levels, under_ldp)
         form = Form(tuple(Slot((part,)) for part in parts))
-        told = problem.levels(form).lip
-        if told <= problem.epsilon:
+        lip = problem.levels(form).lip
+        if lip <= problem.epsilon:
             candidates.append((form, problem.cost(parts, [1.0] * len(parts))))
-            least, wish = factor, factor * problem.epsilon / told
-            if told > _NEAR * problem.epsilon:
+            least, wish = factor, factor * problem.epsilon / lip
+            if lip > _NEAR * problem.epsilon:
                 break
         elif not candidates:
             break
@@ -227,15 +227,15 @@ def _levels(problem: _Problem, shares: Array, under_ldp: bool) -> Array:
     most = np.array([math.inf if t.epsilon is None else t.epsilon for t in problem.topics])
     most = np.minimum(most, problem.epsilon)
 
-    def told(levels: Array) -> float:
+    def level_of_all(levels: Array) -> float:
         return float(levels.sum() if under_ldp else 2 * levels.sum() - levels.max())
 
     low, high = 0.0, float((most / shares).max())
-    if told(np.minimum(most, high * shares)) <= problem.epsilon:
+    if level_of_all(np.minimum(most, high * shares)) <= problem.epsilon:
         return np.asarray(most)
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        is_within = told(np.minimum(most, middle * shares)) <= problem.epsilon
+        is_within = level_of_all(np.minimum(most, middle * shares)) <= problem.epsilon
         low, high = (middle, high) if is_within else (low, middle)
     return np.asarray(np.minimum(most, low * shares))
 

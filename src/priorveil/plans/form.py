@@ -22,6 +22,7 @@ multiplied by `N / n_j`, not by one over the chance of being asked, which would 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -60,7 +61,6 @@ from priorveil.reading.precision import Precision
 from priorveil.reading.tally import Tally, Weighted
 
 PARTS = 1 << 20  # shares are whole numbers over this power of two, so that they are drawn exactly
-_LEAST = 1e-5  # the least share, relative to the largest: a part with a single value is asked about too
 _FORMAT, _VERSION = "priorveil-form", 1
 
 
@@ -91,6 +91,11 @@ class Part:
     def cells(self) -> int:
         """How many numbers count the reports: how many there are, and the counts of a tally."""
         return 1 + int(np.prod(self.plan.reader.counts_shape))
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether no LDP level bounds what a report tells about the attributes."""
+        return self.plan.secret is not None or math.isinf(self.plan.certificate.ldp)
 
     def privatize(self, columns: Mapping[str, Column], rows: Ints, source: Source) -> Words:
         """The reports of some people, a row of words for each; `columns` have the values of all people."""
@@ -159,11 +164,14 @@ class Slot:
 
     @classmethod
     def drawn(cls, parts: Sequence[Part], weights: Sequence[float]) -> Slot:
-        """A slot whose shares are as the weights, as near as whole numbers can be; each part has a share."""
-        least = _LEAST * max(1.0, *weights) if len(weights) else 0.0
-        roots = np.maximum(np.asarray(weights, dtype=np.float64), least)
-        ends = np.rint(np.cumsum(roots) / roots.sum() * PARTS).astype(np.int64)
-        return cls(tuple(parts), tuple(np.diff(ends, prepend=0).tolist()))
+        """A slot whose shares are as the weights, as near as whole numbers can be, and none of them zero.
+
+        A part with a single value has the weight zero, and is asked about too.
+        """
+        roots = np.asarray(weights, dtype=np.float64)
+        roots = roots if roots.any() else np.ones_like(roots)
+        ends = np.rint(np.cumsum(roots) / roots.sum() * (PARTS - len(parts))).astype(np.int64)
+        return cls(tuple(parts), tuple((1 + np.diff(ends, prepend=0)).tolist()))
 
     @property
     def is_drawn(self) -> bool:
@@ -242,11 +250,9 @@ class Form:
             raise InvalidInput(
                 "slots", repeated[0], "give one part for these attributes: estimates go by them"
             )
-        if len(asked) > 1 and any(part.plan.secret is not None for part in self.parts):
-            advice = (
-                "a plan for a latent secret is a form of its own: its level says nothing about other reports"
-            )
-            raise InvalidInput("slots", asked, advice)
+        if len(asked) > 1 and any(part.is_unbounded for part in self.parts):
+            advice = "a plan for a latent secret, or with an infinite LDP level, is a form of its own"
+            raise InvalidInput("slots", asked, f"{advice}: nothing bounds what it tells beside other reports")
 
     @classmethod
     def of(cls, attribute: str | Names, plan: Plan) -> Form:
@@ -495,15 +501,15 @@ class Form:
         if len(tallies) != len(self.parts):
             raise InvalidInput("tallies", len(tallies), f"give {len(self.parts)}, one for each part")
         ends = accumulate((len(slot.parts) for slot in self.slots), initial=0)
-        found: dict[Names, Estimate] = {}
+        estimates: dict[Names, Estimate] = {}
         for slot, (start, end) in zip(self.slots, pairwise(ends), strict=True):
             own = tallies[start:end]
             people = sum(tally.reports for tally in own)
             for part, tally in zip(slot.parts, own, strict=True):
                 if attributes is None or part.attributes in attributes:
                     all_people = people if slot.is_drawn else None
-                    found[part.attributes] = _estimate(part.plan, tally, all_people, method)
-        return found
+                    estimates[part.attributes] = _estimate(part.plan, tally, all_people, method)
+        return estimates
 
     def _by_slot(self, words: Words) -> Iterator[tuple[Slot, Words]]:
         """For each slot its columns of words."""

@@ -122,22 +122,24 @@ class Ledger:
         A form has a report for each of its slots. `about` names the attributes of a plan that has no names of its own,
         where the ledger has several. With `replay` the remembered report is sent again, which costs nothing.
         """
-        told = self._disclosure(plan, about)
+        disclosure = self._disclosure(plan, about)
         if replay:
-            if all(entry.plan != told.id for entry in self.spent):
+            if all(entry.plan != disclosure.id for entry in self.spent):
                 raise InvalidInput(
-                    "replay", told.id, "no report of this plan was made yet: spend it first, without replay"
+                    "replay",
+                    disclosure.id,
+                    "no report of this plan was made yet: spend it first, without replay",
                 )
             return self.level
-        joint, level = self._after(told)
+        joint, level = self._after(disclosure)
         if self.limit is not None and not level.within(self.limit):
             advice = "send a remembered report again" if self.spent else _needed_limit(level)
             leak = f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards"
             limit = f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}"
             raise BudgetExceeded(f"{leak}, {limit}: {advice}")
-        self.spent = (*self.spent, *(LedgerEntry(told.id, lip, ldp) for lip, ldp in told.levels))
+        self.spent = (*self.spent, *(LedgerEntry(disclosure.id, lip, ldp) for lip, ldp in disclosure.levels))
         self._joint, self.level = joint, level
-        self._known |= told.priors
+        self._known |= disclosure.priors
         return level
 
     def to_frame(self, library: Library | None = None) -> Any:
@@ -150,18 +152,18 @@ class Ledger:
         levels = notebook_html.table(LEVEL_HEADS, ledger_levels(self), [1])
         return notebook_html.sheet("Ledger", notebook_html.facts(ledger_facts(self)), levels, table)
 
-    def _after(self, told: _Disclosure) -> tuple[Channel | None, JointLeakage]:
+    def _after(self, disclosure: _Disclosure) -> tuple[Channel | None, JointLeakage]:
         """The joint channel, if it can be written out, and the level after a disclosure."""
-        joint = self._joint_with(told.channel)
-        if not self.spent and told.alone is not None:
-            return joint, told.alone
+        joint = self._joint_with(disclosure.channel)
+        if not self.spent and disclosure.alone is not None:
+            return joint, disclosure.alone
         if joint is not None and not isinstance(self.prior, dict):
             return joint, measure(joint, self.prior, self.secret)
         if self.secret is not None:
             problem = "for a latent secret levels cannot be added, and the joint channel cannot be measured"
             advice = "answer fewer questions, or use plans with fewer different reports"
             raise Infeasible(f"{problem}: {advice}")
-        return None, bound([*((entry.lip, entry.ldp) for entry in self.spent), *told.levels])
+        return None, bound([*((entry.lip, entry.ldp) for entry in self.spent), *disclosure.levels])
 
     def _joint_with(self, channel: Channel | None) -> Channel | None:
         """The joint channel of all reports so far and these; None if it is too large to write out."""

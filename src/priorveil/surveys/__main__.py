@@ -35,10 +35,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--memory", type=int, required=True)
     parser.add_argument("--nice", type=int, required=True)
-    given = parser.parse_args()
-    deadline = time.monotonic() + _SEARCH * given.seconds
-    _limit(given.seconds, given.memory, given.nice)
-    status, result = design_or_refuse(given.name, sys.stdin.buffer.read(), given.people, deadline)
+    arguments = parser.parse_args()
+    deadline = time.monotonic() + _SEARCH * arguments.seconds
+    _limit(arguments.seconds, arguments.memory, arguments.nice)
+    status, result = design_or_refuse(arguments.name, sys.stdin.buffer.read(), arguments.people, deadline)
     sys.stdout.write(json.dumps(result))
     return status
 
@@ -64,9 +64,9 @@ def _design(name: str, content: bytes, people: int, deadline: float) -> dict[str
     from priorveil.surveys.survey import build
 
     survey = received_survey(name, content)
-    made = build(survey, time_limit=_SEARCH_EACH, should_stop=lambda: time.monotonic() > deadline)
-    report = SurveyReport.of(made, people)
-    campaign = made.campaign.to_json()
+    design = build(survey, time_limit=_SEARCH_EACH, should_stop=lambda: time.monotonic() > deadline)
+    report = SurveyReport.of(design, people)
+    campaign = design.campaign.to_json()
     return {"report": report.document(), "remarks": survey.remarks, "campaign": campaign}
 
 

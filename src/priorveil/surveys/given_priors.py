@@ -44,14 +44,14 @@ _MOST_ROWS = 1 << 16  # read at a time, from a table of people
 
 @dataclass(frozen=True)
 class GivenPrior:
-    """What a file says about one cohort, and the keys of its place in the section."""
+    """The prior of one cohort as a survey file gives it, and the keys that lead to it in its section."""
 
     value: Any
     keys: tuple[str, ...]
 
     @property
     def unknown(self) -> bool:
-        """Whether nobody knows."""
+        """Whether the file says that nobody knows the prior."""
         return bool(self.value == UNKNOWN)
 
     @property
@@ -78,7 +78,7 @@ class GivenPrior:
 
 
 def given_priors(section: Section, cohorts: Sequence[str]) -> dict[str, GivenPrior]:
-    """What a section says under `prior`, for each cohort: the same for all, or one for each."""
+    """The prior that a section gives for each cohort: the same for all, or one for each."""
     given = section.values.get("prior", UNKNOWN)
     by_cohort = given.get(COHORTS) if isinstance(given, Mapping) else None
     if not isinstance(by_cohort, Mapping):

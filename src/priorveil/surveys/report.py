@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import DEFAULT_LIMIT, Campaign
 from priorveil.collect.small_groups import Group, GroupTable
 from priorveil.designs.forms import Topic
 from priorveil.errors import plural
@@ -88,6 +88,7 @@ class SurveyReport:
     left_out: tuple[str, ...]
     cohorts: tuple[CohortPromise, ...]
     small_groups: tuple[str, ...]  # that would have fewer than `smallest_count` of the first number of people
+    limit: float | None = None  # the campaign's own, on all that a device tells a curator
 
     @classmethod
     def of(cls, built: SurveyDesign, people: int) -> SurveyReport:
@@ -125,6 +126,7 @@ class SurveyReport:
             left_out=survey.left_out,
             cohorts=cohorts,
             small_groups=tuple(dict.fromkeys(_small_groups(built.campaign, cohorts))),
+            limit=built.campaign.limit,
         )
 
     def document(self) -> dict[str, Any]:
@@ -163,6 +165,7 @@ class SurveyReport:
         level = self.ldp if self.all_assumed else self.lip
         warning = weak_protection(level, Budget(self.epsilon), "a submission", "answer")
         after = [] if warning is None else [f"This is weak protection: {warning}."]
+        after += self._refused_by_devices()
         if self.all_assumed:
             return [ldp, *after, *self._why_ldp()]
         lip = (
@@ -171,6 +174,18 @@ class SurveyReport:
             f"{percent(_BEFORE)} likely is at most {_at_most(_BEFORE * math.exp(self.lip))} likely afterwards."
         )
         return [lip, ldp, *after, *self._why_ldp()]
+
+    def _refused_by_devices(self) -> list[str]:
+        """Devices answer a curator up to a limit on the LDP level of all their answers."""
+        limit = min(DEFAULT_LIMIT, math.inf if self.limit is None else self.limit)
+        if self.ldp <= limit:
+            return []
+        whose, advice = "their usual limit", "lower epsilon"
+        if limit == self.limit:
+            whose, advice = "the limit of this survey", "raise the limit or leave it out, or lower epsilon"
+        return [
+            f"Devices would refuse to answer: LDP {level_at_most(self.ldp)} is above {whose}, {limit:g}: {advice}."
+        ]
 
     def _why_ldp(self) -> list[str]:
         sentences, names = [], ", ".join(self.assumed)

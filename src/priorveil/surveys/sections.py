@@ -1,4 +1,4 @@
-"""What a survey file says, part by part, and where: so that a mistake is named by its line or cell."""
+"""The sections of a survey file, with the line or cell of each value: errors name it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from priorveil.errors import NOT_SHOWN, InvalidFile, InvalidInput, PriorveilError, short_repr
 
 _LARGEST = 1e15  # of a number; a larger one is a mistake, and may not fit into a float
-_PLAIN = ("shares", "data")  # what errors call that which their key names already
+_PLAIN = ("shares", "data")  # arguments of errors that say no more than the key
 
 
 def is_number(value: Any) -> bool:
@@ -61,7 +61,7 @@ class Section:
 
     @contextmanager
     def at(self, *keys: str) -> Iterator[None]:
-        """Give errors about a value the place of their key. Hints for Python are left out."""
+        """Raise errors about the value of a key again, with the place of the key and without hints for Python."""
         try:
             yield
         except FileNotFoundError as error:

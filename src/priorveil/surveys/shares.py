@@ -159,8 +159,8 @@ def typed_prior(
     if not abs(total - 1) <= _DUST:
         raise InvalidPrior("shares", NOT_SHOWN, f"they add up to {total:.12g}, not to 1: correct them")
     masses = _masses(attributes, shares)
-    only_asked = _is_one_question(attributes) and _skipped(attributes) not in masses
-    complete = _normalised(_complete(attributes, masses, smoothing, only_asked))
+    only_asked = _is_one_question(attributes) and _skipped_combination(attributes) not in masses
+    complete = _normalise(_complete(attributes, masses, smoothing, only_asked))
     return _as_prior(attributes, _of_all(attributes, complete, margins))
 
 
@@ -185,14 +185,14 @@ def counted_prior(
         )
     only_asked = _is_one_question(attributes) and asked_share(attributes[0].question, margins) is not None
     if only_asked:  # how many are not asked follows from the question that it depends on
-        masses.pop(_skipped(attributes), None)
+        masses.pop(_skipped_combination(attributes), None)
     if not public:
         _require_no_rare([masses.get(each, 0.0) for each in _combinations(attributes, only_asked)])
     counts = _complete(attributes, masses, smoothing, only_asked, of_people=True)
     if not public:
         weights = round_weights(whole_numbers([Fraction(count) for count in counts.values()]))
         counts = dict(zip(counts, map(float, weights), strict=True))
-    return _as_prior(attributes, _of_all(attributes, _normalised(counts), margins))
+    return _as_prior(attributes, _of_all(attributes, _normalise(counts), margins))
 
 
 def asked_share(question: Question, margins: Margins) -> float | None:
@@ -242,7 +242,7 @@ def _of_all(
     question = attributes[0].question
     if not _is_one_question(attributes):
         return masses
-    skipped, asked = _skipped(attributes), asked_share(question, margins)
+    skipped, asked = _skipped_combination(attributes), asked_share(question, margins)
     if skipped in masses:
         if asked is not None and abs(masses[skipped] - (1 - asked)) > _SAME:
             advice = f"{NOT_ASKED!r} has the share {masses[skipped]:.6g}, but after what is known about"
@@ -264,13 +264,13 @@ def _is_one_question(attributes: Sequence[Attribute]) -> bool:
     return bool(question.asked_if) and all(attribute.question is question for attribute in attributes)
 
 
-def _skipped(attributes: Sequence[Attribute]) -> Combination:
+def _skipped_combination(attributes: Sequence[Attribute]) -> Combination:
     return tuple(NOT_ASKED for _ in attributes)
 
 
 def _combinations(attributes: Sequence[Attribute], only_asked: bool) -> list[Combination]:
     """The combinations that are possible, without the one of people who are not asked if they do not count."""
-    skipped = _skipped(attributes) if only_asked else None
+    skipped = _skipped_combination(attributes) if only_asked else None
     return [each for each in possible(attributes) if each != skipped]
 
 
@@ -312,7 +312,7 @@ def _text(combination: Combination) -> str:
     return " with ".join(number_text(x) if isinstance(x, float) else str(x) for x in combination)
 
 
-def _normalised(masses: Mapping[Combination, float]) -> dict[Combination, float]:
+def _normalise(masses: Mapping[Combination, float]) -> dict[Combination, float]:
     total = math.fsum(masses.values())
     return {combination: mass / total for combination, mass in masses.items()}
 
@@ -320,7 +320,7 @@ def _normalised(masses: Mapping[Combination, float]) -> dict[Combination, float]
 def _as_prior(
     attributes: Sequence[Attribute], masses: Mapping[Combination, float], assumed: bool = False
 ) -> Prior:
-    shares = _normalised(masses)
+    shares = _normalise(masses)
     if len(attributes) > 1:
         numbers = {a.name: a.domain for a in attributes if isinstance(a.domain, NumberDomain)}
         kept: dict[str, Any] = {"impossible": "leave out", "outside": "ends", "assumed": assumed}

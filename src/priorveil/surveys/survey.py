@@ -113,10 +113,10 @@ def build(survey: Survey, **options: Any) -> SurveyDesign:
     campaign = Campaign(
         questions=survey.questions, cohorts=cohorts, languages=survey.languages, **survey.details
     )
-    told = max(levels.lip for levels in campaign.promise.values())
-    if told > survey.epsilon:  # the budget is kept, or there is no campaign
+    lip = max(levels.lip for levels in campaign.promise.values())
+    if lip > survey.epsilon:  # the budget is kept, or there is no campaign
         raise CertificateError(
-            f"a whole submission would tell {told:.4g}, more than epsilon {survey.epsilon:g}"
+            f"a whole submission would tell {lip:.4g}, more than epsilon {survey.epsilon:g}"
         )
     return SurveyDesign(survey, campaign, chosen, costs)
 

@@ -47,8 +47,8 @@ def read_toml(path: Path, content: bytes) -> SurveyFile:
 
 def _syntax_error(path: Path, text: str, words: str) -> InvalidFile:
     """The error about broken TOML, in plain words if the mistake is a common one."""
-    found = _LINE.search(words)
-    line = int(found[1]) if found else len(text.splitlines())
+    match = _LINE.search(words)
+    line = int(match[1]) if match else len(text.splitlines())
     explained = explain_mistake(text, line, words)
     if explained is not None:
         return InvalidFile(path, explained[1], line=explained[0])

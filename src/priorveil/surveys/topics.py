@@ -149,8 +149,8 @@ class TopicReader:
 
         Shares of single options say nothing about how often they occur together.
         """
-        given = given_priors(section, tuple(self.shares)).values()
-        known = [each for each in given if not each.unknown]
+        priors = given_priors(section, tuple(self.shares)).values()
+        known = [each for each in priors if not each.unknown]
         if not known:
             return not 1 < len(attributes) <= MOST_SET_OPTIONS
         of_options = [each.by_answer and not each.by_set for each in known]
@@ -220,17 +220,17 @@ class TopicReader:
         """
         text = section.text("query", "table")
         mean, shares = _MEAN.fullmatch(text), _SHARES.fullmatch(text)
-        found = mean or shares
-        if found is None:
+        match = mean or shares
+        if match is None:
             if text != "table":
                 advice = 'choose "table", "mean of NUMBER by QUESTION" or "shares of QUESTION by QUESTION"'
                 raise section.error(f"{short_repr(text)}: {advice}", "query")
             return names, None
-        by = tuple(name for name in re.split(r"[\s,]+|\band\b", found[2]) if name)
-        if {found[1], *by} != set(names) or found[1] in by:
+        by = tuple(name for name in re.split(r"[\s,]+|\band\b", match[2]) if name)
+        if {match[1], *by} != set(names) or match[1] in by:
             raise section.error(f"it should name {', '.join(names)}, each once", "query")
         if mean is None:
-            return (*by, found[1]), None
+            return (*by, match[1]), None
         number = self.questions[mean[1]]
         if number.kind != "number" or number.asked_if:
             advice = "has to be a number that is always asked: ask for a table"

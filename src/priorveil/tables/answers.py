@@ -48,13 +48,13 @@ def attribute_columns(
     >>> levels["answer"].tolist(), reasons.tolist()
     (['no', None], [None, 'answer: missing'])
     """
+    reader = _AnswerReader(campaign.domains, substitutes, counts)
     all_reasons = np.full(batch.rows, None, dtype=object)
     chosen: dict[str, Codes] = {}  # the option of each row, by question; negative where there is none
     levels: dict[str, npt.NDArray[Any]] = {}
     for question in campaign.questions:
         asked = np.flatnonzero(_is_asked(question, campaign, chosen, batch.rows))
-        column = take(batch.columns[question.name], asked)
-        answers = _READERS[question.kind](question, column, campaign.domains, substitutes, counts)
+        answers = reader.read(question, take(batch.columns[question.name], asked))
         for attribute, own in answers.levels.items():
             levels[attribute] = _scatter(own, asked, batch.rows, NOT_ASKED)
         if answers.options is not None:
@@ -83,42 +83,50 @@ def _is_asked(question: Question, campaign: Campaign, chosen: Mapping[str, Codes
     return asked
 
 
-def _read_choice(
-    question: Question,
-    column: Column,
-    _: Mapping[str, Domain],
-    substitutes: Substitutes,
-    counts: Counter[str],
-) -> _Answers:
-    domain = question.option_domain
-    column = substitutes.fill(column, domain, counts)
-    codes = domain.encode([column], no_words)
-    levels = _entries([*question.options, None, None])[codes]
-    return _Answers({question.name: levels}, _reasons(codes, domain, column), codes)
+@dataclass(frozen=True, eq=False)
+class _AnswerReader:
+    """Reads columns of answers; `counts` adds up how many cells a substitute has replaced."""
 
+    domains: Mapping[str, Domain]
+    substitutes: Substitutes
+    counts: Counter[str]
 
-def _read_choices(
-    question: Question,
-    column: Column,
-    _: Mapping[str, Domain],
-    substitutes: Substitutes,
-    counts: Counter[str],
-) -> _Answers:
-    """Ticked options: codes with blanks between them, or lists of codes. An empty text says that none was ticked."""
-    domain, cells = question.option_domain, _ticked_codes(question, column)
-    if substitutes.missing_in(domain) is not None:
-        cells = [cell or [None] for cell in cells]  # filled below
-    sizes = [0 if cell is None else len(cell) for cell in cells]
-    ticked = [code for cell in cells if cell is not None for code in cell]
-    ticked = substitutes.fill(ticked, domain, counts)
-    codes, rows = domain.encode([ticked], no_words), np.repeat(np.arange(len(cells)), sizes)
-    reasons = np.full(len(cells), None, dtype=object)
-    reasons[rows[codes < 0]] = _reasons(codes, domain, ticked)[codes < 0]
-    reasons[[cell is None for cell in cells]] = MISSING_ENTRY
-    is_ticked = np.zeros((len(cells), len(domain)), dtype=np.int64)
-    is_ticked[rows[codes >= 0], codes[codes >= 0]] = 1
-    levels = _entries([NO, YES])[is_ticked.T]
-    return _Answers(dict(zip(question.attributes, levels, strict=True)), reasons)
+    def read(self, question: Question, column: Column) -> _Answers:
+        """The answers to a question, in the rows in which it is asked."""
+        readers: dict[Kind, Callable[[Question, Column], _Answers]]
+        readers = {"choice": self._choice, "choices": self._choices, "number": self._number}
+        return readers[question.kind](question, column)
+
+    def _choice(self, question: Question, column: Column) -> _Answers:
+        domain = question.option_domain
+        column = self.substitutes.fill(column, domain, self.counts)
+        codes = domain.encode([column], no_words)
+        levels = _entries([*question.options, None, None])[codes]
+        return _Answers({question.name: levels}, _reasons(codes, domain, column), codes)
+
+    def _choices(self, question: Question, column: Column) -> _Answers:
+        """Ticked options: codes with blanks between them, or lists of codes. An empty text: none was ticked."""
+        domain, cells = question.option_domain, _ticked_codes(question, column)
+        if self.substitutes.missing_in(domain) is not None:
+            cells = [cell or [None] for cell in cells]  # filled below
+        sizes = [0 if cell is None else len(cell) for cell in cells]
+        ticked = [code for cell in cells if cell is not None for code in cell]
+        ticked = self.substitutes.fill(ticked, domain, self.counts)
+        codes, rows = domain.encode([ticked], no_words), np.repeat(np.arange(len(cells)), sizes)
+        reasons = np.full(len(cells), None, dtype=object)
+        reasons[rows[codes < 0]] = _reasons(codes, domain, ticked)[codes < 0]
+        reasons[[cell is None for cell in cells]] = MISSING_ENTRY
+        is_ticked = np.zeros((len(cells), len(domain)), dtype=np.int64)
+        is_ticked[rows[codes >= 0], codes[codes >= 0]] = 1
+        levels = _entries([NO, YES])[is_ticked.T]
+        return _Answers(dict(zip(question.attributes, levels, strict=True)), reasons)
+
+    def _number(self, question: Question, column: Column) -> _Answers:
+        domain = question.number_domain(self.domains)
+        numbers, foreign = domain.read_numbers(column)
+        codes = domain.mark(numbers, foreign, domain.cells_of(numbers))
+        levels = _entries([*domain.labels, None, None])[codes] if question.edges else numbers
+        return _Answers({question.name: levels}, _reasons(codes, domain, column))
 
 
 def _ticked_codes(question: Question, column: Column) -> list[list[Any] | None]:
@@ -133,24 +141,6 @@ def _ticked_codes(question: Question, column: Column) -> list[list[Any] | None]:
         [] if entry_key(entry) is None else entry.split() if isinstance(entry, str) else [entry]
         for entry in entries
     ]
-
-
-def _read_number(
-    question: Question,
-    column: Column,
-    domains: Mapping[str, Domain],
-    substitutes: Substitutes,
-    counts: Counter[str],
-) -> _Answers:
-    domain = question.number_domain(domains)
-    numbers, foreign = domain.read_numbers(column)
-    codes = domain.mark(numbers, foreign, domain.cells_of(numbers))
-    levels = _entries([*domain.labels, None, None])[codes] if question.edges else numbers
-    return _Answers({question.name: levels}, _reasons(codes, domain, column))
-
-
-_Reader = Callable[[Question, Column, Mapping[str, Domain], Substitutes, Counter[str]], _Answers]
-_READERS: dict[Kind, _Reader] = {"choice": _read_choice, "choices": _read_choices, "number": _read_number}
 
 
 def _entries(entries: Sequence[Any]) -> npt.NDArray[Any]:

@@ -88,18 +88,18 @@ def privatize_table(
     ['report_id', 'plan', 'report']
     """
     maker = report_maker(plan, column, cohort, missing, other)
-    kept = kept_columns(keep, maker)
+    kept_names = kept_columns(keep, maker)
     target = Path(out) if isinstance(out, str | os.PathLike) else out
     kind = format or (write.format_of(target) if isinstance(target, Path) else "csv")
-    read = [name for name in (*kept, *maker.columns, maker.cohort) if name is not None]
-    table = open_table(data, list(dict.fromkeys(read)), batch_rows([maker.width]))
+    columns = [name for name in (*kept_names, *maker.columns, maker.cohort) if name is not None]
+    table = open_table(data, list(dict.fromkeys(columns)), batch_rows([maker.width]))
     source, log, count, substituted = as_source(rng), RefusalLog(on_refused), 0, Counter[str]()
     as_text = target is not None and kind == "csv"
 
     def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
         reports = maker.make(batch, source)
         id_column = {REPORT_ID: random_ids(len(reports.indices), source)} if ids else {}
-        public = {name: take(batch.columns[name], reports.indices) for name in kept}
+        public = {name: take(batch.columns[name], reports.indices) for name in kept_names}
         made_by = {maker.made_by: write.id_column(reports.makers, maker.ids, as_text)}
         return batch, reports, {**id_column, **public, **made_by, REPORT: reports.reports}
 
@@ -118,7 +118,7 @@ def privatize_table(
         if refused.total and (strict or (not count and target is not None)):
             raise NothingWritten(refused)
 
-    types = {name: table.types[name] for name in kept}
+    types = {name: table.types[name] for name in kept_names}
     report_type = None if as_text else write.report_type(maker.width, maker.same_width)
     schema = None if as_text else write.report_schema(types, ids, maker.made_by, report_type)
     if target is None:
@@ -127,7 +127,7 @@ def privatize_table(
         return Privatized(count, log.result(), in_memory, substituted)
     with write.open_output(target, kind, replace, whole=strict) as file:
         if as_text:
-            names = [*([REPORT_ID] if ids else []), *kept, maker.made_by, REPORT]
+            names = [*([REPORT_ID] if ids else []), *kept_names, maker.made_by, REPORT]
             write.write_csv(names, batches(), file)
         else:
             # Columns that cannot be compressed: ids, and reports unless few of them are different.

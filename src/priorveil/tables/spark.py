@@ -79,9 +79,9 @@ def privatize(
     again, so write it to a table once and read that.
     """
     maker = report_maker(plan, column, cohort, missing, other)
-    kept = kept_columns(keep, maker)
+    kept_names = kept_columns(keep, maker)
     fields = [T.StructField(REPORT_ID, T.BinaryType())] if ids else []
-    fields += [df.schema[name] for name in kept]
+    fields += [df.schema[name] for name in kept_names]
     fields += [T.StructField(maker.made_by, T.StringType())]
     fields += [T.StructField(REPORT, T.BinaryType() if maker.width else T.LongType())]
     fields += [T.StructField(REFUSED, T.StringType())]
@@ -93,7 +93,7 @@ def privatize(
             order = np.full(batch.num_rows, -1, dtype=np.int64)
             order[reports.indices] = np.arange(len(reports.indices))
             parts = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
-            parts |= {name: batch.column(name) for name in kept}
+            parts |= {name: batch.column(name) for name in kept_names}
             made_by = pa.array(id_column(reports.makers, maker.ids, as_text=True), pa.string())
             rows = pa.array(order, mask=order < 0)
             parts[maker.made_by] = made_by.take(rows)
@@ -101,7 +101,7 @@ def privatize(
             parts[REFUSED] = _reasons(batch.num_rows, reports.refused, maker.public_reason)
             yield pa.RecordBatch.from_pydict(parts)
 
-    names = dict.fromkeys(name for name in (*kept, *maker.columns, maker.cohort) if name is not None)
+    names = dict.fromkeys(name for name in (*kept_names, *maker.columns, maker.cohort) if name is not None)
     return df.select(*names).mapInArrow(run, T.StructType(fields))
 
 

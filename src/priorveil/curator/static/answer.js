@@ -27,6 +27,7 @@ const id = location.pathname.split("/").at(-1);
 const codeInLink = () => new URLSearchParams(location.hash.slice(1)).get("code");
 const isCode = (text) => /^[0-9a-f]{32}$/i.test(text ?? "");
 const isPreview = () => location.hash === "#preview";
+const noEntries = () => Object.create(null); // a question may have the name "constructor"
 
 let client; // made when the page is loaded, and again when a code is typed in
 let speak = speaker(bestLanguage(navigator.languages, offeredLanguages([])) ?? "en", navigator.languages);
@@ -36,8 +37,8 @@ let status = null;
 let cohort; // the name of the person's group
 let parts = []; // those of the form that this device sends reports about
 let questions = []; // those that this device asks
-let answers = {}; // true answers, by question: they are never stored
-let typed = {}; // numbers as they were typed
+let answers = noEntries(); // true answers, by question: they are never stored
+let typed = noEntries(); // numbers as they were typed
 
 // -- the page --------------------------------------------------------------------------------------------------------
 
@@ -73,16 +74,16 @@ const plainButton = (text, onclick, attributes = {}) =>
 const campaignLanguage = () => bestLanguage([languages.value, speak.language], campaign.languages) ?? campaign.languages[0];
 
 /** A text in the campaign's language. That may be wrong: what begins from right to left is written so. */
-function marked(text) {
+function inCampaignLanguage(text) {
   const tag = campaignLanguage();
   return el("bdi", { lang: tag, dir: direction(tag) === "rtl" ? "rtl" : "auto" }, text);
 }
 
 /** One of the campaign's texts, marked with its language; empty if it was not given. */
-const own = (texts) => (given(texts) ? marked(ownText(texts)) : "");
+const own = (texts) => (hasText(texts) ? inCampaignLanguage(ownText(texts)) : "");
 
 const ownText = (texts) => texts[campaignLanguage()] ?? "";
-const given = (texts) => Object.keys(texts).length > 0;
+const hasText = (texts) => Object.keys(texts).length > 0;
 
 /** Offer the languages, and speak the one that fits the person best. */
 function offerLanguages() {
@@ -194,12 +195,12 @@ function drawStart() {
   };
   put(
     own(campaign.title),
-    given(campaign.description) && el("p", {}, own(campaign.description)),
+    hasText(campaign.description) && el("p", {}, own(campaign.description)),
     el(
       "dl",
       { class: "introduction" },
-      line(say("whoAsks"), given(campaign.askedBy) ? own(campaign.askedBy) : say("whoAsksDefault", { host: location.host })),
-      line(say("why"), given(campaign.purpose) ? own(campaign.purpose) : say("whyDefault")),
+      line(say("whoAsks"), hasText(campaign.askedBy) ? own(campaign.askedBy) : say("whoAsksDefault", { host: location.host })),
+      line(say("why"), hasText(campaign.purpose) ? own(campaign.purpose) : say("whyDefault")),
       line(say("yourAnswers"), say("scrambledHere")),
     ),
     consequences(),
@@ -286,7 +287,7 @@ async function start(entry) {
 // -- one question at a time ------------------------------------------------------------------------------------------
 
 /** The questions that are asked after the answers so far. */
-const asked = () => campaign.questionsAsked(questions, answers);
+const questionsAsked = () => campaign.questionsAsked(questions, answers);
 
 function drawQuestion(question, toReview = false) {
   const at = questions.indexOf(question);
@@ -295,12 +296,12 @@ function drawQuestion(question, toReview = false) {
     next(question, event.target, toReview);
   };
   const back = () => {
-    const before = asked().filter((other) => questions.indexOf(other) < at).at(-1);
+    const before = questionsAsked().filter((other) => questions.indexOf(other) < at).at(-1);
     show(before ? () => drawQuestion(before) : drawStart);
   };
   put(
     own(question.text),
-    given(question.hint) && el("p", { class: "hint", id: "question-hint" }, own(question.hint)),
+    hasText(question.hint) && el("p", { class: "hint", id: "question-hint" }, own(question.hint)),
     !isReported(question) && quiet("onlyForDevice"),
     el(
       "form",
@@ -325,7 +326,7 @@ function showProgress(at) {
 /** Whether a report is sent about a question; if not, this device only needs it to know what to ask. */
 const isReported = (question) => parts.some(({ attributes }) => attributes.some((name) => question.attributes.includes(name)));
 
-const described = (question, ...more) => [given(question.hint) && "question-hint", ...more, "answer-problem"].filter(Boolean).join(" ");
+const descriptionIds = (question, ...more) => [hasText(question.hint) && "question-hint", ...more, "answer-problem"].filter(Boolean).join(" ");
 
 function field(question) {
   if (question.kind === "number") return numberField(question);
@@ -353,7 +354,7 @@ function optionButtons(question) {
   const role = several ? "group" : "radiogroup";
   return el(
     "fieldset",
-    { role, "aria-labelledby": "heading", "aria-describedby": described(question, several && "several-hint"), onchange },
+    { role, "aria-labelledby": "heading", "aria-describedby": descriptionIds(question, several && "several-hint"), onchange },
     several && el("p", { class: "hint", id: "several-hint" }, say("tickAll")),
     ...choices,
   );
@@ -374,7 +375,7 @@ function optionList(question) {
     say("yourAnswer"),
     el(
       "select",
-      { name: "answer", autocomplete: "off", "aria-describedby": described(question), onchange },
+      { name: "answer", autocomplete: "off", "aria-describedby": descriptionIds(question), onchange },
       el("option", { value: "" }, say("choose")),
       ...options,
     ),
@@ -400,11 +401,11 @@ function numberField(question) {
     spellcheck: "false",
     name: "answer",
     dir: "ltr",
-    "aria-describedby": described(question, range && "range-hint"),
+    "aria-describedby": descriptionIds(question, range && "range-hint"),
     value: typed[question.name] ?? "",
     oninput,
   });
-  const unit = given(question.unit) && el("span", { class: "unit" }, own(question.unit));
+  const unit = hasText(question.unit) && el("span", { class: "unit" }, own(question.unit));
   return [
     el("label", { class: "field number" }, el("span", {}, say("yourAnswer")), el("span", { class: "entry" }, input, unit)),
     range && el("p", { class: "hint", id: "range-hint" }, say("range", range)),
@@ -451,8 +452,8 @@ function next(question, entry, toReview) {
     return complain(entry.querySelector("input, select"), "answer", say(key, { example: speak.number(1234.5, { useGrouping: false }) }));
   }
   const isAnswered = ({ name }) => answers[name] !== undefined;
-  const later = asked().filter((other) => questions.indexOf(other) > questions.indexOf(question));
-  const following = toReview ? asked().find((other) => !isAnswered(other)) : later[0];
+  const later = questionsAsked().filter((other) => questions.indexOf(other) > questions.indexOf(question));
+  const following = toReview ? questionsAsked().find((other) => !isAnswered(other)) : later[0];
   if (following !== undefined) return show(() => drawQuestion(following, toReview));
   return review().catch(showBroken);
 }
@@ -468,7 +469,7 @@ function drawReview(report) {
   const form = campaign.formFor(cohort);
   const reports = form.unpack(report?.report) ?? []; // none in a preview
   const send = el("button", { type: "button", onclick: () => deliver(send) }, say("send"));
-  const last = asked().at(-1);
+  const last = questionsAsked().at(-1);
   const figures = parts.map((part, i) => (i in reports && showsCrowd(part) ? crowd(part, reports[i].report) : null));
   const alone = form.parts.length === 1;
   put(
@@ -492,20 +493,18 @@ function answerLine(question) {
   const change = plainButton(say("change"), () => show(() => drawQuestion(question, true)), {
     "aria-label": say("changeAnswer", { question: ownText(question.text) }),
   });
-  const content = asked().includes(question) ? [answerText(question), change] : [el("em", {}, say("notAsked"))];
+  const content = questionsAsked().includes(question) ? [answerText(question), change] : [el("em", {}, say("notAsked"))];
   return line(own(question.text), ...content, !isReported(question) && el("small", {}, say("notSentAtAll")));
 }
 
 function answerText(question) {
   const answer = answers[question.name];
   if (question.kind === "number")
-    return el("span", {}, exactNumber(answer), given(question.unit) && [" ", own(question.unit)]);
+    return el("span", {}, speak.exact(answer), hasText(question.unit) && [" ", own(question.unit)]);
   const chosen = question.options.filter(({ code }) => [answer].flat().includes(code));
   if (chosen.length === 0) return el("span", {}, say("noneTicked"));
   return el("span", {}, ...chosen.flatMap(({ text }, i) => (i > 0 ? [", ", own(text)] : [own(text)])));
 }
-
-const exactNumber = (value) => speak.number(value, { maximumFractionDigits: 20 });
 
 /** The questions that a part is about. */
 const questionsOf = ({ attributes }) => campaign.questions.filter((q) => q.attributes.some((name) => attributes.includes(name)));
@@ -524,9 +523,9 @@ function topic(part) {
 function leaving(form, reports) {
   const scrambled = parts.map((part, i) =>
     line(
-      marked(topic(part)),
+      inCampaignLanguage(topic(part)),
       i in reports
-        ? el("code", { class: "report", dir: "ltr" }, shortened(String(reports[i].report)))
+        ? el("code", { class: "report", dir: "ltr" }, shorten(String(reports[i].report)))
         : el("em", {}, say("previewReport")),
       i in reports && form.slots[i].drawn && el("small", {}, " ", say("drawnQuestion")),
     ),
@@ -541,11 +540,11 @@ function leaving(form, reports) {
       line(say("randomNumber"), say("randomNumberWhy")),
       campaign.admission === "invitation" && line(say("invitationCode"), say("invitationWhy")),
     ),
-    questions.some((question) => !asked().includes(question)) && paragraph("skippedToo"),
+    questions.some((question) => !questionsAsked().includes(question)) && paragraph("skippedToo"),
   ];
 }
 
-const shortened = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGEST_CODE)}…` : code);
+const shorten = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGEST_CODE)}…` : code);
 
 /** What the whole submission tells about any answer: under the prior, and whatever anyone knows. */
 function promise(form) {
@@ -615,10 +614,10 @@ function codeOf({ attributes: [name], plan }) {
 /** The name of one of the answers of a part about one question. */
 function nameOf({ attributes: [name], plan }, code) {
   const { numbers, labels } = plan;
-  if (numbers?.kind === "grid") return say("near", { number: exactNumber(labels[code]) });
+  if (numbers?.kind === "grid") return say("near", { number: speak.exact(labels[code]) });
   const question = campaign.questions.find((q) => q.name === name);
   const bounds = (numbers ?? question.ranges)?.bounds;
-  if (bounds) return say("between", { from: exactNumber(bounds[code]), to: exactNumber(bounds[code + 1]) });
+  if (bounds) return say("between", { from: speak.exact(bounds[code]), to: speak.exact(bounds[code + 1]) });
   const option = question.options.find((o) => o.code === String(labels[code]));
   return option ? ownText(option.text) : String(labels[code]);
 }
@@ -702,7 +701,7 @@ async function deliver(button) {
   if (isPreview()) return show(() => put(say("previewEnd"), paragraph("previewNothing"), actions(plainButton(say("again"), () => show(drawStart)))));
   return working(button, async () => {
     const { report, replayed } = await client.answer(answers, cohort);
-    [answers, typed] = [{}, {}]; // nothing needs them any more
+    [answers, typed] = [noEntries(), noEntries()]; // nothing needs them any more
     show(() => drawThanks(report, replayed)); // another tab may have been first
   });
 }

@@ -1,7 +1,7 @@
 // The list of campaigns, the links that people are given, publication, and the end of a campaign.
 
 import { isAdmin, read, remove, send } from "/static/curator.js";
-import { closeButton, confirmed, openDialog } from "/static/dialogs.js";
+import { closeButton, confirmButton, openDialog } from "/static/dialogs.js";
 import { day, el, number, saveFile } from "/static/dom.js";
 
 /** The page of all campaigns, newest first; `say` tells a screen reader. */
@@ -96,7 +96,7 @@ export function sharing(id, { state, admission_text: admission }, free, showErro
         "div",
         { class: "actions" },
         copier(id, "Copy link for people", say),
-        free !== null && confirmed("invite", "Make invitations…", invitation(id, changed), showErrors),
+        free !== null && confirmButton("invite", "Make invitations…", invitation(id, changed), showErrors),
       ),
   ];
 }
@@ -154,7 +154,7 @@ export function publishing(id, estimates, admin, showErrors, changed) {
     draft !== null &&
       admin &&
       state === "closed" &&
-      el("div", { class: "actions" }, confirmed("publish", "Publish the results…", publication, showErrors)),
+      el("div", { class: "actions" }, confirmButton("publish", "Publish the results…", publication, showErrors)),
   ];
 }
 
@@ -202,9 +202,9 @@ export function ending(id, { state, not_for_publication: draft }, showErrors, ch
     el(
       "div",
       { class: "actions" },
-      canReopen && confirmed("reopen", "Reopen this campaign…", reopening, showErrors),
-      !closed && confirmed("close", "Close this campaign…", closing, showErrors),
-      confirmed("delete", "Delete this campaign…", deletion, showErrors),
+      canReopen && confirmButton("reopen", "Reopen this campaign…", reopening, showErrors),
+      !closed && confirmButton("close", "Close this campaign…", closing, showErrors),
+      confirmButton("delete", "Delete this campaign…", deletion, showErrors),
     ),
   ];
 }

@@ -109,16 +109,16 @@ function showSignIn(why) {
 async function showPage(title, load) {
   document.title = `${title} · priorveil`;
   put(el("h1", { tabindex: "-1" }, title), el("p", {}, "One moment…"));
-  await listed(location.hash, load);
+  await showList(location.hash, load);
 }
 
-async function listed(place, load) {
+async function showList(place, load) {
   try {
     const list = await load();
     if (location.hash === place && signedIn()) put(list);
   } catch (error) {
     if (location.hash !== place) return;
-    again = setTimeout(() => showErrors(() => listed(place, load)), EVERY);
+    again = setTimeout(() => showErrors(() => showList(place, load)), EVERY);
     throw error;
   }
 }
@@ -171,7 +171,7 @@ function draw(view, estimates, counters, admin) {
 
 function sections(view, estimates, counters, admin) {
   const several = estimates.cohorts.length > 1;
-  const shown = estimates.results.map((result) => ({ ...result, ...selected(result, view.cohort, several) }));
+  const shown = estimates.results.map((result) => ({ ...result, ...selectEstimate(result, view.cohort, several) }));
   const blocks = inBlocks(shown);
   return [
     warnings(shown.flatMap((result) => result.cohorts), several, estimates.caution),
@@ -179,10 +179,10 @@ function sections(view, estimates, counters, admin) {
     facts(estimates, counters),
     controls(view, estimates, several),
     blocks.map((block, place) => results(block, estimates, blocks.length > 1, place)),
-    planned(blocks, several),
+    planPromises(blocks, several),
     privacy(estimates),
     reportsByDay(counters.by_day),
-    refused(counters),
+    refusedReports(counters),
     sharing(view.id, estimates, counters.free, showErrors, () => refresh(view), say),
     downloads(view, estimates, admin),
     publishing(view.id, estimates, admin, showErrors, () => refresh(view)),
@@ -193,7 +193,7 @@ function sections(view, estimates, counters, admin) {
 }
 
 /** The estimate to show of a result, null if it is withheld; and the cohorts that it is about. */
-function selected({ cohorts, total }, name, several) {
+function selectEstimate({ cohorts, total }, name, several) {
   const cohort = cohorts.find((c) => c.cohort === name);
   const chosen = cohort ?? (several ? total : cohorts[0]);
   return { chosen: chosen?.withheld ? null : chosen, cohorts: cohort ? [cohort] : cohorts };
@@ -290,7 +290,7 @@ function results(block, { withheld_because: reason }, several, place) {
 }
 
 /** How precise the plans make the answers, for a round number of people; a margin has no plan of its own. */
-function planned(blocks, several) {
+function planPromises(blocks, several) {
   const plans = blocks.filter(([{ margin_of: table }]) => table === null);
   return [
     el("h2", {}, "What the plan promises"),
@@ -314,7 +314,7 @@ function privacy(estimates) {
   ];
 }
 
-function refused({ refused: reasons }) {
+function refusedReports({ refused: reasons }) {
   const entries = Object.entries(reasons);
   if (entries.length === 0) return [el("h2", {}, "Refused reports"), el("p", {}, "None.")];
   const rows = entries.map(([reason, count]) =>

@@ -27,7 +27,7 @@ export const closeButton = (text, attributes = {}) =>
   el("button", { type: "button", ...attributes, onclick: ({ target }) => target.closest("dialog").close() }, text);
 
 /** A button that asks first. */
-export const confirmed = (id, text, question, showErrors) =>
+export const confirmButton = (id, text, question, showErrors) =>
   el("button", { type: "button", class: "plain", id, onclick: () => askFirst(question, showErrors) }, text);
 
 /** Ask before something is done, and say in the same place why it is refused. `run` may return what comes afterwards. */

@@ -34,8 +34,13 @@ function groupBy(items, keyOf) {
 export const inBlocks = (results) =>
   groupBy(results, ({ attributes, questions, margin_of: table, option }) => [option === null ? attributes : questions, table]);
 
-/** One display for all results of a block: those of options have a row each, and nothing else. */
-export const joinDisplays = (displays) => ({ ...displays[0], rows: displays.flatMap(({ rows }) => rows) });
+/** One display for all results of a block: those of options have a row each, and what is withheld of them. */
+export const joinDisplays = (displays) => ({
+  ...displays[0],
+  rows: displays.flatMap(({ rows }) => rows),
+  withheld: displays.flatMap(({ withheld }) => withheld ?? []).join(" "),
+  withheld_groups: displays.flatMap(({ withheld_groups: groups }) => groups),
+});
 
 /**
  * The tables of an estimate: shares or averages of groups with a picture, or amounts; then the mean or the quantiles of numbers, and
@@ -83,7 +88,7 @@ function table(id, rows, scale, label, interval, page, caption = null) {
     el(
       "tr",
       { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, ...joined(labels, page)),
+      el("th", { scope: "row", role: "rowheader" }, ...separate(labels, page)),
       scale && el("td", { class: "picture", role: "cell" }, scale.hasBars ? bar(row, scale) : point(row, scale)),
       figure(
         words.estimate,
@@ -100,7 +105,7 @@ function table(id, rows, scale, label, interval, page, caption = null) {
       el(
         "tr",
         { role: "row" },
-        el("th", { scope: "rowgroup", role: "rowheader", colspan: head.childElementCount }, ...joined(page.labels(first).slice(0, -1), page)),
+        el("th", { scope: "rowgroup", role: "rowheader", colspan: head.childElementCount }, ...separate(page.labels(first).slice(0, -1), page)),
       ),
       ...[first, ...others].map((row) => line(row, page.labels(row).slice(-1))),
     );
@@ -114,7 +119,7 @@ function table(id, rows, scale, label, interval, page, caption = null) {
   );
 }
 
-const joined = (labels, { comma }) => labels.flatMap((label, i) => (i > 0 ? [comma, label] : [label]));
+const separate = (labels, { comma }) => labels.flatMap((label, i) => (i > 0 ? [comma, label] : [label]));
 
 const hasPrior = (rows) => rows.some((row) => row.expected !== null);
 

@@ -113,7 +113,7 @@ export async function newSurvey(showErrors, say) {
     results.replaceChildren(
       el("h2", { tabindex: "-1", id: "checked-title" }, "What this survey does"),
       ...remarks.map((remark) => el("p", { class: "warning" }, `${capital(remark)}.`)),
-      ...listed(report.left_out),
+      ...leftOutList(report.left_out),
       ...section("promise"),
       ...section("tells"),
       ...precision(table, JSON.parse(campaign)),
@@ -125,7 +125,7 @@ export async function newSurvey(showErrors, say) {
     markStale(); // it may have changed while it was designed
   }
 
-  const listed = (leftOut) =>
+  const leftOutList = (leftOut) =>
     leftOut.length === 0
       ? []
       : [el("p", { class: "warning" }, "These parts of the file cannot be carried over:"), el("ul", { id: "left-out" }, ...leftOut.map((words) => el("li", {}, words)))];
@@ -201,7 +201,7 @@ export async function newSurvey(showErrors, say) {
     if (!Object.hasOwn(TYPES, kind)) return complain(`${file.name} was not accepted. Choose a file whose name ends in .toml, .xlsx or .json.`);
     if (kind !== "json") return check(file, TYPES[kind], showInFile(file.name));
     const content = await file.text();
-    const document = parsed(content);
+    const document = parseOrNull(content);
     if (document?.format === "priorveil-campaign") return showCampaign(content);
     const read = toDraft(document);
     if (read === null) return check(content, JSON_TYPE, showInFile(file.name));
@@ -286,7 +286,7 @@ export async function newSurvey(showErrors, say) {
   ];
 }
 
-function parsed(text) {
+function parseOrNull(text) {
   try {
     return JSON.parse(text);
   } catch {

@@ -8,15 +8,13 @@ function readCells(text) {
   const head = text.split(/\r?\n/, 1)[0];
   const delimiter = DELIMITERS.toSorted((a, b) => head.split(b).length - head.split(a).length)[0];
   const rows = [[]];
-  const cell = new RegExp(`("(?:[^"]|"")*"|[^"${delimiter}\\r\\n][^${delimiter}\\r\\n]*|)(${delimiter}|\\r?\\n|\\r|$)`, "gy");
-  while (cell.lastIndex < text.length) {
-    const at = cell.lastIndex;
-    const found = cell.exec(text);
-    if (found === null) throw new Error(`Line ${rows.length} has a quotation mark in a wrong place.`);
-    const [, content, end] = found;
+  const lines = text.endsWith("\n") ? text : `${text}\n`;
+  const cell = new RegExp(`("(?:[^"]|"")*"|[^"${delimiter}\\r\\n][^${delimiter}\\r\\n]*|)(${delimiter}|\\r?\\n|\\r)`, "gy");
+  while (cell.lastIndex < lines.length) {
+    const [, content, end] = cell.exec(lines) ?? [];
+    if (content === undefined) throw new Error(`Line ${rows.length} has a quotation mark in a wrong place.`);
     rows.at(-1).push((content.startsWith('"') ? content.slice(1, -1).replaceAll('""', '"') : content).trim());
-    if (end !== delimiter && end !== "") rows.push([]);
-    if (cell.lastIndex === at) break;
+    if (end !== delimiter) rows.push([]);
   }
   return rows.filter((row) => row.some((entry) => entry !== ""));
 }

@@ -6,8 +6,7 @@ import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
 import { bestLanguage, direction, nameOfLanguage, offeredLanguages, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
 
-const NOT_ASKED = "not asked"; // the level of a question that was skipped
-const RANGE = /^[[(](-?[\d.e+-]+), (-?[\d.e+-]+)[\])]$/; // the name of a range of numbers
+const HEADS = { answer: "answer", ticked: "ticked", "ticked set": "tickedSet", quantity: "quantity" }; // of the labels of a table
 
 const main = document.querySelector("#main");
 const languages = document.querySelector("#language");
@@ -64,69 +63,51 @@ const campaignLanguage = () => bestLanguage([languages.value, speak.language], p
 const ownText = (texts) => texts[campaignLanguage()] ?? "";
 
 /** A text of the campaign, marked with its language. That may be wrong: what begins from right to left is written so. */
-function marked(text, tag = "bdi") {
+function inCampaignLanguage(text) {
   const language = campaignLanguage();
-  return el(tag, { lang: language, dir: direction(language) === "rtl" ? "rtl" : "auto" }, text);
+  return el("bdi", { lang: language, dir: direction(language) === "rtl" ? "rtl" : "auto" }, text);
 }
 
-const questionOf = (attribute) =>
-  publication.questions.find(({ name, kind }) => (kind === "choices" ? attribute.startsWith(`${name}/`) : attribute === name));
+const questionNamed = (name) => publication.questions.find((question) => question.name === name);
 
-const optionOf = (question, attribute) => question.options[attribute.slice(question.name.length + 1)];
+/** A question; of "tick all that apply" with the option that it is about. */
+function subjectText({ question: name, option }) {
+  const question = questionNamed(name);
+  return option === null ? ownText(question.text) : `${ownText(question.text)} ${ownText(question.options[option])}`;
+}
 
 /** The question that gives an attribute; of "tick all that apply" with the option. */
 function nameOf(attribute) {
-  const question = questionOf(attribute);
-  const text = ownText(question.text);
-  return question.kind === "choices" ? `${text} ${ownText(optionOf(question, attribute))}` : text;
+  const { name, kind } = publication.questions.find(({ attributes }) => attributes.includes(attribute));
+  return subjectText({ question: name, option: kind === "choices" ? attribute.slice(name.length + 1) : null });
 }
 
-/** The questions of a result; one of "tick all that apply" has its option with it, if it is the only one. */
-function titleOf({ attributes }) {
-  const isShared = (attribute) => attributes.filter((other) => questionOf(other) === questionOf(attribute)).length > 1;
-  const names = attributes.map((attribute) => (isShared(attribute) ? ownText(questionOf(attribute).text) : nameOf(attribute)));
-  return [...new Set(names)].join(" × ");
-}
+const titleOf = ({ subjects }) => subjects.map(subjectText).join(" × ");
 
-const withUnit = (text, unit) => (unit ? `${text} (${unit})` : text);
+const withUnit = (text, question) => {
+  const unit = ownText(question?.unit ?? {});
+  return unit ? `${text} (${unit})` : text;
+};
 
 /** The question that gives a number, with its unit. */
-const numberName = (attribute) => withUnit(nameOf(attribute), ownText(questionOf(attribute).unit));
+const numberName = (attribute) => withUnit(nameOf(attribute), questionNamed(attribute));
 
-/** The unit of the only number of a result, if it has one. */
-function unitOf({ questions, unit }) {
-  const numbers = publication.questions.filter(({ name, kind }) => kind === "number" && questions.includes(name));
-  return unit && numbers.length === 1 ? ownText(numbers[0].unit) : "";
+/** What a label says about one question, in words. */
+function answerWords({ question: name, options, unticked, range, level, asked }) {
+  const question = questionNamed(name);
+  if (asked === true) return [inCampaignLanguage(subjectText({ question: name, option: options[0] ?? null }))];
+  if (asked === false) return [say("notAsked")];
+  if (range !== null) return [say("between", { from: speak.exact(range[0]), to: speak.exact(range[1]) })];
+  if (level !== null) return [el("bdi", {}, level)];
+  const text = (code) => inCampaignLanguage(ownText(question.options[code]));
+  const named = options.map((code) => (unticked.includes(code) ? el("span", {}, text(code), ": ", say("no")) : text(code)));
+  return named.length > 0 ? separate(named) : [say("noneTicked")];
 }
 
-/** The level of a choice or a number, in words. */
-function levelWords(attribute, level) {
-  const question = questionOf(attribute);
-  if (question.kind === "choice" && level in question.options) return marked(ownText(question.options[level]));
-  if (level === NOT_ASKED) return say("notAsked");
-  const range = RANGE.exec(level);
-  return range ? say("between", { from: speak.exact(Number(range[1])), to: speak.exact(Number(range[2])) }) : el("bdi", {}, level);
-}
+/** An element for each answer. */
+const answersWords = (answers) => answers.map((answer) => el("span", {}, ...answerWords(answer)));
 
-/** Levels by attribute, in words: an element for each question. A level of null stands for everybody who was asked. */
-const levelsWords = (levels) =>
-  [...new Set(Object.keys(levels).map(questionOf))].map((question) => {
-    const own = Object.keys(levels).filter((attribute) => questionOf(attribute) === question);
-    if (own.some((attribute) => levels[attribute] === null)) return el("span", {}, marked(ownText(question.text)));
-    return el("span", {}, ...(question.kind === "choices" ? tickedWords(question, own, levels) : [levelWords(own[0], levels[own[0]])]));
-  });
-
-/** Of "tick all that apply" the options that were ticked, or what is known of some of them. */
-function tickedWords(question, attributes, levels) {
-  if (attributes.some((attribute) => levels[attribute] === NOT_ASKED)) return [say("notAsked")];
-  const option = (attribute) => marked(ownText(optionOf(question, attribute)));
-  const ticked = attributes.filter((attribute) => levels[attribute] === "yes");
-  if (attributes.length < Object.keys(question.options).length)
-    return joined(attributes.map((attribute) => (ticked.includes(attribute) ? option(attribute) : el("span", {}, option(attribute), ": ", say("no")))));
-  return ticked.length > 0 ? joined(ticked.map(option)) : [say("noneTicked")];
-}
-
-const joined = (parts, comma = say("comma")) => parts.flatMap((part, i) => (i > 0 ? [comma, part] : [part]));
+const separate = (parts, comma = say("comma")) => parts.flatMap((part, i) => (i > 0 ? [comma, part] : [part]));
 
 // -- the sheet -----------------------------------------------------------------------------------------------------------
 
@@ -135,7 +116,7 @@ function sheet() {
   const cohorts = estimates.results.flatMap((result) => result.cohorts);
   const leans = estimates.caution && !cohorts.some((cohort) => cohort.warning);
   return [
-    el("h1", {}, marked(ownText(publication.title))),
+    el("h1", {}, inCampaignLanguage(ownText(publication.title))),
     introduction(),
     leans && el("p", { class: "warning" }, say("leansOnPrior")),
     el("div", { class: "results" }, ...inBlocks(estimates.results).map(figures)),
@@ -159,8 +140,8 @@ function sheet() {
 function introduction() {
   const { asked_by: who, purpose, contact, published, results: estimates } = publication;
   const lines = [
-    ["askedBy", ownText(who) && marked(ownText(who))],
-    ["purpose", ownText(purpose) && marked(ownText(purpose))],
+    ["askedBy", ownText(who) && inCampaignLanguage(ownText(who))],
+    ["purpose", ownText(purpose) && inCampaignLanguage(ownText(purpose))],
     ["contactName", contact && el("bdi", {}, contact)],
     ["reportCount", speak.number(estimates.reports)],
     ["publishedOn", el("time", { datetime: published }, speak.moment(new Date(published)))],
@@ -173,38 +154,37 @@ function introduction() {
 function figures(block, place) {
   const cohorts = publication.results.cohorts.map(({ cohort }) => cohort);
   const several = cohorts.length > 1;
-  const [{ attributes, questions, option, margin_of: table }] = block;
-  const ticked = option !== null ? "ticked" : attributes.length > 1 && questions.length === 1 ? "tickedSet" : null;
+  const [{ subjects, option, measured, margin_of: table }] = block;
   const [head, subhead] = table === null ? ["h2", "h3"] : ["h3", "h4"];
-  const title = option === null ? titleOf(block[0]) : ownText(questionOf(block[0].attributes[0]).text);
+  const title = option === null ? titleOf(block[0]) : subjectText({ ...subjects[0], option: null });
   const partOf = (result, cohort) => (cohort === null ? result.total : result.cohorts.find((part) => part.cohort === cohort));
   const parts = (several ? [null, ...cohorts] : cohorts)
-    .map((cohort) => ({ cohort, results: block.map((result) => ({ attributes: result.attributes, part: partOf(result, cohort) ?? null })) }))
+    .map((cohort) => ({ cohort, results: block.map((result) => ({ subjects: result.subjects, part: partOf(result, cohort) ?? null })) }))
     .filter(({ results }) => results.some(({ part }) => part !== null));
   return el(
     "section",
     {},
-    el(head, {}, marked(withUnit(title, unitOf(block[0])))),
+    el(head, {}, inCampaignLanguage(withUnit(title, questionNamed(measured)))),
     ...parts.map(({ cohort, results }, n) => [
       several && el(subhead, {}, cohort === null ? say("everyone") : el("bdi", {}, cohort)),
-      figure(results, ticked, `-${place}-${n}`),
+      figure(results, `-${place}-${n}`),
     ]),
   );
 }
 
-/** The estimates of a block, and which of its options are withheld; `ticked` is the head of "tick all that apply". */
-function figure(results, ticked, suffix) {
+/** The estimates of a block, and which of its options are withheld. */
+function figure(results, suffix) {
   const isShown = ({ part }) => part !== null && !part.withheld;
   const shown = results.filter(isShown).map(({ part }) => part);
   const text = say("withheldFew", { count: speak.number(publication.results.smallest_count) });
   if (shown.length === 0) return el("p", {}, text);
-  const withheld = results.filter((result) => !isShown(result)).map(({ attributes: [attribute] }) => levelsWords({ [attribute]: "yes" }));
+  const withheld = results.filter((result) => !isShown(result)).map(({ subjects: [{ question, option }] }) => inCampaignLanguage(ownText(questionNamed(question).options[option])));
   const display = joinDisplays(shown.map((part) => part.display));
   const isContradicted = shown.some((part) => part.warning);
   return [
     isContradicted && el("p", { class: "warning" }, say("contradicted")),
-    estimateTables(display, suffix, inLanguage(shown[0], ticked)),
-    withheld.length > 0 && el("p", {}, el("strong", {}, ...joined(withheld), ": "), text),
+    estimateTables(display, suffix, inLanguage(shown[0].labels.length)),
+    withheld.length > 0 && el("p", {}, el("strong", {}, ...separate(withheld), ": "), text),
     !isContradicted && precision(display),
   ];
 }
@@ -219,8 +199,8 @@ function precision({ shares, rows }) {
 
 const level = () => speak.number(publication.results.level, { style: "percent", maximumFractionDigits: 1 });
 
-/** How this page writes a table of estimates. */
-const inLanguage = ({ labels, withheld_groups: groups }, ticked) => ({
+/** How this page writes a table of estimates, of which there are so many. */
+const inLanguage = (count) => ({
   words: {
     picture: say("picture"),
     estimate: say("estimate"),
@@ -230,22 +210,22 @@ const inLanguage = ({ labels, withheld_groups: groups }, ticked) => ({
     group: say("group"),
   },
   comma: say("comma"),
-  head: ({ shares, averages_of: number }) =>
-    number === null ? say(ticked ?? (shares ? "answer" : "quantity")) : say("averageHead", { question: numberName(number) }),
+  head: ({ label_kind: kind, averages_of: number }) =>
+    number === null ? say(HEADS[kind]) : say("averageHead", { question: numberName(number) }),
   interval: () => say("intervalHead", { level: level() }),
   groupTitle: ({ shares, of, by }) =>
     say(shares ? "sharesOf" : "averageOf", { question: shares ? nameOf(of) : numberName(of), groups: by.map(nameOf).join(" × ") }),
-  labels: (row) => (row.words.length > 0 ? levelsWords(row.levels) : [statisticName(row.name)]),
+  labels: ({ answers, name }) => (answers.length > 0 ? answersWords(answers) : [statisticName(name)]),
   value: (row) => speak.like(row.value, row.value_text),
   ends: ({ lower, upper, value_text: text }) =>
     lower === null || upper === null
       ? say("notBounded")
       : say("between", { from: speak.like(lower, text), to: speak.like(upper, text) }),
   expected: (row) => (row.expected === null ? "" : speak.like(row.expected, row.expected_text)),
-  people: (row) => peopleText(row.people_text),
+  people: ({ people: count }) => say(speak.isOne(count) ? "onePerson" : "people", { count: speak.number(count) }),
   leftOut: ({ left_out: left, rows }) =>
-    left && say("largestOf", { count: speak.number(rows.length), all: speak.number(labels.length) }),
-  withheld: ({ withheld }) => withheld && el("span", {}, ...speak.phrase("withheldGroups", withheldValues(groups))),
+    left && say("largestOf", { count: speak.number(rows.length), all: speak.number(count) }),
+  withheld: ({ withheld_groups: groups }) => groups.length > 0 && el("span", {}, ...speak.phrase("withheldGroups", withheldValues(groups))),
   percent: (share, places) => speak.number(share, { style: "percent", ...decimals(places) }),
   amount: (value, places) => speak.number(value, decimals(places)),
 });
@@ -253,15 +233,9 @@ const inLanguage = ({ labels, withheld_groups: groups }, ticked) => ({
 const decimals = (places) => ({ minimumFractionDigits: places, maximumFractionDigits: places });
 
 const withheldValues = (groups) => ({
-  groups: el("span", {}, ...joined(groups.map((group) => el("span", {}, ...joined(levelsWords(group)))), "; ")),
+  groups: el("span", {}, ...separate(groups.map((group) => el("span", {}, ...separate(answersWords(group)))), "; ")),
   count: speak.number(publication.results.smallest_count),
 });
-
-/** A number of people; the curator writes it in English. */
-function peopleText(text) {
-  const count = Number(text.replace(/[^\d-]/g, ""));
-  return say(speak.isOne(count) ? "onePerson" : "people", { count: speak.number(count) });
-}
 
 /** The name of a statistic that is not an answer; one that the campaign's makers have named stays as it is. */
 function statisticName(name) {
@@ -312,7 +286,7 @@ function statistics() {
     result.cohorts
       .filter((part) => !part.withheld)
       .map((part) => {
-        const name = el("strong", {}, marked(titleOf(result)), several && el("bdi", {}, ` (${part.cohort})`));
+        const name = el("strong", {}, inCampaignLanguage(titleOf(result)), several && el("bdi", {}, ` (${part.cohort})`));
         return el("p", { class: "quiet" }, name, " ", part.notes.join(" "));
       }),
   );

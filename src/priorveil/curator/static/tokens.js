@@ -1,7 +1,7 @@
 // The tokens: who may sign in, a new one, and revoking one.
 
 import { ask, read, send } from "/static/curator.js";
-import { askFirst, closeButton, confirmed, openDialog } from "/static/dialogs.js";
+import { askFirst, closeButton, confirmButton, openDialog } from "/static/dialogs.js";
 import { day, el, pageHead, scrolling } from "/static/dom.js";
 
 const ROLES = {
@@ -37,7 +37,7 @@ function row({ name, role, expires }, showErrors, changed) {
     no: "Keep it",
     run: () => ask(`/tokens/${encodeURIComponent(name)}`, { method: "DELETE" }).then(() => changed),
   };
-  const button = confirmed(`revoke-${name}`, "Revoke…", question, showErrors);
+  const button = confirmButton(`revoke-${name}`, "Revoke…", question, showErrors);
   button.setAttribute("aria-label", `Revoke ${name}…`);
   return el(
     "tr",

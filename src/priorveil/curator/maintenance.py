@@ -1,0 +1,90 @@
+"""Maintenance of a store that is given by its address: its first token, backups, and counting all reports again."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from priorveil.atomic_files import atomic_write
+from priorveil.curator.store import Damaged, open_store
+from priorveil.curator.tokens import SECRET_BYTES, Token
+
+_TOKEN_OF_FILE = "token-file"
+
+
+async def ensure_admin(url: str, secret: str | None, another: bool, migrate: bool = False) -> str | None:
+    """Make sure that the store has a valid admin token; return the secret of one that is made here.
+
+    With a secret, that of a file, its token replaces the one that an earlier secret of a file had. With `another` a
+    new token is made although there are some.
+    """
+    async with open_store(url, migrate=migrate) as store:
+        if secret is not None:
+            await store.replace_token(Token.of(secret, _TOKEN_OF_FILE, "admin"))
+            return None
+        admins = [token for token in await store.tokens() if token.role == "admin" and token.is_valid()]
+        if admins and not another:
+            return None
+        new_secret = secrets.token_urlsafe(SECRET_BYTES)
+        names = (f"admin-{number}" for number in itertools.count(1))
+        while not await store.add_token(Token.of(new_secret, next(names), "admin")):
+            pass
+        return new_secret
+
+
+async def back_up_store(url: str, file: Path, replace: bool = False) -> None:
+    """Write a backup of a store that a curator has made into a file that only its owner can read."""
+    store = open_store(url, create=False)
+    with atomic_write(file, replace, private=True, argument="file") as draft:
+        await store.back_up(draft)
+
+
+async def restore_store(file: Path, url: str, replace: bool = False) -> None:
+    """Fill a store from a backup; with `replace`, instead of what it holds."""
+    await open_store(url).restore(file, replace)
+
+
+@dataclass
+class Recount:
+    """What was found when all stored reports were counted again.
+
+    `damaged` has a message for each campaign that cannot be read; `differing` has the campaign, the form, the reports
+    in its tally and the stored reports, for each tally that is wrong. `deleted` is the number of campaigns whose
+    reports were deleted, so that their tallies cannot be checked.
+    """
+
+    campaigns: int = 0
+    deleted: int = 0
+    reports: int = 0
+    damaged: list[str] = field(default_factory=list)
+    differing: list[tuple[str, str, int, int]] = field(default_factory=list)
+
+
+async def recount_store(url: str, repair: bool) -> Recount:
+    """Count the reports of every campaign again; with `repair`, replace the tallies that are wrong."""
+    recount = Recount()
+    async with open_store(url, create=False) as store:
+        for campaign_id, *_ in await store.campaign_ids():
+            try:
+                stored = await store.campaign(campaign_id)
+            except Damaged as error:
+                recount.damaged.append(str(error))
+                continue
+            if stored is None:
+                continue
+            if stored.deleted is not None:
+                recount.deleted += 1
+                continue
+            counts, tallies = await store.recount(stored.campaign), await store.tallies(stored.campaign)
+            corrections = {form: tally for form, tally in counts.items() if tally != tallies[form]}
+            if corrections and repair:
+                await store.replace_tallies(stored.campaign, corrections)
+            recount.campaigns += 1
+            recount.reports += sum(tally.reports for tally in counts.values())
+            recount.differing += [
+                (campaign_id, form, tallies[form].reports, tally.reports)
+                for form, tally in corrections.items()
+            ]
+    return recount
