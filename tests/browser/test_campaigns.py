@@ -176,7 +176,7 @@ def test_an_analyst_is_offered_what_the_token_opens_and_no_more(browser: Any, cu
     sign_in(browser, curator, token=ANALYST)
     entry(browser, "Do you own a bicycle?").find_element("css selector", "a").click()
     browser.see("#admission", "Each answer needs an invitation")
-    assert browser.gone("#free, #invite, #close, #reopen, #delete, #download, #download-csv")
+    assert browser.gone("#free, #invite, #close, #reopen, #delete, #download, #download-csv, #download-json")
     browser.click("main a", "All campaigns")
     entry(browser, "Do you own a bicycle?")
     assert browser.gone("main a[href='#new'], main a[href='#records']")

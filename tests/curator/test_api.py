@@ -172,6 +172,9 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
         rows = list(csv.DictReader(io.StringIO(text)))
         assert {row["report_id"] for row in rows} == {one.hex() for one in table["report_id"].to_pylist()}
         assert list(rows[0]) == table.column_names == ["report_id", "form", "report"]
+        assert (await http.get(path(cohorts, "/reports"), params={"format": "json"})).json() == {
+            "reports": rows
+        }
         assert set(table["form"].to_pylist()) == set(cohorts.forms)
         mixed = [reports(cohorts, 1, name)[0] for name in cohorts.cohorts]
         assert (await http.post(path(cohorts, "/reports"), json={"reports": mixed})).json()["accepted"] == 4

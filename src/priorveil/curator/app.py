@@ -34,7 +34,7 @@ from priorveil.curator.logs import FailureLog
 from priorveil.curator.metrics import Metrics
 from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
-from priorveil.curator.responses import HEADERS, csv_pieces, json_response, parquet_pieces, problem_for
+from priorveil.curator.responses import HEADERS, json_response, problem_for
 from priorveil.curator.result_messages import Estimates
 from priorveil.curator.results import campaign_estimates, estimates_csv
 from priorveil.curator.service import Service
@@ -560,17 +560,17 @@ class Curator:
         return json_response(messages.Counters(campaign.id, counts, refused, by_day))
 
     async def export(self, request: Request) -> Response:
-        """All reports as a Parquet file, or with `?format=csv` as CSV."""
+        """All reports as a Parquet file, or with `?format=csv` or `?format=json` as CSV or JSON."""
         live = await self._live(request.path_params["id"])
         kind = request.query_params.get("format", "parquet")
-        if kind not in ("parquet", "csv"):
-            raise HTTPException(400, "format: choose parquet or csv")
+        if kind not in responses.EXPORTS:
+            raise HTTPException(400, f"format: choose one of {', '.join(responses.EXPORTS)}")
         if live.deleted is not None:
             raise Ended(
                 f"the reports of this campaign were deleted {live.deleted}: there is nothing to export"
             )
-        reports = self.service.reports(live.campaign)
-        pieces = (csv_pieces if kind == "csv" else parquet_pieces)(live.campaign, reports)
+        media_type, pieces_of = responses.EXPORTS[kind]
+        pieces = pieces_of(self.service.reports(live.campaign))
         try:
             first = await anext(pieces)  # a later error cuts the connection: no file seems whole
         except Unavailable as error:
@@ -580,7 +580,6 @@ class Curator:
         # Before anything leaves.
         await self.service.record(request.state.who, "exported", live.campaign.id, count)
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{live.campaign.id[:12]}.{kind}"'}
-        media_type = responses.CSV if kind == "csv" else responses.PARQUET
         return responses.Export(_chain(first, pieces), 200, headers, media_type)
 
     # -- tokens ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
@@ -20,7 +20,6 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES
 from priorveil.curator import messages
 from priorveil.curator import result_messages as results
@@ -142,7 +141,7 @@ async def _file(request: Request, name: str | None = None) -> Response:
     return FileResponse(path, headers=_PAGE_HEADERS)
 
 
-def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
+def parquet_pieces(pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
     """The pieces of a Parquet file: report id, form, and the words of the submission as bytes.
 
     The file is made while it is sent, a row group for each page, so memory stays flat. Raises `MissingExtra` at once,
@@ -165,7 +164,7 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
     return pieces()
 
 
-async def csv_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
+async def csv_pieces(pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
     """The pieces of a CSV with the columns of the Parquet file; ids and words are hexadecimal digits."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
@@ -176,6 +175,25 @@ async def csv_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]
         text.seek(0)
         text.truncate()
     yield text.getvalue().encode()
+
+
+async def json_pieces(pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
+    """The pieces of a JSON document with the same columns, in the form of a batch of reports."""
+    separator = b""
+    yield b'{"reports":['
+    async for page in pages:
+        reports = [{REPORT_ID: id.hex(), FORM: form, REPORT: words.hex()} for id, form, words in page]
+        yield separator + msgspec.json.encode(reports)[1:-1]
+        separator = b","
+    yield b"]}"
+
+
+# The formats of an export: the media type, and the pieces of pages of reports.
+EXPORTS: dict[str, tuple[str, Callable[[AsyncIterator[list[StoredReport]]], AsyncIterator[bytes]]]] = {
+    "parquet": (PARQUET, parquet_pieces),
+    "csv": (CSV, csv_pieces),
+    "json": ("application/json", json_pieces),
+}
 
 
 class _Sink(io.BytesIO):

@@ -362,6 +362,7 @@ function downloads(view, { not_for_publication: draft }, admin) {
         { class: "actions" },
         button("download", "reports?format=parquet", `${id.slice(0, 12)}.parquet`, "Download reports (Parquet)"),
         button("download-csv", "reports?format=csv", `${id.slice(0, 12)}.csv`, "Download reports (CSV)"),
+        button("download-json", "reports?format=json", `${id.slice(0, 12)}.json`, "Download reports (JSON)"),
       ),
   ];
 }
