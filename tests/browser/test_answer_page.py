@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from browser.steps import DOWN, ENTER, SPACE, TAB, choose, choose_language, start
+from patience import wait_until
 
 STEPS = "main h1"
 PHONE = 360  # pixels across
@@ -867,6 +868,11 @@ def test_a_question_with_all_its_answers_says_so(browser: Any, curator: Any) -> 
 # -- several questions -------------------------------------------------------------------------------------------------
 
 
+def see_next_step(browser: Any, before: str) -> None:
+    """Wait until another heading is shown than before."""
+    wait_until(lambda: browser.text(STEPS) != before, f"a step after {before!r} is shown")
+
+
 def answer_all(browser: Any, works: str = "Yes") -> list[str]:
     """Answer every question that is asked, from the first page on; the texts of the questions."""
     start(browser)
@@ -879,7 +885,7 @@ def answer_all(browser: Any, works: str = "Yes") -> list[str]:
         else:
             browser.click("label.choice", works if text == "Do you work at present?" else "")
         browser.click("button", "Continue")
-        browser.run("return new Promise(done => setTimeout(done, 50))")
+        see_next_step(browser, text)
         if browser.driver.find_elements("css selector", ".answers"):
             return asked
     raise AssertionError(f"too many questions: {asked}")
@@ -1109,15 +1115,15 @@ def walk_through(browser: Any, name: str, width: int) -> None:
         check(f"{step}-question")
         before = browser.text(STEPS)
         browser.click("main form button[type=submit]")
-        browser.run("return new Promise(done => setTimeout(done, 50))")
-        assert browser.text(STEPS) != before
+        see_next_step(browser, before)
         if browser.driver.find_elements("css selector", ".answers"):
             break
     browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     check("9-review")
     while not browser.driver.find_elements("css selector", ".consequences"):
+        before = browser.text(STEPS)
         browser.click("button.plain:not([aria-label])")
-        browser.run("return new Promise(done => setTimeout(done, 50))")
+        see_next_step(browser, before)
 
 
 def test_the_language_of_the_browser_is_taken_if_there_is_one(browser: Any, curator: Any) -> None:
@@ -1128,6 +1134,44 @@ def test_the_language_of_the_browser_is_taken_if_there_is_one(browser: Any, cura
             browser.open(curator.answer_page("survey"))
             browser.see("button", SPOKEN[language])
             assert browser.run("return document.documentElement.lang") == language
+
+
+# One request waits until the test calls `release`.
+HOLD_REQUEST = """
+  const request = window.fetch;
+  window.fetch = async (...given) => {
+    if (String(given[0]).endsWith("%s")) await new Promise((done) => { window.release = done; });
+    return request(...given);
+  };
+"""
+
+
+@pytest.mark.parametrize("awaited", ["the campaign", "its status"])
+def test_a_language_that_is_chosen_while_the_survey_loads_stays(
+    browser: Any, curator: Any, awaited: str
+) -> None:
+    ending = curator.campaigns["survey"].id if awaited == "the campaign" else "/status"
+    with running_first(browser, HOLD_REQUEST % ending):
+        browser.open("about:blank")
+        browser.open(curator.answer_page("survey"))
+        wait_until(lambda: browser.run("return 'release' in window"), f"the page asks for {awaited}")
+        choose_language(browser, "de")
+        browser.run("window.release()")
+        browser.see("main form")
+        assert browser.text("main form button") == SPOKEN["de"]
+        assert browser.text(STEPS) == "Arbeitszeit und Gesundheit"
+        assert browser.run("return document.querySelector('#language').value") == "de"
+
+
+def test_a_language_stays_when_the_code_of_an_invitation_is_typed_in(browser: Any, curator: Any) -> None:
+    (code,) = curator.invite("invited", 1)
+    browser.open(curator.answer_page("invited"))
+    browser.see(STEPS, "You need an invitation")
+    choose_language(browser, "de")
+    browser.see("input[name=code]").send_keys(code)
+    browser.click("main form button")
+    browser.see(".consequences")
+    assert browser.text("main form button") == SPOKEN["de"]
 
 
 def test_what_is_needed_is_said_without_javascript(browser: Any, curator: Any) -> None:
