@@ -28,6 +28,7 @@ from priorveil.collect.questions import Question
 from priorveil.curator.app import create_app
 from priorveil.curator.server import find_address
 from priorveil.curator.server import serving as answering
+from priorveil.curator.settings import ConnectionLimits, RequestLimits, Settings, SurveyLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
 from priorveil.plans.form import PARTS, Form, Part, Slot
@@ -36,6 +37,12 @@ from submissions import plan_of, submissions
 
 WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
 EARLIER_DAYS = {"2026-03-01": 1000, "2026-03-02": 250, "2026-03-05": 1}  # of the campaign "spending"
+# No limit of time is reached on a busy machine, where a survey is designed at a low priority.
+PATIENT = Settings(
+    requests=RequestLimits(seconds=PATIENCE),
+    connections=ConnectionLimits(header_seconds=PATIENCE, send_seconds=PATIENCE),
+    surveys=SurveyLimits(seconds=2 * PATIENCE),
+)
 # Chromium as root, and with nothing that calls home.
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -384,8 +391,8 @@ def serving(path: Path) -> Iterator[Curator]:
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
-        app = create_app(SqliteStore(path))
-        async with app.lifespan(), answering(app, address):
+        app = create_app(SqliteStore(path), PATIENT)
+        async with app.lifespan(), answering(app, address, PATIENT.connections):
             started.set()
             await stop.wait()
 

@@ -32,6 +32,7 @@ from sample_survey_files import SURVEY, TOML, changed, write_form
 
 JSON = "application/json"
 DOCUMENT: dict[str, Any] = tomllib.loads(TOML)
+PATIENT = SurveyLimits(seconds=2 * PATIENCE)  # a design has a low priority: on a busy machine it takes long
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def store(tmp_path: Path) -> SqliteStore:
 def on(
     store: SqliteStore,
     work: Callable[[httpx.AsyncClient], Awaitable[None]],
-    limits: SurveyLimits = DEFAULTS.surveys,
+    limits: SurveyLimits = PATIENT,
 ) -> None:
     async def run() -> None:
         async with running(store, settings=replace(DEFAULTS, surveys=limits)) as http:
@@ -225,7 +226,7 @@ def test_requests_are_bounded(store: SqliteStore) -> None:
         for people in ("0", "-1", "many", "1" * 10, "٣"):
             assert (await check(http, "x", JSON, params={"people": people})).status_code == 400
 
-    on(store, work, SurveyLimits(body=100))
+    on(store, work, replace(PATIENT, body=100))
 
 
 def test_a_survey_that_needs_too_much_memory_is_refused(store: SqliteStore) -> None:
@@ -237,7 +238,7 @@ def test_a_survey_that_needs_too_much_memory_is_refused(store: SqliteStore) -> N
         response = await check_document(http, question=many, together=groups)
         assert response.status_code == 422, response.text
 
-    on(store, work, SurveyLimits(memory=400 << 20))
+    on(store, work, replace(PATIENT, memory=400 << 20))
 
 
 # -- processes ---------------------------------------------------------------------------------------------------
@@ -285,7 +286,7 @@ def test_surveys_are_designed_one_after_the_other(store: SqliteStore) -> None:
         assert [(await each).status_code for each in (first, second)] == [200, 200]
 
     with no_children_left():
-        on(store, work, SurveyLimits(waiting=1))
+        on(store, work, replace(PATIENT, waiting=1))
 
 
 def test_a_design_that_takes_too_long_is_ended(store: SqliteStore) -> None:
@@ -314,7 +315,7 @@ def serve(store: SqliteStore, work: Callable[[Curator, int], Awaitable[None]]) -
     """Work with a curator on a socket."""
 
     async def run() -> None:
-        app = create_app(store, Settings())
+        app = create_app(store, Settings(surveys=PATIENT))
         address = find_address("127.0.0.1", 0)
         async with app.lifespan():
             await store.add_token(Token.of(TOKEN, "tests", "admin"))
