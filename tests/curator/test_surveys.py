@@ -28,6 +28,7 @@ from priorveil.curator.settings import DEFAULTS, Settings, SurveyLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
 from priorveil.surveys import report
+from reserved_ports import free_port
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
 JSON = "application/json"
@@ -316,7 +317,7 @@ def serve(store: SqliteStore, work: Callable[[Curator, int], Awaitable[None]]) -
 
     async def run() -> None:
         app = create_app(store, Settings(surveys=PATIENT))
-        address = find_address("127.0.0.1", 0)
+        address = find_address("127.0.0.1", free_port())
         async with app.lifespan():
             await store.add_token(Token.of(TOKEN, "tests", "admin"))
             await app.service.load_tokens()
