@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from scipy.optimize import linprog
 
 import priorveil as pv
 from priorveil.plans.form import PARTS, Form, Slot
@@ -131,3 +132,41 @@ def joint_laws(plans: dict[str, pv.Plan], rng: np.random.Generator, tries: int) 
 
 def worst_level(form: Form, plans: dict[str, pv.Plan], rng: np.random.Generator, tries: int) -> float:
     return max(max(levels(form, list(plans), law)) for law in joint_laws(plans, rng, tries))
+
+
+# -- margins of several answers with two values each -----------------------------------------------------------
+
+
+def margin_rows(names: Sequence[str], groups: Sequence[Sequence[str]]) -> np.ndarray:
+    """For every group a row for each combination of its levels: one for the tuples of all answers that have them."""
+    rows = []
+    for group in groups:
+        places = [list(names).index(name) for name in group]
+        for combination in itertools.product((0, 1), repeat=len(group)):
+            tuples = itertools.product((0, 1), repeat=len(names))
+            rows.append([float(tuple(each[at] for at in places) == combination) for each in tuples])
+    return np.array(rows)
+
+
+def agreeing_margins(groups: Sequence[Sequence[str]], rng: np.random.Generator) -> np.ndarray:
+    """Random margins of the groups, one after the other, that agree where two overlap; there may be no joint law."""
+    ends = np.cumsum([0, *(2 ** len(group) for group in groups)])
+
+    def weights(at: int, names: Sequence[str]) -> np.ndarray:
+        """A row for each combination of levels of some answers of a group: one for the cells that have them."""
+        rows = margin_rows(groups[at], [names])
+        return np.hstack(
+            [np.zeros((len(rows), ends[at])), rows, np.zeros((len(rows), ends[-1] - ends[at + 1]))]
+        )
+
+    equal = [
+        weights(i, shared) - weights(j, shared)
+        for (i, one), (j, other) in itertools.combinations(enumerate(groups), 2)
+        for shared in [sorted(set(one) & set(other))]
+    ]
+    totals = np.vstack([weights(at, []) for at in range(len(groups))])
+    rows = np.vstack([totals, *equal])
+    sums = np.concatenate([np.ones(len(totals)), np.zeros(len(rows) - len(totals))])
+    solved = linprog(rng.normal(size=ends[-1]), A_eq=rows, b_eq=sums)
+    assert solved.success
+    return np.asarray(solved.x)

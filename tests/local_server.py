@@ -21,7 +21,14 @@ from priorveil.collect.wire import JSON
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.server import find_address, serving
-from priorveil.curator.settings import DEFAULTS, ConnectionLimits, DatabaseLimits, RequestLimits, Settings
+from priorveil.curator.settings import (
+    DEFAULTS,
+    ConnectionLimits,
+    DatabaseLimits,
+    RequestLimits,
+    Settings,
+    SurveyLimits,
+)
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Store, open_store
 from priorveil.curator.tokens import Token
@@ -31,6 +38,10 @@ TOKEN = "a curator's token"
 COLLECTOR = "authorization: Bearer a-gateway-of-the-tests"
 SECRET = "a-secret-of-the-tests"  # of `Server`
 HEADER = {"authorization": f"Bearer {SECRET}"}
+
+# A design that has the time it needs, however busy the machine is.
+PATIENT_SURVEYS = SurveyLimits(seconds=PATIENCE, nice=0)
+PATIENT = Settings(surveys=PATIENT_SURVEYS)
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -161,7 +172,7 @@ async def running(
     *campaigns: Campaign,
     limits: RequestLimits = DEFAULTS.requests,
     database: DatabaseLimits = DEFAULTS.database,
-    settings: Settings = DEFAULTS,
+    settings: Settings = PATIENT,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """The app on a store with these campaigns, and a client that has the token."""
     app = create_app(store, replace(settings, requests=limits, database=database))

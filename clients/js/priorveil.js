@@ -1583,14 +1583,17 @@ class Form {
 /**
  * What a whole submission tells about all answers together, and so about each of them, whatever they have to do with each
  * other. Of one report, the largest levels of its parts. Of several, `min(2 sum - max, sum of LDP levels)`. A part counts with its
- * LDP level if its prior is only assumed, or contradicts that of another part.
+ * LDP level if its prior is only assumed, or need not be a margin of one joint law with those of parts in other slots: it contradicts
+ * one of them, or they overlap in a circle.
  */
 function submissionLevels(slots, contradicted = []) {
   const parts = slots.flatMap((slot) => slot.parts);
-  const unknown = new Set([...contradicted, ...parts.filter(({ plan }) => plan.priorAssumed)]);
-  parts.forEach((one, i) => {
-    for (const other of parts.slice(i + 1)) if (!priorsAgree(one, other)) unknown.add(one).add(other);
-  });
+  const unknown = new Set([...contradicted, ...parts.filter(({ plan }) => plan.priorAssumed), ...cyclicParts(slots)]);
+  for (const slot of slots) {
+    for (const other of partsBeside(slots, slot)) {
+      for (const part of slot.parts) if (!priorsAgree(part, other)) unknown.add(part).add(other);
+    }
+  }
   const each = slots.map((slot) => {
     const top = (name) =>
       Math.max(...slot.parts.map((part) => (unknown.has(part) ? part.plan.levels.ldp : part.plan.levels[name])));
@@ -1600,6 +1603,45 @@ function submissionLevels(slots, contradicted = []) {
   const [lips, ldp] = [each.map((level) => level.lip), each.reduce((total, level) => total + level.ldp, 0)];
   const lip = Math.min(2 * lips.reduce((a, b) => a + b) - Math.max(...lips), ldp);
   return { lip, lipLower: lip, lipUpper: lip, ldp };
+}
+
+/** The parts of all slots but one. */
+const partsBeside = (slots, slot) => slots.filter((other) => other !== slot).flatMap((other) => other.parts);
+
+/** The parts that overlap in a circle with parts of other slots and with `linked` groups of attributes. */
+function cyclicParts(slots, linked = []) {
+  return slots.flatMap((slot) => {
+    const beside = partsBeside(slots, slot).map((part) => part.attributes);
+    return slot.parts.filter(({ attributes }) => isCyclic(attributes, beside, linked));
+  });
+}
+
+/** Whether a group of attributes overlaps in a circle with others, such as A x B with B x C and A x C, also by `linked` attributes. */
+function isCyclic(attributes, others, linked) {
+  let rest = [attributes, ...others];
+  for (;;) {
+    const core = cyclicCore([...rest, ...linked]);
+    const overlaps = (names) => core.some((own) => own.every((name) => names.includes(name)));
+    if (overlaps(attributes)) return true;
+    const left = rest.filter((names) => !overlaps(names)); // these may overlap without the ones that held them
+    if (left.length === rest.length) return false;
+    rest = left;
+  }
+}
+
+/** What is left of groups without attributes of one group only, and groups within others (Graham's algorithm). */
+function cyclicCore(groups) {
+  const distinct = (sets) => [...new Map(sets.map((own) => [canonical([...own].sort()), own])).values()];
+  let left = distinct(groups);
+  for (;;) {
+    const counts = new Map();
+    for (const name of left.flat()) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const inner = distinct(left.map((own) => own.filter((name) => counts.get(name) > 1)));
+    const isWithin = (own) => inner.some((other) => other.length > own.length && own.every((name) => other.includes(name)));
+    const rest = inner.filter((own) => own.length > 0 && !isWithin(own));
+    if (rest.length === left.length && rest.flat().length === left.flat().length) return left;
+    left = rest;
+  }
 }
 
 const SAME_SHARE = 1e-9; // how much two priors of one attribute may differ, relative
@@ -1747,7 +1789,8 @@ class Question {
 
 /**
  * The parts of a form with several slots whose priors cannot be margins of one joint law, because of skip logic. The prior of a
- * question that is not always asked counts if it has one gate, the gate is reported too, and both agree on how many are asked.
+ * question that is not always asked counts if it has one gate, the gate is reported too, and both agree on how many are asked. Parts
+ * that overlap in a circle do not count, where a question overlaps with its gate.
  */
 function contradictedParts(questions, { slots, parts }) {
   const contradicted = new Set();
@@ -1763,7 +1806,9 @@ function contradictedParts(questions, { slots, parts }) {
     for (const [part] of own) contradicted.add(part);
     if (known.length > 0) for (const [part] of gates) contradicted.add(part);
   }
-  return contradicted;
+  const single = questions.filter(({ askedIf }) => askedIf.size === 1);
+  const linked = single.map(({ attributes, askedIf }) => [...askedIf.keys(), ...attributes]);
+  return new Set([...contradicted, ...(slots.length > 1 ? cyclicParts(slots, linked) : [])]);
 }
 
 /** The prior share of some levels of an attribute of a part; null if that is not known. */

@@ -8,8 +8,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,17 @@ import httpx
 import numpy as np
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
 
 import priorveil as pv
 from browser.steps import ANALYST, TOKEN
+from local_server import PATIENT
 from patience import PATIENCE, wait_until
 from priorveil.collect.campaign import Campaign, ask, ask_with, read_time
 from priorveil.collect.questions import Question
 from priorveil.curator.app import create_app
 from priorveil.curator.server import find_address
 from priorveil.curator.server import serving as answering
-from priorveil.curator.settings import ConnectionLimits, RequestLimits, Settings, SurveyLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
 from priorveil.plans.form import PARTS, Form, Part, Slot
@@ -38,18 +38,27 @@ from submissions import plan_of, submissions
 
 WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
 EARLIER_DAYS = {"2026-03-01": 1000, "2026-03-02": 250, "2026-03-05": 1}  # of the campaign "spending"
-# No limit of time is reached on a busy machine, where a survey is designed at a low priority.
-PATIENT = Settings(
-    requests=RequestLimits(seconds=PATIENCE),
-    connections=ConnectionLimits(header_seconds=PATIENCE, send_seconds=PATIENCE),
-    surveys=SurveyLimits(seconds=2 * PATIENCE),
-)
 # Chromium as root, and with nothing that calls home.
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-dev-shm-usage", "--force-color-profile=srgb", "--lang=en",
 ]  # fmt: skip
+
+
+# The first element that matches and shows a text.
+SEEN = """
+  const plain = (text) => text.replace(/\\s+/g, " ");
+  const [css, text] = [arguments[0], plain(arguments[1])];
+  const shows = (element) => element.checkVisibility() && plain(element.innerText).includes(text);
+  return [...document.querySelectorAll(css)].find((element) => text === "" || shows(element)) ?? null;
+"""
+AXE = """
+  const [rules, done] = arguments;
+  const options = { resultTypes: ["violations"], ...(rules.length > 0 ? { runOnly: rules } : {}) };
+  const faults = ({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} (${node.failureSummary})`);
+  axe.run(document, options).then(({ violations }) => done(violations.flatMap(faults)));
+"""
 
 
 @dataclass
@@ -427,14 +436,18 @@ class Browser:
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             try:
-                for element in self.driver.find_elements("css selector", css):
-                    if text in element.text:
-                        return element
-            except StaleElementReferenceException:
-                pass  # the page was drawn again while we looked
+                if element := self.run(SEEN, css, text):
+                    return element
+            except (JavascriptException, StaleElementReferenceException):
+                pass  # the page was left, or drawn again, while we looked
             time.sleep(0.03)
         page = self.driver.find_element("css selector", "body").text
         raise AssertionError(f"no {css!r} with {text!r} on the page:\n{page}")
+
+    def see_other(self, css: str, text: str) -> str:
+        """What the first element that matches shows, once that is something else."""
+        wait_until(lambda: self.text(css) != text, f"{css!r} shows something else than {text!r}")
+        return self.text(css)
 
     def gone(self, css: str) -> bool:
         """Whether nothing matches any more, before long."""
@@ -448,7 +461,9 @@ class Browser:
         return any(element.is_displayed() for element in self.driver.find_elements("css selector", css))
 
     def click(self, css: str, text: str = "") -> None:
-        self.see(css, text).click()
+        with suppress(StaleElementReferenceException):
+            return self.see(css, text).click()
+        return self.click(css, text)  # the page was drawn again before the click
 
     def press(self, *keys: str) -> None:
         webdriver.ActionChains(self.driver).send_keys(*keys).perform()
@@ -509,13 +524,14 @@ class Browser:
         shown = [node for node in tree["nodes"] if not node["ignored"]]
         return {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in shown}
 
-    def faults(self) -> list[str]:
-        """What axe finds wrong with the page for people who do not see it, or see or move it with difficulty."""
-        self.run(axe())
-        found = self.driver.execute_async_script(
-            "const told = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(r => told("
-            "r.violations.flatMap(v => v.nodes.map(n => `${v.id}: ${n.html} (${n.failureSummary})`))))"
-        )
+    def faults(self, rules: Sequence[str] = ()) -> list[str]:
+        """What axe finds wrong with the page for people who do not see it, or see or move it with difficulty.
+
+        It checks all its rules, or only some.
+        """
+        if not self.run("return window.axe !== undefined"):
+            self.run(axe())
+        found = self.driver.execute_async_script(AXE, list(rules))
         return list(found)
 
     def complaints(self) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 TOKEN = "a-token-for-tests"
 ANALYST = "a-token-of-an-analyst"
+COLOURS = ("color-contrast", "link-in-text-block")  # the rules of axe that look at colours
 TAB, SPACE, ENTER, ESCAPE, DOWN = "\ue004", " ", "\ue007", "\ue00c", "\ue015"  # keys, as WebDriver names them
 
 

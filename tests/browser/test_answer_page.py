@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import DOWN, ENTER, SPACE, TAB, choose, choose_language, start
+from browser.steps import COLOURS, DOWN, ENTER, SPACE, TAB, choose, choose_language, start
 from patience import wait_until
 
 STEPS = "main h1"
@@ -868,27 +868,18 @@ def test_a_question_with_all_its_answers_says_so(browser: Any, curator: Any) -> 
 # -- several questions -------------------------------------------------------------------------------------------------
 
 
-def see_next_step(browser: Any, before: str) -> None:
-    """Wait until another heading is shown than before."""
-    wait_until(lambda: browser.text(STEPS) != before, f"a step after {before!r} is shown")
-
-
 def answer_all(browser: Any, works: str = "Yes") -> list[str]:
     """Answer every question that is asked, from the first page on; the texts of the questions."""
     start(browser)
-    asked = []
-    for _ in range(6):
-        text = browser.text(STEPS)
-        asked.append(text)
+    asked = [browser.text(STEPS)]
+    while (text := asked[-1]) != "Check and send":
         if browser.driver.find_elements("css selector", "input[type=text]"):
             browser.see("input[name=answer]").send_keys("7.5")
         else:
             browser.click("label.choice", works if text == "Do you work at present?" else "")
         browser.click("button", "Continue")
-        see_next_step(browser, text)
-        if browser.driver.find_elements("css selector", ".answers"):
-            return asked
-    raise AssertionError(f"too many questions: {asked}")
+        asked.append(browser.see_other(STEPS, text))
+    return asked[:-1]
 
 
 def test_one_question_at_a_time_with_back_and_review(browser: Any, curator: Any) -> None:
@@ -1088,19 +1079,19 @@ def test_the_page_is_read_in_the_language_of_the_person(browser: Any, curator: A
     assert browser.text(STEPS) == title.get(language, "Working hours and health")
     own = language if language in ("en", "de", "ar") else "en"
     assert browser.see("h1 bdi").get_attribute("lang") == own
-    for scheme, width, height in (("light", 1280, 900), ("dark", 390, 844)):
-        browser.scheme(scheme)
-        browser.size(width, height, mobile=width < 500)
-        walk_through(browser, f"{language}-{scheme}-{width}", width)
+    walk_through(browser, language)
 
 
-def walk_through(browser: Any, name: str, width: int) -> None:
-    """All steps up to what will be sent, and back to the first."""
+def walk_through(browser: Any, language: str) -> None:
+    """All steps up to what will be sent, each on a light desk and on a dark phone, and back to the first."""
 
     def check(step: str) -> None:
-        assert browser.faults() == [], step
-        assert browser.run("return document.documentElement.scrollWidth") <= width
-        browser.picture(f"survey-{name}-{step}")
+        for scheme, width, height, rules in (("light", 1280, 900, ()), ("dark", 390, 844, COLOURS)):
+            browser.scheme(scheme)
+            browser.size(width, height, mobile=width < 500)
+            assert browser.faults(rules) == [], step
+            assert browser.run("return document.documentElement.scrollWidth") <= width
+            browser.picture(f"survey-{language}-{scheme}-{width}-{step}")
 
     check("1-start")
     browser.click("main form button[type=submit]")
@@ -1115,7 +1106,7 @@ def walk_through(browser: Any, name: str, width: int) -> None:
         check(f"{step}-question")
         before = browser.text(STEPS)
         browser.click("main form button[type=submit]")
-        see_next_step(browser, before)
+        browser.see_other(STEPS, before)
         if browser.driver.find_elements("css selector", ".answers"):
             break
     browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
@@ -1123,7 +1114,7 @@ def walk_through(browser: Any, name: str, width: int) -> None:
     while not browser.driver.find_elements("css selector", ".consequences"):
         before = browser.text(STEPS)
         browser.click("button.plain:not([aria-label])")
-        see_next_step(browser, before)
+        browser.see_other(STEPS, before)
 
 
 def test_the_language_of_the_browser_is_taken_if_there_is_one(browser: Any, curator: Any) -> None:

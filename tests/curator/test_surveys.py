@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local_server import HEADER, TOKEN, Server, running, served
+from local_server import HEADER, PATIENT_SURVEYS, TOKEN, Server, running, served
 from patience import PATIENCE, until
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import messages
@@ -28,12 +28,12 @@ from priorveil.curator.settings import DEFAULTS, Settings, SurveyLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
 from priorveil.surveys import report
+from priorveil.surveys.__main__ import REFUSED, design_or_refuse
 from reserved_ports import free_port
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
 JSON = "application/json"
 DOCUMENT: dict[str, Any] = tomllib.loads(TOML)
-PATIENT = SurveyLimits(seconds=2 * PATIENCE)  # a design has a low priority: on a busy machine it takes long
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def store(tmp_path: Path) -> SqliteStore:
 def on(
     store: SqliteStore,
     work: Callable[[httpx.AsyncClient], Awaitable[None]],
-    limits: SurveyLimits = PATIENT,
+    limits: SurveyLimits = PATIENT_SURVEYS,
 ) -> None:
     async def run() -> None:
         async with running(store, settings=replace(DEFAULTS, surveys=limits)) as http:
@@ -112,100 +112,92 @@ def test_an_xlsform_is_designed(store: SqliteStore, tmp_path: Path) -> None:
     on(store, work)
 
 
+def outcome(**changes: Any) -> tuple[int, dict[str, Any]]:
+    """What the process that designs surveys answers to the document with these changes; any plan will do."""
+    return design_or_refuse("survey.json", json.dumps({**DOCUMENT, **changes}).encode(), 300, deadline=0)
+
+
+def refusal(**changes: Any) -> dict[str, Any]:
+    """What it says of a wrong one."""
+    status, problem = outcome(**changes)
+    assert status == REFUSED
+    return problem
+
+
 def test_a_mistake_has_its_place(store: SqliteStore, tmp_path: Path) -> None:
     form = write_form(tmp_path / "a.xlsx", survey=changed(SURVEY, "A2", "select_one age"))
     wrong = TOML.replace("no = 0.8", "no = 0.7")
 
     async def work(http: httpx.AsyncClient) -> None:
-        in_toml, in_form = (
-            await check(http, wrong, "application/toml"),
-            await check(http, form.read_bytes(), XLSX),
-        )
-        assert [each.status_code for each in (in_toml, in_form)] == [422, 422]
-        assert in_toml.headers["content-type"] == PROBLEM
-        assert (in_toml.json()["line"], in_form.json()["cell"]) == (12, "survey!A2")
-        assert (
-            in_toml.json()["detail"]
-            == "survey.toml: line 12: prior: they add up to 0.9, not to 1: correct them"
-        )
-        assert in_toml.json()["advice"] == "prior: they add up to 0.9, not to 1: correct them"
-        for questions, keys in (
-            (with_question(1, prior={"yes": 0.5, "no": 0.5}), ["question", 1, "prior"]),
-            (with_question(0, text={"de": "Rauchen Sie?"}), ["question", 0, "text", "en"]),
-            (with_question(2, range=[1]), ["question", 2, "range"]),
-            (with_question(1, asked_if={"smoking": ["yes"]}), ["question", 1, "asked_if"]),
-            (with_question(0, name="quit"), ["question", 1, "name"]),
-            ({}, ["question"]),
-        ):
-            problem = (await check_document(http, question=questions)).json()
-            assert problem["keys"] == keys, problem
-        assert (await check_document(http, epsilon=0)).json()["keys"] == ["epsilon"]
-        assert (
-            (await check_document(http, epsilon=0)).json()["detail"].startswith("survey.json: epsilon: 0: ")
-        )
-        assert "question 2: prior: " in problem_text(
-            await check_document(http, question=with_question(1, prior=1))
-        )
-
-    def problem_text(response: httpx.Response) -> str:
-        return str(response.json()["detail"])
+        response = await check(http, wrong, "application/toml")
+        assert response.status_code == 422 and response.headers["content-type"] == PROBLEM
+        problem = response.json()
+        assert problem["line"] == 12
+        assert problem["detail"] == "survey.toml: line 12: prior: they add up to 0.9, not to 1: correct them"
+        assert problem["advice"] == "prior: they add up to 0.9, not to 1: correct them"
 
     on(store, work)
+    _, problem = design_or_refuse("survey.xlsx", form.read_bytes(), 300)
+    assert problem["cell"] == "survey!A2"
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ({"question": with_question(1, prior={"yes": 0.5, "no": 0.5})}, ("question", 1, "prior")),
+        ({"question": with_question(0, text={"de": "Rauchen Sie?"})}, ("question", 0, "text", "en")),
+        ({"question": with_question(2, range=[1])}, ("question", 2, "range")),
+        ({"question": with_question(1, asked_if={"smoking": ["yes"]})}, ("question", 1, "asked_if")),
+        ({"question": with_question(0, name="quit")}, ("question", 1, "name")),
+        ({"question": {}}, ("question",)),
+        ({"epsilon": 0}, ("epsilon",)),
+    ],
+)
+def test_a_mistake_in_json_has_its_keys(changes: dict[str, Any], keys: tuple[Any, ...]) -> None:
+    assert refusal(**changes)["keys"] == keys
+
+
+def test_keys_are_named_in_words() -> None:
+    assert refusal(epsilon=0)["detail"].startswith("survey.json: epsilon: 0: ")
+    assert "question 2: prior: " in refusal(question=with_question(1, prior=1))["detail"]
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{", b"\xff", b"[" * 100_000, b'{"title": 1%s}' % (b"0" * 9000)]
 )
-def test_what_is_no_survey_is_refused(store: SqliteStore, content: bytes) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
-        for kind in (JSON, "application/toml", XLSX):
-            response = await check(http, content, kind)
-            assert response.status_code == 422, (kind, response.text)
-
-    on(store, work)
+@pytest.mark.parametrize("ending", ["json", "toml", "xlsx"])
+def test_what_is_no_survey_is_refused(content: bytes, ending: str) -> None:
+    status, problem = design_or_refuse(f"survey.{ending}", content, 300)
+    assert status == REFUSED and problem["detail"].startswith(f"survey.{ending}: ")
 
 
-def test_a_survey_that_is_sent_reads_no_files(store: SqliteStore, tmp_path: Path) -> None:
+def test_a_survey_that_is_sent_reads_no_files(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("smokes,share\nyes,0.5\nno,0.5\n", encoding="utf-8")
-    there = f'prior = {{file = "{table}"}}'
-
-    async def work(http: httpx.AsyncClient) -> None:
-        response = await check(http, TOML.replace("prior = {yes = 0.2, no = 0.8}", there), "application/toml")
-        assert response.status_code == 422 and response.json()["line"] == 12
-        assert "reads no files here: choose the table in the form" in response.json()["detail"]
-        other = await check_document(http, question=with_question(0, prior={"file": "/etc/passwd"}))
-        assert "reads no files here" in other.json()["detail"] and other.json()["keys"] == [
-            "question",
-            0,
-            "prior",
-        ]
-
-    on(store, work)
+    content = TOML.replace("prior = {yes = 0.2, no = 0.8}", f'prior = {{file = "{table}"}}')
+    status, in_toml = design_or_refuse("survey.toml", content.encode(), 300)
+    assert status == REFUSED and in_toml["line"] == 12
+    assert "reads no files here: choose the table in the form" in in_toml["detail"]
+    in_json = refusal(question=with_question(0, prior={"file": "/etc/passwd"}))
+    assert "reads no files here" in in_json["detail"] and in_json["keys"] == ("question", 0, "prior")
 
 
-def test_tables_travel_with_the_survey(store: SqliteStore) -> None:
+def test_tables_travel_with_the_survey() -> None:
     questions = with_question(0, prior={"sheet": "census", "column": "answer"})
 
-    def table(yes: int, weight: str = "count") -> dict[str, Any]:
-        return {"census": [{"answer": "yes", weight: yes}, {"answer": "no", weight: "80"}]}
+    def table(yes: int) -> dict[str, Any]:
+        return {"census": [{"answer": "yes", "count": yes}, {"answer": "no", "count": "80"}]}
 
-    async def work(http: httpx.AsyncClient) -> None:
-        counted = await check_document(http, question=questions, tables=table(20))
-        typed = await check_document(http)
-        assert counted.json()["report"]["parts"] == typed.json()["report"]["parts"], "the same shares"
-        rare = await check_document(http, question=questions, tables=table(9))
-        assert rare.status_code == 422 and rare.json()["keys"] == ["question", 0, "prior"]
-        assert "fewer than" in rare.json()["detail"]
-        public = with_question(0, prior={"sheet": "census", "column": "answer", "public": True})
-        assert (await check_document(http, question=public, tables=table(9))).status_code == 200
-        both = {"census": [{"answer": "yes", "share": 1, "count": 3}]}
-        assert "remove one" in (await check_document(http, question=questions, tables=both)).json()["detail"]
-        uneven = {"census": [{"answer": "yes"}, {"count": 3}]}
-        refused = await check_document(http, question=questions, tables=uneven)
-        assert refused.json()["keys"] == ["tables", "census"]
-
-    on(store, work)
+    (_, counted), (_, typed) = outcome(question=questions, tables=table(20)), outcome()
+    assert counted["report"]["parts"] == typed["report"]["parts"], "the same shares"
+    rare = refusal(question=questions, tables=table(9))
+    assert rare["keys"] == ("question", 0, "prior") and "fewer than" in rare["detail"]
+    public = with_question(0, prior={"sheet": "census", "column": "answer", "public": True})
+    assert outcome(question=public, tables=table(9))[0] == 0
+    both = {"census": [{"answer": "yes", "share": 1, "count": 3}]}
+    assert "remove one" in refusal(question=questions, tables=both)["detail"]
+    uneven = {"census": [{"answer": "yes"}, {"count": 3}]}
+    assert refusal(question=questions, tables=uneven)["keys"] == ("tables", "census")
 
 
 def test_only_admins_check_surveys(store: SqliteStore) -> None:
@@ -227,7 +219,7 @@ def test_requests_are_bounded(store: SqliteStore) -> None:
         for people in ("0", "-1", "many", "1" * 10, "٣"):
             assert (await check(http, "x", JSON, params={"people": people})).status_code == 400
 
-    on(store, work, replace(PATIENT, body=100))
+    on(store, work, replace(PATIENT_SURVEYS, body=100))
 
 
 def test_a_survey_that_needs_too_much_memory_is_refused(store: SqliteStore) -> None:
@@ -239,7 +231,7 @@ def test_a_survey_that_needs_too_much_memory_is_refused(store: SqliteStore) -> N
         response = await check_document(http, question=many, together=groups)
         assert response.status_code == 422, response.text
 
-    on(store, work, replace(PATIENT, memory=400 << 20))
+    on(store, work, replace(PATIENT_SURVEYS, memory=400 << 20))
 
 
 # -- processes ---------------------------------------------------------------------------------------------------
@@ -287,7 +279,7 @@ def test_surveys_are_designed_one_after_the_other(store: SqliteStore) -> None:
         assert [(await each).status_code for each in (first, second)] == [200, 200]
 
     with no_children_left():
-        on(store, work, replace(PATIENT, waiting=1))
+        on(store, work, replace(PATIENT_SURVEYS, waiting=1))
 
 
 def test_a_design_that_takes_too_long_is_ended(store: SqliteStore) -> None:
@@ -316,7 +308,7 @@ def serve(store: SqliteStore, work: Callable[[Curator, int], Awaitable[None]]) -
     """Work with a curator on a socket."""
 
     async def run() -> None:
-        app = create_app(store, Settings(surveys=PATIENT))
+        app = create_app(store, Settings(surveys=PATIENT_SURVEYS))
         address = find_address("127.0.0.1", free_port())
         async with app.lifespan():
             await store.add_token(Token.of(TOKEN, "tests", "admin"))

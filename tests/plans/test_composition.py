@@ -9,10 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import priorveil as pv
-from joint_laws import attribute_level, joint_laws, levels, sides, worst_level
+from joint_laws import (
+    agreeing_margins,
+    attribute_level,
+    joint_laws,
+    levels,
+    margin_rows,
+    sides,
+    worst_level,
+)
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput
+from priorveil.plans.composition import cyclic
 from priorveil.plans.form import Form, Part, Slot
 from refusals import raises
 
@@ -150,6 +160,45 @@ def test_of_priors_that_contradict_each_other_only_ldp_levels_add_up() -> None:
     in_one_slot = Form((Slot.drawn(form.parts, (1.0, 1.0)),))
     assert in_one_slot.levels().lip == max(first.certificate.lip, beside.certificate.lip)
     assert in_one_slot.levels(unknown=[("smokes",)]).lip == max(first.certificate.ldp, beside.certificate.lip)
+
+
+def pair(first: str, second: str, same: float) -> tuple[tuple[str, str], pv.Plan]:
+    """A plan about two answers that are the same with this probability, and as often yes as no."""
+    cells = {(x, y): (same if x == y else 1 - same) / 2 for x in ("yes", "no") for y in ("yes", "no")}
+    return (first, second), plan_of(pv.Prior.joint(cells, (first, second)), 0.4)
+
+
+def test_of_tables_that_overlap_in_a_circle_only_ldp_levels_add_up() -> None:
+    """A is mostly B, B is mostly C, and A is mostly not C: they agree in pairs, and no joint law has all three."""
+    parts = [pair("a", "b", 0.9), pair("b", "c", 0.9), pair("a", "c", 0.2)]
+    form = Form(tuple(Slot((Part(*part),)) for part in parts))
+    assert form.contradictory == {names for names, _ in parts}
+    assert form.levels().lip == pytest.approx(sum(plan.certificate.ldp for _, plan in parts))
+    chain = Form(form.slots[:2])
+    assert not chain.contradictory and chain.levels().lip == pytest.approx(3 * 0.4)
+    beside = Form((*form.slots, Slot((Part(*pair("c", "d", 0.7)),))))
+    assert beside.contradictory == form.contradictory
+    ledger = pv.Ledger({name: pv.Prior({"yes": 0.5, "no": 0.5}) for name in "abc"})
+    for names, plan in parts:
+        ledger.spend(Form.of(names, plan))
+    assert [entry.lip for entry in ledger.spent] == [
+        *(plan.certificate.lip for _, plan in parts[:2]),
+        parts[2][1].certificate.ldp,
+    ]
+
+
+@given(
+    st.lists(st.sets(st.sampled_from("abcde"), min_size=1, max_size=3), min_size=3, max_size=5),
+    st.integers(0, 99),
+)
+@settings(max_examples=60)
+def test_margins_of_groups_without_a_circle_have_a_joint_law(groups: list[set[str]], seed: int) -> None:
+    """Agreeing margins of such groups always come from one law: a linear programme finds it."""
+    names = sorted({tuple(sorted(group)) for group in groups})
+    kept = [group for group in names if group not in cyclic(names)]
+    if kept:
+        margins, rows = agreeing_margins(kept, np.random.default_rng(seed)), margin_rows("abcde", kept)
+        assert linprog(np.zeros(rows.shape[1]), A_eq=rows, b_eq=margins).success
 
 
 # -- the joint channel ---------------------------------------------------------------------------------------------

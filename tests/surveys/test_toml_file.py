@@ -339,7 +339,7 @@ def test_the_remarks_of_the_template_are_a_survey_too(tmp_path: Path) -> None:
         ("{yes = 0.2, no = 0.8}", '{file = "none.csv", public = "no"}', 12),
         ("{yes = 0.2, no = 0.8}", '{file = "none.csv", colunm = "smokes"}', 12),
         ("{yes = 0.2, no = 0.8}", '"unknown"', 19),  # the share of "not asked" does not follow any more
-        ('secret = "I prefer not to say"', 'secret = "No"', 14),
+        ('secret = "I prefer not to say"', 'secret = "No"', 17),
         ('{smokes = ["yes"]}', '{smokes = ["sometimes"]}', 18),
         ('{smokes = ["yes"]}', '{age = ["yes"]}', 18),
         ('{smokes = ["yes"]}', "{smokes = 1}", 18),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import load_workbook
 
 from priorveil.collect.questions import NOT_ASKED
 from priorveil.errors import InvalidFile
@@ -60,6 +61,53 @@ def test_a_column_without_a_language_is_in_the_default_one(tmp_path: Path) -> No
 def test_the_shares_of_options_may_have_the_spelling_that_odk_accepts(tmp_path: Path) -> None:
     topics = read(tmp_path, choices=changed(CHOICES, "E1", "pv_prior")).topics
     assert not topics[1].prior.assumed
+
+
+def test_a_language_may_be_named_without_its_code(tmp_path: Path) -> None:
+    survey = changed(changed(SURVEY, "C1", "label::english"), "D1", "label:German")
+    settings = changed(SETTINGS, "D2", "English")
+    assert read(tmp_path, survey=survey, settings=settings).languages == ("en", "de")
+
+
+def test_a_language_without_a_single_text_is_no_language_of_the_survey(tmp_path: Path) -> None:
+    """As in templates: the column is there, and nobody has translated anything."""
+    rows = [[*SURVEY[0], "label::French (fr)", "hint::French (fr)"], *SURVEY[1:]]
+    choices = [[*CHOICES[0], "label::French (fr)"], *CHOICES[1:]]
+    assert read(tmp_path, survey=rows, choices=choices).languages == ("en", "de")
+
+
+def test_a_hint_in_another_language_needs_the_label_in_it(tmp_path: Path) -> None:
+    rows = changed([[*SURVEY[0], "hint::French (fr)"], *SURVEY[1:]], "M2", "En années")
+    with pytest.raises(InvalidFile, match="in fr") as refused:
+        read(tmp_path, survey=rows)
+    assert "languages" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("sheet", "cell"), [("survey", "C3"), ("survey", "D3"), ("choices", "C5")])
+def test_an_earlier_answer_cannot_be_shown_in_a_text(tmp_path: Path, sheet: str, cell: str) -> None:
+    """People would read the name of the variable."""
+    with pytest.raises(InvalidFile, match=r"\$\{age\}") as refused:
+        read(tmp_path, **{sheet: changed(SHEETS[sheet], cell, "And at ${age}?")})
+    assert refused.value.cell == f"{sheet}!{cell}"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_listed"),
+    [
+        *(("Do you <b>really</b>?", True), ("Do you **really**?", True), ("Do you _really_?", True)),
+        *(("# Work\nDo you?", True), ("See [here](https://example.org)", True), ("a<br/>b", True)),
+        *(
+            ("3 * 4 * 5", False),
+            ("my_name and your_name", False),
+            ("x < 3 > y", False),
+            ("Name: ____", False),
+        ),
+        *(("Number # 3", False), ("Age *", False), ("[see note] (below)", False)),
+    ],
+)
+def test_formatting_is_listed(tmp_path: Path, text: str, is_listed: bool) -> None:
+    left_out = read(tmp_path, choices=changed(CHOICES, "C4", text)).left_out
+    assert sum(words.startswith("sheet choices, cell C4: formatting") for words in left_out) == is_listed
 
 
 def kobo() -> Rows:
@@ -116,10 +164,11 @@ def test_what_cannot_be_carried_over_is_listed(tmp_path: Path) -> None:
         "cell J10: the step of a range",
         "1 question that may be left unanswered",
         "1 question of type integer",
+        "sheet last year: no prior names it",
     ):
         assert what in listed
     assert "kuid" not in listed and "autoname" not in listed
-    assert len(survey.left_out) == 16
+    assert len(survey.left_out) == 17
 
 
 @pytest.mark.parametrize(
@@ -135,7 +184,8 @@ def test_what_cannot_be_carried_over_is_listed(tmp_path: Path) -> None:
             "barcode",
             "phone number",
         ),
-        *("rank ages", "select_one_from_file towns.csv", "select_multiple_external ages", "begin_kobomatrix"),
+        *("rank ages", "rank of_ages", "osm building_tags", "background-geopoint", "uri:deviceid"),
+        *("select_one_from_file towns.csv", "select_multiple_external ages"),
     ],
 )
 def test_a_known_type_that_cannot_be_protected_is_listed(tmp_path: Path, kind: str) -> None:
@@ -143,6 +193,76 @@ def test_a_known_type_that_cannot_be_protected_is_listed(tmp_path: Path, kind: s
     assert len(survey.questions) == 7 and survey.left_out[0].startswith(
         f"sheet survey, cell A9: extra of type {kind}: "
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "column", "cell", "reason"),
+    [
+        (
+            "select_one ${child}",
+            "Who?",
+            "appearance",
+            None,
+            "its options are the answers to another question",
+        ),
+        (
+            "select_one yn",
+            "Which?",
+            "appearance",
+            "minimal search('towns')",
+            "its options are in another file",
+        ),
+        ("select_one yn", "Table", "appearance", "label", "it is the heading of a table"),
+        ("integer", "Total", "read only", "yes", "it is read-only"),
+        ("integer", "Total", "bind::readonly", "true()", "it is read-only"),
+        ("decimal", None, "calculation", "1 + 1", "it is calculated"),
+        ("decimal", None, "trigger", "${age}", "it is calculated"),
+    ],
+)
+def test_a_question_that_people_cannot_answer_is_left_out(
+    tmp_path: Path, kind: str, label: str | None, column: str, cell: str | None, reason: str
+) -> None:
+    rows = [[*SURVEY[0], column], *SURVEY[1:]]
+    survey = read(tmp_path, survey=[*rows, [kind, "extra", label, label, *[None] * 8, cell]])
+    assert f"sheet survey, cell A9: extra of type {kind}: {reason}" in survey.left_out
+    assert len(survey.questions) == 7
+
+
+@pytest.mark.parametrize("column", ["bind::relevant", "bind: relevant", "Relevance"])
+def test_a_condition_may_be_in_a_column_with_an_older_name(tmp_path: Path, column: str) -> None:
+    survey = read(tmp_path, survey=changed(SURVEY, "E1", column))
+    assert survey.questions[3].asked_if == {"union": ("yes",)}
+
+
+def test_columns_with_blanks_in_their_names(tmp_path: Path) -> None:
+    settings = changed(changed(SETTINGS, "A1", "Form Title"), "D1", "default language")
+    survey = read(tmp_path, choices=changed(CHOICES, "A1", "List Name"), settings=settings)
+    assert survey.details["title"] == {"en": "Work", "de": "Arbeit"}
+
+
+@pytest.mark.parametrize("kind", ["begin_kobomatrix", "begin loop over ages", "begin_score", "begin lgroup"])
+def test_questions_that_are_asked_several_times_are_left_out(tmp_path: Path, kind: str) -> None:
+    """A matrix, a loop and a score ask the questions in them for each of their rows."""
+    end = kind.replace("begin", "end").partition(" over")[0]
+    rows = [
+        [kind, "extra", "Extra?", "Mehr?"],
+        ["select_one yn", "inner", "In?", "Drin?", None, "yes"],
+        [end],
+    ]
+    survey = read(tmp_path, survey=[*SURVEY, *rows])
+    assert "inner" not in {question.name for question in survey.questions}
+    listed = "\n".join(survey.left_out)
+    assert " extra and all its questions: " in listed and "cell A10: inner, a question of a " in listed
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["select one from ages", "add select one prompt using ages", "select one from ages or specify other"],
+)
+def test_older_spellings_of_a_choice(tmp_path: Path, kind: str) -> None:
+    survey = read(tmp_path, survey=changed(SURVEY, "A2", kind))
+    assert survey.questions[0].kind == "choice"
+    assert any("or_other" in words for words in survey.left_out) == kind.endswith("other")
 
 
 @pytest.mark.parametrize(
@@ -161,6 +281,8 @@ def test_a_known_type_that_cannot_be_protected_is_listed(tmp_path: Path, kind: s
         ),
         ("${age} = 'old' or ${age} = 'young' and ${age} = 'old'", {"age": ("old",)}),
         ("not(${union} = 'yes' or ${union} = 'maybe')", {"union": ("no",)}),
+        ("${union} != ''", {"union": ("yes", "no")}),
+        ("${union} = yes", {"union": ("yes",)}),
         ("not(${union} = 'yes') and not(${age} = 'old')", {"union": ("no",), "age": ("young",)}),
     ],
 )
@@ -188,7 +310,7 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("survey", "B2", None, "survey!A2"),
         ("survey", "B3", "age", "survey!B3"),
         ("survey", "C2", None, "survey!C2"),
-        ("survey", "D1", "label::Deutsch", "survey!D1"),
+        ("survey", "D1", "label::Klingon", "survey!D1"),
         ("survey", "D1", "label::Englisch (en)", "survey!D2"),
         ("survey", "D1", "label::English (en)", "survey!D1"),
         ("survey", "E5", "${union} > 3", "survey!E5"),
@@ -197,6 +319,9 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("survey", "E5", "${age} = 'old' or ${age} = 'young' and ${union} = 'yes'", "survey!E5"),
         ("survey", "E5", "not(${age} = 'old' and ${union} = 'yes')", "survey!E5"),
         pytest.param("survey", "E5", f"{'not(' * 2000}${{age}} = 'old'{')' * 2000}", "survey!E5", id="deep"),
+        ("survey", "E5", "${union} != yes or(${age} != old)", "survey!E5"),
+        ("survey", "E5", "${union} != 'yes' + 'no'", "survey!E5"),
+        ("survey", "E5", "${union} = ''", "survey!E5"),
         ("survey", "E5", "${unoin} = 'yes'", "survey!E5"),
         ("survey", "E5", "${unoin} != 'yes'", "survey!E5"),
         ("survey", "E5", "${union} = 'perhaps'", "survey!E5"),
@@ -226,14 +351,15 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("choices", "A3", None, "choices!A3"),
         ("choices", "B3", None, "choices!B3"),
         ("choices", "B3", "young", "choices!B3"),
-        ("choices", "C3", "Under 40", "survey!A2"),
+        ("choices", "C3", "under 40 ", "choices!C3"),
+        ("choices", "D3", "Unter 40", "choices!D3"),
         ("choices", "D3", None, "choices!D3"),
         ("choices", "E5", None, "choices!E5"),
         ("choices", "E5", 0.7, "choices!E4"),
         ("choices", "E5", "most", "choices!E4"),
         ("settings", "A2", None, "settings!A2"),
         ("settings", "B2", None, "settings!B2"),
-        ("settings", "D2", "English", "settings!D2"),
+        ("settings", "D2", "Klingon", "settings!D2"),
         ("settings", "E2", "two", "settings!E2"),
         ("settings", "E2", None, "settings!A2"),
         ("settings", "F1", "pv::asked", "settings!F1"),
@@ -280,11 +406,12 @@ def test_a_group_and_a_repeat_have_ends_of_their_own(tmp_path: Path, end: str) -
         ("G2", "count-selected(.) < 2", "sheet survey, cell G2: the constraint of a choice"),
         ("N2", "randomize=true", "sheet survey, cell N2: the parameters of a choice"),
         ("O2", "${age} = 'old'", "sheet survey, column O (choice_filter): 1 cell"),
+        ("P2", "age", "sheet survey, column P (bind::saveTo): 1 cell"),
     ],
 )
 def test_nothing_is_dropped_in_silence(tmp_path: Path, cell: str, value: str, listed: str) -> None:
-    rows = [[*row, *[None] * (15 - len(row))] for row in SURVEY]
-    rows[0][13:] = ["parameters", "choice_filter"]
+    rows = [[*row, *[None] * (16 - len(row))] for row in SURVEY]
+    rows[0][13:] = ["parameters", "choice_filter", "bind::saveTo"]
     assert any(
         words.startswith(listed) for words in read(tmp_path, survey=changed(rows, cell, value)).left_out
     )
@@ -330,6 +457,62 @@ def test_the_range_of_a_number_is_its_constraint(
     sleep = next(topic for topic in read(tmp_path, survey=rows).topics if topic.attributes == ("sleep",))
     assert sleep.prior.points is not None
     assert (sleep.prior.points[0], sleep.prior.points[-1]) == ends
+
+
+@pytest.mark.parametrize(
+    ("parameters", "ends"), [(None, (1, 10)), ("end=5", (1, 5)), ("start=0.5; end=7,step=2", (0.5, 7))]
+)
+def test_the_range_of_a_range_is_1_to_10_as_in_odk(
+    tmp_path: Path, parameters: str | None, ends: tuple[float, float]
+) -> None:
+    rows = [
+        [*SURVEY[0], "parameters"],
+        *SURVEY[1:],
+        ["range", "mood", "Mood?", "Laune?", *[None] * 8, parameters],
+    ]
+    mood = read(tmp_path, survey=rows).topics[-1]
+    assert mood.attributes == ("mood",) and (mood.prior.labels[0], mood.prior.labels[-1]) == ends
+    rows[-1][-1] = "start=low end=10"
+    with raises(InvalidFile, cell="survey!A9"):
+        read(tmp_path, survey=rows)
+
+
+def test_a_condition_that_a_conditional_question_is_answered(tmp_path: Path) -> None:
+    survey = read(tmp_path, survey=changed(changed(SURVEY, "E7", "${active} != ''"), "G7", None))
+    assert survey.questions[5].asked_if == {"active": ("rarely", "weekly")}
+
+
+def test_a_form_of_texts_has_nothing_to_ask(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="no row of this sheet can be asked") as refused:
+        read(tmp_path, survey=[SURVEY[0], ["text", "remarks", "Remarks?", "Noch was?"]])
+    assert refused.value.cell == "survey!A2"
+
+
+def test_a_form_without_choices_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="there is no sheet named choices") as refused:
+        read(tmp_path, choices=[])
+    assert refused.value.cell == "survey!A2"
+
+
+def test_other_sheets_are_listed_and_cannot_be_wrong(tmp_path: Path) -> None:
+    """Forms have sheets of notes, entities or formulas, which nobody reads here."""
+    notes = [["note", "note", None], ["=1/4", "#REF!", datetime(2026, 2, 1)]]
+    left_out = read(tmp_path, notes=notes, empty=[]).left_out
+    assert "sheet notes: no prior names it" in left_out
+    assert not any("empty" in words or "last year" in words for words in left_out)
+
+
+def test_cells_may_be_merged(tmp_path: Path) -> None:
+    path = write_form(tmp_path / "form.xlsx", survey=[*SURVEY, ["note", "end", "Thank you"]])
+    workbook = load_workbook(path)
+    workbook["survey"].merge_cells("C9:E10")
+    workbook.save(path)
+    assert len(read_survey(path).questions) == 7
+
+
+def test_a_remark_between_the_options_is_listed(tmp_path: Path) -> None:
+    left_out = read(tmp_path, choices=[*CHOICES, [None, None, "The next lists are old"]]).left_out
+    assert "sheet choices, cell C11: a row without a list_name and a name" in left_out
 
 
 def test_an_old_workbook_is_saved_again_and_not_renamed(tmp_path: Path) -> None:

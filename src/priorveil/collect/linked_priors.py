@@ -23,7 +23,8 @@ def contradictory_parts(questions: Sequence[Question], form: Form) -> set[Names]
     """The attributes of the parts whose priors count as unknown, in a form with several slots.
 
     A question that is not always asked counts as known if it has one gate, the gate is reported in the same form with
-    a known prior, and both agree on how many people are asked. If they disagree the gate counts as unknown, too.
+    a known prior, and both agree on how many people are asked. If they disagree the gate counts as unknown, too. So do
+    parts that overlap in a circle, where a question overlaps with its gate.
     """
     unknown: set[Names] = set()
     if len(form.slots) == 1:
@@ -45,7 +46,10 @@ def contradictory_parts(questions: Sequence[Question], form: Form) -> set[Names]
         unknown |= {part.attributes for part, _ in parts}
         if comparable:
             unknown |= {part.attributes for part, _ in gates}
-    return unknown
+    linked = [
+        (*question.asked_if, *question.attributes) for question in questions if len(question.asked_if) == 1
+    ]
+    return unknown | form.cyclic_parts(linked)
 
 
 def _about(form: Form, attribute: str) -> Iterator[Part]:

@@ -123,15 +123,11 @@ class Question:
         }
         if options:
             LabelDomain(options)  # refuses codes that one value can match, such as 1 and true
-        for language in languages:
-            codes: dict[str, str] = {}
-            for code, text in options.items():
-                first = codes.setdefault(text[language].strip().casefold(), code)
-                if first != code:
-                    advice = (
-                        f"the options {first} and {code} have the same text in {language}: change one of them"
-                    )
-                    raise InvalidInput(where, NOT_SHOWN, advice)
+        same = options_with_same_text(options, languages)
+        if same is not None:
+            first, code, language = same
+            advice = f"the options {first} and {code} have the same text in {language}: change one of them"
+            raise InvalidInput(where, NOT_SHOWN, advice)
         if self.kind == "number" and self.asked_if and not self.edges:
             advice = (
                 "give the edges of ranges: a number that is not always asked needs a place for 'not asked'"
@@ -278,6 +274,19 @@ def check_text(field: str, text: object, least: int = 0) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InvalidInput(field, text, "half a surrogate pair is not text") from error
+
+
+def options_with_same_text(
+    options: Mapping[str, Text], languages: Sequence[str]
+) -> tuple[str, str, str] | None:
+    """The codes of two options that people cannot tell apart, and in which language; None if all differ."""
+    for language in languages:
+        codes: dict[str, str] = {}
+        for code, text in options.items():
+            first = codes.setdefault(text[language].strip().casefold(), code)
+            if first != code:
+                return first, code, language
+    return None
 
 
 def check_languages(languages: Iterable[str]) -> tuple[str, ...]:

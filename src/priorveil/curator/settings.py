@@ -211,6 +211,7 @@ class SurveyLimits(Section):
     body: int = setting(4 << 20, "Bytes of a survey.", least=1)
     seconds: float = setting(50.0, "Seconds to design one; a proxy must wait for longer.", least=1)
     memory: int = setting(1 << 30, "Bytes of memory for it.", least=1)
+    nice: int = setting(10, "How far it stands back for other processes, from 0 to 19.", least=0, most=19)
     waiting: int = setting(4, "Surveys that wait for their turn; then 429.", least=0)
 
 

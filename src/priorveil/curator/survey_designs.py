@@ -68,8 +68,8 @@ class SurveyDesigner:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _design(self, name: str, content: bytes, people: int) -> bytes:
-        seconds = self.limits.seconds
-        options = {"--people": people, "--seconds": seconds, "--memory": self.limits.memory}
+        limits, seconds = self.limits, self.limits.seconds
+        options = {"--people": people, "--seconds": seconds, "--memory": limits.memory, "--nice": limits.nice}
         arguments = [str(word) for option in options.items() for word in option]
         async with self._turn:
             child = await asyncio.create_subprocess_exec(

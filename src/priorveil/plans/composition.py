@@ -3,12 +3,14 @@
 A report about some attributes is a channel from the tuple of all answers, with the same lifts. So several reports are
 several reports about one value, the tuple. For the tuple, and so for each attribute, their level is at most
 `min(2 sum - max, sum of LDP levels)`, whatever the answers have to do with each other, if the prior of every plan
-is a margin of one joint law. Of plans with priors that contradict each other only the LDP levels count.
+is a margin of one joint law. Of plans with priors that contradict each other only the LDP levels count; and of plans
+whose attributes overlap in a circle, because their priors may agree in pairs and still have no joint law.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +84,41 @@ def agree(names: Names, prior: PriorOrSet, other_names: Names, other: PriorOrSet
     return ours.keys() == theirs.keys() and all(
         math.isclose(share, theirs[cell], rel_tol=_SAME_SHARES) for cell, share in ours.items()
     )
+
+
+def cyclic(groups: Iterable[Names], linked: Iterable[Names] = ()) -> set[Names]:
+    """The groups of attributes that overlap in a circle, such as A x B, B x C and A x C, also by `linked` attributes.
+
+    Priors of groups that do not are margins of one joint law if they agree in pairs (Vorob'ev 1962); the others may
+    agree in pairs and have none.
+
+    >>> sorted(cyclic([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]))
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    >>> cyclic([("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c")])
+    set()
+    """
+    rest, linked, found = list(groups), list(linked), set[Names]()
+    while core := _cyclic_core([*rest, *linked]):
+        overlapping = {names for names in rest if any(own.issubset(names) for own in core)}
+        if not overlapping:
+            break
+        found |= overlapping
+        rest = [
+            names for names in rest if names not in found
+        ]  # these may overlap without the ones that held them
+    return found
+
+
+def _cyclic_core(groups: Iterable[Names]) -> set[frozenset[str]]:
+    """What is left of groups without attributes of one group only, and groups within others (Graham's algorithm)."""
+    left = {frozenset(names) for names in groups}
+    while True:
+        counts = Counter(name for own in left for name in own)
+        inner = {frozenset(name for name in own if counts[name] > 1) for own in left}
+        rest = {own for own in inner if own and not any(own < other for other in inner)}
+        if rest == left:
+            return left
+        left = rest
 
 
 def _margin(prior: Prior, names: Names) -> dict[tuple[Label, ...], float]:

@@ -42,7 +42,16 @@ from priorveil.mechanisms import Table
 from priorveil.mechanisms.interface import FROM_PRIVATIZE
 from priorveil.mechanisms.randomness import WORD, Source, Words, as_source
 from priorveil.notions import PriorOrSet
-from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, Names, agree, bound, extend, measure
+from priorveil.plans.composition import (
+    MOST_EXACT_ENTRIES,
+    JointLeakage,
+    Names,
+    agree,
+    bound,
+    cyclic,
+    extend,
+    measure,
+)
 from priorveil.plans.document import content_id, parse, read_field
 from priorveil.plans.plan import Plan
 from priorveil.priors import Prior
@@ -276,7 +285,7 @@ class Form:
 
         It holds whatever the answers have to do with each other. With the `joint` prior of all attributes it is
         measured on the joint channel where that is small. A plan counts with its LDP level if its prior is only
-        assumed, or if it contradicts the joint prior or that of a plan in another slot. (Of the parts of one slot a
+        assumed, or if it contradicts the joint prior or those of plans in other slots. (Of the parts of one slot a
         person reports about one only, so each of them needs its own prior alone.) So do the parts about `unknown`
         attributes, whose priors the caller does not trust.
         """
@@ -288,14 +297,31 @@ class Form:
 
     @cached_property
     def contradictory(self) -> frozenset[Names]:
-        """The attributes of the parts whose prior contradicts that of a part in another slot."""
-        return frozenset(
+        """The attributes of the parts whose priors need not be margins of one joint law.
+
+        Each contradicts the prior of a part in another slot, or overlaps with such parts in a circle.
+        """
+        pairs = frozenset(
             part.attributes
             for slot, later in combinations(self.slots, 2)
             for one, other in product(slot.parts, later.parts)
             if not agree(one.attributes, one.plan.prior, other.attributes, other.plan.prior)
             for part in (one, other)
         )
+        return pairs | self.cyclic_parts()
+
+    def cyclic_parts(self, linked: Collection[Names] = ()) -> set[Names]:
+        """The attributes of the parts that overlap in a circle with parts of other slots, and `linked` attributes."""
+        return {
+            part.attributes
+            for slot in self.slots
+            for part in slot.parts
+            if part.attributes in cyclic([part.attributes, *self._attributes_beside(slot)], linked)
+        }
+
+    def _attributes_beside(self, slot: Slot) -> Iterator[Names]:
+        """The attributes of the parts of all other slots."""
+        return (part.attributes for other in self.slots if other is not slot for part in other.parts)
 
     def slot_levels(self, unknown: Collection[Names]) -> list[JointLeakage]:
         """The levels of each slot; the parts about `unknown` attributes count with their LDP levels."""

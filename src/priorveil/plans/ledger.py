@@ -229,7 +229,7 @@ class Ledger:
                 agree(part.attributes, part.plan.prior, names, prior) for names, prior in known.items()
             )
         }
-        unknown |= form.contradictory
+        unknown |= form.contradictory | form.cyclic_parts(known)
         slots = form.slot_levels(unknown)
         return _Disclosure(
             id,

@@ -1,6 +1,6 @@
 """Design a survey in a process of its own: it comes on standard input, and the result goes to standard output as JSON.
 
-    python -m priorveil.surveys survey.toml --people 300 --seconds 50 --memory 1073741824 < survey.toml
+    python -m priorveil.surveys survey.toml --people 300 --seconds 50 --memory 1073741824 --nice 10 < survey.toml
 
 The name only says what kind of file it is: no file is read. The curator runs this, so that a design neither holds up
 its requests nor takes more than its share of the machine. The result is `report`, `remarks` and `campaign`, which is
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
@@ -33,21 +34,28 @@ def main() -> int:
     parser.add_argument("--people", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--memory", type=int, required=True)
+    parser.add_argument("--nice", type=int, required=True)
     given = parser.parse_args()
     deadline = time.monotonic() + _SEARCH * given.seconds
-    _limit(given.seconds, given.memory)
-    status, result = 0, dict[str, Any]()
-    try:
-        result = _design(given.name, sys.stdin.buffer.read(), given.people, deadline)
-    except InvalidFile as error:
-        place = {"line": error.line, "cell": error.cell, "keys": error.keys}
-        status, result = REFUSED, {"detail": error.message, "advice": error.advice, **place}
-    except PriorveilError as error:
-        status, result = REFUSED, {"detail": error.message, "advice": error.message}
-    except MemoryError:
-        status, result = REFUSED, {"detail": TOO_LARGE, "advice": TOO_LARGE}
+    _limit(given.seconds, given.memory, given.nice)
+    status, result = design_or_refuse(given.name, sys.stdin.buffer.read(), given.people, deadline)
     sys.stdout.write(json.dumps(result))
     return status
+
+
+def design_or_refuse(
+    name: str, content: bytes, people: int, deadline: float = math.inf
+) -> tuple[int, dict[str, Any]]:
+    """The exit status, and the design of the survey in a file with this name, or what is wrong with it."""
+    try:
+        return 0, _design(name, content, people, deadline)
+    except InvalidFile as error:
+        place = {"line": error.line, "cell": error.cell, "keys": error.keys}
+        return REFUSED, {"detail": error.message, "advice": error.advice, **place}
+    except PriorveilError as error:
+        return REFUSED, {"detail": error.message, "advice": error.message}
+    except MemoryError:
+        return REFUSED, {"detail": TOO_LARGE, "advice": TOO_LARGE}
 
 
 def _design(name: str, content: bytes, people: int, deadline: float) -> dict[str, Any]:
@@ -62,13 +70,13 @@ def _design(name: str, content: bytes, people: int, deadline: float) -> dict[str
     return {"report": report.document(), "remarks": survey.remarks, "campaign": campaign}
 
 
-def _limit(seconds: float, memory: int) -> None:
-    """Bound what this process takes, also if nobody is left to end it. Requests of the curator go first."""
+def _limit(seconds: float, memory: int, nice: int) -> None:
+    """Bound what this process takes, also if nobody is left to end it."""
     try:
         import resource
     except ImportError:  # Windows
         return
-    os.nice(10)
+    os.nice(nice)
     with suppress(OSError):  # not Linux
         Path("/proc/self/oom_score_adj").write_text(
             "1000"

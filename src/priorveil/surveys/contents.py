@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, get_args
 
 from priorveil.collect.campaign import EVERYONE, Admission, read_time
-from priorveil.collect.questions import NO, YES, Question, as_text, check_languages
+from priorveil.collect.questions import NO, YES, Question, as_text, check_languages, options_with_same_text
 from priorveil.errors import short_repr
 from priorveil.surveys.sections import Section, SurveyFile
 from priorveil.surveys.survey import Cohort, Survey, people_shares
@@ -203,7 +203,13 @@ class _QuestionReader:
             return {code: {tag: words[tag][at] for tag in words} for at, code in enumerate((YES, NO))}
         if kind == "yes-no" and set(options) != {YES, NO}:
             raise section.error("the options of a yes-no question are yes and no", "options")
-        return {code: _translated(section, self.languages, True, "options", code) for code in options}
+        texts = {code: _translated(section, self.languages, True, "options", code) for code in options}
+        same = options_with_same_text(texts, self.languages)
+        if same is not None:
+            first, code, language = same
+            advice = f"{first} has the same text: change one of them"
+            raise section.error(advice, "options", code, language)
+        return texts
 
     def _asked_if(self, section: Section) -> dict[str, tuple[str, ...]]:
         asked_if = {}

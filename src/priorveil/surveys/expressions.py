@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable
 Gates = dict[str, list[str]]  # the codes of earlier choices after which a question is asked
 OtherCodes = Callable[[str, Collection[str]], list[str]]  # all codes of a choice but these
 
-NUMBER = r"([+-]?\d+(?:\.\d+)?)"
-_BOUND = re.compile(rf"\.\s*([<>]=?)\s*{NUMBER}")
-_EQUALS = re.compile(r"""\$\{\s*([\w.-]+)\s*\}\s*(!?=)\s*(['"]?)([^'"]+?)\3""")
+_NUMBER = r"([+-]?\d+(?:\.\d+)?)"
+_BOUND = re.compile(rf"\.\s*([<>]=?)\s*{_NUMBER}")
+_EQUALS = re.compile(r"""\$\{\s*([\w.-]+)\s*\}\s*(!?=)\s*(?:(['"])([^'"]*)\3|([\w.-]+))""")
 _SELECTED = re.compile(r"""selected\s*\(\s*\$\{\s*([\w.-]+)\s*\}\s*,\s*['"]([^'"]+)['"]\s*\)""")
 _NOT = re.compile(r"not\s*(\(.*\))", re.I | re.S)
 
@@ -39,7 +39,8 @@ def read_condition(text: str, other_codes: OtherCodes) -> Gates:
         gate, codes = _one_gate("not", [read_condition(negated[1], other_codes)])
         return {gate: other_codes(gate, codes)}
     if equals:
-        gate, comparison, _, code = equals.groups()
+        gate, comparison, _, quoted, number = equals.groups()
+        code = number if quoted is None else quoted
         return {gate: [code] if comparison == "=" else other_codes(gate, [code])}
     if selected:
         return {selected[1]: [selected[2]]}

@@ -185,7 +185,7 @@ class SurveyReport:
                 f"Nobody knows how common the answers to {names} are. So these are protected by LDP, which holds "
                 "whatever anyone knows, and needs more people. A prior, even a rough one, would help."
             )
-        if self.contradictory:
+        if self.contradictory and self.chosen == "split":
             sentences.append(
                 f"What is known about {', '.join(self.contradictory)} differs from table to table, so that only LDP "
                 "levels can be added up. Make all these tables from the same people, with public = true."

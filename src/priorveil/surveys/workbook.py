@@ -18,11 +18,15 @@ Cell = str | int | float | bool | datetime
 SHEETS = ("survey", "choices", "settings")
 OURS = "pv::"
 _ALIASES = {
-    "list name": "list_name",
     "caption": "label",
+    "command": "type",
+    "tag": "name",
     "relevance": "relevant",
-    "set form title": "form_title",
+    "readonly": "read_only",
+    "calculate": "calculation",
+    "set_form_title": "form_title",
 }
+_BINDS = ("relevant", "constraint", "required", "readonly", "calculate")  # also written as bind::relevant
 _PEOPLE_READ = ("label", "hint", "name", "value", "list_name")  # columns in which a date is a mistake
 
 
@@ -45,9 +49,10 @@ class Row:
 
 
 def read_sheets(path: Path, content: bytes, left_out: list[str]) -> dict[str, list[Row]]:
-    """The rows of every sheet under its first row, which has the names of the columns.
+    """The rows of the sheets of the form and of those that its priors name, under the row of column names.
 
-    Cells in columns without a name are added to what is left out.
+    Other sheets have no rows: whatever is in them is no mistake. They are added to what is left out, as are cells in
+    columns without a name.
     """
     with needs_extra("surveys"):
         from openpyxl import load_workbook
@@ -60,8 +65,25 @@ def read_sheets(path: Path, content: bytes, left_out: list[str]) -> dict[str, li
         advice = "this is not a workbook that can be read: save it as .xlsx"
         old = content.startswith(b"\xd0")
         raise InvalidFile(path, not_text_advice(content[:4]) if old else advice) from error
-    pairs = zip(values.worksheets, formulas.worksheets, strict=True)
-    return {_sheet_title(sheet): list(_rows(path, sheet, written, left_out)) for sheet, written in pairs}
+    pairs = {
+        _sheet_title(sheet): (sheet, written)
+        for sheet, written in zip(values.worksheets, formulas.worksheets, strict=True)
+    }
+    sheets = {name: list(_rows(path, *pairs[name], left_out)) for name in SHEETS if name in pairs}
+    priors = " ".join(
+        row.text(column)
+        for row in sheets.get("survey", ())
+        for column in row.cells
+        if column.startswith(f"{OURS}prior")
+    )
+    for title, pair in pairs.items():
+        if title in sheets:
+            continue
+        is_named = any(f"{mark}{title}{mark}" in priors for mark in "\"'")
+        sheets[title] = list(_rows(path, *pair, left_out)) if is_named else []
+        if not is_named and any(cell is not None for row in pair[0].values for cell in row):
+            left_out.append(f"sheet {title}: no prior names it")
+    return sheets
 
 
 def _sheet_title(sheet: Any) -> str:
@@ -79,6 +101,8 @@ def _rows(path: Path, sheet: Any, formulas: Any, left_out: list[str]) -> Iterato
     for cells in sheet.iter_rows(min_row=2):
         filled: dict[str, Cell] = {}
         for cell in cells:
+            if cell.value is None and formulas[cell.coordinate].value is None:  # also inside of merged cells
+                continue
             _check_value(path, title, cell, formulas[cell.coordinate], names.get(cell.column_letter, ""))
             if cell.value is None or not cell_text(cell.value):
                 continue
@@ -131,7 +155,10 @@ def _column_name(text: str, own: bool) -> str:
     if not own:
         return text
     first, *others = [part.strip() for part in re.split(r"::?", text)]
-    first = _ALIASES.get(first.lower(), first.lower())
+    if first.lower() == "bind" and others and others[0].lower() in _BINDS:
+        first, *others = others
+    first = re.sub(r"\s+", "_", first.lower())
+    first = _ALIASES.get(first, first)
     if first == "pv" and others:
         others[0] = others[0].lower()
     if first.startswith("pv_"):  # the spelling that ODK accepts in the sheet choices, too

@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from priorveil.errors import InvalidFile, plural, short_repr
 from priorveil.formatting import read_number
 from priorveil.surveys.expressions import (
-    NUMBER,
     UnreadableCondition,
     all_of,
     read_condition,
     read_range_constraint,
 )
 from priorveil.surveys.given_priors import COHORTS
+from priorveil.surveys.language_tags import language_tag
+from priorveil.surveys.question_types import (
+    CARRIED_OVER,
+    NUMBERS,
+    WHOLE_NUMBERS,
+    mistyped_advice,
+    read_bracket,
+    read_select,
+    why_left_out,
+)
 from priorveil.surveys.sections import Place, Section, SurveyFile
 from priorveil.surveys.workbook import OURS, SHEETS, Cell, Row, cell_text, cell_words, read_sheets
 
@@ -37,37 +45,14 @@ _MORE_SETTINGS = ("opens", "closes", "keep_until", "admission", "most_reports", 
 _COHORTS = f"{OURS}cohorts"
 _TRANSLATED = ("label", "hint", "pv::title", "pv::asked_by", "pv::purpose", "pv::description", "pv::unit")
 # Columns that say nothing to people: names and notes of the programs that wrote the form.
-_SILENT = re.compile(
-    r"(form_id|id_string|version|style|name|\$.*|kobo--.*|order|required_message|bind::.*)(::.*)?"
+_SILENT = re.compile(r"(form_id|id_string|version|style|name|\$.*|kobo--.*|order|required_message)(::.*)?")
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
+# HTML, **bold** and _emphasis_, # headings and [links](...), which ODK and Kobo show as formatted text.
+_MARKUP = re.compile(
+    r"</?[a-z][^<>]*>|(?<![\w*_])(\*\*?|__?)(?=[^\s*_]).*?(?<=[^\s*_])\1(?![\w*_])|^#{1,6}\s|\[[^]]+\]\([^)]+\)",
+    re.I | re.M,
 )
-_WHOLE_NUMBERS = ("integer", "int")
-_NUMBERS = (*_WHOLE_NUMBERS, "decimal", "range")
-_SELECT = re.compile(
-    r"(select[ _]one|select1|select[ _]multiple|select all that apply)(?: from)?\s+(\S+)(\s+or[ _]other)?",
-    re.I,
-)
-_SELECT_ALONE = re.compile(r"(select one|select1|select multiple|select all that apply)( .*)?")
-_CARRIED_OVER = ("select_one LIST", "select_multiple LIST", "integer", "decimal", "range")
-# Types that XLSForm knows and that are left out, in lower case, with blanks instead of `_` and `-`.
-_DEVICE_TYPES = (
-    *("start", "end", "today", "deviceid", "device id", "subscriberid", "simserial", "phonenumber"),
-    *("phone number", "username", "email", "audit", "imei", "start geopoint", "background audio"),
-)
-_PLAIN_TYPES = (
-    *("text", "string", "date", "time", "datetime", "calculate", "calculation", "hidden", "acknowledge"),
-    *("trigger", "geopoint", "gps", "location", "geotrace", "geoshape", "image", "photo", "audio", "video"),
-    *("file", "barcode", "csv external", "xml external", "percentage"),
-)
-_OTHER_TYPES = re.compile(
-    rf"{'|'.join(_PLAIN_TYPES)}|(rank|osm)( \S+)?|select (one|multiple) (from file|external) .+"
-    r"|(begin|end) (loop|score|rank|kobomatrix)( .*)?|score row|rank level"
-)
-_SUGGESTED = (
-    *("select one", "select multiple", "begin group", "end group", "begin repeat", "end repeat"),
-    *(name for name in (*_NUMBERS, *_DEVICE_TYPES, *_PLAIN_TYPES, "note", "rank") if " " not in name),
-)
-_LANGUAGE = re.compile(r".*\(\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)\s*\)\s*")
-_TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*")
+_RANGE = {"start": "1", "end": "10"}  # of a `range` that does not say, as in ODK
 _TRUE = ("yes", "true", "true()", "1")
 _NO_ANSWER = "every question needs an answer here: add an option such as “prefer not to say”"
 
@@ -93,7 +78,9 @@ class _Form:
 
     def leave_out(self, row: Row, column: str, words: str) -> None:
         sheet, _, cell = str(row.place(column).cell).rpartition("!")
-        self.left_out.append(f"sheet {sheet}, cell {cell}: {words}")
+        entry = f"sheet {sheet}, cell {cell}: {words}"
+        if entry not in self.left_out:  # an option is read for every question with its list
+            self.left_out.append(entry)
 
 
 def read_xlsform(path: Path, content: bytes) -> SurveyFile:
@@ -107,6 +94,9 @@ def read_xlsform(path: Path, content: bytes) -> SurveyFile:
     for row in sheets.get("choices", []):
         _add_option(form, row)
     sections = list(_questions(form, sheets["survey"]))
+    if not sections and sheets["survey"]:
+        advice = f"no row of this sheet can be asked: add one of type {', '.join(CARRIED_OVER)}"
+        raise form.error(sheets["survey"][0], "type", advice)
     languages = _languages(form, [*sheets["survey"], *sheets.get("choices", [])])
     survey = Section(path, {"languages": list(languages), **settings.values}, settings.places, settings.terms)
     _list_columns(form, sheets)
@@ -126,17 +116,12 @@ def read_xlsform(path: Path, content: bytes) -> SurveyFile:
 
 
 def _language(form: _Form, row: Row, column: str, name: str) -> str:
-    """The tag of a language that is named as `German (de)` or `de`."""
-    tag = _tag(name)
+    """The tag of a language that is named as `German (de)`, `de` or `German`."""
+    tag = language_tag(name)
     if tag is None:
         advice = "write the code of the language in brackets, as in English (en)"
         raise InvalidFile(form.path, f"{column}: {advice}", cell=f"{row.sheet}!{row.letters[column]}1")
     return tag
-
-
-def _tag(name: str) -> str | None:
-    match = _LANGUAGE.fullmatch(name)
-    return match[1] if match else name if _TAG.fullmatch(name) else None
 
 
 def _translations(form: _Form, row: Row, column: str) -> tuple[dict[str, str], dict[str, Place]]:
@@ -151,19 +136,32 @@ def _translations(form: _Form, row: Row, column: str) -> tuple[dict[str, str], d
             raise form.error(row, name, f"there are two columns of {column} in {tag}: remove one of them")
         places[tag] = row.place(name)
         if name in row.cells:
-            texts[tag] = cell_words(row.cells[name])
+            texts[tag] = _text(form, row, name)
     return texts, places
 
 
-def _languages(form: _Form, rows: Iterable[Row]) -> dict[str, str]:
-    """All languages that labels are in, the default one first, and how the names of their columns end."""
+def _text(form: _Form, row: Row, column: str) -> str:
+    """A text that people read, as it is; one with an earlier answer in it is refused."""
+    text = cell_words(row.cells[column])
+    reference = _REFERENCE.search(text)
+    if reference:
+        advice = "an earlier answer cannot be shown in a text: write the text without it"
+        raise form.error(row, column, f"{column}: {reference[0]}: {advice}")
+    if _MARKUP.search(text):
+        form.leave_out(row, column, "formatting (HTML or Markdown): people see its signs as they are typed")
+    return text
+
+
+def _languages(form: _Form, rows: Sequence[Row]) -> dict[str, str]:
+    """All languages that labels and hints are in, the default one first, and how the names of their columns end."""
     endings: dict[str, str] = {}
+    used = {name for row in rows for name in row.cells}  # a column may be there without a single text
     for row in rows:
         for name in row.letters:
-            if name == "label" and name in row.cells:
-                endings.setdefault(form.default, "")
-            elif name.startswith("label::"):
-                endings.setdefault(_language(form, row, name, name[7:]), name[5:])
+            first, separator, language = name.partition("::")
+            if first in ("label", "hint") and name in used:
+                tag = _language(form, row, name, language) if language else form.default
+                endings.setdefault(tag, separator + language)
     default = {form.default: endings.get(form.default, "")}
     return default | endings if form.default in endings else endings or default
 
@@ -195,7 +193,7 @@ def _settings(form: _Form, rows: list[Row]) -> Section:
         form.leave_out(other, next(iter(other.cells)), "settings are in one row: this one is not read")
     if "default_language" in row.cells:
         name = row.text("default_language")
-        tag = _tag(name)
+        tag = language_tag(name)
         if tag is None:
             raise form.error(row, "default_language", "write its code in brackets, as in English (en)")
         form.default = tag
@@ -206,7 +204,7 @@ def _settings(form: _Form, rows: list[Row]) -> Section:
         if key == "title" and form.default not in texts and "form_title" in row.letters:
             where[form.default] = row.place("form_title")
             if "form_title" in row.cells:
-                texts[form.default] = cell_words(row.cells["form_title"])
+                texts[form.default] = _text(form, row, "form_title")
         if texts:
             values[key] = texts
             places[key,] = next(iter(where.values()))
@@ -237,7 +235,11 @@ def _cohorts(form: _Form, row: Row) -> Iterator[Section]:
 
 
 def _add_option(form: _Form, row: Row) -> None:
-    if "list_name" not in row.cells or ("name" not in row.cells and "value" not in row.cells):
+    has_code = "name" in row.cells or "value" in row.cells
+    if "list_name" not in row.cells and not has_code:
+        form.leave_out(row, next(iter(row.cells)), "a row without a list_name and a name")
+        return
+    if "list_name" not in row.cells or not has_code:
         missing = "name" if "list_name" in row.cells else "list_name"
         raise form.error(row, missing, f"an option needs its {missing}: fill it in")
     form.options.setdefault(row.text("list_name"), []).append(row)
@@ -252,64 +254,74 @@ def _code(row: Row) -> str:
 
 def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Section | None]]:
     """The section of each question, and of the questions that it is designed together with, if any."""
-    groups: list[tuple[Row, str]] = []  # around a row, each a "group" or a "repeat"
+    around: list[tuple[Row, str]] = []  # the first rows of the groups, repeats and so on that a row is in
     optional = whole = 0
     for row in rows:
-        kind = " ".join(row.text("type").split())
-        word = " ".join(re.split("[ _-]+", kind.lower()))
-        begins, ends = (re.fullmatch(rf"{verb} (group|repeat)", word) for verb in ("begin", "end"))
+        kind = _type(row)
+        bracket = read_bracket(kind)
+        outer = next((sort for _, sort in around if sort != "group"), None)
+        is_question = read_select(kind) is not None or kind.lower() in NUMBERS
+        reason = _why_not_asked(row, kind) if is_question else why_left_out(kind)
         if row.text("disabled").lower() in _TRUE:
             form.leave_out(row, "disabled", f"{row.text('name') or kind}, which is disabled")
-        elif begins:
-            groups.append((row, begins[1]))
-            repeated = " and all its questions: a question is asked once" if begins[1] == "repeat" else ""
-            form.leave_out(
-                row, "type", f"the {begins[1]} {row.text('name')}{repeated or ', except for its condition'}"
-            )
-        elif ends:
-            if not groups or groups[-1][1] != ends[1]:
-                advice = f"there is no {ends[1]} to end here: remove it, or add begin_{ends[1]}"
+        elif bracket is not None and bracket.begins:
+            around.append((row, bracket.sort))
+            form.leave_out(row, "type", f"the {bracket.sort} {row.text('name')}{_what_is_left(bracket.sort)}")
+        elif bracket is not None:
+            if not around or around[-1][1] != bracket.sort:
+                advice = f"there is no {bracket.sort} to end here: remove it, or add begin_{bracket.sort}"
                 raise form.error(row, "type", advice)
-            groups.pop()
-        elif any(sort == "repeat" for _, sort in groups):
-            form.leave_out(row, "type", f"{row.text('name') or kind}, a question of a repeat")
-        elif _SELECT.fullmatch(kind) or kind.lower() in _NUMBERS:
+            around.pop()
+        elif outer is not None:
+            form.leave_out(row, "type", f"{row.text('name') or kind}, a question of a {outer}")
+        elif reason:
+            form.leave_out(row, "type", f"{row.text('name') or 'a row'} of type {kind}: {reason}")
+        elif is_question:
             optional += row.text("required").lower() not in _TRUE
-            whole += kind.lower() in _WHOLE_NUMBERS
-            yield _question(form, row, kind, [group for group, _ in groups])
+            whole += kind.lower() in WHOLE_NUMBERS
+            yield _question(form, row, kind, [group for group, _ in around])
         elif kind:
-            form.leave_out(
-                row, "type", f"{row.text('name') or 'a row'} of type {kind}: {_why_not(form, row, word)}"
-            )
+            raise form.error(row, "type", mistyped_advice(kind))
         elif "name" in row.cells or any(name.startswith("label") for name in row.cells):
             raise form.error(
                 row, "type", "this row has no type: choose select_one LIST, select_multiple LIST or integer"
             )
-    if groups:
-        raise form.error(groups[-1][0], "type", f"this {groups[-1][1]} has no end: add end_{groups[-1][1]}")
+    if around:
+        row, sort = around[-1]
+        raise form.error(row, "type", f"this {sort} has no end: add end_{sort}")
     if optional:
         form.left_out.append(f"{plural(optional, 'question')} that may be left unanswered: {_NO_ANSWER}")
     if whole:
         form.left_out.append(f"{plural(whole, 'question')} of type integer: people may type decimals, too")
 
 
-def _why_not(form: _Form, row: Row, word: str) -> str:
-    """Why a question of this type is left out; a type that XLSForm does not know is refused, as it is a mistake."""
-    if word in _DEVICE_TYPES:
-        return "nothing about the device or the time is ever sent"
-    if word == "note":
-        return "put it into a hint"
-    if _OTHER_TYPES.fullmatch(word):
-        return "only choices and numbers can be protected"
-    written = short_repr(row.text("type"))
-    if _SELECT_ALONE.fullmatch(word):
-        advice = "write one name of a list of choices after it, such as select_one LIST"
-        raise form.error(row, "type", f"{written}: {advice}")
-    without_list = word.rpartition(" ")[0]
-    similar = get_close_matches(word, _SUGGESTED, 1) or get_close_matches(without_list, _SUGGESTED, 1)
-    suggestion = similar[0].replace(" ", "_") if similar else ""
-    advice = f"did you mean {suggestion}?" if similar else f"choose among {', '.join(_CARRIED_OVER)}"
-    raise form.error(row, "type", f"{written} is not a type of XLSForm: {advice}")
+def _type(row: Row) -> str:
+    return " ".join(row.text("type").split())
+
+
+def _why_not_asked(row: Row, kind: str) -> str:
+    """Why people cannot answer a choice or a number on their own; empty if they can."""
+    select, appearance = read_select(kind), row.text("appearance").lower()
+    if select is not None and select.list_name.startswith("${"):
+        return "its options are the answers to another question"
+    if "search(" in appearance:
+        return "its options are in another file"
+    if select is not None and "label" in appearance.split():
+        return "it is the heading of a table"
+    if row.text("read_only").lower() in _TRUE:
+        return "it is read-only"
+    has_text = any(column.partition("::")[0] in ("label", "hint") for column in row.cells)
+    if not has_text and ("calculation" in row.cells or "trigger" in row.cells):
+        return "it is calculated"
+    return ""
+
+
+def _what_is_left(sort: str) -> str:
+    """What is left out with the first row of a group, a repeat, or another set of rows."""
+    if sort == "group":
+        return ", except for its condition"
+    reason = "a question is asked once" if sort == "repeat" else "write each question in a row of its own"
+    return f" and all its questions: {reason}"
 
 
 def _question(form: _Form, row: Row, kind: str, groups: list[Row]) -> tuple[Section, Section | None]:
@@ -317,7 +329,7 @@ def _question(form: _Form, row: Row, kind: str, groups: list[Row]) -> tuple[Sect
     places: dict[tuple[str, ...], Place] = {(): row.place("type"), ("name",): row.place("name")}
     terms = {"text": "label", "kind": "type", "asked_if": "relevant", "range": "constraint or pv::range"}
     terms |= {key: f"{OURS}{key}" for key in _QUESTION_KEYS if key != "range"}
-    select = _SELECT.fullmatch(kind)
+    select = read_select(kind)
     for key, column in (("text", "label"), ("hint", "hint"), ("unit", "pv::unit")):
         texts, where = _translations(form, row, column)
         if texts or key == "text":
@@ -325,10 +337,10 @@ def _question(form: _Form, row: Row, kind: str, groups: list[Row]) -> tuple[Sect
             places |= {(key, tag): place for tag, place in where.items()}
     places["kind",] = row.place("type")
     if select is not None:
-        values["kind"] = "choices" if re.match(r"select[ _](multiple|all)", kind, re.I) else "choice"
-        if select[3]:
+        values["kind"] = select.kind
+        if select.or_other:
             form.leave_out(row, "type", "or_other: add an option to the list, as no text can be sent")
-        _add_options(form, row, select[2], values, places)
+        _add_options(form, row, select.list_name, values, places)
         for column in ("constraint", "parameters"):
             if column in row.cells:
                 form.leave_out(row, column, f"the {column} of a choice: all options are there")
@@ -385,8 +397,11 @@ def _add_options(
 ) -> None:
     """The options of a list, and their shares if the list has them."""
     if name not in form.options:
-        lists = ", ".join(form.options) or "none"
-        raise form.error(row, "type", f"the sheet choices has no list {name!r}; lists: {lists}")
+        lists = ", ".join(form.options)
+        advice = f"the sheet choices has no list {name!r}; lists: {lists}"
+        if not lists:
+            advice = f"there is no sheet named choices with the list {name!r}: add it"
+        raise form.error(row, "type", advice)
     rows = form.options[name]
     options: dict[str, Any] = {}
     places["options",] = rows[0].place("label")
@@ -452,13 +467,14 @@ def _note_prior(
 def _add_range(form: _Form, row: Row, values: dict[str, Any], places: dict[tuple[str, ...], Place]) -> None:
     """The range of a number: our own column, the parameters of a `range`, or its constraint."""
     column = f"{OURS}range"
-    constraint = read_range_constraint(row.text("constraint"), row.text("type").lower() in _WHOLE_NUMBERS)
-    parameters = dict(re.findall(rf"(\w+)\s*=\s*{NUMBER}", row.text("parameters").lower()))
+    constraint = read_range_constraint(row.text("constraint"), row.text("type").lower() in WHOLE_NUMBERS)
+    parameters = dict(_RANGE) if row.text("type").lower() == "range" else {}
+    parameters |= dict(re.findall(r"(\w+)\s*=\s*([^\s,;]+)", row.text("parameters").lower()))
+    ends = [read_number(parameters.get(key, "")) for key in ("start", "end")]
     if column in row.cells:
         values["range"], places["range",] = _typed(form, row, column), row.place(column)
-    elif "start" in parameters and "end" in parameters:
-        values["range"] = [float(parameters["start"]), float(parameters["end"])]
-        places["range",] = row.place("parameters")
+    elif None not in ends:
+        values["range"], places["range",] = ends, row.place("parameters")
     elif constraint is not None:
         values["range"], places["range",] = constraint, row.place("constraint")
     if "constraint" in row.cells and constraint is None:
@@ -498,12 +514,13 @@ def _condition(form: _Form, row: Row) -> dict[str, list[str]]:
 
     def other_codes(gate: str, codes: Collection[str]) -> list[str]:
         before = form.questions.get(gate)
-        select = _SELECT.fullmatch(" ".join(before.text("type").split())) if before else None
+        select = read_select(_type(before)) if before else None
         if select is None:
             raise UnreadableCondition(f"there is no choice {gate!r} before this question")
-        if gate in form.conditional:
+        is_answered = list(codes) == [""]  # ${gate} != '': everybody who is asked gives an answer
+        if gate in form.conditional and not is_answered:
             raise UnreadableCondition(f"{gate} is not always asked: name the codes with =, instead of !=")
-        return [option for option in map(_code, form.options[select[2]]) if option not in codes]
+        return [option for option in map(_code, form.options[select.list_name]) if option not in codes]
 
     refusal = "relevant: this condition cannot be carried over"
     try:
