@@ -10,8 +10,9 @@ _reserved: list[socket.socket] = []
 def free_port() -> int:
     """A port that no other test gets: a socket is bound to it, without listening, until this process ends.
 
-    Servers can still listen there, as they reuse addresses. If nothing held it, one of 14,000 other sockets that are
-    bound to port 0 before the server listens would get the same port; with SO_REUSEPORT both servers would listen.
+    Servers can still listen there, as they reuse addresses. If nothing held it, another socket that is bound to port 0
+    before the server listens could get it: Linux draws from 14,000 ports, or from 7,000 with SO_REUSEADDR. With
+    SO_REUSEPORT both servers would then listen.
     """
     held = socket.socket()
     for option in ("SO_REUSEADDR", "SO_REUSEPORT"):
