@@ -37,7 +37,8 @@ from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.store import Group, open_store
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from postgres_server import PostgresServer, free_port
+from postgres_server import PostgresServer
+from reserved_ports import free_port
 
 TOKEN, COLLECTOR = "benchmark", "collector"
 PREPARED = 2_000_000  # weight of the requests made beforehand

@@ -16,7 +16,6 @@ import httpx
 from starlette.types import ASGIApp
 
 from patience import PATIENCE, wait_until
-from postgres_server import free_port
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON
 from priorveil.curator import create_app
@@ -33,6 +32,7 @@ from priorveil.curator.settings import (
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Store, open_store
 from priorveil.curator.tokens import Token
+from reserved_ports import free_port
 
 TOKEN = "a curator's token"
 COLLECTOR = "authorization: Bearer a-gateway-of-the-tests"
@@ -119,7 +119,7 @@ async def place(
 ) -> AsyncIterator[Place]:
     store = SqliteStore(folder / "reports.db")
     app = create_app(store, Settings(requests=limits, connections=connections))
-    address = find_address("127.0.0.1", 0)
+    address = find_address("127.0.0.1", free_port())
     async with app.lifespan():
         await store.add_campaign(campaign)
         await store.add_token(Token.of("a-gateway-of-the-tests", "gateway", "collect"))
@@ -150,7 +150,7 @@ def with_app(
     """Work with another app on the same server."""
 
     async def run() -> None:
-        address = find_address("127.0.0.1", 0)
+        address = find_address("127.0.0.1", free_port())
         async with serving(app, address, limits):
             await work(address[1])
 

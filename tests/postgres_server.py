@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -15,6 +14,7 @@ import asyncpg
 import pytest
 
 from patience import PATIENCE, wait_until
+from reserved_ports import free_port
 
 _PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
@@ -24,12 +24,6 @@ def _binary(name: str) -> str:
     if found is None:
         pytest.skip(f"PostgreSQL is not installed here ({name} not found)")
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 class PostgresServer:

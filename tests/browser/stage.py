@@ -33,6 +33,7 @@ from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
 from priorveil.plans.form import PARTS, Form, Part, Slot
 from priorveil.priors.label_texts import label_parts
+from reserved_ports import free_port
 from submissions import plan_of, submissions
 
 WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
@@ -396,12 +397,12 @@ def serving(path: Path) -> Iterator[Curator]:
 
     asyncio.run(prepared())
     started, stop = threading.Event(), asyncio.Event()
-    address = find_address("127.0.0.1", 0)
+    address = find_address("127.0.0.1", free_port())
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
         app = create_app(SqliteStore(path), PATIENT)
-        async with app.lifespan(), answering(app, address):
+        async with app.lifespan(), answering(app, address, PATIENT.connections):
             started.set()
             await stop.wait()
 

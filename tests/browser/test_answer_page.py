@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from browser.steps import COLOURS, DOWN, ENTER, SPACE, TAB, choose, choose_language, start
+from patience import wait_until
 from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import Question
@@ -1145,6 +1146,44 @@ def test_the_language_of_the_browser_is_taken_if_there_is_one(browser: Any, cura
             browser.open(curator.answer_page("survey"))
             browser.see("button", SPOKEN[language])
             assert browser.run("return document.documentElement.lang") == language
+
+
+# One request waits until the test calls `release`.
+HOLD_REQUEST = """
+  const request = window.fetch;
+  window.fetch = async (...given) => {
+    if (String(given[0]).endsWith("%s")) await new Promise((done) => { window.release = done; });
+    return request(...given);
+  };
+"""
+
+
+@pytest.mark.parametrize("awaited", ["the campaign", "its status"])
+def test_a_language_that_is_chosen_while_the_survey_loads_stays(
+    browser: Any, curator: Any, awaited: str
+) -> None:
+    ending = curator.campaigns["survey"].id if awaited == "the campaign" else "/status"
+    with running_first(browser, HOLD_REQUEST % ending):
+        browser.open("about:blank")
+        browser.open(curator.answer_page("survey"))
+        wait_until(lambda: browser.run("return 'release' in window"), f"the page asks for {awaited}")
+        choose_language(browser, "de")
+        browser.run("window.release()")
+        browser.see("main form")
+        assert browser.text("main form button") == SPOKEN["de"]
+        assert browser.text(STEPS) == "Arbeitszeit und Gesundheit"
+        assert browser.run("return document.querySelector('#language').value") == "de"
+
+
+def test_a_language_stays_when_the_code_of_an_invitation_is_typed_in(browser: Any, curator: Any) -> None:
+    (code,) = curator.invite("invited", 1)
+    browser.open(curator.answer_page("invited"))
+    browser.see(STEPS, "You need an invitation")
+    choose_language(browser, "de")
+    browser.see("input[name=code]").send_keys(code)
+    browser.click("main form button")
+    browser.see(".consequences")
+    assert browser.text("main form button") == SPOKEN["de"]
 
 
 def test_what_is_needed_is_said_without_javascript(browser: Any, curator: Any) -> None:

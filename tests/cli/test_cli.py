@@ -227,6 +227,7 @@ def test_help_loads_no_command() -> None:
         "priorveil.cli.screen",
         "priorveil.errors",
         "priorveil.formatting",
+        "priorveil.interrupts",
         "priorveil.progress_bar",
     }
     assert not {"rich", "numpy"} & set(loaded)

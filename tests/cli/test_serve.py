@@ -21,11 +21,12 @@ from click.testing import CliRunner
 from curator.test_api import reports
 from curator.test_stores import group
 from patience import PATIENCE
-from postgres_server import PostgresServer, free_port
+from postgres_server import PostgresServer
 from priorveil.cli import commands, run
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import FormTally, open_store
 from priorveil.errors import install_command
+from reserved_ports import free_port
 
 
 def filled(url: str, campaign: Campaign, spoil: bool) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from local_server import Server, served
 from patience import PATIENCE
-from postgres_server import free_port
 from priorveil.cli import run
 from priorveil.collect.campaign import Campaign
+from reserved_ports import free_port
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ import pytest
 
 from curator.test_api import reports
 from patience import PATIENCE, wait_until
-from postgres_server import free_port
 from priorveil.collect.campaign import Campaign
+from reserved_ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")

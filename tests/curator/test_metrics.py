@@ -20,11 +20,11 @@ from prometheus_client.samples import Sample
 from curator.test_api import on, path, reports
 from local_server import Server, running
 from patience import PATIENCE
-from postgres_server import free_port
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.settings import DatabaseLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Unavailable
+from reserved_ports import free_port
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES, DASHBOARD = DEPLOY / "prometheus-rules.yml", DEPLOY / "grafana-dashboard.json"

@@ -29,6 +29,7 @@ from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
 from priorveil.surveys import report
 from priorveil.surveys.__main__ import REFUSED, design_or_refuse
+from reserved_ports import free_port
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
 JSON = "application/json"
@@ -218,7 +219,7 @@ def test_requests_are_bounded(store: SqliteStore) -> None:
         for people in ("0", "-1", "many", "1" * 10, "٣"):
             assert (await check(http, "x", JSON, params={"people": people})).status_code == 400
 
-    on(store, work, SurveyLimits(body=100))
+    on(store, work, replace(PATIENT_SURVEYS, body=100))
 
 
 def test_a_survey_that_needs_too_much_memory_is_refused(store: SqliteStore) -> None:
@@ -307,8 +308,8 @@ def serve(store: SqliteStore, work: Callable[[Curator, int], Awaitable[None]]) -
     """Work with a curator on a socket."""
 
     async def run() -> None:
-        app = create_app(store, Settings())
-        address = find_address("127.0.0.1", 0)
+        app = create_app(store, Settings(surveys=PATIENT_SURVEYS))
+        address = find_address("127.0.0.1", free_port())
         async with app.lifespan():
             await store.add_token(Token.of(TOKEN, "tests", "admin"))
             await app.service.load_tokens()

@@ -23,6 +23,7 @@ import click
 import priorveil as pv
 from priorveil.errors import Hint, PriorveilError, not_text_advice
 from priorveil.formatting import level_text
+from priorveil.interrupts import Ended
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -162,10 +163,6 @@ def plan_record(plan: pv.Plan) -> dict[str, object]:
 # -- progress ----------------------------------------------------------------------------------------------
 
 
-class _Ended(BaseException):
-    """Ctrl-C under a name that designs do not catch: they take KeyboardInterrupt as the wish for a quick answer."""
-
-
 @contextmanager
 def end_on_interrupt(on_first: Callable[[], None] | None = None) -> Iterator[Event]:
     """Let ctrl-C end this block at once, with KeyboardInterrupt.
@@ -176,14 +173,14 @@ def end_on_interrupt(on_first: Callable[[], None] | None = None) -> Iterator[Eve
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if on_first is None or pressed.is_set():
-            raise _Ended
+            raise Ended
         pressed.set()
         on_first()
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield pressed
-    except _Ended:
+    except Ended:
         raise KeyboardInterrupt from None
     finally:
         signal.signal(signal.SIGINT, before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,7 @@ from priorveil.atomic_files import atomic_write
 from priorveil.cli import inputs, options, screen
 from priorveil.errors import plural
 from priorveil.formatting import level_at_most
+from priorveil.progress_bar import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -166,20 +167,12 @@ def _build(file: Path, time_limit: float) -> SurveyDesign:
             click.echo(f"  {words}", err=True)
     for remark in described.remarks:
         click.echo(remark, err=True)
-    with _design_bar() as search:
-        return survey.build(described, time_limit=time_limit, **search)
+    with _design_bar() as progress:
+        return survey.build(described, time_limit=time_limit, progress=progress)
 
 
 @contextmanager
-def _design_bar() -> Iterator[dict[str, Any]]:
-    """Show that designs go on; the first ctrl-C keeps the best plans so far."""
-
-    def announce() -> None:
-        click.echo("stopping at the best plans so far; ctrl-C again to give up", err=True)
-
-    with screen.end_on_interrupt(announce) as interrupted, screen.progress_bar("designing") as advance:
-
-        def progress(rounds: int, error: float, bound: float) -> None:
-            advance(None, f"round {rounds}")
-
-        yield {"progress": progress, "should_stop": interrupted.is_set}
+def _design_bar() -> Iterator[Progress]:
+    """Show that designs go on; ctrl-C gives up. A survey has many designs, and each would still need a plan."""
+    with screen.end_on_interrupt(), screen.progress_bar("designing") as advance:
+        yield lambda rounds, error, bound: advance(None, f"round {rounds}")

@@ -31,6 +31,7 @@ const noEntries = () => Object.create(null); // a question may have the name "co
 
 let client; // made when the page is loaded, and again when a code is typed in
 let speak = speaker(bestLanguage(navigator.languages, offeredLanguages([])) ?? "en", navigator.languages);
+let pickedLanguage = null; // from the list, by the person; it stays while more languages are offered
 let step = () => {}; // draws the present step again, in another language
 let campaign = null;
 let status = null;
@@ -88,7 +89,7 @@ const hasText = (texts) => Object.keys(texts).length > 0;
 /** Offer the languages, and speak the one that fits the person best. */
 function offerLanguages() {
   const offered = offeredLanguages(campaign?.languages ?? []);
-  const chosen = languages.value || bestLanguage(navigator.languages, offered) || campaign?.languages[0] || "en";
+  const chosen = pickedLanguage ?? bestLanguage(navigator.languages, offered) ?? campaign?.languages[0] ?? "en";
   languages.replaceChildren(
     ...offered.map((tag) =>
       el("option", { value: tag, lang: tag, dir: direction(tag), selected: tag === chosen }, nameOfLanguage(tag)),
@@ -107,7 +108,8 @@ function useLanguage(tag) {
 }
 
 languages.addEventListener("change", () => {
-  useLanguage(languages.value);
+  pickedLanguage = languages.value;
+  useLanguage(pickedLanguage);
   step();
 });
 
@@ -117,10 +119,10 @@ async function begin(code = codeInLink()) {
   offerLanguages();
   if (isPreview()) return beginPreview();
   client = new Client(`${location.origin}/v1/campaigns/${id}`, isCode(code) ? { code } : {});
-  campaign = await client.campaign();
-  status = await currentStatus();
+  const loaded = await client.campaign();
+  status = await currentStatus(loaded);
+  campaign = loaded; // with its status: a language may be chosen meanwhile, which draws what is there
   cohort = campaign.cohorts.length === 1 ? campaign.cohorts[0] : undefined;
-  languages.replaceChildren();
   offerLanguages();
   const known = await client.remembered();
   if (known?.withdrawn) return show(drawWithdrawn);
@@ -135,22 +137,21 @@ async function begin(code = codeInLink()) {
 async function beginPreview() {
   const kept = sessionStorage.getItem(PREVIEW);
   const mine = kept !== null && JSON.parse(kept).id === id;
-  campaign = mine ? await readCampaign(kept, { id }) : await new Client(`${location.origin}/v1/campaigns/${id}`).campaign();
   status = { state: "open", leans_on_prior: false };
+  campaign = mine ? await readCampaign(kept, { id }) : await new Client(`${location.origin}/v1/campaigns/${id}`).campaign();
   cohort = campaign.cohorts.length === 1 ? campaign.cohorts[0] : undefined;
-  languages.replaceChildren();
   offerLanguages();
   document.querySelector("#preview").hidden = false;
   return show(drawStart);
 }
 
 /** Whether the curator takes reports now; it may have closed early. Without an answer, by our own clock. */
-async function currentStatus() {
+async function currentStatus(loaded) {
   const request = { credentials: "omit", signal: AbortSignal.timeout(STATUS_WAIT) };
   const told = await fetch(`${client.url}/status`, request)
     .then((response) => (response.ok ? response.json() : null))
     .catch(() => null); // it may also break off
-  return told ?? { state: campaign.state(), leans_on_prior: false };
+  return told ?? { state: loaded.state(), leans_on_prior: false };
 }
 
 function showAbout() {
