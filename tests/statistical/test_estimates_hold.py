@@ -66,15 +66,18 @@ def assert_covers(estimates: list[Estimate], truths: list[Array]) -> None:
     assert 0.94 <= float(np.mean(inside)) <= 0.96
 
 
-def repeats(query: str) -> int:
-    """How many collections it takes to measure coverage: a sum is one number, a histogram is five."""
-    return 2_000 if query == "Sum" else 800
+def repeats(kind: str, query: str) -> int:
+    """How many collections it takes to measure coverage: a sum is one number, a histogram is five.
+
+    Reports in orders of their own take twenty times as long to read as others.
+    """
+    return 2_000 if query == "Sum" else 550 if kind == "orders" else 800
 
 
 @cache
 def collections_under_a_wrong_prior(kind: str, query: str) -> list[tuple[Tally, Array]]:
     """Tallies and truths of many collections whose people follow `TRUTH`: two methods read them."""
-    return list(collections(pair_plan(kind, query), TRUTH, repeats(query), seed=11))
+    return list(collections(pair_plan(kind, query), TRUTH, repeats(kind, query), seed=11))
 
 
 @cache
@@ -83,8 +86,7 @@ def estimates_under_the_prior(
 ) -> tuple[list[Estimate], list[Array]]:
     """Estimates of many collections for which the prior is right, and the truths: several tests look at them."""
     plan = pair_plan(kind, query)
-    times = max(1_400, repeats(query)) if method == default_method(query) else repeats(query)
-    drawn = collections(plan, plan.reference.probabilities, times, seed=2)
+    drawn = collections(plan, plan.reference.probabilities, repeats(kind, query), seed=2)
     estimates, truths = zip(*((plan.estimate(tally, method), truth) for tally, truth in drawn), strict=True)
     return list(estimates), list(truths)
 
@@ -170,7 +172,7 @@ WEIGHED = [("table", "Sum"), ("arc", "Sum"), ("unary", "Sum"), ("subset", "Sum")
 def weighted_collections(kind: str, query: str, right: bool) -> list[tuple[Tally, Array]]:
     """Tallies with weights from 0.2 to 3 and offsets, and the truths; if the prior is wrong, weights go with values."""
     rng, plan = np.random.default_rng(8), pair_plan(kind, query)
-    law, times = (PRIOR.probabilities if right else TRUTH), 800 if query == "Sum" else 400
+    law, times = (PRIOR.probabilities if right else TRUTH), 800 if query == "Sum" else 200
     people = rng.choice(5, (times, PEOPLE), p=law)
     reports = plan.privatize(people.ravel(), rng, codes=True).reshape(
         times, PEOPLE, *((-1,) if plan.mechanism.width else ())
@@ -216,11 +218,11 @@ def test_a_wrong_prior_biases_mmse_as_predicted_and_is_noticed() -> None:
 
 @pytest.mark.parametrize(("kind", "query"), [c for c in PAIRS if c[1] in ("Histogram", "Distribution")])
 def test_the_prior_check_is_quiet_when_the_prior_is_right(kind: str, query: str) -> None:
-    """At 5 % it fires in 5 % of 1,400 collections, give or take four standard errors (2.3 points)."""
+    """At 5 % it fires in 5 % of 800 collections, give or take four standard errors (3.1 points)."""
     found, _ = estimates_under_the_prior(kind, query, default_method(query))
-    checks = [estimate.prior_check for estimate in found]
-    assert None not in checks
-    assert 0.027 < np.mean([check < 0.05 for check in checks if check is not None]) < 0.073
+    checks = [estimate.prior_check for estimate in found if estimate.prior_check is not None]
+    assert len(checks) == len(found)
+    assert abs(np.mean([check < 0.05 for check in checks]) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / len(checks))
 
 
 def test_the_most_likely_distribution_recovers_from_a_wrong_prior() -> None:
