@@ -984,7 +984,7 @@ def test_a_drawn_follow_up_makes_the_same_requests_whether_it_is_asked_or_not(
         browser.open(curator.answer_page("follow-up"))
         browser.click("button", "Start")
         browser.see(STEPS, "Do you work?")
-        browser.see("main", "The answer to this question is not sent, not even scrambled.")
+        browser.see("main", "No report is sent about this question itself.")
         loaded = sorted(r["url"] for r in browser.requests())
         browser.click("label.choice", works)
         browser.click("button", "Continue")
@@ -1002,6 +1002,20 @@ def test_a_drawn_follow_up_makes_the_same_requests_whether_it_is_asked_or_not(
         traffic.add(json.dumps([loaded, sent], sort_keys=True))
         browser.forget()
     assert len(traffic) == 1, traffic
+
+
+def test_a_gate_without_a_report_is_said_to_be_told_by_the_follow_up(browser: Any, curator: Any) -> None:
+    """The report about the follow-up has the value "not asked": it tells something about its gate."""
+    browser.open(curator.answer_page("follow-up"))
+    browser.click("button", "Start")
+    browser.see(STEPS, "Do you work?")
+    browser.see("main", "so the scrambled report about those tells something about it, within the limits")
+    browser.click("label.choice", "No")
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Check and send")
+    assert "tells something about it, within the limits below" in browser.text(".answers small")
+    assert "not sent" not in browser.text("main")
+    browser.picture("gate-review")
 
 
 def sizes_of(body: str) -> dict[str, int]:

@@ -301,7 +301,7 @@ function drawQuestion(question, toReview = false) {
   put(
     own(question.text),
     given(question.hint) && el("p", { class: "hint", id: "question-hint" }, own(question.hint)),
-    !isReported(question) && quiet("onlyForDevice"),
+    !isReported(question) && quiet("noOwnReport"),
     el(
       "form",
       { onsubmit, autocomplete: "off", novalidate: true },
@@ -322,7 +322,7 @@ function showProgress(at) {
   progress.hidden = false;
 }
 
-/** Whether a report is sent about a question; if not, this device only needs it to know what to ask. */
+/** Whether a report is sent about a question itself; if not, it decides what is asked, and other reports tell something about it. */
 const isReported = (question) => parts.some(({ attributes }) => attributes.some((name) => question.attributes.includes(name)));
 
 const described = (question, ...more) => [given(question.hint) && "question-hint", ...more, "answer-problem"].filter(Boolean).join(" ");
@@ -493,7 +493,7 @@ function answerLine(question) {
     "aria-label": say("changeAnswer", { question: ownText(question.text) }),
   });
   const content = asked().includes(question) ? [answerText(question), change] : [el("em", {}, say("notAsked"))];
-  return line(own(question.text), ...content, !isReported(question) && el("small", {}, say("notSentAtAll")));
+  return line(own(question.text), ...content, !isReported(question) && el("small", {}, say("toldByOthers")));
 }
 
 function answerText(question) {

@@ -330,7 +330,7 @@ export function surveyForm(draft, changed) {
               el("bdi", {}, optionText(gate, option, draft.languages)),
             ),
           ),
-          el("p", { class: "hint quiet" }, "Every device sends a report, so nobody sees whether it was asked."),
+          el("p", { class: "hint quiet" }, "Every device sends a scrambled report, so nobody can be sure whether it was asked."),
         ),
     ];
   }
