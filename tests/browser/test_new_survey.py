@@ -14,6 +14,7 @@ from patience import wait_until
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.priors import Prior
 from priorveil.surveys.files import read_survey
+from priorveil.surveys.report import likely_afterwards
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
 HEADING = "main h1"
@@ -194,6 +195,20 @@ def test_a_check_can_be_cancelled_and_a_change_makes_it_stale(page: Any) -> None
     write(page, "Title", "Another title")
     page.see("#stale", "Check it again")
     assert not page.see("#create").is_enabled() and not page.see("#preview").is_enabled()
+
+
+def test_what_epsilon_means_is_said_as_the_command_line_says_it(page: Any) -> None:
+    script = "return import('/static/survey_form.js').then(form => form.likelyAfterwards(...arguments))"
+    for levels in ((0.1, 1.0, 1.0, 2.0), (0.1, 4.0, 4.0, 6.0), (0.2, 0.5, 3.0, 0.7), (0.1, 30.0, 30.0, 40.0)):
+        assert page.run(script, *levels) == pytest.approx(likely_afterwards(*levels))
+    label = "What all answers of one person together may tell (epsilon)"
+    for epsilon, words in (
+        ("1", "is at most 27.2 % likely after"),
+        ("4", "is at most 98.4 % likely after"),
+        ("9", "may be almost certain after"),
+    ):
+        write(page, label, epsilon)
+        assert words in page.text("#epsilon-meaning")
 
 
 def test_questions_move_and_go(page: Any) -> None:
