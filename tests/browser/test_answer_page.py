@@ -846,6 +846,7 @@ def test_an_answer_is_withdrawn_with_the_id_on_the_receipt(browser: Any, curator
     assert curator.counters("few")["reports"]["everyone"] == before + 1
     unfold(browser, "Your receipt")
     assert browser.text("#receipt") == report["report_id"]
+    assert "This browser and the server have it." in browser.text("main")
     browser.requests()
     browser.click("button", "Withdraw my report")
     browser.see(STEPS, "Your report is withdrawn")
