@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from browser.steps import ANALYST, answer_survey, choose, choose_language, sign_in
-from priorveil import Linear, Prior, design
+from priorveil import Distribution, Linear, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import Question
-from priorveil.plans.form import Form
+from priorveil.formatting import factor_at_most
+from priorveil.plans.form import PARTS, Form, Part, Slot
 
 
 def printed_pages(browser: Any, name: str) -> int:
@@ -132,6 +133,57 @@ def test_the_sheet_has_method_promise_and_limits_on_one_printed_page(
     campaign = curator.campaigns["sheet"].id
     asked = {request["url"].removeprefix(curator.url) for request in browser.requests()}
     assert {path for path in asked if path.startswith("/v1")} == {f"/v1/campaigns/{campaign}/publication"}
+
+
+def drawn_survey(**details: Any) -> Campaign:
+    """A question, its follow-up, and one that nobody knows anything about: one of them is drawn for each person."""
+    yes_no = {"yes": "Yes", "no": "No"}
+    questions = [
+        Question("works", "Do you work?", options=yes_no),
+        Question("paid", "Is it paid?", options=yes_no, asked_if={"works": ("yes",)}),
+        Question("smokes", "Do you smoke?", options=yes_no),
+    ]
+    priors = {
+        "works": Prior({"yes": 0.6, "no": 0.4}),
+        "paid": Prior({"yes": 0.4, "no": 0.2, "not asked": 0.4}),
+        "smokes": Prior.uniform(["yes", "no"]),
+    }
+    parts = [Part((name,), design(prior, 1.0, Distribution())) for name, prior in priors.items()]
+    drawn = Slot(tuple(parts), (PARTS // 4, PARTS // 2, PARTS // 4))
+    return Campaign("Work and smoke", questions, {"everyone": Form((drawn,))}, **details)
+
+
+@pytest.fixture(scope="module")
+def drawn_sheet(curator: Any) -> str:
+    """The address of a published sheet where one question was drawn for each person."""
+    curator.campaigns["drawn"] = campaign = drawn_survey(smallest_count=50)
+    curator.create(campaign)
+    working, idle = {"works": "yes", "paid": "no", "smokes": "no"}, {"works": "no", "smokes": "yes"}
+    curator.surveyed("drawn", [working, working, idle] * 400)
+    curator.publish("drawn")
+    address: str = curator.published_page("drawn")
+    return address
+
+
+def test_the_sheet_says_what_was_drawn_what_was_promised_and_what_the_server_received(
+    browser: Any, curator: Any, drawn_sheet: str, survey_sheet: str
+) -> None:
+    promise = curator.campaigns["drawn"].promise["everyone"]
+    assert promise.lip < promise.ldp
+    browser.open(drawn_sheet)
+    browser.see("main h1", "Work and smoke")
+    remarks = browser.text(".remarks")
+    assert "The server that counts them received scrambled reports only." in remarks
+    assert "true answers" not in remarks, "nobody knows who else had them, where reports come in batches"
+    assert f"at most {factor_at_most(promise.lip)} times as likely as before" in remarks
+    assert f"at most {factor_at_most(promise.ldp)} times as likely, compared with the other" in remarks
+    assert "Each person sent a report about one of the questions, drawn at random." in remarks
+    counts = re.findall(r"Reports about this: ([\d,]+)\.", browser.text(".results"))
+    assert len(counts) == 3 and sum(int(count.replace(",", "")) for count in counts) == 1200
+    assert browser.faults() == []
+    picture_both(browser, "sheet-drawn")
+    browser.open(survey_sheet)
+    browser.see(".remarks", "Each person sent reports about some of the questions.")
 
 
 SHEET = {

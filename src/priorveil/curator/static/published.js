@@ -188,6 +188,7 @@ function figures(block, place) {
     ...parts.map(({ cohort, results }, n) => [
       several && el(subhead, {}, cohort === null ? say("everyone") : el("bdi", {}, cohort)),
       figure(results, ticked, `-${place}-${n}`),
+      table === null && reportsAbout(results),
     ]),
   );
 }
@@ -207,6 +208,13 @@ function figure(results, ticked, suffix) {
     withheld.length > 0 && el("p", {}, el("strong", {}, ...joined(withheld), ": "), text),
     !isContradicted && precision(display),
   ];
+}
+
+/** How many reports there are about a block; options of one question may have different numbers. */
+function reportsAbout(results) {
+  const counts = results.filter(({ part }) => part !== null).map(({ part }) => part.reports);
+  const [least, most] = [Math.min(...counts), Math.max(...counts)].map((count) => speak.number(count));
+  return el("p", { class: "quiet" }, say("reportsAbout", { count: least === most ? least : say("between", { from: least, to: most }) }));
 }
 
 /** How precise shares are; other numbers have intervals of their own. */
@@ -278,16 +286,31 @@ function statisticName(name) {
 
 function method(shown) {
   const hasPrior = shown.some(({ display }) => [...display.rows, ...display.numbers].some((row) => row.expected !== null));
-  return [paragraph("how"), hasPrior && paragraph("priorColumn", { prior: say("prior") })].filter(Boolean);
+  const drawn = drawnText();
+  return [paragraph("how"), drawn && paragraph(drawn), hasPrior && paragraph("priorColumn", { prior: say("prior") })].filter(Boolean);
 }
 
+/** What to say if questions were drawn for each person: a submission has fewer reports than there are parts of the form. */
+function drawnText() {
+  const { cohorts, results } = publication.results;
+  const parts = results.filter((result) => result.margin_of === null).flatMap((result) => result.cohorts);
+  const counts = cohorts.map(({ cohort, reports }) => {
+    const own = parts.filter((part) => part.cohort === cohort);
+    return { sent: sum(own.map((part) => part.reports)), all: own.length * reports, reports };
+  });
+  if (counts.every(({ sent, all }) => sent === all)) return null;
+  return counts.every(({ sent, reports }) => sent === reports) ? "drawnOne" : "drawnSome";
+}
+
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+
 function promise() {
-  const { cohorts, assumed_prior: assumed } = publication.results;
+  const { cohorts } = publication.results;
   const most = (name) => Math.max(...cohorts.map((cohort) => cohort.privacy[name] ?? Infinity));
   const [lip, ldp] = [most("lip"), most("ldp")];
   const factor = (value) => el("strong", {}, speak.factor(value));
   return [
-    lip < ldp && !assumed && paragraph("promisedKnown", { factor: factor(lip) }),
+    lip < ldp && paragraph("promisedKnown", { factor: factor(lip) }),
     Number.isFinite(ldp) ? paragraph("promisedAny", { factor: factor(ldp) }) : paragraph("promisedInPart"),
   ].filter(Boolean);
 }
