@@ -1061,12 +1061,26 @@ def test_a_preview_draws_remembers_and_sends_nothing(browser: Any, curator: Any)
     asked = answer_all(browser)
     assert asked[-2:] == ["How many hours do you sleep?", "Do you smoke?"]  # all questions are shown
     assert "a random code" in browser.text(".leaving")
+    browser.see("main", "The real page draws at random which of them it asks")
+    assert "One scrambled report for each of these questions" not in browser.text("main")
     assert not browser.driver.find_elements("css selector", "#leaving")
     browser.click("button", "Send")
     browser.see(STEPS, "The preview ends here")
     assert browser.requests() == []
     assert browser.run("return indexedDB.databases().then(all => all.length)") == 0
     assert curator.counters("survey")["reports"]["everyone"] == before
+
+
+def test_a_preview_says_that_one_question_is_drawn(browser: Any, curator: Any) -> None:
+    browser.open(f"{curator.answer_page('follow-up')}#preview")
+    start(browser)
+    for answer in ("Yes", "No", "No"):
+        browser.click("label.choice", answer)
+        browser.click("button", "Continue")
+    browser.see(STEPS, "Check and send")
+    browser.see("main", "The real page sends a scrambled report about one of these, drawn at random")
+    assert browser.faults() == []
+    browser.picture("preview-drawn")
 
 
 def test_a_campaign_that_is_not_stored_yet_has_a_preview(browser: Any, curator: Any, stage: Any) -> None:

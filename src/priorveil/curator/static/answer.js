@@ -532,7 +532,7 @@ function leaving(form, reports) {
     ),
   );
   return [
-    paragraph(parts.length > 1 ? "reportsAre" : "reportIs"),
+    paragraph(reportsText(form)),
     el(
       "dl",
       { class: "leaving" },
@@ -543,6 +543,12 @@ function leaving(form, reports) {
     ),
     questions.some((question) => !asked().includes(question)) && paragraph("skippedToo"),
   ];
+}
+
+/** How many reports are sent about which questions; a preview has all of them, because it draws none. */
+function reportsText({ slots }) {
+  if (isPreview() && slots.some((slot) => slot.drawn)) return slots.length === 1 ? "previewOne" : "previewSome";
+  return parts.length > 1 ? "reportsAre" : "reportIs";
 }
 
 const shortened = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGEST_CODE)}…` : code);
