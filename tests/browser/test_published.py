@@ -186,6 +186,58 @@ def test_the_sheet_says_what_was_drawn_what_was_promised_and_what_the_server_rec
     browser.see(".remarks", "Each person sent reports about some of the questions.")
 
 
+AMONG_ASKED = {
+    "en": "Among those who were asked: Is it paid?",
+    "de": "Unter denen, die gefragt wurden: Is it paid?",
+    "fr": "Parmi les personnes à qui la question a été posée : Is it paid?",
+    "es": "Entre las personas a quienes se les preguntó: Is it paid?",
+    "ar": "بين من طُرح عليهم السؤال: Is it paid?",
+}
+
+
+def test_the_answers_of_those_who_were_asked_are_shown_as_shares_of_them(
+    browser: Any, curator: Any, drawn_sheet: str
+) -> None:
+    """On the sheet in every language, and on the dashboard."""
+    browser.open(drawn_sheet)
+    for language, title in AMONG_ASKED.items():
+        choose_language(browser, language)
+        browser.see("main caption", title)
+    choose_language(browser, "en")
+    assert row_heads(browser, "#group0-1-0 tbody th") == ["Yes", "No"]
+    assert row_heads(browser, "#group0-1-0 thead th")[0] == "Answer"
+    of_asked = re.findall(r"([\d.-]+)%", browser.text("#group0-1-0 tbody tr:last-child"))
+    assert float(of_asked[1]) < 100 < float(of_asked[2]), (
+        "two of three people were asked, and all of them said no"
+    )
+    assert browser.faults() == []
+    sign_in(browser, curator, "drawn")
+    browser.see("main caption", AMONG_ASKED["en"])
+    assert row_heads(browser, "#group0-2 tbody th") == ["Yes", "No"]
+    assert browser.faults() == []
+    picture_both(browser, "dashboard-asked")
+
+
+def test_options_among_those_who_were_asked_are_one_table(browser: Any, curator: Any) -> None:
+    questions = [
+        Question("works", "Do you work?", options={"yes": "Yes", "no": "No"}),
+        Question("why", "Why?", "choices", {"pay": "Pay", "boss": "My boss"}, asked_if={"works": ("yes",)}),
+    ]
+    plan = design(Prior({"yes": 0.3, "no": 0.3, "not asked": 0.4}), 2.0, Distribution())
+    form = Form(tuple(Slot((Part((name,), plan),)) for name in ("why/pay", "why/boss")))
+    curator.campaigns["why"] = campaign = Campaign("Why", questions, {"everyone": form}, smallest_count=50)
+    curator.create(campaign)
+    curator.surveyed("why", [{"works": "yes", "why": ["pay"]}, {"works": "no"}] * 300)
+    curator.publish("why")
+    browser.open(curator.published_page("why"))
+    browser.see("main caption", "Among those who were asked: Why?")
+    assert row_heads(browser, ".results caption") == ["Among those who were asked: Why?"]
+    assert row_heads(browser, "#group0-0-0 tbody th") == ["Pay", "My boss"]
+    sign_in(browser, curator, "why")
+    browser.see("main caption", "Among those who were asked: Why?")
+    assert row_heads(browser, "#group0 tbody th") == ["Pay", "My boss"]
+
+
 SHEET = {
     "en": ("Habits by age", "How this was found out", "Under 30", "Yes", "0 to 2",
            "Average: How much overtime? (hours)"),

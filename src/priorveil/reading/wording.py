@@ -309,6 +309,27 @@ def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float =
     return StatisticTable((*groups, *others), tuple(cells), f"share within {' x '.join(groups)}")
 
 
+def shares_among(
+    estimate: Estimate,
+    labels: Sequence[Label],
+    heads: tuple[str, ...],
+    quantity: str,
+    confidence: float = 0.95,
+) -> StatisticTable:
+    """The shares of these labels among the people who have one of them."""
+    ratios = [(label, estimate.ratio([label], labels)) for label in labels]
+    rows = [
+        _row(
+            tuple(map(label_text, label_parts(label))),
+            (ratio.value, ratio.std_error, *ratio.interval(confidence)),
+            None,
+            _precise_share_texts,
+        )
+        for label, ratio in ratios
+    ]
+    return StatisticTable(heads, tuple(rows), quantity)
+
+
 def averages_text(averages: Averages) -> str:
     """The averages by group with 95 % intervals, as plain text."""
     return _plain_text(describe_averages(averages))

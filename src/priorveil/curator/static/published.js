@@ -242,7 +242,9 @@ const inLanguage = ({ labels, withheld_groups: groups }, ticked) => ({
     number === null ? say(ticked ?? (shares ? "answer" : "quantity")) : say("averageHead", { question: numberName(number) }),
   interval: () => say("intervalHead", { level: level() }),
   groupTitle: ({ shares, of, by }) =>
-    say(shares ? "sharesOf" : "averageOf", { question: shares ? nameOf(of) : numberName(of), groups: by.map(nameOf).join(" × ") }),
+    by.length === 0
+      ? say("sharesOfAsked", { question: ownText(questionOf(of).text) })
+      : say(shares ? "sharesOf" : "averageOf", { question: shares ? nameOf(of) : numberName(of), groups: by.map(nameOf).join(" × ") }),
   labels: (row) => (row.words.length > 0 ? levelsWords(row.levels) : [statisticName(row.name)]),
   value: (row) => speak.like(row.value, row.value_text),
   ends: ({ lower, upper, value_text: text }) =>
