@@ -355,10 +355,43 @@ def test_a_survey_file_is_checked_and_created(page: Any, tmp_path: Path, kind: s
     page.picture(f"new-survey-bad-{kind}")
     page.see("#file").send_keys(str(good))
     page.see("#checked h2", "What this survey does")
+    summary = page.text("#summary").split()
+    title, questions, epsilon = {"toml": ("Health", "3", "1"), "xlsx": ("Work", "7", "2")}[kind]
+    assert summary[summary.index("File") + 1] == good.name and summary[summary.index("Title") + 1] == title
+    assert summary[summary.index("Questions") + 1] == questions
+    assert summary[summary.index("Epsilon") + 1] == epsilon
     if kind == "xlsx":
         page.see("#left-out", "sheet survey, cell A9: remarks of type text")
     page.click("#create")
     page.see(HEADING, {"toml": "Health", "xlsx": "Work"}[kind])
+
+
+def test_a_chosen_file_is_checked_again_until_one_goes_back_to_the_form(page: Any, tmp_path: Path) -> None:
+    """A second press of Check must not check the form, which may hold another survey."""
+    page.forgiven = ["422"]
+    write(page, "Title", "In the form")
+    (file := tmp_path / "good.toml").write_text(TOML, encoding="utf-8")
+    page.click("summary", "I have a file already")
+    page.see("#file").send_keys(str(file))
+    page.see("#summary", "good.toml")
+    page.see("#chosen", "Chosen file: good.toml")
+    assert not page.see_now("#add-question") and not page.see_now("#save")
+    assert page.faults() == []
+    page.size(390, 844, scale=2, mobile=True)
+    assert page.run("return document.documentElement.scrollWidth") <= 390
+    page.picture("new-survey-file-phone")
+    page.size(1280, 900)
+    page.picture("new-survey-file-desk")
+    write(page, "How many people will answer?", "2000")
+    page.click("#check")
+    page.see("#checked h3", "with 2,000 people")
+    assert "good.toml" in page.text("#summary") and "Health" in page.text("#summary")
+    page.click("#back")
+    assert page.gone("#summary") and not page.see_now("#chosen") and page.see_now("#add-question")
+    assert field(page, "Title").get_attribute("value") == "In the form", "nothing is lost"
+    assert page.run("return document.activeElement.tagName") == "INPUT"
+    page.click("#check")
+    page.see("#refused", "Question 1")
 
 
 def test_a_campaign_is_made_from_its_file(page: Any, tmp_path: Path) -> None:
@@ -368,6 +401,9 @@ def test_a_campaign_is_made_from_its_file(page: Any, tmp_path: Path) -> None:
     page.click("summary", "I have a file already")
     page.see("#file").send_keys(str(file))
     page.see("#checked h2", "A campaign that is built already")
+    page.see("#summary", "campaign.json")
+    page.see("#summary", "Do you sing?")
+    page.see("#summary", "LIP 1, LDP")
     page.click("#create")
     page.see(HEADING, "Do you sing?")
     assert page.driver.current_url.endswith(f"#{campaign.id}")
