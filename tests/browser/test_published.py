@@ -63,6 +63,10 @@ def test_results_are_published_once_and_only_when_that_is_confirmed(browser: Any
     browser.click("dialog button", "Publish them")
     browser.see("#published")
     assert browser.gone("#draft, #publish, #reopen")
+    browser.see(".facts .badge", "published")
+    sheet = browser.see(".facts a", "Published results").get_attribute("href")
+    assert sheet == curator.published_page("publishing")
+    assert browser.faults() == []
     picture_both(browser, "dashboard-published")
     figures = browser.text("#histogram tbody")
     browser.click("#published")
@@ -86,6 +90,10 @@ def test_results_that_would_be_withheld_are_counted_before_publication(browser: 
     browser.open(f"{curator.url}/dashboard")
     entry = browser.see(".campaigns li", "Do you knit?")
     assert entry.find_element("css selector", ".badge").text == "published"
+    link = entry.find_element("css selector", "a[href^='/published/']")
+    assert link.get_attribute("href") == curator.published_page("unanswered")
+    assert browser.faults() == []
+    picture_both(browser, "campaigns-published")
 
 
 def test_an_analyst_is_offered_no_publication(browser: Any, curator: Any) -> None:

@@ -66,10 +66,10 @@ ABOUT_CELLS = (
 )
 _UNBOUNDED = "not bounded"  # the text of an end that is infinite
 METHOD_TITLES: dict[EstimateMethod, str] = {
-    "auto": "chosen by the query",
-    "unbiased": "unbiased",
-    "mmse": "mmse (trusts the prior)",
-    "mle": "most likely distribution",
+    "auto": "the usual one (recommended)",
+    "unbiased": "from the reports alone",
+    "mmse": "from the reports and the prior",
+    "mle": "most likely shares, none below zero",
 }
 LEANING = "These estimates lean on the prior: more reports do not correct a wrong one."
 NO_CHECK = (
