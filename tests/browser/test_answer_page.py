@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import DOWN, ENTER, SPACE, TAB, choose, choose_language, start
+from browser.steps import DOWN, ENTER, ESCAPE, SPACE, TAB, choose, choose_language, start
 
 STEPS = "main h1"
 PHONE = 360  # pixels across
@@ -848,8 +848,19 @@ def test_an_answer_is_withdrawn_with_the_id_on_the_receipt(browser: Any, curator
     assert browser.text("#receipt") == report["report_id"]
     assert "This browser and the server have it." in browser.text("main")
     browser.requests()
+    browser.see("button", "Withdraw my report").send_keys(ENTER)
+    browser.see("dialog h2", "Withdraw your report?")
+    assert ("dialog", "Withdraw your report?") in browser.named_nodes()
+    assert browser.run("return document.activeElement.textContent") == "Keep it"
+    assert browser.faults() == []
+    browser.picture("withdraw-asked")
+    browser.press(ESCAPE)
+    assert browser.gone("dialog") and posted(browser) == []
+    assert browser.run("return document.activeElement.textContent") == "Withdraw my report"
     browser.click("button", "Withdraw my report")
+    browser.click("dialog button", "Withdraw it")
     browser.see(STEPS, "Your report is withdrawn")
+    assert browser.run("return document.activeElement.id") == "heading"
     assert posted(browser) == [{"report_ids": [report["report_id"]]}]
     assert curator.counters("few")["reports"]["everyone"] == before
     browser.open(curator.answer_page("few"))

@@ -425,6 +425,35 @@ def test_a_sheet_has_every_cohort_and_hides_the_total_with_a_small_one(browser: 
     assert printed_pages(browser, "sheet-cohorts") == 1
 
 
+def test_a_published_survey_leads_from_its_closed_page_to_a_sheet_that_can_be_checked(
+    browser: Any, curator: Any
+) -> None:
+    contact = "office-of-statistics@example-town.org"
+    campaign = ask("Do you paint?", Prior({"yes": 0.3, "no": 0.7}), smallest_count=20, contact=contact)
+    curator.create(campaign)
+    curator.campaigns["painting"] = campaign
+    curator.close("painting")
+    browser.open(curator.answer_page("painting"))
+    browser.see("main", "This survey is closed.")
+    assert not browser.driver.find_elements("css selector", "a[href^='/published/']")
+    curator.close("painting", "publication")
+    browser.open(curator.answer_page("painting"))
+    browser.see("main a", "The published results")
+    assert browser.faults() == []
+    browser.click("main a", "The published results")
+    browser.see("main h1", "Do you paint?")
+    browser.size(390, 844, scale=2, mobile=True)
+    place = browser.see(".introduction bdi", contact)
+    assert place.size["height"] < 30, "it stands on one line"
+    picture_both(browser, "sheet-contact")
+    assert not browser.see_now(".printed")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    printed = browser.text(".printed")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert curator.published_page("painting") in printed and "which ends in the campaign" in printed
+    assert printed_pages(browser, "sheet-contact") == 1
+
+
 def test_after_publication_the_page_says_that_a_report_stays(browser: Any, curator: Any) -> None:
     browser.forgiven = ["409"]
     browser.open(curator.answer_page("withdrawing"))
@@ -434,6 +463,7 @@ def test_after_publication_the_page_says_that_a_report_stays(browser: Any, curat
     curator.publish("withdrawing")
     browser.click("summary", "Your receipt")
     browser.click("button", "Withdraw my report")
+    browser.click("dialog button", "Withdraw it")
     browser.see("[role=alert]", "The results are published")
     browser.open(curator.answer_page("withdrawing"))
     browser.see("main h1", "You have answered already")

@@ -2,6 +2,7 @@
 // and sending, and answers stay in the memory of this page.
 
 import { BudgetExceeded, Client, NotSent, PriorveilError, ReportRefused, readCampaign, readNumber } from "/static/priorveil.js";
+import { closeButton, openDialog } from "/static/dialogs.js";
 import { el } from "/static/dom.js";
 import { bestLanguage, direction, nameOfLanguage, offeredLanguages, speaker } from "/static/language.js";
 
@@ -752,7 +753,17 @@ function withdrawal(report) {
       problem.replaceChildren(warning(say(published ? "withdrawTooLate" : "withdrawFailed")));
     }
   };
-  const button = plainButton(say("withdraw"), withdraw);
+  const confirm = () => {
+    const yes = () => {
+      dialog.close(); // before the page changes, as the focus goes back to the button
+      withdraw();
+    };
+    const dialog = openDialog(say("withdrawTitle"), [
+      paragraph("withdrawAsk"),
+      actions(el("button", { type: "button", onclick: yes }, say("withdrawYes")), closeButton(say("withdrawNo"), { class: "plain", autofocus: true })),
+    ]);
+  };
+  const button = plainButton(say("withdraw"), confirm);
   return fold(
     say("receiptTitle"),
     paragraph("receipt", { id: el("code", { id: "receipt" }, report.report_id) }),
@@ -785,7 +796,8 @@ function showRefused(error) {
 function drawShut(isKept) {
   const opens = campaign.opens && speak.moment(campaign.opens);
   const when = status.state === "closed" ? paragraph("closed") : opens ? paragraph("opensAt", { time: opens }) : paragraph("notYetOpen");
-  put(own(campaign.title), when, isKept && paragraph("keptForLater"));
+  const results = status.published && el("p", {}, el("a", { href: `/published/${id}` }, say("publishedResults")));
+  put(own(campaign.title), when, results, isKept && paragraph("keptForLater"));
 }
 
 // -- what went wrong ---------------------------------------------------------------------------------------------------

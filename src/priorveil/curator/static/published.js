@@ -147,6 +147,7 @@ function sheet() {
       section("mindTitle", ...limits()),
     ),
     statistics(),
+    printedSource(),
     el(
       "div",
       { class: "actions" },
@@ -156,12 +157,16 @@ function sheet() {
   ];
 }
 
+/** What a printed sheet can be checked against: its address, which has the id of the campaign. */
+const printedSource = () =>
+  el("p", { class: "printed" }, ...speak.phrase("sheetAddress", { address: el("bdi", {}, `${location.origin}/published/${publication.results.campaign}`) }));
+
 function introduction() {
   const { asked_by: who, purpose, contact, published, results: estimates } = publication;
   const lines = [
     ["askedBy", ownText(who) && marked(ownText(who))],
     ["purpose", ownText(purpose) && marked(ownText(purpose))],
-    ["contactName", contact && el("bdi", {}, contact)],
+    ["contactName", contact && el("bdi", {}, ...contact.split(/(?<=@)/).flatMap((part, i) => (i > 0 ? [el("wbr"), part] : [part])))],
     ["reportCount", speak.number(estimates.reports)],
     ["publishedOn", el("time", { datetime: published }, speak.moment(new Date(published)))],
   ];
