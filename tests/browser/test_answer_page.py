@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import COLOURS, DOWN, ENTER, SPACE, TAB, choose, choose_language, start
+from browser.steps import COLOURS, DOWN, ENTER, ESCAPE, SPACE, TAB, choose, choose_language, start
 from patience import wait_until
 from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign
@@ -851,9 +851,21 @@ def test_an_answer_is_withdrawn_with_the_id_on_the_receipt(browser: Any, curator
     assert curator.counters("few")["reports"]["everyone"] == before + 1
     unfold(browser, "Your receipt")
     assert browser.text("#receipt") == report["report_id"]
+    assert "This browser and the server have it." in browser.text("main")
     browser.requests()
+    browser.see("button", "Withdraw my report").send_keys(ENTER)
+    browser.see("dialog h2", "Withdraw your report?")
+    assert ("dialog", "Withdraw your report?") in browser.named_nodes()
+    assert browser.run("return document.activeElement.textContent") == "Keep it"
+    assert browser.faults() == []
+    browser.picture("withdraw-asked")
+    browser.press(ESCAPE)
+    assert browser.gone("dialog") and posted(browser) == []
+    assert browser.run("return document.activeElement.textContent") == "Withdraw my report"
     browser.click("button", "Withdraw my report")
+    browser.click("dialog button", "Withdraw it")
     browser.see(STEPS, "Your report is withdrawn")
+    assert browser.run("return document.activeElement.id") == "heading"
     assert posted(browser) == [{"report_ids": [report["report_id"]]}]
     assert curator.counters("few")["reports"]["everyone"] == before
     browser.open(curator.answer_page("few"))
@@ -1002,7 +1014,7 @@ def test_a_drawn_follow_up_makes_the_same_requests_whether_it_is_asked_or_not(
         browser.open(curator.answer_page("follow-up"))
         browser.click("button", "Start")
         browser.see(STEPS, "Do you work?")
-        browser.see("main", "The answer to this question is not sent, not even scrambled.")
+        browser.see("main", "No report is sent about this question itself.")
         loaded = sorted(r["url"] for r in browser.requests())
         browser.click("label.choice", works)
         browser.click("button", "Continue")
@@ -1020,6 +1032,20 @@ def test_a_drawn_follow_up_makes_the_same_requests_whether_it_is_asked_or_not(
         traffic.add(json.dumps([loaded, sent], sort_keys=True))
         browser.forget()
     assert len(traffic) == 1, traffic
+
+
+def test_a_gate_without_a_report_is_said_to_be_told_by_the_follow_up(browser: Any, curator: Any) -> None:
+    """The report about the follow-up has the value "not asked": it tells something about its gate."""
+    browser.open(curator.answer_page("follow-up"))
+    browser.click("button", "Start")
+    browser.see(STEPS, "Do you work?")
+    browser.see("main", "so the scrambled report about those tells something about it, within the limits")
+    browser.click("label.choice", "No")
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Check and send")
+    assert "tells something about it, within the limits below" in browser.text(".answers small")
+    assert "not sent" not in browser.text("main")
+    browser.picture("gate-review")
 
 
 def sizes_of(body: str) -> dict[str, int]:
@@ -1064,12 +1090,26 @@ def test_a_preview_draws_remembers_and_sends_nothing(browser: Any, curator: Any)
     asked = answer_all(browser)
     assert asked[-2:] == ["How many hours do you sleep?", "Do you smoke?"]  # all questions are shown
     assert "a random code" in browser.text(".leaving")
+    browser.see("main", "The real page draws at random which of them it asks")
+    assert "One scrambled report for each of these questions" not in browser.text("main")
     assert not browser.driver.find_elements("css selector", "#leaving")
     browser.click("button", "Send")
     browser.see(STEPS, "The preview ends here")
     assert browser.requests() == []
     assert browser.run("return indexedDB.databases().then(all => all.length)") == 0
     assert curator.counters("survey")["reports"]["everyone"] == before
+
+
+def test_a_preview_says_that_one_question_is_drawn(browser: Any, curator: Any) -> None:
+    browser.open(f"{curator.answer_page('follow-up')}#preview")
+    start(browser)
+    for answer in ("Yes", "No", "No"):
+        browser.click("label.choice", answer)
+        browser.click("button", "Continue")
+    browser.see(STEPS, "Check and send")
+    browser.see("main", "The real page sends a scrambled report about one of these, drawn at random")
+    assert browser.faults() == []
+    browser.picture("preview-drawn")
 
 
 def test_a_campaign_that_is_not_stored_yet_has_a_preview(browser: Any, curator: Any, stage: Any) -> None:

@@ -96,7 +96,8 @@ def test_estimates_stand_beside_the_prior(browser: Any, curator: Any) -> None:
         assert low < share < high
     assert len(browser.driver.find_elements("css selector", "#histogram tbody svg")) == 4
     page = browser.text("main")
-    assert "A belief in an answer moves" in page and "Prior check" not in page
+    assert "A belief in an answer moves by a factor of at most\n2.72" in page and "Prior check" not in page
+    assert "mmse" not in page and "query" not in page and "Readable" not in page, "lay words come first"
     assert "LDP" not in page.replace("Privacy levels (LIP and LDP)", ""), "in a fold-out"
     for fold in browser.driver.find_elements("css selector", "#live summary"):
         fold.click()
@@ -197,7 +198,7 @@ def test_a_prior_that_the_reports_contradict_stands_first(browser: Any, curator:
     assert not browser.driver.find_elements("css selector", "#reached")
     browser.picture(f"dashboard-{name}-light")
     if estimates(curator, name)["identifiable"]:
-        browser.see("#method").send_keys("unbiased")
+        browser.see("#method").send_keys("from the reports alone")
         browser.see("#reached", "is known to")
         assert not browser.driver.find_elements("css selector", "#live .warning")
 
@@ -233,8 +234,10 @@ def test_an_assumed_prior_puts_ldp_first(browser: Any, curator: Any) -> None:
     sign_in(browser, curator, "range")
     browser.see(".facts")
     facts = [fact.text for fact in browser.driver.find_elements("css selector", ".facts dt")]
-    assert facts.index("Whatever is known, a belief moves") < facts.index("A belief in an answer moves")
-    assert "at most, only if the assumed prior is right" in browser.text(".facts")
+    names = ("Whatever is known, a belief moves", "A belief in an answer moves")
+    first, second = (facts.index(f"{name} by a factor of at most") for name in names)
+    assert first < second
+    assert "only if the assumed prior is right" in browser.text(".facts")
     browser.click("#levels summary")
     assert browser.text("#assumed") == (
         "LDP holds for everybody. LIP holds only if the assumed prior is right."

@@ -14,6 +14,7 @@ from patience import wait_until
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.priors import Prior
 from priorveil.surveys.files import read_survey
+from priorveil.surveys.report import likely_afterwards
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
 HEADING = "main h1"
@@ -196,6 +197,20 @@ def test_a_check_can_be_cancelled_and_a_change_makes_it_stale(page: Any) -> None
     assert not page.see("#create").is_enabled() and not page.see("#preview").is_enabled()
 
 
+def test_what_epsilon_means_is_said_as_the_command_line_says_it(page: Any) -> None:
+    script = "return import('/static/survey_form.js').then(form => form.likelyAfterwards(...arguments))"
+    for levels in ((0.1, 1.0, 1.0, 2.0), (0.1, 4.0, 4.0, 6.0), (0.2, 0.5, 3.0, 0.7), (0.1, 30.0, 30.0, 40.0)):
+        assert page.run(script, *levels) == pytest.approx(likely_afterwards(*levels))
+    label = "What all answers of one person together may tell (epsilon)"
+    for epsilon, words in (
+        ("1", "is at most 27.2 % likely after"),
+        ("4", "is at most 98.4 % likely after"),
+        ("9", "may be almost certain after"),
+    ):
+        write(page, label, epsilon)
+        assert words in page.text("#epsilon-meaning")
+
+
 def test_questions_move_and_go(page: Any) -> None:
     write_survey(page)
     page.click(f"{card(3)} button", "Up")
@@ -341,10 +356,43 @@ def test_a_survey_file_is_checked_and_created(page: Any, tmp_path: Path, kind: s
     page.picture(f"new-survey-bad-{kind}")
     page.see("#file").send_keys(str(good))
     page.see("#checked h2", "What this survey does")
+    summary = page.text("#summary").split()
+    title, questions, epsilon = {"toml": ("Health", "3", "1"), "xlsx": ("Work", "7", "2")}[kind]
+    assert summary[summary.index("File") + 1] == good.name and summary[summary.index("Title") + 1] == title
+    assert summary[summary.index("Questions") + 1] == questions
+    assert summary[summary.index("Epsilon") + 1] == epsilon
     if kind == "xlsx":
         page.see("#left-out", "sheet survey, cell A9: remarks of type text")
     page.click("#create")
     page.see(HEADING, {"toml": "Health", "xlsx": "Work"}[kind])
+
+
+def test_a_chosen_file_is_checked_again_until_one_goes_back_to_the_form(page: Any, tmp_path: Path) -> None:
+    """A second press of Check must not check the form, which may hold another survey."""
+    page.forgiven = ["422"]
+    write(page, "Title", "In the form")
+    (file := tmp_path / "good.toml").write_text(TOML, encoding="utf-8")
+    page.click("summary", "I have a file already")
+    page.see("#file").send_keys(str(file))
+    page.see("#summary", "good.toml")
+    page.see("#chosen", "Chosen file: good.toml")
+    assert not page.see_now("#add-question") and not page.see_now("#save")
+    assert page.faults() == []
+    page.size(390, 844, scale=2, mobile=True)
+    assert page.run("return document.documentElement.scrollWidth") <= 390
+    page.picture("new-survey-file-phone")
+    page.size(1280, 900)
+    page.picture("new-survey-file-desk")
+    write(page, "How many people will answer?", "2000")
+    page.click("#check")
+    page.see("#checked h3", "with 2,000 people")
+    assert "good.toml" in page.text("#summary") and "Health" in page.text("#summary")
+    page.click("#back")
+    assert page.gone("#summary") and not page.see_now("#chosen") and page.see_now("#add-question")
+    assert field(page, "Title").get_attribute("value") == "In the form", "nothing is lost"
+    assert page.run("return document.activeElement.tagName") == "INPUT"
+    page.click("#check")
+    page.see("#refused", "Question 1")
 
 
 def test_a_campaign_is_made_from_its_file(page: Any, tmp_path: Path) -> None:
@@ -354,6 +402,9 @@ def test_a_campaign_is_made_from_its_file(page: Any, tmp_path: Path) -> None:
     page.click("summary", "I have a file already")
     page.see("#file").send_keys(str(file))
     page.see("#checked h2", "A campaign that is built already")
+    page.see("#summary", "campaign.json")
+    page.see("#summary", "Do you sing?")
+    page.see("#summary", "LIP 1, LDP")
     page.click("#create")
     page.see(HEADING, "Do you sing?")
     assert page.driver.current_url.endswith(f"#{campaign.id}")

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from browser.steps import ANALYST, answer_survey, choose, choose_language, sign_in
-from priorveil import Linear, Prior, design
+from priorveil import Distribution, Linear, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import Question
-from priorveil.plans.form import Form
+from priorveil.formatting import factor_at_most
+from priorveil.plans.form import PARTS, Form, Part, Slot
 
 
 def printed_pages(browser: Any, name: str) -> int:
@@ -62,6 +63,10 @@ def test_results_are_published_once_and_only_when_that_is_confirmed(browser: Any
     browser.click("dialog button", "Publish them")
     browser.see("#published")
     assert browser.gone("#draft, #publish, #reopen")
+    browser.see(".facts .badge", "published")
+    sheet = browser.see(".facts a", "Published results").get_attribute("href")
+    assert sheet == curator.published_page("publishing")
+    assert browser.faults() == []
     picture_both(browser, "dashboard-published")
     figures = browser.text("#histogram tbody")
     browser.click("#published")
@@ -85,6 +90,10 @@ def test_results_that_would_be_withheld_are_counted_before_publication(browser: 
     browser.open(f"{curator.url}/dashboard")
     entry = browser.see(".campaigns li", "Do you knit?")
     assert entry.find_element("css selector", ".badge").text == "published"
+    link = entry.find_element("css selector", "a[href^='/published/']")
+    assert link.get_attribute("href") == curator.published_page("unanswered")
+    assert browser.faults() == []
+    picture_both(browser, "campaigns-published")
 
 
 def test_an_analyst_is_offered_no_publication(browser: Any, curator: Any) -> None:
@@ -132,6 +141,109 @@ def test_the_sheet_has_method_promise_and_limits_on_one_printed_page(
     campaign = curator.campaigns["sheet"].id
     asked = {request["url"].removeprefix(curator.url) for request in browser.requests()}
     assert {path for path in asked if path.startswith("/v1")} == {f"/v1/campaigns/{campaign}/publication"}
+
+
+def drawn_survey(**details: Any) -> Campaign:
+    """A question, its follow-up, and one that nobody knows anything about: one of them is drawn for each person."""
+    yes_no = {"yes": "Yes", "no": "No"}
+    questions = [
+        Question("works", "Do you work?", options=yes_no),
+        Question("paid", "Is it paid?", options=yes_no, asked_if={"works": ("yes",)}),
+        Question("smokes", "Do you smoke?", options=yes_no),
+    ]
+    priors = {
+        "works": Prior({"yes": 0.6, "no": 0.4}),
+        "paid": Prior({"yes": 0.4, "no": 0.2, "not asked": 0.4}),
+        "smokes": Prior.uniform(["yes", "no"]),
+    }
+    parts = [Part((name,), design(prior, 1.0, Distribution())) for name, prior in priors.items()]
+    drawn = Slot(tuple(parts), (PARTS // 4, PARTS // 2, PARTS // 4))
+    return Campaign("Work and smoke", questions, {"everyone": Form((drawn,))}, **details)
+
+
+@pytest.fixture(scope="module")
+def drawn_sheet(curator: Any) -> str:
+    """The address of a published sheet where one question was drawn for each person."""
+    curator.campaigns["drawn"] = campaign = drawn_survey(smallest_count=50)
+    curator.create(campaign)
+    working, idle = {"works": "yes", "paid": "no", "smokes": "no"}, {"works": "no", "smokes": "yes"}
+    curator.surveyed("drawn", [working, working, idle] * 400)
+    curator.publish("drawn")
+    address: str = curator.published_page("drawn")
+    return address
+
+
+def test_the_sheet_says_what_was_drawn_what_was_promised_and_what_the_server_received(
+    browser: Any, curator: Any, drawn_sheet: str, survey_sheet: str
+) -> None:
+    promise = curator.campaigns["drawn"].promise["everyone"]
+    assert promise.lip < promise.ldp
+    browser.open(drawn_sheet)
+    browser.see("main h1", "Work and smoke")
+    remarks = browser.text(".remarks")
+    assert "The server that counts them received scrambled reports only." in remarks
+    assert "true answers" not in remarks, "nobody knows who else had them, where reports come in batches"
+    assert f"at most {factor_at_most(promise.lip)} times as likely as before" in remarks
+    assert f"at most {factor_at_most(promise.ldp)} times as likely, compared with the other" in remarks
+    assert "Each person sent a report about one of the questions, drawn at random." in remarks
+    counts = re.findall(r"Reports about this: ([\d,]+)\.", browser.text(".results"))
+    assert len(counts) == 3 and sum(int(count.replace(",", "")) for count in counts) == 1200
+    assert browser.faults() == []
+    picture_both(browser, "sheet-drawn")
+    browser.open(survey_sheet)
+    browser.see(".remarks", "Each person sent reports about some of the questions.")
+
+
+AMONG_ASKED = {
+    "en": "Among those who were asked: Is it paid?",
+    "de": "Unter denen, die gefragt wurden: Is it paid?",
+    "fr": "Parmi les personnes à qui la question a été posée : Is it paid?",
+    "es": "Entre las personas a quienes se les preguntó: Is it paid?",
+    "ar": "بين من طُرح عليهم السؤال: Is it paid?",
+}
+
+
+def test_the_answers_of_those_who_were_asked_are_shown_as_shares_of_them(
+    browser: Any, curator: Any, drawn_sheet: str
+) -> None:
+    """On the sheet in every language, and on the dashboard."""
+    browser.open(drawn_sheet)
+    for language, title in AMONG_ASKED.items():
+        choose_language(browser, language)
+        browser.see("main caption", title)
+    choose_language(browser, "en")
+    assert row_heads(browser, "#group0-1-0 tbody th") == ["Yes", "No"]
+    assert row_heads(browser, "#group0-1-0 thead th")[0] == "Answer"
+    of_asked = re.findall(r"([\d.-]+)%", browser.text("#group0-1-0 tbody tr:last-child"))
+    assert float(of_asked[1]) < 100 < float(of_asked[2]), (
+        "two of three people were asked, and all of them said no"
+    )
+    assert browser.faults() == []
+    sign_in(browser, curator, "drawn")
+    browser.see("main caption", AMONG_ASKED["en"])
+    assert row_heads(browser, "#group0-2 tbody th") == ["Yes", "No"]
+    assert browser.faults() == []
+    picture_both(browser, "dashboard-asked")
+
+
+def test_options_among_those_who_were_asked_are_one_table(browser: Any, curator: Any) -> None:
+    questions = [
+        Question("works", "Do you work?", options={"yes": "Yes", "no": "No"}),
+        Question("why", "Why?", "choices", {"pay": "Pay", "boss": "My boss"}, asked_if={"works": ("yes",)}),
+    ]
+    plan = design(Prior({"yes": 0.3, "no": 0.3, "not asked": 0.4}), 2.0, Distribution())
+    form = Form(tuple(Slot((Part((name,), plan),)) for name in ("why/pay", "why/boss")))
+    curator.campaigns["why"] = campaign = Campaign("Why", questions, {"everyone": form}, smallest_count=50)
+    curator.create(campaign)
+    curator.surveyed("why", [{"works": "yes", "why": ["pay"]}, {"works": "no"}] * 300)
+    curator.publish("why")
+    browser.open(curator.published_page("why"))
+    browser.see("main caption", "Among those who were asked: Why?")
+    assert row_heads(browser, ".results caption") == ["Among those who were asked: Why?"]
+    assert row_heads(browser, "#group0-0-0 tbody th") == ["Pay", "My boss"]
+    sign_in(browser, curator, "why")
+    browser.see("main caption", "Among those who were asked: Why?")
+    assert row_heads(browser, "#group0 tbody th") == ["Pay", "My boss"]
 
 
 SHEET = {
@@ -313,6 +425,35 @@ def test_a_sheet_has_every_cohort_and_hides_the_total_with_a_small_one(browser: 
     assert printed_pages(browser, "sheet-cohorts") == 1
 
 
+def test_a_published_survey_leads_from_its_closed_page_to_a_sheet_that_can_be_checked(
+    browser: Any, curator: Any
+) -> None:
+    contact = "office-of-statistics@example-town.org"
+    campaign = ask("Do you paint?", Prior({"yes": 0.3, "no": 0.7}), smallest_count=20, contact=contact)
+    curator.create(campaign)
+    curator.campaigns["painting"] = campaign
+    curator.close("painting")
+    browser.open(curator.answer_page("painting"))
+    browser.see("main", "This survey is closed.")
+    assert not browser.driver.find_elements("css selector", "a[href^='/published/']")
+    curator.close("painting", "publication")
+    browser.open(curator.answer_page("painting"))
+    browser.see("main a", "The published results")
+    assert browser.faults() == []
+    browser.click("main a", "The published results")
+    browser.see("main h1", "Do you paint?")
+    browser.size(390, 844, scale=2, mobile=True)
+    place = browser.see(".introduction bdi", contact)
+    assert place.size["height"] < 30, "it stands on one line"
+    picture_both(browser, "sheet-contact")
+    assert not browser.see_now(".printed")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    printed = browser.text(".printed")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert curator.published_page("painting") in printed and "which ends in the campaign" in printed
+    assert printed_pages(browser, "sheet-contact") == 1
+
+
 def test_after_publication_the_page_says_that_a_report_stays(browser: Any, curator: Any) -> None:
     browser.forgiven = ["409"]
     browser.open(curator.answer_page("withdrawing"))
@@ -322,6 +463,7 @@ def test_after_publication_the_page_says_that_a_report_stays(browser: Any, curat
     curator.publish("withdrawing")
     browser.click("summary", "Your receipt")
     browser.click("button", "Withdraw my report")
+    browser.click("dialog button", "Withdraw it")
     browser.see("[role=alert]", "The results are published")
     browser.open(curator.answer_page("withdrawing"))
     browser.see("main h1", "You have answered already")

@@ -12,9 +12,10 @@ import pytest
 from priorveil import Distribution, Linear, Prior, design
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import NOT_ASKED, Question
-from priorveil.collect.results import Result, results
+from priorveil.collect.results import AMONG_ASKED, Result, results
 from priorveil.collect.small_groups import Group, GroupTable
 from priorveil.plans.form import Form, Part, Slot
+from priorveil.reading.wording import StatisticTable
 
 LEVELS = {
     "age": ("young", "middle", "old", "oldest"),
@@ -215,6 +216,66 @@ def test_a_follow_up_in_a_table_needs_enough_people_who_were_asked(least: int, w
     assert ('the people who were asked "town?"' in (town.withheld_text(town.total) or "")) == bool(withheld)
 
 
+def asked_tables(result: Result, cohort: str = "") -> list[StatisticTable]:
+    """The shares among the people who were asked."""
+    return [table for table in dict(result.shown())[cohort].tables(0.95) if table.quantity == AMONG_ASKED]
+
+
+def test_the_shares_of_those_who_were_asked_a_follow_up_are_shown() -> None:
+    """By cohort and in total, alone and in a table with its gate; they are Fieller's ratios, and near the truth."""
+    shares = {"north": (0.6, 0.1, 0.3), "south": (0.3, 0.6, 0.1)}
+    cells = {
+        cohort: {("never", NOT_ASKED): no, ("daily", "A"): a, ("daily", "B"): b}
+        for cohort, (no, a, b) in shares.items()
+    }
+    priors = {
+        cohort: Prior.joint(own, names=("smokes", "town"), impossible="leave out")
+        for cohort, own in cells.items()
+    }
+    alone = {}
+    for cohort, (no, a, b) in shares.items():
+        single = {
+            "smokes": Prior({"never": no, "daily": a + b}),
+            "town": Prior({NOT_ASKED: no, "A": a, "B": b}),
+        }
+        parts = [Part((name,), design(prior, 2.0, Distribution())) for name, prior in single.items()]
+        alone[cohort] = Form(tuple(Slot((part,)) for part in parts))
+    together = {
+        cohort: Form.of(("smokes", "town"), design(prior, 2.0, Distribution()))
+        for cohort, prior in priors.items()
+    }
+    questions = [GATE, choice("town", asked_if={"smokes": ("daily",)})]
+    truth = {"north": 0.25, "south": 6 / 7, "": 0.7 / 1.1}
+    for forms in (alone, together):
+        campaign = Campaign("Habits", questions, forms, smallest_count=100)
+        town = found(campaign, priors, 3000)[-1]
+        for cohort, share in truth.items():
+            (table,) = asked_tables(town, cohort)
+            assert table.heads == ("town",) and [row.label for row in table.rows] == [("A",), ("B",)]
+            assert sum(row.value for row in table.rows) == pytest.approx(1.0)
+            first, estimate = table.rows[0], dict(town.shown())[cohort].estimate
+            ratio = estimate.ratio(["A"], ["A", "B"])
+            assert (first.value, first.low, first.high) == (ratio.value, *ratio.interval(0.95))
+            assert abs(first.value - share) < 4 * first.std_error
+        record = dict(town.shown())[""].record(0.95)
+        assert [s["name"] for s in record["statistics"]] == [f"{AMONG_ASKED}, town={t}" for t in "AB"]
+
+
+def test_a_share_of_those_asked_that_reports_do_not_bound_has_no_ends() -> None:
+    prior = Prior({NOT_ASKED: 0.98, "A": 0.01, "B": 0.01})
+    form = Form.of(("town",), design(prior, 0.5, Distribution()))
+    questions = [GATE, choice("town", asked_if={"smokes": ("daily",)})]
+    campaign = Campaign("Habits", questions, {"everyone": form}, smallest_count=1)
+    tallies = {
+        form.id: form.tallies(
+            form.count(form.privatize({"town": [NOT_ASKED] * 99 + ["A"]}, rng=np.random.default_rng(3)))
+        )
+    }
+    (town,) = results(campaign, tallies)
+    (shares,) = asked_tables(town)
+    assert all(row.is_unbounded and row.interval_text == "not bounded" for row in shares.rows)
+
+
 @pytest.mark.parametrize("method", ["auto", "mmse", "unbiased", "mle"])
 def test_a_follow_up_that_few_were_asked_is_withheld(method: Any) -> None:
     """By cohort and in total; how many were not asked stays, and so does the question before it."""
@@ -235,6 +296,7 @@ def test_a_follow_up_that_few_were_asked_is_withheld(method: Any) -> None:
     rows = {cohort: [label for label, _ in figures.rows(0.95)] for cohort, figures in town.shown()}
     assert rows == {"north": [NOT_ASKED], "south": [NOT_ASKED, "A", "B"], "": [NOT_ASKED]}
     assert all(len(figures.rows(0.95)) == 2 for _, figures in gate.shown())
+    assert [len(asked_tables(town, cohort)) for cohort in ("north", "south", "")] == [0, 1, 0]
     record = dict(town.shown())["north"].record(0.95)
     assert record["labels"] == [NOT_ASKED] and record["withheld_groups"] == [{"town": None}]
     assert len(record["values"]) == len(record["lower"]) == 1

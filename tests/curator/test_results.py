@@ -194,6 +194,8 @@ def test_every_question_has_results(survey: Campaign) -> None:
     assert cough.labels == ["yes", "no", "not asked"], "programs get all of them"
     assert table.display.label_head == "All that a person ticked"
     assert [row.label for row in cough.display.rows] == ["Cough"] and cough.display.label_head == "Ticked"
+    assert [row.label for row in cough.display.groups[0].rows] == ["Cough"], "among those who were asked"
+    assert cough.display.groups[0].title == "Among those who were asked: Which of these?"
     assert hours.display.rows[0].label == "Average per person" and hours.display.numbers == []
 
 

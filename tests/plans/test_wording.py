@@ -86,13 +86,13 @@ def test_privacy_facts_are_those_of_the_weakest_plan() -> None:
     strong, weak = (pv.design(PRIOR, epsilon, pv.Histogram()) for epsilon in (0.5, 1.0))
     lip, ldp = privacy_facts([strong.certificate, weak.certificate], assumed=False)
     assert lip == (
-        "A belief in an answer moves",
-        "2.72 times",
-        "at most, if answers are as common as expected",
+        "A belief in an answer moves by a factor of at most",
+        "2.72",
+        "if answers are as common as expected",
     )
     assert (
-        ldp[0] == "Whatever is known, a belief moves"
-        and ldp[2] == "at most, one answer compared with another"
+        ldp[0] == "Whatever is known, a belief moves by a factor of at most"
+        and ldp[2] == "one answer compared with another"
     )
     endless = replace(strong.certificate, lip_lower=math.inf, ldp=math.inf)
     lip, ldp = privacy_facts([endless], assumed=False)
@@ -114,7 +114,7 @@ def test_an_assumed_prior_puts_ldp_first_wherever_a_level_is_named() -> None:
     assert facts["LIP, certified"].endswith(right) and "under an assumed prior" in facts["asked"]
     assert "assumed" not in str(known)
     first, second = privacy_facts([known.certificate, assumed.certificate], assumed=True)
-    assert first[0].startswith("Whatever is known") and second[2] == f"at most, {right}"
+    assert first[0].startswith("Whatever is known") and second[2] == right
     guess = pv.design(pv.Prior([0.2, 0.8], assumed=True), 1.0, pv.Histogram())
     assert dict(guess.summary())["prior"] == "assumed, not known"
     (remark,) = guess.estimate(guess.tally([0])).remarks

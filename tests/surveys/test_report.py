@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from priorveil.collect.campaign import EVERYONE, Campaign
 from priorveil.curator.results import campaign_estimates
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.surveys.files import read_survey
-from priorveil.surveys.report import SurveyReport
+from priorveil.surveys.report import SurveyReport, likely_afterwards
 from priorveil.surveys.survey import Cohort, SurveyDesign, build
 from sample_survey_files import TOML, write_form
 
@@ -143,6 +144,32 @@ def test_a_survey_that_devices_refuse_is_said(
     report = replace(SurveyReport.of(toml, 300), **{"ldp": 1.8, **changes})
     sentences = [text for text in report.promise() if text.startswith("Devices would refuse to answer")]
     assert len(sentences) == (words is not None) and all(str(words) in text for text in sentences)
+
+
+@pytest.mark.parametrize("epsilon", [2.4, 4.0, 7.0, 20.0])
+def test_an_answer_that_can_still_be_doubted_is_not_called_certain(tmp_path: Path, epsilon: float) -> None:
+    """Ten times as likely as 10 % is no bound: what all other answers keep, and LDP, bound it below one."""
+    path = tmp_path / "survey.toml"
+    path.write_text(
+        f'title = "T"\nepsilon = {epsilon}\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n'
+        "prior = {yes = 0.2, no = 0.8}"
+    )
+    report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
+    lip, ldp = report.promise()[:2]
+    assert "100" not in lip.partition("One that was 10 %")[2] and "100" not in ldp.partition("One that")[2]
+    if epsilon == 4.0:
+        shares = [float(text) for text in re.findall(r"at most ([0-9.]+) % likely", lip + ldp)]
+        assert len(shares) == 2 and shares[0] <= shares[1] < 100
+
+
+def test_how_likely_an_answer_can_become_is_bounded_by_every_level() -> None:
+    """The largest share that keeps all three bounds is stated."""
+    for before, lower, upper, ldp in ((0.1, 4.0, 4.0, 6.0), (0.1, 1.0, 1.0, 2.0), (0.1, 0.5, 3.0, 9.0)):
+        shares = np.linspace(1e-6, 1 - 1e-6, 1_000_001)
+        odds = np.log(shares / (1 - shares)) - np.log(before / (1 - before))
+        lifts = np.log(shares / before), np.log((1 - shares) / (1 - before))
+        allowed = (lifts[0] <= upper) & (lifts[1] >= -lower) & (odds <= ldp)
+        assert likely_afterwards(before, lower, upper, ldp) == pytest.approx(shares[allowed].max(), abs=2e-6)
 
 
 def test_times_in_the_past_are_said(toml: SurveyDesign) -> None:

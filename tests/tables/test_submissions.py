@@ -15,7 +15,7 @@ import pytest
 
 from priorveil.cli import run
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.results import results
+from priorveil.collect.results import AMONG_ASKED, results
 from priorveil.errors import ForeignReport, InvalidInput
 from priorveil.tables.repeats import ConflictingReports
 from priorveil.tables.submissions import tally_submissions
@@ -117,13 +117,18 @@ def test_the_command_line_reads_an_export(
         for each, result in zip(found, expected, strict=True):
             assert result.total is not None
             assert each["total"]["values"] == pytest.approx(result.total.estimate.values.tolist())
+        of_asked = [s for s in found[-1]["total"]["statistics"] if s["name"].startswith(AMONG_ASKED)]
+        assert sum(each["value"] for each in of_asked) == pytest.approx(1)
     elif kind == ["--csv"]:
         rows = list(csv.DictReader(io.StringIO(printed.out)))
         assert {row["attributes"] for row in rows} == {" x ".join(each.attributes) for each in expected}
-        packs = [float(row["share"]) for row in rows if row["attributes"] == "packs"]
-        assert sum(packs) == pytest.approx(1)
+        packs = [row for row in rows if row["attributes"] == "packs"]
+        assert sum(float(row["share"]) for row in packs if row["share"]) == pytest.approx(1)
+        of_asked = [float(row["estimate"]) for row in packs if row["value"].startswith(AMONG_ASKED)]
+        assert sum(of_asked) == pytest.approx(1)
     else:
         assert all(each.title in printed.out for each in expected)
+        assert printed.out.rindex(AMONG_ASKED) > printed.out.rindex(expected[-1].title)
         assert expected[0].total is not None
         note = next(n for n in expected[0].total.estimate.notes if n.startswith("Prior check: p = "))
         assert printed.out.index(note[:24]) < printed.out.rindex(expected[-1].title), (

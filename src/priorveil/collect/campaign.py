@@ -193,8 +193,8 @@ class Campaign:
     def questions_to_ask(self, cohort: str | None, draw: Sequence[int]) -> tuple[str, ...]:
         """The names of the questions to show, in order, where `draw` has the drawn part of each slot of the form.
 
-        They are those of the drawn parts and those that decide whether these are asked. The latter are not reported
-        unless they are drawn as well.
+        They are those of the drawn parts and those that decide whether these are asked. The latter have no
+        report of their own unless they are drawn as well; reports about what depends on them tell something about them.
         """
         parts = self.form_for(cohort).drawn_parts(draw)
         return _with_gates(self.questions, {attribute for part in parts for attribute in part.attributes})

@@ -34,12 +34,15 @@ from priorveil.reading.wording import (
     answer,
     describe,
     number_tables,
+    shares_among,
     shares_within,
     table_records,
     value_rows,
 )
 
+AMONG_ASKED = "share of those asked"
 _MOST_SHARED = 2_000  # values of a table up to which it also has shares within groups
+_MOST_ASKED = 100  # answers up to which there are shares of those asked: each takes milliseconds
 _RANGE = re.compile(r"\[(.+), (.+)[\])]")  # the label of a range of numbers
 _COLUMNS = ("labels", "values", "std_error", "lower", "upper")  # of a record, one entry for each statistic
 
@@ -79,10 +82,28 @@ class Figures:
         ]
 
     def tables(self, level: float) -> list[StatisticTable]:
-        """Statistics of numbers, averages of groups, and shares of the last question within each group.
+        """Statistics of numbers, averages of groups, shares of the last question within each group, or of those asked.
 
         If a group is withheld, so are the averages of groups that are formed in another way: they are totals.
         """
+        return [*self._group_tables(level), *self._asked_shares(level)]
+
+    def _asked_shares(self, level: float) -> Iterator[StatisticTable]:
+        """The answers to a question that is not always asked, as shares of the people who were asked it.
+
+        There are none if these people are withheld, or if the reports do not tell how many they are.
+        """
+        estimate, names = self.estimate, self.estimate.attributes or tuple(self.questions)
+        labels = estimate.labels if estimate.histogram else ()
+        asked = [label for label in labels if NOT_ASKED not in label_parts(label)]
+        is_about_one_question = len({self.questions[name] for name in names}) == 1
+        if not 0 < len(asked) < len(labels) or len(asked) > _MOST_ASKED or not is_about_one_question:
+            return
+        if not any(((name, None),) in self.withheld for name in names):
+            with suppress(NotIdentifiable):
+                yield shares_among(estimate, asked, names, AMONG_ASKED, level)
+
+    def _group_tables(self, level: float) -> list[StatisticTable]:
         estimate = self.estimate
         tables = [t for t in number_tables(estimate, level) if t.heads == NUMBERS or self.by]
         if estimate.margin_attributes and not {*estimate.margin_attributes} & {*self._domain.grids}:

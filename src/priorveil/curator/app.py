@@ -295,10 +295,9 @@ class Curator:
     async def status(self, request: Request) -> Response:
         """Whether the campaign takes reports now."""
         live = await self._live(request.path_params["id"])
-        leans = live.campaign.leans_on_prior
-        return json_response(
-            messages.Status(live.campaign.id, self.service.life.state(live), leans), headers=_ANY_ORIGIN
-        )
+        state, leans = self.service.life.state(live), live.campaign.leans_on_prior
+        status = messages.Status(live.campaign.id, state, leans, bool(live.published))
+        return json_response(status, headers=_ANY_ORIGIN)
 
     async def publication(self, request: Request) -> Response:
         """The published results, which never change."""
@@ -317,7 +316,7 @@ class Curator:
         return json_response(messages.CodeStatus(free), headers=_ANY_ORIGIN)
 
     async def withdraw(self, request: Request) -> Response:
-        """Remove a report by its id, which only its sender knows; several with an admin's token."""
+        """Remove a report by its id, which is on the sender's receipt; several with an admin's token."""
         live = await self._live(request.path_params["id"])
         texts = (await self._read(request, messages.WithdrawalBody)).report_ids
         ids = [hex_bytes(text, ID_BYTES) for text in texts]

@@ -124,13 +124,16 @@ def _group_table(result: Result, figures: Figures, table: StatisticTable) -> mes
     by = [name for name in table.heads if name not in others]
     groups = " x ".join(map(result.name_of, by))
     what = f"Shares within each group: {result.name_of(number)}" if shares else _average_of(result, number)
+    levels = [dict(zip(table.heads, row.label, strict=True)) for row in table.rows]
     return messages.GroupTable(
-        title=f"{what}, by {groups}",
+        title=f"{what}, by {groups}" if by else f"Among those who were asked: {result.title}",
         shares=shares,
         of=number,
         by=by,
         rows=[
-            _display_row(result, row, dict(zip(table.heads, row.label, strict=True))) for row in table.rows
+            _display_row(result, row, own)
+            for row, own in zip(table.rows, levels, strict=True)
+            if not result.is_spare(own)
         ],
     )
 

@@ -133,11 +133,12 @@ class Created(Body):
 
 
 class Status(Body):
-    """Whether a campaign takes reports, and whether its estimates lean on the prior."""
+    """Whether a campaign takes reports, whether its estimates lean on the prior, and whether results are published."""
 
     campaign: ContentId
     state: State
     leans_on_prior: bool
+    published: bool
 
 
 class Summary(Body):

@@ -94,12 +94,15 @@ class DisplayRow(Body):
 
 
 class GroupTable(Body):
-    """A statistic of each group: the average of a number, or the shares of the answers to a question."""
+    """A statistic of each group: the average of a number, or the shares of the answers to a question.
+
+    Without attributes that form groups, these are the shares among the people who were asked the question.
+    """
 
     title: str
     shares: Annotated[bool, about("whether the numbers are shares of the people of a group")]
     of: Annotated[str, about("the attribute that is averaged, or whose shares these are")]
-    by: Annotated[list[str], about("the attributes that form the groups")]
+    by: Annotated[list[str], about("the attributes that form the groups; none for all who were asked")]
     rows: list[DisplayRow]
 
 

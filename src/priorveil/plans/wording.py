@@ -157,16 +157,16 @@ def privacy_facts(levels: Iterable[JointLeakage | Certificate], assumed: bool) -
     The levels are the largest of these. What holds whatever is known comes first if a prior is only assumed.
     """
     lip, ldp = (max(each) for each in zip(*((level.lip, level.ldp) for level in levels), strict=True))
-    whatever = ("Whatever is known, a belief moves", *_moves(ldp, "one answer compared with another"))
+    whatever = _moves("Whatever is known, a belief moves", ldp, "one answer compared with another")
     usually = ONLY_IF_RIGHT if assumed else "if answers are as common as expected"
-    known = ("A belief in an answer moves", *_moves(lip, usually))
+    known = _moves("A belief in an answer moves", lip, usually)
     return [whatever, known] if assumed else [known, whatever]
 
 
-def _moves(level: float, when: str) -> tuple[str, str]:
+def _moves(name: str, level: float, when: str) -> tuple[str, str, str]:
     if math.isinf(level):
-        return "by any factor", "a report can rule out a value"
-    return f"{factor_at_most(level)} times", f"at most, {when}"
+        return name, "by any factor", "a report can rule out a value"
+    return f"{name} by a factor of at most", factor_at_most(level), when
 
 
 def is_best(plan: Plan) -> bool:

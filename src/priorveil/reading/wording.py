@@ -66,10 +66,10 @@ ABOUT_CELLS = (
 )
 _UNBOUNDED = "not bounded"  # the text of an end that is infinite
 METHOD_TITLES: dict[EstimateMethod, str] = {
-    "auto": "chosen by the query",
-    "unbiased": "unbiased",
-    "mmse": "mmse (trusts the prior)",
-    "mle": "most likely distribution",
+    "auto": "the usual one (recommended)",
+    "unbiased": "from the reports alone",
+    "mmse": "from the reports and the prior",
+    "mle": "most likely shares, none below zero",
 }
 LEANING = "These estimates lean on the prior: more reports do not correct a wrong one."
 NO_CHECK = (
@@ -307,6 +307,27 @@ def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float =
         for statistic in [share.statistics[place]]
     ]
     return StatisticTable((*groups, *others), tuple(cells), f"share within {' x '.join(groups)}")
+
+
+def shares_among(
+    estimate: Estimate,
+    labels: Sequence[Label],
+    heads: tuple[str, ...],
+    quantity: str,
+    confidence: float = 0.95,
+) -> StatisticTable:
+    """The shares of these labels among the people who have one of them."""
+    ratios = [(label, estimate.ratio([label], labels)) for label in labels]
+    rows = [
+        _row(
+            tuple(map(label_text, label_parts(label))),
+            (ratio.value, ratio.std_error, *ratio.interval(confidence)),
+            None,
+            _precise_share_texts,
+        )
+        for label, ratio in ratios
+    ]
+    return StatisticTable(heads, tuple(rows), quantity)
 
 
 def averages_text(averages: Averages) -> str:

@@ -25,6 +25,7 @@ CONFIDENCE = 0.95
 MANY = 1000  # people that every report compares with
 TABLE_NOTE = "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn."
 _BEFORE = 0.1  # how likely an answer is, in the example of what a submission tells
+_ALMOST_CERTAIN = 0.999  # a share above it would round up to 100.0 %
 # As survey files call them; margins are the shares of several questions or options.
 _QUERIES = {"distribution": "shares", "cumulative shares": "quantiles", "margins": "shares"}
 _WAYS = {
@@ -156,11 +157,10 @@ class SurveyReport:
 
     def promise(self) -> list[str]:
         """What a whole submission tells, in sentences."""
-        odds = _BEFORE / (1 - _BEFORE) * math.exp(self.ldp)
         ldp = (
             f"Whatever anyone knows or believes (LDP {level_at_most(self.ldp)}): all that a person sends changes the "
-            f"odds of any answer by at most a factor {factor_at_most(self.ldp)}. One that was {percent(_BEFORE)} "
-            f"likely is at most {_at_most(1 / (1 + 1 / odds))} likely afterwards."
+            f"odds of any answer by at most a factor {factor_at_most(self.ldp)}. "
+            f"{_example(likely_afterwards(_BEFORE, math.inf, math.inf, self.ldp))}"
         )
         level = self.ldp if self.all_assumed else self.lip
         warning = weak_protection(level, Budget(self.epsilon), "a submission", "answer")
@@ -170,8 +170,8 @@ class SurveyReport:
             return [ldp, *after, *self._why_ldp()]
         lip = (
             f"If answers are as common as the survey says (LIP {level_at_most(self.lip)}): all that a person sends "
-            f"changes how likely any answer is by at most a factor {factor_at_most(self.lip)}. One that was "
-            f"{percent(_BEFORE)} likely is at most {_at_most(_BEFORE * math.exp(self.lip))} likely afterwards."
+            f"changes how likely any answer is by at most a factor {factor_at_most(self.lip)}. "
+            f"{_example(likely_afterwards(_BEFORE, self.lip, self.lip, self.ldp))}"
         )
         return [lip, ldp, *after, *self._why_ldp()]
 
@@ -373,9 +373,25 @@ def _price(cost: float | None) -> str:
     return "not possible here" if cost is None else f"{round_up(cost)} times the people of open questions"
 
 
-def _at_most(share: float) -> str:
-    """A share in percent, rounded up."""
-    return share_text(min(math.ceil(1000 * share - 1e-9) / 1000, 1.0))
+def likely_afterwards(before: float, lip_lower: float, lip_upper: float, ldp: float) -> float:
+    """How likely an answer can be after a submission, at most, if it was `before` likely.
+
+    The answer becomes at most `e^lip_upper` times as likely, all other answers together keep at least `e^-lip_lower` of
+    their probability, and the odds grow by at most `e^ldp`. `likelyAfterwards` in survey_form.js is the same.
+
+    >>> likely_afterwards(0.1, 1.0, 1.0, 2.0), likely_afterwards(0.1, 4.0, 4.0, 6.0) < 0.979
+    (0.27182818284590454, True)
+    """
+    odds = before / (1 - before) * math.exp(ldp)
+    return min(before * math.exp(lip_upper), 1 - (1 - before) * math.exp(-lip_lower), 1 / (1 + 1 / odds))
+
+
+def _example(after: float) -> str:
+    """What a level means for one answer. The share is rounded up, and never to 100 %."""
+    before = f"One that was {percent(_BEFORE)} likely"
+    if after > _ALMOST_CERTAIN:
+        return f"{before} may be almost certain afterwards."
+    return f"{before} is at most {share_text(math.ceil(1000 * after - 1e-9) / 1000)} likely afterwards."
 
 
 def _questions(attributes: Any) -> tuple[str, ...]:

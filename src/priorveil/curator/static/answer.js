@@ -2,6 +2,7 @@
 // and sending, and answers stay in the memory of this page.
 
 import { BudgetExceeded, Client, NotSent, PriorveilError, ReportRefused, readCampaign, readNumber } from "/static/priorveil.js";
+import { closeButton, openDialog } from "/static/dialogs.js";
 import { el } from "/static/dom.js";
 import { bestLanguage, direction, nameOfLanguage, offeredLanguages, speaker } from "/static/language.js";
 
@@ -303,7 +304,7 @@ function drawQuestion(question, toReview = false) {
   put(
     own(question.text),
     hasText(question.hint) && el("p", { class: "hint", id: "question-hint" }, own(question.hint)),
-    !isReported(question) && quiet("onlyForDevice"),
+    !isReported(question) && quiet("noOwnReport"),
     el(
       "form",
       { onsubmit, autocomplete: "off", novalidate: true },
@@ -324,7 +325,7 @@ function showProgress(at) {
   progress.hidden = false;
 }
 
-/** Whether a report is sent about a question; if not, this device only needs it to know what to ask. */
+/** Whether a report is sent about a question itself; if not, it decides what is asked, and other reports tell something about it. */
 const isReported = (question) => parts.some(({ attributes }) => attributes.some((name) => question.attributes.includes(name)));
 
 const descriptionIds = (question, ...more) => [hasText(question.hint) && "question-hint", ...more, "answer-problem"].filter(Boolean).join(" ");
@@ -495,7 +496,7 @@ function answerLine(question) {
     "aria-label": say("changeAnswer", { question: ownText(question.text) }),
   });
   const content = questionsAsked().includes(question) ? [answerText(question), change] : [el("em", {}, say("notAsked"))];
-  return line(own(question.text), ...content, !isReported(question) && el("small", {}, say("notSentAtAll")));
+  return line(own(question.text), ...content, !isReported(question) && el("small", {}, say("toldByOthers")));
 }
 
 function answerText(question) {
@@ -532,7 +533,7 @@ function leaving(form, reports) {
     ),
   );
   return [
-    paragraph(parts.length > 1 ? "reportsAre" : "reportIs"),
+    paragraph(reportsText(form)),
     el(
       "dl",
       { class: "leaving" },
@@ -543,6 +544,12 @@ function leaving(form, reports) {
     ),
     questions.some((question) => !questionsAsked().includes(question)) && paragraph("skippedToo"),
   ];
+}
+
+/** How many reports are sent about which questions; a preview has all of them, because it draws none. */
+function reportsText({ slots }) {
+  if (isPreview() && slots.some((slot) => slot.drawn)) return slots.length === 1 ? "previewOne" : "previewSome";
+  return parts.length > 1 ? "reportsAre" : "reportIs";
 }
 
 const shorten = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGEST_CODE)}…` : code);
@@ -746,7 +753,17 @@ function withdrawal(report) {
       problem.replaceChildren(warning(say(published ? "withdrawTooLate" : "withdrawFailed")));
     }
   };
-  const button = plainButton(say("withdraw"), withdraw);
+  const confirm = () => {
+    const yes = () => {
+      dialog.close(); // before the page changes, as the focus goes back to the button
+      withdraw();
+    };
+    const dialog = openDialog(say("withdrawTitle"), [
+      paragraph("withdrawAsk"),
+      actions(el("button", { type: "button", onclick: yes }, say("withdrawYes")), closeButton(say("withdrawNo"), { class: "plain", autofocus: true })),
+    ]);
+  };
+  const button = plainButton(say("withdraw"), confirm);
   return fold(
     say("receiptTitle"),
     paragraph("receipt", { id: el("code", { id: "receipt" }, report.report_id) }),
@@ -779,7 +796,8 @@ function showRefused(error) {
 function drawShut(isKept) {
   const opens = campaign.opens && speak.moment(campaign.opens);
   const when = status.state === "closed" ? paragraph("closed") : opens ? paragraph("opensAt", { time: opens }) : paragraph("notYetOpen");
-  put(own(campaign.title), when, isKept && paragraph("keptForLater"));
+  const results = status.published && el("p", {}, el("a", { href: `/published/${id}` }, say("publishedResults")));
+  put(own(campaign.title), when, results, isKept && paragraph("keptForLater"));
 }
 
 // -- what went wrong ---------------------------------------------------------------------------------------------------

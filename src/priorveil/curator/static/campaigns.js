@@ -47,6 +47,7 @@ function entry({ id, title, state, cohorts, reports, opens, closes, closed, publ
       "div",
       { class: "links" },
       el("a", { href: `/answer/${id}`, "aria-label": `Answer page of: ${title}` }, "Answer page"),
+      published && publishedLink(id, { "aria-label": `Published results of: ${title}` }),
       copier(id, `Copy link of: ${title}`, say),
     ),
   );
@@ -54,6 +55,9 @@ function entry({ id, title, state, cohorts, reports, opens, closes, closed, publ
 
 /** The state of a campaign, in words and in colour. */
 export const badge = (state) => el("span", { class: `badge ${state === "open" ? "on" : "off"}` }, state);
+
+/** The way to the sheet of a published campaign. */
+export const publishedLink = (id, attributes = {}) => el("a", { href: `/published/${id}`, ...attributes }, "Published results");
 
 const address = (id) => `${location.origin}/answer/${id}`;
 

@@ -1,6 +1,6 @@
 // The curator's dashboard: sign in, choose a campaign, watch its estimates.
 
-import { badge, campaignList, ending, publishing, sharing } from "/static/campaigns.js";
+import { badge, campaignList, ending, publishedLink, publishing, sharing } from "/static/campaigns.js";
 import { SignedOut, Unreachable, ask, forget, isAdmin, read, signIn, signedIn } from "/static/curator.js";
 import { reportsByDay } from "/static/daily_counts.js";
 import { el, number, saveFile } from "/static/dom.js";
@@ -209,6 +209,10 @@ function warnings(cohorts, several, caution) {
 const about = (names, text, kind = null) =>
   el("p", { class: kind }, ...names.filter(Boolean).map((name) => el("strong", {}, el("bdi", {}, name), ": ")), text);
 
+/** The state of a campaign, with the way to its sheet once its results are published. */
+const stateOf = ({ campaign, state, not_for_publication: draft }) =>
+  draft === null ? [badge("published"), " ", publishedLink(campaign)] : badge(state);
+
 function facts(estimates, counters) {
   const lost = Object.values(counters.refused).reduce((a, b) => a + b, 0);
   const fact = (name, value, note) =>
@@ -216,7 +220,7 @@ function facts(estimates, counters) {
   return el(
     "dl",
     { class: "facts" },
-    fact("Reports", el("span", { id: "reports" }, number(estimates.reports)), badge(estimates.state)),
+    fact("Reports", el("span", { id: "reports" }, number(estimates.reports)), stateOf(estimates)),
     fact("Refused", number(lost)),
     ...estimates.facts.map(({ name, text, note }) => fact(name, text, note)),
   );

@@ -34,13 +34,19 @@ function groupBy(items, keyOf) {
 export const inBlocks = (results) =>
   groupBy(results, ({ attributes, questions, margin_of: table, option }) => [option === null ? attributes : questions, table]);
 
-/** One display for all results of a block: those of options have a row each, and what is withheld of them. */
-export const joinDisplays = (displays) => ({
-  ...displays[0],
-  rows: displays.flatMap(({ rows }) => rows),
-  withheld: displays.flatMap(({ withheld }) => withheld ?? []).join(" "),
-  withheld_groups: displays.flatMap(({ withheld_groups: groups }) => groups),
-});
+/** One display for all results of a block: those of options have a row each, another among those who were asked, and what is withheld. */
+export function joinDisplays(displays) {
+  if (displays.length === 1) return displays[0];
+  const groups = displays.flatMap((display) => display.groups);
+  const asked = groups.length > 0 ? [{ ...groups[0], rows: groups.flatMap(({ rows }) => rows) }] : [];
+  return {
+    ...displays[0],
+    rows: displays.flatMap(({ rows }) => rows),
+    groups: asked,
+    withheld: displays.flatMap(({ withheld }) => withheld ?? []).join(" "),
+    withheld_groups: displays.flatMap((display) => display.withheld_groups),
+  };
+}
 
 /**
  * The tables of an estimate: shares or averages of groups with a picture, or amounts; then the mean or the quantiles of numbers, and
@@ -59,7 +65,7 @@ export function estimateTables(display, suffix = "", page = ENGLISH) {
     ...groups
       .filter((group) => group.rows.length > 0)
       .map((group, n) =>
-        table(`group${n}${suffix}`, group.rows, scaleFor(group.rows, group.shares), page.words.group, interval, page, page.groupTitle(group)),
+        table(`group${n}${suffix}`, group.rows, scaleFor(group.rows, group.shares), group.by.length > 0 ? page.words.group : head, interval, page, page.groupTitle(group)),
       ),
     withheld && el("p", { class: "withheld" }, withheld),
   ];

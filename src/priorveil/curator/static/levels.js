@@ -31,7 +31,7 @@ export function levelTable(estimates) {
           el("th", { scope: "col", class: "figure" }, "LDP"),
           el("th", { scope: "col", class: "figure" }, "LIP, down"),
           el("th", { scope: "col", class: "figure" }, "LIP, up"),
-          el("th", { scope: "col", class: "figure" }, "Readable without the prior"),
+          el("th", { scope: "col", class: "figure" }, "Results need no prior"),
         ),
       ),
       el("tbody", {}, ...rows),

@@ -1,7 +1,8 @@
 // The page of a new survey: write it in a form or choose a file, check what it promises, look at it, and create the campaign.
 
 import { Refused, SignedOut, Unreachable, ask, isAdmin, send } from "/static/curator.js";
-import { el, pageHead, saveFile, scrolling } from "/static/dom.js";
+import { el, number as readable, pageHead, saveFile, scrolling } from "/static/dom.js";
+import { readCampaign } from "/static/priorveil.js";
 import { newDraft, toDocument, toDraft } from "/static/survey_draft.js";
 import { surveyForm } from "/static/survey_form.js";
 
@@ -32,6 +33,7 @@ export async function newSurvey(showErrors, say) {
   const head = pageHead("New survey");
   if (!(await isAdmin())) return [...head, el("p", { class: "warning" }, "This needs a token with the role admin.")];
 
+  let chosen = null; // the file that is checked in place of the form: its name, and a function that checks it
   let checked = null; // what was checked: the text of the draft, or null if it was a file
   let controller = null; // of the request that is under way
   addEventListener("hashchange", () => controller?.abort(), { once: true }); // nobody waits for it any more
@@ -112,6 +114,7 @@ export async function newSurvey(showErrors, say) {
     const section = (name) => [el("h3", {}, headings[name]), ...text[name].map((sentence) => el("p", {}, sentence))];
     results.replaceChildren(
       el("h2", { tabindex: "-1", id: "checked-title" }, "What this survey does"),
+      summary(JSON.parse(campaign), `${report.epsilon}`),
       ...remarks.map((remark) => el("p", { class: "warning" }, `${capital(remark)}.`)),
       ...leftOutList(report.left_out),
       ...section("promise"),
@@ -123,6 +126,18 @@ export async function newSurvey(showErrors, say) {
     results.querySelector("h2").focus();
     say("The survey is checked.");
     markStale(); // it may have changed while it was designed
+  }
+
+  /** Which survey this is about; `level` says what all answers of a person tell. */
+  function summary({ title, questions, languages }, level) {
+    const lines = [
+      ["File", chosen?.name],
+      ["Title", languages && title?.[languages[0]]],
+      ["Questions", questions && `${questions.length}`],
+      ["Epsilon", level],
+    ];
+    const line = ([name, text]) => text && el("div", {}, el("dt", {}, name), el("dd", {}, el("bdi", {}, text)));
+    return el("dl", { class: "introduction", id: "summary" }, ...lines.map(line));
   }
 
   const leftOutList = (leftOut) =>
@@ -197,25 +212,53 @@ export async function newSurvey(showErrors, say) {
 
   async function load(file) {
     complain("");
-    const kind = file.name.toLowerCase().split(".").at(-1);
-    if (!Object.hasOwn(TYPES, kind)) return complain(`${file.name} was not accepted. Choose a file whose name ends in .toml, .xlsx or .json.`);
-    if (kind !== "json") return check(file, TYPES[kind], showInFile(file.name));
-    const content = await file.text();
-    const document = parseOrNull(content);
-    if (document?.format === "priorveil-campaign") return showCampaign(content);
-    const read = toDraft(document);
-    if (read === null) return check(content, JSON_TYPE, showInFile(file.name));
+    const { name } = file;
+    const kind = name.toLowerCase().split(".").at(-1);
+    if (!Object.hasOwn(TYPES, kind)) return complain(`${name} was not accepted. Choose a file whose name ends in .toml, .xlsx or .json.`);
+    const content = await file.arrayBuffer(); // a file that changes later cannot be read again
+    const text = kind === "json" ? new TextDecoder().decode(content) : "";
+    const document = parseOrNull(text);
+    const isCampaign = document?.format === "priorveil-campaign";
+    const read = kind !== "json" || isCampaign ? null : toDraft(document);
+    if (read === null) {
+      choose({ name, check: isCampaign ? () => showCampaign(text, document) : () => check(content, TYPES[kind], showInFile(name)) });
+      return chosen.check();
+    }
     draft = read;
     saved = textOf(draft);
-    results.replaceChildren();
+    choose(null);
     drawForm();
     return say("The survey is in the form.");
   }
 
+  /** Check this file from now on, in place of the form; null for the form. */
+  function choose(file) {
+    controller?.abort();
+    chosen = file;
+    complain("");
+    results.replaceChildren();
+    place.hidden = keeper.hidden = file !== null;
+    source.hidden = file === null;
+    source.querySelector("bdi").textContent = file?.name ?? "";
+  }
+
+  const backToForm = () => {
+    choose(null);
+    place.querySelector("input")?.focus();
+    say("The form is checked, not the file.");
+  };
+
   /** A campaign that was built elsewhere: it is designed already, and the curator proves its certificates again. */
-  function showCampaign(text) {
+  async function showCampaign(text, document) {
+    const read = await readCampaign(text).catch(() => null); // the curator says what is wrong with it
+    const most = (name) => readable(Math.max(...Object.values(read.promise).map((levels) => levels[name])));
     checked = null;
-    results.replaceChildren(el("h2", { tabindex: "-1" }, "A campaign that is built already"), el("p", {}, "The curator proves its certificates again."), ...uses(text));
+    results.replaceChildren(
+      el("h2", { tabindex: "-1" }, "A campaign that is built already"),
+      summary(document, read && `LIP ${most("lip")}, LDP ${most("ldp")}`),
+      el("p", {}, "The curator proves its certificates again."),
+      ...uses(text),
+    );
     results.querySelector("h2").focus();
   }
 
@@ -239,6 +282,13 @@ export async function newSurvey(showErrors, say) {
 
   const number = el("input", { type: "number", id: "people", class: "short", min: "1", step: "1", value: people, placeholder: USUAL_PEOPLE, oninput: ({ target }) => (people = target.value) });
   const button = el("button", { type: "submit", id: "check" }, "Check");
+  const keeper = el("button", { type: "button", class: "plain", id: "save", onclick: keepDraft }, "Save the survey as a file");
+  const source = el(
+    "div",
+    { id: "chosen", hidden: true },
+    el("p", {}, "Chosen file: ", el("strong", {}, el("bdi", {})), ". It is checked as it was when you chose it: choose it again after a change."),
+    el("div", { class: "actions tight" }, el("button", { type: "button", class: "plain", id: "back", onclick: backToForm }, "Back to the form")),
+  );
   const place = el("div", {});
   function drawForm() {
     form = surveyForm(draft, () => {
@@ -272,13 +322,14 @@ export async function newSurvey(showErrors, say) {
         autocomplete: "off",
         onsubmit: (event) => {
           event.preventDefault();
-          showErrors(async () => checkDraft());
+          showErrors(async () => (chosen === null ? checkDraft() : chosen.check()));
         },
       },
+      source,
       place,
       el("h2", {}, "Check"),
       el("label", { class: "field" }, "How many people will answer?", number),
-      el("div", { class: "actions" }, button, el("button", { type: "button", class: "plain", id: "save", onclick: keepDraft }, "Save the survey as a file")),
+      el("div", { class: "actions" }, button, keeper),
     ),
     waiting,
     problem,

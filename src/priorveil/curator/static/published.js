@@ -76,9 +76,11 @@ function subjectText({ question: name, option }) {
   return option === null ? ownText(question.text) : `${ownText(question.text)} ${ownText(question.options[option])}`;
 }
 
+const questionAbout = (attribute) => publication.questions.find(({ attributes }) => attributes.includes(attribute));
+
 /** The question that gives an attribute; of "tick all that apply" with the option. */
 function nameOf(attribute) {
-  const { name, kind } = publication.questions.find(({ attributes }) => attributes.includes(attribute));
+  const { name, kind } = questionAbout(attribute);
   return subjectText({ question: name, option: kind === "choices" ? attribute.slice(name.length + 1) : null });
 }
 
@@ -128,6 +130,7 @@ function sheet() {
       section("mindTitle", ...limits()),
     ),
     statistics(),
+    printedSource(),
     el(
       "div",
       { class: "actions" },
@@ -137,12 +140,16 @@ function sheet() {
   ];
 }
 
+/** What a printed sheet can be checked against: its address, which has the id of the campaign. */
+const printedSource = () =>
+  el("p", { class: "printed" }, ...speak.phrase("sheetAddress", { address: el("bdi", {}, `${location.origin}/published/${publication.results.campaign}`) }));
+
 function introduction() {
   const { asked_by: who, purpose, contact, published, results: estimates } = publication;
   const lines = [
     ["askedBy", ownText(who) && inCampaignLanguage(ownText(who))],
     ["purpose", ownText(purpose) && inCampaignLanguage(ownText(purpose))],
-    ["contactName", contact && el("bdi", {}, contact)],
+    ["contactName", contact && el("bdi", {}, ...contact.split(/(?<=@)/).flatMap((part, i) => (i > 0 ? [el("wbr"), part] : [part])))],
     ["reportCount", speak.number(estimates.reports)],
     ["publishedOn", el("time", { datetime: published }, speak.moment(new Date(published)))],
   ];
@@ -168,6 +175,7 @@ function figures(block, place) {
     ...parts.map(({ cohort, results }, n) => [
       several && el(subhead, {}, cohort === null ? say("everyone") : el("bdi", {}, cohort)),
       figure(results, `-${place}-${n}`),
+      table === null && reportsAbout(results),
     ]),
   );
 }
@@ -187,6 +195,13 @@ function figure(results, suffix) {
     withheld.length > 0 && el("p", {}, el("strong", {}, ...separate(withheld), ": "), text),
     !isContradicted && precision(display),
   ];
+}
+
+/** How many reports there are about a block; options of one question may have different numbers. */
+function reportsAbout(results) {
+  const counts = results.filter(({ part }) => part !== null).map(({ part }) => part.reports);
+  const [least, most] = [Math.min(...counts), Math.max(...counts)].map((count) => speak.number(count));
+  return el("p", { class: "quiet" }, say("reportsAbout", { count: least === most ? least : say("between", { from: least, to: most }) }));
 }
 
 /** How precise shares are; other numbers have intervals of their own. */
@@ -214,7 +229,9 @@ const inLanguage = (count) => ({
     number === null ? say(HEADS[kind]) : say("averageHead", { question: numberName(number) }),
   interval: () => say("intervalHead", { level: level() }),
   groupTitle: ({ shares, of, by }) =>
-    say(shares ? "sharesOf" : "averageOf", { question: shares ? nameOf(of) : numberName(of), groups: by.map(nameOf).join(" × ") }),
+    by.length === 0
+      ? say("sharesOfAsked", { question: ownText(questionAbout(of).text) })
+      : say(shares ? "sharesOf" : "averageOf", { question: shares ? nameOf(of) : numberName(of), groups: by.map(nameOf).join(" × ") }),
   labels: ({ answers, name }) => (answers.length > 0 ? answersWords(answers) : [statisticName(name)]),
   value: (row) => speak.like(row.value, row.value_text),
   ends: ({ lower, upper, value_text: text }) =>
@@ -252,16 +269,31 @@ function statisticName(name) {
 
 function method(shown) {
   const hasPrior = shown.some(({ display }) => [...display.rows, ...display.numbers].some((row) => row.expected !== null));
-  return [paragraph("how"), hasPrior && paragraph("priorColumn", { prior: say("prior") })].filter(Boolean);
+  const drawn = drawnText();
+  return [paragraph("how"), drawn && paragraph(drawn), hasPrior && paragraph("priorColumn", { prior: say("prior") })].filter(Boolean);
 }
 
+/** What to say if questions were drawn for each person: a submission has fewer reports than there are parts of the form. */
+function drawnText() {
+  const { cohorts, results } = publication.results;
+  const parts = results.filter((result) => result.margin_of === null).flatMap((result) => result.cohorts);
+  const counts = cohorts.map(({ cohort, reports }) => {
+    const own = parts.filter((part) => part.cohort === cohort);
+    return { sent: sum(own.map((part) => part.reports)), all: own.length * reports, reports };
+  });
+  if (counts.every(({ sent, all }) => sent === all)) return null;
+  return counts.every(({ sent, reports }) => sent === reports) ? "drawnOne" : "drawnSome";
+}
+
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+
 function promise() {
-  const { cohorts, assumed_prior: assumed } = publication.results;
+  const { cohorts } = publication.results;
   const most = (name) => Math.max(...cohorts.map((cohort) => cohort.privacy[name] ?? Infinity));
   const [lip, ldp] = [most("lip"), most("ldp")];
   const factor = (value) => el("strong", {}, speak.factor(value));
   return [
-    lip < ldp && !assumed && paragraph("promisedKnown", { factor: factor(lip) }),
+    lip < ldp && paragraph("promisedKnown", { factor: factor(lip) }),
     Number.isFinite(ldp) ? paragraph("promisedAny", { factor: factor(ldp) }) : paragraph("promisedInPart"),
   ].filter(Boolean);
 }

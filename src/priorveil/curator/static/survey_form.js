@@ -23,8 +23,16 @@ const TAGS =
   "ar bg bn cs da de el en es et fa fi fr ga he hi hr hu id is it ja ko lt lv mt ms nb nl pl ps pt ro ru sk sl so sq sr sv sw ta th ti tr uk ur vi zh";
 const LANGUAGES = TAGS.split(" ");
 const LIKELY = 0.1; // an answer that is so likely before is the example of what epsilon means
+const ALMOST_CERTAIN = 0.999; // a share above it would round up to 100 %
 
 const nameOfLanguage = (tag) => new Intl.DisplayNames(["en"], { type: "language" }).of(tag) ?? tag;
+
+/**
+ * How likely an answer can be after a submission, at most, if it was `before` likely: `likely_afterwards` in surveys/report.py. Without
+ * a design its LDP level is not known, but the bounds of LIP imply one.
+ */
+export const likelyAfterwards = (before, lipLower, lipUpper, ldp = lipLower + lipUpper) =>
+  Math.min(before * Math.exp(lipUpper), 1 - (1 - before) * Math.exp(-lipLower), 1 / (1 + (1 - before) / before / Math.exp(ldp)));
 
 /**
  * The form of a draft, as an element. `changed` is called after every change. `form.focusField(keys, text)` shows what is wrong with
@@ -157,10 +165,11 @@ export function surveyForm(draft, changed) {
     const meaning = el("p", { id: "epsilon-meaning", class: "promise" });
     const explain = () => {
       const epsilon = Number(draft.epsilon);
-      const after = Math.min(100, Math.ceil(1000 * LIKELY * Math.exp(epsilon) - 1e-9) / 10);
+      const after = likelyAfterwards(LIKELY, epsilon, epsilon);
+      const most = after > ALMOST_CERTAIN ? "may be almost certain" : `is at most ${Math.ceil(1000 * after - 1e-9) / 10} % likely`;
       meaning.textContent =
         epsilon > 0
-          ? `At ${epsilon}, an answer that was ${100 * LIKELY} % likely is at most ${after} % likely after all that a person has sent, if answers are as common as you say.`
+          ? `At ${epsilon}, an answer that was ${100 * LIKELY} % likely ${most} after all that a person has sent, if answers are as common as you say.`
           : "Give a number above zero, such as 1.";
     };
     const control = input("epsilon", draft, "epsilon", { type: "number", step: "0.1", min: "0", class: "short", "aria-describedby": "epsilon-meaning epsilon-hint" });
@@ -330,7 +339,7 @@ export function surveyForm(draft, changed) {
               el("bdi", {}, optionText(gate, option, draft.languages)),
             ),
           ),
-          el("p", { class: "hint quiet" }, "Every device sends a report, so nobody sees whether it was asked."),
+          el("p", { class: "hint quiet" }, "Every device sends a scrambled report, so nobody can be sure whether it was asked."),
         ),
     ];
   }
