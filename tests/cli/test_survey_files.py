@@ -39,6 +39,25 @@ def test_a_check_is_there_for_programs_too() -> None:
     assert all(0 < part["drawn"] <= 1 for part in record["parts"])
 
 
+def test_a_campaign_file_tells_what_it_promises() -> None:
+    run("campaign", "build", "health.toml", "-o", "c.json")
+    campaign = Campaign.from_json(Path("c.json").read_bytes())
+    status, out, err = run("inspect", "c.json")
+    shown = " ".join(out.split())
+    assert (status, err) == (0, "")
+    assert campaign.id in out and all(form.id in out for form in campaign.cohorts.values())
+    assert all(f"{question.name} {campaign.text(question.text)}" in shown for question in campaign.questions)
+    record = json.loads(run("inspect", "c.json", "--json")[1])
+    promise = json.loads(run("campaign", "check", "health.toml", "--json")[1])["text"]["promise"]
+    assert record["promise"] == promise[: len(record["promise"])] and len(record["promise"]) == 2
+    assert all(sentence in shown for sentence in record["promise"])
+    levels, (cohort,) = campaign.promise["everyone"], record["cohorts"].values()
+    assert (cohort["lip"], cohort["ldp"]) == (levels.lip, levels.ldp)
+    parts = [(list(part.attributes), part.plan.id) for part in campaign.form_for(None).parts]
+    assert [(report["attributes"], report["plan"]) for report in record["reports"]] == parts
+    assert "--plot" in refused("inspect", "c.json", "--plot", "c.png")
+
+
 def test_what_a_form_cannot_carry_over_is_printed(folder: Path) -> None:
     write_form(folder / "form.xlsx", survey=[*SURVEY, ["text", "remarks", "Anything else?", "Noch etwas?"]])
     status, out, err = run("campaign", "build", "form.xlsx", "-o", "c.json")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,7 +102,7 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
     headings = report.headings()
     for heading, sentences in ((headings["promise"], report.promise()), (headings["tells"], report.tells())):
         console.print(heading, style="bold")
-        _print_sentences(console, sentences)
+        screen.print_sentences(console, sentences)
         console.print()
     if len(report.cohorts) > 1:
         _print_cohorts(console, report)
@@ -110,7 +110,7 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
     screen.print_table(console, heads, rows, "l" * (len(heads) - 3) + "rrr")
     console.print(f"{TABLE_NOTE}\n")
     console.print(headings["design"], style="bold")
-    _print_sentences(console, report.ways())
+    screen.print_sentences(console, report.ways())
 
 
 def _print_cohorts(console: Console, report: SurveyReport) -> None:
@@ -127,14 +127,6 @@ def _print_cohorts(console: Console, report: SurveyReport) -> None:
     ]
     screen.print_table(console, heads, rows, "lrrrr")
     console.print()
-
-
-def _print_sentences(console: Console, sentences: Iterable[str]) -> None:
-    """Print each sentence as a paragraph, set in by two blanks."""
-    from rich.padding import Padding
-
-    for sentence in sentences:
-        console.print(Padding(sentence, (0, 0, 0, 2), expand=False))
 
 
 @click.command(epilog=_BUILD_EXAMPLES)

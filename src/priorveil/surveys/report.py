@@ -23,6 +23,7 @@ from priorveil.surveys.survey import SurveyDesign
 
 CONFIDENCE = 0.95
 MANY = 1000  # people that every report compares with
+PROMISE_HEADING = "What a submission tells about the person who sends it"
 TABLE_NOTE = "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn."
 _BEFORE = 0.1  # how likely an answer is, in the example of what a submission tells
 # As survey files call them; margins are the shares of several questions or options.
@@ -139,7 +140,7 @@ class SurveyReport:
     def headings(self) -> dict[str, str]:
         """The headings of the sentences."""
         return {
-            "promise": "What a submission tells about the person who sends it",
+            "promise": PROMISE_HEADING,
             "tells": f"What the survey tells, with {self.people[0]:,} people",
             "design": "How the budget is used",
         }
@@ -156,24 +157,8 @@ class SurveyReport:
 
     def promise(self) -> list[str]:
         """What a whole submission tells, in sentences."""
-        odds = _BEFORE / (1 - _BEFORE) * math.exp(self.ldp)
-        ldp = (
-            f"Whatever anyone knows or believes (LDP {level_at_most(self.ldp)}): all that a person sends changes the "
-            f"odds of any answer by at most a factor {factor_at_most(self.ldp)}. One that was {percent(_BEFORE)} "
-            f"likely is at most {_at_most(1 / (1 + 1 / odds))} likely afterwards."
-        )
-        level = self.ldp if self.all_assumed else self.lip
-        warning = weak_protection(level, Budget(self.epsilon), "a submission", "answer")
-        after = [] if warning is None else [f"This is weak protection: {warning}."]
-        after += self._refused_by_devices()
-        if self.all_assumed:
-            return [ldp, *after, *self._why_ldp()]
-        lip = (
-            f"If answers are as common as the survey says (LIP {level_at_most(self.lip)}): all that a person sends "
-            f"changes how likely any answer is by at most a factor {factor_at_most(self.lip)}. One that was "
-            f"{percent(_BEFORE)} likely is at most {_at_most(_BEFORE * math.exp(self.lip))} likely afterwards."
-        )
-        return [lip, ldp, *after, *self._why_ldp()]
+        sentences = promise_sentences(self.lip, self.ldp, self.all_assumed, self.epsilon)
+        return [*sentences, *self._refused_by_devices(), *self._why_ldp()]
 
     def _refused_by_devices(self) -> list[str]:
         """Devices answer a curator up to a limit on the LDP level of all their answers."""
@@ -276,6 +261,28 @@ class SurveyReport:
         chosen = {self.chosen: " (chosen)"}
         ways = (f"{_WAYS[way]}: {_price(cost)}{chosen.get(way, '')}." for way, cost in self.costs.items())
         return [*ways, size]
+
+
+def promise_sentences(lip: float, ldp: float, all_assumed: bool, epsilon: float) -> list[str]:
+    """What a whole submission with these levels tells: under the priors, unless all are assumed, and whatever is known.
+
+    `epsilon` is the budget, named where it is so large that a submission nearly reveals an answer.
+    """
+    odds = _BEFORE / (1 - _BEFORE) * math.exp(ldp)
+    sentences = [
+        f"Whatever anyone knows or believes (LDP {level_at_most(ldp)}): all that a person sends changes the "
+        f"odds of any answer by at most a factor {factor_at_most(ldp)}. One that was {percent(_BEFORE)} "
+        f"likely is at most {_at_most(1 / (1 + 1 / odds))} likely afterwards."
+    ]
+    if not all_assumed:
+        sentences.insert(
+            0,
+            f"If answers are as common as the survey says (LIP {level_at_most(lip)}): all that a person sends "
+            f"changes how likely any answer is by at most a factor {factor_at_most(lip)}. One that was "
+            f"{percent(_BEFORE)} likely is at most {_at_most(_BEFORE * math.exp(lip))} likely afterwards.",
+        )
+    warning = weak_protection(ldp if all_assumed else lip, Budget(epsilon), "a submission", "answer")
+    return sentences if warning is None else [*sentences, f"This is weak protection: {warning}."]
 
 
 def _all_parts(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[PartPrecision]:
