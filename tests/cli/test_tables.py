@@ -784,7 +784,18 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
         return capsys.readouterr().err
 
     task = ("privatize", "plan.json", "people.csv", "--column")
-    assert "people.csv: this is not a plan" in told("estimate", "people.csv", "people.csv")
+    order = "give a plan or a campaign first, and then"
+    assert f"people.csv is neither a plan nor a campaign: {order} REPORTS" in told(
+        "estimate", "people.csv", "people.csv"
+    )
+    assert f"plan.json is a plan, not a table: {order} DATA" in told(
+        "privatize", "people.csv", "plan.json", "-o", "r.csv"
+    )
+    Path("survey.toml").write_text("title = 'Work'")
+    survey = told("privatize", "survey.toml", "people.csv", "-o", "r.csv")
+    assert "survey.toml is a survey" in survey and "priorveil campaign build survey.toml" in survey
+    similar = "people.csv: there is no column answers; did you mean answer? The table has answer, town"
+    assert similar in told(*task, "answers", "-o", "r.csv")
     assert "there is no folder nope" in told(*task, "answer", "-o", "nope/r.csv")
     assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--refused", "nope/t")
     missing = "nope.csv: there is no such file or folder: check the path"

@@ -382,6 +382,12 @@ def test_privatize_and_estimate(folder: Path, capsys: pytest.CaptureFixture[str]
     assert all(text in printed for text in ("How long do you work?", "How many packs?", "Which of these?"))
 
 
+def test_a_campaign_comes_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["campaign.json", "campaign.json"], ["people.csv", "campaign.json"]):
+        assert run(["estimate", *arguments]) == 2
+        assert "campaign.json is a campaign, not a table" in capsys.readouterr().err
+
+
 def test_the_same_report_in_two_files_is_counted_once(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

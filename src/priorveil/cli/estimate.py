@@ -146,6 +146,7 @@ def estimate(
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
     inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
+    inputs.require_plan_first(plan, reports, "REPORTS")
     if inputs.is_campaign(plan):
         _refuse_with_campaign(by, margin, within, cohort, plot, **settings)
         counted = campaign_results.estimate_campaign(

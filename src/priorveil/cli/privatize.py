@@ -128,6 +128,7 @@ def privatize(
     piped = str(out) == "-"
     inputs.require_new(force, out, refused_file)
     inputs.require_distinct({"PLAN": plan, "DATA": data}, {"-o": out, "--refused": refused_file})
+    inputs.require_plan_first(plan, data, "DATA")
     plans = inputs.read_campaign(plan) if inputs.is_campaign(plan) else inputs.read_plans(plan, cohort)
     target = sys.stdout.buffer if piped else out
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
