@@ -382,6 +382,45 @@ def test_privatize_and_estimate(folder: Path, capsys: pytest.CaptureFixture[str]
     assert all(text in printed for text in ("How long do you work?", "How many packs?", "Which of these?"))
 
 
+def results_csv(campaign: Campaign, columns: dict[str, list[Any]], capsys: Any) -> list[dict[str, str]]:
+    """The lines of `estimate --csv`."""
+    Path("c.json").write_text(campaign.to_json())
+    privatize_table(columns, campaign, out=Path("r.csv"), replace=True)
+    assert run(["estimate", "c.json", "r.csv", "--csv"]) == 0
+    return list(csv.DictReader(capsys.readouterr().out.splitlines()))
+
+
+def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line says which statistic it is, from how many reports, with a column for each attribute."""
+    joint = {(age, share): 0.25 for age in ("young", "old") for share in ("yes", "no")}
+    table = ask("Work?", pv.Prior.joint(joint, names=("age", "share")), smallest_count=1)
+    columns = {"age": ["young", "old"] * 200, "share": ["yes", "no", "no", "no"] * 100}
+    lines = results_csv(table, columns, capsys)
+    heads = ["attributes", "cohort", "statistic", "age", "share (answer)", "reports", "estimate"]
+    assert list(lines[0]) == [*heads, "std_error", "low", "high", "share"]
+    cells = [(line["age"], line["share (answer)"]) for line in lines if line["attributes"] == "age x share"]
+    assert cells[:4] == list(joint)
+    statistics = Counter((line["attributes"], line["statistic"]) for line in lines)
+    assert statistics["age x share", "people"] == statistics["age x share", "share within age"] == 4
+    assert statistics["age", "people"] == statistics["share", "people"] == 2 and statistics.total() == 12
+    people = [line for line in lines if line["statistic"] == "people"]
+    assert all(float(line["estimate"]) == pytest.approx(400 * float(line["share"])) for line in people)
+    assert all(line["reports"] == "400" and line["cohort"] == "" for line in lines)
+    averages = pv.Prior.joint(
+        {(age, hours): 0.25 for age in ("young", "old") for hours in (0, 40)},
+        ("age", "hours"),
+        grids=("hours",),
+        outside="ends",
+    )
+    mean = ask("Hours?", averages, query=pv.Linear.averages(averages, "hours"), smallest_count=1)
+    lines = results_csv(mean, {"age": ["young", "old"] * 200, "hours": [0, 40] * 200}, capsys)
+    assert [(line["age"], line["statistic"]) for line in lines][:3] == [
+        ("young", "mean hours"),
+        ("old", "mean hours"),
+        ("", "mean hours"),
+    ]
+
+
 def test_a_campaign_comes_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["campaign.json", "campaign.json"], ["people.csv", "campaign.json"]):
         assert run(["estimate", *arguments]) == 2

@@ -28,7 +28,9 @@ Examples
       table for each question
 
 --csv has a line for each value. A table of several attributes has a column for each of them too, and numbers of people
-have their share of everybody who reported, or of their group.
+have their share of everybody who reported, or of their group. Of a campaign it has a line for each statistic:
+`attributes`, `cohort` (empty for all together), `statistic` (people, mean, share within age and so on), a column for
+each question with the answer that the line is about, `reports`, the numbers, and of people their `share` of everybody.
 
 The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
 column and you know that PLAN made all of them, use --assume-plan.

@@ -59,7 +59,7 @@ def estimates_csv(
     """All results of a campaign as CSV, with the columns of `priorveil estimate`."""
     file = io.StringIO()
     parts = {form: tally.parts for form, tally in tallies.items()}
-    write_csv(results(campaign, parts, method), level, file)
+    write_csv(campaign, results(campaign, parts, method), level, file)
     return file.getvalue()
 
 
