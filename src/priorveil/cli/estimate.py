@@ -35,8 +35,8 @@ each question with the answer that the line is about, `reports`, the numbers, an
 The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
 column and you know that PLAN made all of them, use --assume-plan.
 
-Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number; exit
-status 1 if they are most of the rows. The first row of data is row 1, also in JSON and in the file of --refused; row
+Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number. If they
+are more than 5 % of the rows, a line says that results may be biased; exit status 1 if they are most of them. The first row of data is row 1, also in JSON and in the file of --refused; row
 numbers continue from one file to the next.
 
 A report that is there several times, with the same id in the column `report_id`, is counted once, also if it is in
@@ -199,7 +199,7 @@ def _check_reports(estimates: TableEstimate, sources: Sequence[str]) -> None:
         other = "; they were probably made by another plan" if many else ""
         raise InvalidInput("reports", source, f"there is no report of this plan to estimate from{other}")
     if many:
-        click.echo(f"  {share:.0%} are foreign: they were probably made by another plan", err=True)
+        click.echo(f"  {share:.0%} of the rows: they were probably made by another plan", err=True)
 
 
 def _refuse_with_campaign(
