@@ -73,6 +73,12 @@ def test_a_mistake_is_one_line_with_its_place(folder: Path) -> None:
     assert not Path("c.json").exists()
 
 
+def test_a_number_of_people_is_a_whole_number() -> None:
+    for wrong in ("many", "0", "2.5"):
+        said = refused("campaign", "check", "health.toml", "--people", wrong)
+        assert f"{wrong}: give a whole number, 1 or more" in said
+
+
 def test_files_are_not_replaced_or_mistaken() -> None:
     assert "new.xlsx" in refused("campaign", "new", "new.xlsx")
     assert "exists" in refused("campaign", "build", "health.toml", "-o", "health.toml")

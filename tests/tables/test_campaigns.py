@@ -421,6 +421,23 @@ def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str
     ]
 
 
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("--by", "submissions to a campaign have no other columns"),
+        ("--cohort", "every submission names its cohort"),
+        ("--margin", "the results of a campaign have every margin"),
+        ("--plot", "there is no one picture of all the results"),
+        ("--column", "submissions to a campaign are in the column report"),
+    ],
+)
+def test_an_option_of_plans_is_refused_with_its_reason(
+    folder: Path, option: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["estimate", "campaign.json", "reports.csv", option, "x.png"]) == 2
+    assert f"{option} x.png: {reason}" in capsys.readouterr().err
+
+
 def test_a_campaign_comes_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["campaign.json", "campaign.json"], ["people.csv", "campaign.json"]):
         assert run(["estimate", *arguments]) == 2
@@ -488,7 +505,7 @@ def test_cohorts_and_columns_on_the_command_line(folder: Path, capsys: pytest.Ca
     assert run(["privatize", "two.json", "two.csv", "--cohort", "group", "-o", "r.csv"]) == 0
     assert (folder / "r.csv").read_text().startswith("report_id,form,report\n")
     assert run(["privatize", "campaign.json", "people.csv", "--column", "smokes", "-o", "n.csv"]) == 2
-    assert "a campaign names its columns itself" in capsys.readouterr().err
+    assert "column = 'smokes': a campaign names its columns itself" in capsys.readouterr().err
 
 
 def test_a_gate_that_is_not_reported_needs_its_column(

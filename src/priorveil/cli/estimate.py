@@ -36,8 +36,8 @@ The column `plan` names the plan of every report; reports of another plan are an
 column and you know that PLAN made all of them, use --assume-plan.
 
 Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number. If they
-are more than 5 % of the rows, a line says that results may be biased; exit status 1 if they are most of them. The first row of data is row 1, also in JSON and in the file of --refused; row
-numbers continue from one file to the next.
+are more than 5 % of the rows, a line says that results may be biased; exit status 1 if they are most of them. The
+first row of data is row 1, also in JSON and in the file of --refused; row numbers continue from one file to the next.
 
 A report that is there several times, with the same id in the column `report_id`, is counted once, also if it is in
 several files. The same id with another report is an error. Without ids, repeated reports cannot be noticed.
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from priorveil.tables.submissions import SubmissionTallies
 
 _NUMBERS = ("estimate", "std_error", "low", "high")  # of a line of CSV
+_COHORTS = "the results have every cohort of the campaign: leave it out"
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 
 
@@ -212,20 +213,26 @@ def _refuse_with_campaign(
     assume_plan: bool,
     **_: Any,
 ) -> None:
-    """Refuse options that a campaign answers for itself."""
-    others = {
-        "--by": by,
-        "--margin": margin,
-        "--within": within,
-        "--cohort": cohort,
-        "--plot": plot,
-        "--column": None if column == "report" else column,
-        "--assume-plan": assume_plan or None,
-    }
-    given = [name for name, value in others.items() if value is not None]
-    if given:
-        advice = "its results have every cohort, table and margin"
-        raise click.UsageError(f"{' and '.join(given)} cannot be used with a campaign: {advice}")
+    """Refuse options of plans, each with what a campaign has in its place."""
+    if by is not None:
+        raise click.UsageError(f"--by {by}: submissions to a campaign have no other columns; {_COHORTS}")
+    if cohort is not None:
+        raise click.UsageError(f"--cohort {cohort}: every submission names its cohort; {_COHORTS}")
+    for name, value in (("--margin", margin), ("--within", within)):
+        if value is not None:
+            advice = "the results of a campaign have every margin and the shares within groups"
+            raise click.UsageError(f"{name} {value}: {advice}: leave it out")
+    if plot is not None:
+        advice = (
+            "there is no one picture of all the results of a campaign; its curator's dashboard draws each"
+        )
+        raise click.UsageError(f"--plot {plot}: {advice}, and --csv has the numbers")
+    if column != "report":
+        raise click.UsageError(f"--column {column}: submissions to a campaign are in the column report")
+    if assume_plan:
+        raise click.UsageError(
+            "--assume-plan: the column form names the form of every submission: leave it out"
+        )
 
 
 def _print_repeats(tallies: Tallies | SubmissionTallies) -> None:

@@ -20,7 +20,7 @@ _MOST = 10_000  # invitations in one request
 
 @click.command(epilog=options.epilog(__doc__))
 @click.argument("campaign")
-@click.option("--count", required=True, type=click.IntRange(1), help="How many invitations to make.")
+@click.option("--count", required=True, type=options.WholeNumber(min=1), help="How many invitations to make.")
 @click.option("--codes", is_flag=True, help="Print the codes alone, without the address of the page.")
 @click.option("--site", metavar="URL", help="The address that people use, if it is not that of --server.")
 @with_curator

@@ -106,7 +106,7 @@ def _print_refused(refused: RefusedRows, listed: Path | None) -> None:
 
 
 def refusal_status(refused: RefusedRows, reports: int) -> int:
-    """Return the exit status: 1, with a message, if most rows were refused. Say what many refused rows do to results."""
+    """Return the exit status: 1, with a message, if most rows were refused. Say so if results may be biased."""
     rows = refused.total + reports
     if refused.total > _MANY_REFUSED * rows:
         click.echo(

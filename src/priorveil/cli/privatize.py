@@ -37,13 +37,13 @@ says that nothing was ticked). Skip logic works as on the page: an answer to a q
 count, and its cell may be empty. Every row is drawn once. The reports have the columns of a curator's export, and
 `priorveil estimate campaign.json` reads them.
 
-A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number and reason.
-One reason is another spelling of a value: other capitals, spaces or punctuation; it stays refused with --other. A
-refused row sends nothing, which tells that it was refused; the list of refused rows is as private as the table. Who is
-refused is not random: if more than 5 % of the rows are, a line says that results may be biased. Exit status 1 if most
-rows are refused, or if there are none; nothing is written if all are refused, or with --strict if any is. The first row of data is row 1, also in JSON and
-in the file of --refused; row numbers continue from one file to the next. OUT is written completely or not at all. Every
-run makes new reports and spends the budget again: run it once, and keep the reports.
+A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number and reason. One
+reason is another spelling of a value: other capitals, spaces or punctuation; it stays refused with --other. A refused
+row sends nothing, which tells that it was refused; the list of refused rows is as private as the table. Who is refused
+is not random: if more than 5 % of the rows are, a line says that results may be biased. Exit status 1 if most rows are
+refused, or if there are none; nothing is written if all are refused, or with --strict if any is. The first row of data
+is row 1, also in JSON and in the file of --refused; row numbers continue from one file to the next. OUT is written
+completely or not at all. Every run makes new reports and spends the budget again: run it once, and keep the reports.
 """
 
 from __future__ import annotations

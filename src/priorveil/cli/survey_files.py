@@ -81,7 +81,7 @@ def new(file: Path, force: bool) -> None:
 @click.argument("file", type=options.INPUT_FILE)
 @click.option(
     "--people",
-    type=click.IntRange(min=1),
+    type=options.WholeNumber(min=1),
     help="How many people will answer; by default those of the cohorts, or 300.",
 )
 @_TIME_LIMIT
