@@ -103,7 +103,8 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
     for heading, sentences in ((headings["promise"], report.promise()), (headings["tells"], report.tells())):
         console.print(heading, style="bold")
         screen.print_sentences(console, sentences)
-        console.print()
+        if sentences:
+            console.print()
     if len(report.cohorts) > 1:
         _print_cohorts(console, report)
     heads, rows = report.table()

@@ -216,6 +216,7 @@ class SurveyPart(Body):
     drawn: Annotated[float, about("the share of people for whom it is drawn")]
     half_widths: list[Finite]
     cohort: Annotated[str, about("empty for the people of all cohorts")]
+    unit: Annotated[str, about("of the half widths of means; empty for shares")]
 
 
 class SurveyCohort(Body):
