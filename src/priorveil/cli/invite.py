@@ -36,3 +36,20 @@ def invite(api: CuratorApi, campaign: str, count: int, codes: bool, site: str | 
         made = api.request("POST", "v1", "campaigns", id, "invitations", document=document)
         click.echo("".join(f"{page}{code}\n" for code in made["codes"]), nl=False)
     click.echo(f"{plural(count, 'invitation')}, shown once: only hashes are stored", err=True)
+    _warn_if_too_many(api, id)
+
+
+def _warn_if_too_many(api: CuratorApi, id: str) -> None:
+    """Say so if more people have a code than the campaign takes reports."""
+    most = api.request("GET", "v1", "campaigns", id)["most_reports"]
+    if most is None:
+        return
+    free = api.request("GET", "v1", "campaigns", id, "invitations")["free"]
+    reports = sum(api.request("GET", "v1", "campaigns", id, "counters")["reports"].values())
+    room = max(0, most - reports)
+    if free > room:
+        click.echo(
+            f"warning: {plural(free, 'code')} are free, but the campaign takes only {plural(room, 'further report')} "
+            f"(most_reports = {most:,}): the others will be refused",
+            err=True,
+        )

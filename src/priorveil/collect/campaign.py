@@ -45,6 +45,7 @@ DEFAULT_LIMIT = 10.0  # of the LDP level of everything that a device tells one c
 _TEXTS = ("title", "description", "asked_by", "purpose")
 
 State = Literal["not yet open", "open", "closed"]
+PublicState = State | Literal["full"]
 Admission = Literal["open", "invitation"]
 _TIMES = ("opens", "closes", "keep_until")
 
@@ -58,6 +59,7 @@ class CampaignOutline:
     cohorts: tuple[str, ...]
     opens: datetime | None
     closes: datetime | None
+    most_reports: int | None
 
     @classmethod
     def read(cls, text: str | bytes, id: str) -> CampaignOutline:
@@ -68,14 +70,15 @@ class CampaignOutline:
         document = doc.parse(text, FORMAT, VERSION, "`priorveil campaign` or `campaign.to_json()`")
         if not document.get("id") == doc.content_id(document) == id:
             raise PlanError("id", "the id does not match the content: the campaign was changed")
-        times = [read_time(name, document[name]) for name in ("opens", "closes")]
-        return cls(id, document["title"][document["languages"][0]], tuple(document["cohorts"]), *times)
+        opens, closes = (read_time(name, document[name]) for name in ("opens", "closes"))
+        title = document["title"][document["languages"][0]]
+        return cls(id, title, tuple(document["cohorts"]), opens, closes, document["most_reports"])
 
     @classmethod
     def of(cls, campaign: Campaign) -> CampaignOutline:
         """The outline of a campaign."""
         title, cohorts = campaign.text(campaign.title), tuple(campaign.cohorts)
-        return cls(campaign.id, title, cohorts, campaign.opens, campaign.closes)
+        return cls(campaign.id, title, cohorts, campaign.opens, campaign.closes, campaign.most_reports)
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,6 +333,16 @@ def stamp(time: datetime | None) -> str | None:
         return None
     # Not strftime, which writes years before 1000 with fewer digits on some systems.
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def public_state(state: State, most_reports: int | None, reports: int) -> PublicState:
+    """The state as people see it: an open campaign that has as many reports as it takes is full.
+
+    >>> public_state("open", 300, 299), public_state("open", 300, 300), public_state("closed", 300, 300)
+    ('open', 'full', 'closed')
+    """
+    is_full = state == "open" and most_reports is not None and reports >= most_reports
+    return "full" if is_full else state
 
 
 def state_at(now: datetime, opens: datetime | None, closes: datetime | None) -> State:

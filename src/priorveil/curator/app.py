@@ -21,7 +21,15 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.campaign import Campaign, CampaignOutline, State, read_time, stamp, state_at
+from priorveil.collect.campaign import (
+    Campaign,
+    CampaignOutline,
+    State,
+    public_state,
+    read_time,
+    stamp,
+    state_at,
+)
 from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
 from priorveil.curator import display, messages, metrics, responses
 from priorveil.curator.admission import code_digest, fresh_codes, withdraw
@@ -295,9 +303,11 @@ class Curator:
     async def status(self, request: Request) -> Response:
         """Whether the campaign takes reports now."""
         live = await self._live(request.path_params["id"])
-        leans = live.campaign.leans_on_prior
+        campaign, most = live.campaign, live.campaign.most_reports
+        reports = 0 if most is None else await self.service.report_count(campaign)
+        state = public_state(self.service.life.state(live), most, reports)
         return json_response(
-            messages.Status(live.campaign.id, self.service.life.state(live), leans), headers=_ANY_ORIGIN
+            messages.Status(campaign.id, state, campaign.leans_on_prior), headers=_ANY_ORIGIN
         )
 
     async def publication(self, request: Request) -> Response:
@@ -489,11 +499,12 @@ class Curator:
         deleted: str | None,
     ) -> messages.Summary:
         now = self.service.life.clock()
+        state = "closed" if closed is not None else state_at(now, outline.opens, outline.closes)
         return messages.Summary(
             outline.id,
             outline.title,
             list(outline.cohorts),
-            "closed" if closed is not None else state_at(now, outline.opens, outline.closes),
+            public_state(state, outline.most_reports, reports),
             reports,
             stamp(outline.opens),
             stamp(outline.closes),

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from priorveil.collect.campaign import State
+from priorveil.collect.campaign import PublicState
 from priorveil.collect.wire import CODE_BYTES, ID_BYTES
 from priorveil.curator.tokens import NAME_PATTERN, Role
 
@@ -136,7 +136,7 @@ class Status(Body):
     """Whether a campaign takes reports, and whether its estimates lean on the prior."""
 
     campaign: ContentId
-    state: State
+    state: PublicState
     leans_on_prior: bool
 
 
@@ -146,7 +146,7 @@ class Summary(Body):
     id: ContentId
     title: str
     cohorts: list[str]
-    state: State | Literal["damaged"]
+    state: PublicState | Literal["damaged"]
     reports: Natural
     opens: str | None
     closes: Annotated[str | None, about("its own end")]
