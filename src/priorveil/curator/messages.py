@@ -270,7 +270,7 @@ class CheckedSurvey(Body):
 
 # -- tokens ------------------------------------------------------------------------------------------------
 
-TokenName = Annotated[str, Meta(pattern=NAME_PATTERN)]
+TokenName = Annotated[str, described(pattern=NAME_PATTERN)]
 Expiry = Annotated[str | None, about("the time at which the token ends, such as 2027-01-31T12:00:00Z")]
 
 
