@@ -214,10 +214,8 @@ class Campaign:
         >>> ask("Smoke?", Prior({"yes": 0.2, "no": 0.8})).attribute_values({"answer": "no"})
         {'answer': 'no'}
         """
-        names = [question.name for question in self.questions]
-        asked = names if questions is None else questions
-        if not isinstance(answers, Mapping) or not set(answers) <= set(names):
-            raise InvalidInput("answers", NOT_SHOWN, f"give answers by question: {', '.join(names)}")
+        self._check_names(answers)
+        asked = [question.name for question in self.questions] if questions is None else questions
         by_question: dict[str, Any] = {}
         levels: dict[str, Any] = {}
         for question in self.questions:
@@ -229,6 +227,21 @@ class Campaign:
             by_question[question.name] = answer
             levels |= question.levels(answer)
         return levels
+
+    def check_answers(self, answers: Mapping[str, Any]) -> None:
+        """Refuse a wrong answer to any question, also to one that is not drawn or skipped; None is no answer.
+
+        A device calls this first, so that a mistake of an app does not show for some people only.
+        """
+        self._check_names(answers)
+        for question in self.questions:
+            if answers.get(question.name) is not None:
+                question.read_answer(answers[question.name], self.domains)
+
+    def _check_names(self, answers: Mapping[str, Any]) -> None:
+        names = [question.name for question in self.questions]
+        if not isinstance(answers, Mapping) or not set(answers) <= set(names):
+            raise InvalidInput("answers", NOT_SHOWN, f"give answers by question: {', '.join(names)}")
 
     @cached_property
     def domains(self) -> dict[str, Domain]:
