@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from priorveil.collect.questions import Question
     from priorveil.plans.form import Part
 
-_DIGITS = 12  # of the id of a plan, in a table
+_DIGITS = 12  # of the id of a form or a plan, in a table
 
 
 def inspect_campaign(path: Path, as_json: bool) -> None:
@@ -96,7 +96,7 @@ def _print(campaign: Campaign) -> None:
     console.print("\nWhat is sent", style="bold")
     heads = ("cohort", "LIP", "LDP", "bytes", "id of its form")
     cohorts = [
-        (name, level_at_most(levels.lip), level_at_most(levels.ldp), str(8 * form.width), form.id)
+        (name, level_at_most(levels.lip), level_at_most(levels.ldp), str(8 * form.width), form.id[:_DIGITS])
         for (name, form), levels in zip(campaign.cohorts.items(), campaign.promise.values(), strict=True)
     ]
     screen.print_table(console, heads, cohorts, "lrrr")
@@ -108,7 +108,7 @@ def _print(campaign: Campaign) -> None:
     screen.print_table(
         console, ("cohort", "report about", "drawn", "asked", "id of its plan"), reports, "llr"
     )
-    console.print("drawn: the share of people for whom the report is drawn.")
+    console.print("drawn: the share of people for whom the report is drawn. --json has all ids in full.")
 
 
 def _facts(campaign: Campaign) -> list[tuple[str, str]]:
@@ -124,10 +124,10 @@ def _facts(campaign: Campaign) -> list[tuple[str, str]]:
         "languages": ", ".join(campaign.languages),
         "opens": stamp(campaign.opens),
         "closes": stamp(campaign.closes),
-        "reports are deleted": stamp(campaign.keep_until),
-        "who may answer": invitation,
+        "deleted": stamp(campaign.keep_until),
+        "open to": invitation,
         "most reports": campaign.most_reports and f"{campaign.most_reports:,}",
-        "shows nothing from fewer than": plural(campaign.smallest_count, "report"),
+        "shown from": plural(campaign.smallest_count, "report"),
         "id": campaign.id,
     }
     return [(name, text) for name, text in facts.items() if text]
