@@ -225,6 +225,7 @@ export interface Campaign {
   questionsAsked(questions: readonly Question[], answers: Answers): Question[];
   /** A level for each attribute of these questions; the answer to a question that is skipped is ignored. */
   attributeValues(answers: Answers, questions?: readonly Question[]): Map<string, Value>;
+  checkAnswers(answers: Answers): void;
 }
 
 /** Read a plan from its document or text: check its id, prove its certificate again, or refuse it with the field. */

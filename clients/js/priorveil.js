@@ -1896,10 +1896,26 @@ class Campaign {
     return new Map(questions.flatMap((question) => question.levels(read.get(question.name))));
   }
 
-  #readAnswers(questions, answers, missing) {
+  /**
+   * Refuse a wrong answer to any question, also to one that is not drawn or skipped; null is no answer. A client calls this first,
+   * so that a mistake of an app does not show for some people only.
+   */
+  checkAnswers(answers) {
+    this.#checkNames(answers);
+    for (const question of this.questions) {
+      const given = Object.hasOwn(answers, question.name) ? answers[question.name] : null;
+      if (given !== null && given !== undefined) question.read(given);
+    }
+  }
+
+  #checkNames(answers) {
     const object = answers !== null && typeof answers === "object" && !Array.isArray(answers);
     need(object, "answers", "should be an object with an answer for each question, by its name");
     for (const name of Object.keys(answers)) need(this.#questions.has(name), `answers.${name}`, "is not a question here");
+  }
+
+  #readAnswers(questions, answers, missing) {
+    this.#checkNames(answers);
     const read = new Map();
     for (const question of questions) {
       const { name } = question;
@@ -2214,7 +2230,9 @@ export class Client {
     const draw = await this.begin(cohort);
     const form = campaign.formFor(cohort);
     if (!form.fitsDraw(draw)) return null; // another cohort was answered before, and is sent again
-    const values = campaign.attributeValues(answersBy(campaign, given), campaign.questionsToAsk(cohort, draw));
+    const answers = answersBy(campaign, given);
+    campaign.checkAnswers(answers);
+    const values = campaign.attributeValues(answers, campaign.questionsToAsk(cohort, draw));
     const key = JSON.stringify([form.id, draw]);
     if (!this.#words.has(key)) {
       const words = form.drawnParts(draw).map(({ plan }) => systemWords(plan.draws));

@@ -221,6 +221,7 @@ def asked() -> dict[str, Campaign]:
         "sheet-table": table_survey(),
         "publishing": ask("Which bus do you take?", work, smallest_count=20, **texts),
         "withdrawing": ask("Do you read?", pv.Prior({"yes": 0.3, "no": 0.7})),
+        "full": ask("Who came first?", work, most_reports=1),
         "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
     }
 

@@ -703,6 +703,13 @@ def test_shut_and_unknown_questions_say_so(browser: Any, curator: Any) -> None:
         browser.see(STEPS, "There is no such survey")
 
 
+def test_a_full_survey_says_so_before_the_first_question(browser: Any, curator: Any) -> None:
+    curator.surveyed("full", [{"answer": next(iter(curator.campaigns["full"].questions[0].options))}])
+    browser.open(curator.answer_page("full"))
+    browser.see("main", "This survey has all the reports that it takes")
+    assert not browser.driver.find_elements("css selector", "main form")
+
+
 def test_a_question_that_was_closed_early_promises_no_later_end(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("early"))
     browser.see("#about", "Answers are taken until")

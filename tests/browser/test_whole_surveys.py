@@ -82,7 +82,11 @@ def test_six_questions_from_an_xlsform_to_the_dashboard(
     rng = np.random.default_rng(7)
     curator.surveyed("six questions", [one_person(rng) for _ in range(PEOPLE)], seed=7)
     look(browser, curator, campaign)
-    means = {("sleep", "mean"): 7.0, ("age x overtime", "age=young"): 2.0, ("age x overtime", "age=old"): 5.0}
+    means = {
+        ("sleep", "mean"): 7.0,
+        ("age x overtime", "mean overtime, young"): 2.0,
+        ("age x overtime", "mean overtime, old"): 5.0,
+    }
     cells = {("age x home", cell): share for cell, share in CELLS.items()}
     check_intervals(curator, campaign, TRUTH | cells, means)
 
@@ -162,7 +166,11 @@ def check_intervals(
     """The downloaded results hold the truth: shares of people, and averages or quantiles."""
     place = f"{curator.url}/v1/campaigns/{campaign.id}/estimates?format=csv&level={level}"
     sheet = httpx.get(place, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE).text
-    rows = {(row["attributes"], row["value"]): row for row in csv.DictReader(io.StringIO(sheet))}
+    rows = {}
+    for row in csv.DictReader(io.StringIO(sheet)):
+        statistic = [] if row["statistic"] == "people" else [row["statistic"]]
+        answers = [row[name] for name in campaign.domains if row[name]]
+        rows[row["attributes"], ", ".join([*statistic, *answers])] = row
     for (attributes, value), share in shares.items():
         row = rows[attributes, value]
         people = float(row["estimate"]) / float(row["share"])

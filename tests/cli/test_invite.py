@@ -20,9 +20,16 @@ def invited() -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, invited: Campaign) -> Iterator[Server]:
+def limited() -> Campaign:
+    return ask("Who came first?", PRIOR, admission="invitation", most_reports=3)
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, invited: Campaign, limited: Campaign
+) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("invite")
-    with served(str(folder / "a.db"), folder, invited) as [server]:
+    with served(str(folder / "a.db"), folder, invited, limited) as [server]:
         yield server
 
 
@@ -46,6 +53,19 @@ def test_people_answer_with_the_links(
     for link in links:
         with Client(link, state=AnswerStore()) as client:
             client.answer("Private")
+
+
+def test_more_codes_than_reports_that_fit(
+    url: str, limited: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["invite", limited.id, "--count", "2"]) == 0
+    told = capsys.readouterr()
+    assert "warning" not in told.err
+    with Client(told.out.splitlines()[0], state=AnswerStore()) as client:
+        client.answer("Private")
+    assert run(["invite", limited.id, "--count", "2"]) == 0
+    warning = "3 codes are free, but the campaign takes only 2 further reports (most_reports = 3)"
+    assert warning in capsys.readouterr().err
 
 
 def test_codes_alone_and_links_to_another_address(

@@ -134,6 +134,7 @@ TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
 def test_recount_changes_no_schema(postgres: PostgresServer) -> None:
     url = postgres.url(f"empty{free_port()}")
     assert f"store = '{url}': no curator has stored anything here" in told("recount", "--store", url)
+    assert f"store = '{url}': no curator has stored anything here" in told("recount", url)
     assert asked(url, TABLES) == []
     old = ("CREATE TABLE schema_version (version integer)", "INSERT INTO schema_version VALUES (1)")
     before = asked(url, *old, TABLES)

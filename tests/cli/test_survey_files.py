@@ -39,6 +39,27 @@ def test_a_check_is_there_for_programs_too() -> None:
     assert all(0 < part["drawn"] <= 1 for part in record["parts"])
 
 
+def test_a_campaign_file_tells_what_it_promises(monkeypatch: pytest.MonkeyPatch) -> None:
+    run("campaign", "build", "health.toml", "-o", "c.json")
+    campaign = Campaign.from_json(Path("c.json").read_bytes())
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, err = run("inspect", "c.json")
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = " ".join(run("inspect", "c.json")[1].split())
+    assert (status, err) == (0, "")
+    assert campaign.id in out and all(form.id[:12] in out for form in campaign.cohorts.values())
+    assert all(f"{question.name} {campaign.text(question.text)}" in shown for question in campaign.questions)
+    record = json.loads(run("inspect", "c.json", "--json")[1])
+    promise = json.loads(run("campaign", "check", "health.toml", "--json")[1])["text"]["promise"]
+    assert record["promise"] == promise[: len(record["promise"])] and len(record["promise"]) == 2
+    assert all(sentence in shown for sentence in record["promise"])
+    levels, (cohort,) = campaign.promise["everyone"], record["cohorts"].values()
+    assert (cohort["lip"], cohort["ldp"]) == (levels.lip, levels.ldp)
+    parts = [(list(part.attributes), part.plan.id) for part in campaign.form_for(None).parts]
+    assert [(report["attributes"], report["plan"]) for report in record["reports"]] == parts
+    assert "--plot" in refused("inspect", "c.json", "--plot", "c.png")
+
+
 def test_what_a_form_cannot_carry_over_is_printed(folder: Path) -> None:
     write_form(folder / "form.xlsx", survey=[*SURVEY, ["text", "remarks", "Anything else?", "Noch etwas?"]])
     status, out, err = run("campaign", "build", "form.xlsx", "-o", "c.json")
@@ -52,6 +73,12 @@ def test_a_mistake_is_one_line_with_its_place(folder: Path) -> None:
     Path("health.toml").write_text(TOML.replace("no = 0.8", "no = 0.7"), encoding="utf-8")
     assert "health.toml: line 12: prior: " in refused("campaign", "build", "health.toml", "-o", "c.json")
     assert not Path("c.json").exists()
+
+
+def test_a_number_of_people_is_a_whole_number() -> None:
+    for wrong in ("many", "0", "2.5"):
+        said = refused("campaign", "check", "health.toml", "--people", wrong)
+        assert f"{wrong}: give a whole number, 1 or more" in said
 
 
 def test_files_are_not_replaced_or_mistaken() -> None:

@@ -367,7 +367,9 @@ def test_one_line_for_each_reason(folder: Path, capsys: pytest.CaptureFixture[st
     ]
     assert run(*task, "r.csv") == 0
     domain = "  the plan's values are yes, no, maybe"
+    biased = "who is refused is not random, so that results from the others may be biased"
     end = ["  list all with --refused FILE", domain, "38 reports written to r.csv"]
+    end.append(f"30% of the rows are refused: {biased}")
     assert capsys.readouterr().err.splitlines() == [*reasons, *end]
     assert run(*task, "s.csv", "--strict", "--refused", "all.csv") == 1
     assert capsys.readouterr().err.splitlines()[:-1] == [*reasons, "  all are in all.csv", domain]
@@ -553,6 +555,25 @@ def test_margins_are_tables(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert re.search(r"^age +kind +share +99 % low +high +people\nold +a, b .*\nold +c ", text, re.MULTILINE)
     text, _, _ = answers(pv.design(prior, 2.0, pv.Histogram()), [("old", "c")] * 500, capsys)
     assert re.search(r"^age +kind +share +99 % low +high +people\nold +a, b ", text, re.MULTILINE)
+
+
+def test_a_table_without_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("none.csv").write_text("answer\n")
+    assert run("privatize", "plan.json", "none.csv", "--column", "answer", "-o", "r.csv") == 1
+    assert capsys.readouterr().err == "0 reports written to r.csv: the table has no rows\n"
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(5, False), (6, True)])
+def test_many_refused_rows_bias_results(
+    folder: Path, wrong: int, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.csv").write_text("answer\n" + "yes\n" * (100 - wrong) + "zzz\n" * wrong)
+    assert run("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv") == 0
+    assert ("may be biased" in capsys.readouterr().err) == said
+    write_reports("r.csv", PLAN, [0] * (100 - wrong) + [77] * wrong)
+    assert run("estimate", "plan.json", "r.csv") == 0
+    err = capsys.readouterr().err
+    assert ("may be biased" in err) == said and f"{wrong} reports that this plan or campaign cannot" in err
 
 
 def test_most_rows_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -784,7 +805,18 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
         return capsys.readouterr().err
 
     task = ("privatize", "plan.json", "people.csv", "--column")
-    assert "people.csv: this is not a plan" in told("estimate", "people.csv", "people.csv")
+    order = "give a plan or a campaign first, and then"
+    assert f"people.csv is neither a plan nor a campaign: {order} REPORTS" in told(
+        "estimate", "people.csv", "people.csv"
+    )
+    assert f"plan.json is a plan, not a table: {order} DATA" in told(
+        "privatize", "people.csv", "plan.json", "-o", "r.csv"
+    )
+    Path("survey.toml").write_text("title = 'Work'")
+    survey = told("privatize", "survey.toml", "people.csv", "-o", "r.csv")
+    assert "survey.toml is a survey" in survey and "priorveil campaign build survey.toml" in survey
+    similar = "people.csv: there is no column answers; did you mean answer? The table has answer, town"
+    assert similar in told(*task, "answers", "-o", "r.csv")
     assert "there is no folder nope" in told(*task, "answer", "-o", "nope/r.csv")
     assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--refused", "nope/t")
     missing = "nope.csv: there is no such file or folder: check the path"
@@ -892,7 +924,7 @@ def test_when_every_row_is_refused_that_is_said(folder: Path, capsys: pytest.Cap
     assert "nothing is written: rows are refused" in capsys.readouterr().err
     assert names(folder) == {"strange.csv"}
     Path("nobody.csv").write_text("answer\n")
-    assert run("privatize", "plan.json", "nobody.csv", "--column", "answer", "-o", "n.csv") == 0
+    assert run("privatize", "plan.json", "nobody.csv", "--column", "answer", "-o", "n.csv") == 1
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,13 @@ def test_tokens_from_the_command_line(
     listed = "anna  analyst, until 2999-01-31T11:00:00Z\ntoken-file  admin, without end\n"
     assert answer("list") == (0, listed, "")
 
+    status, secret_of_dead, said = answer(
+        "new", "y", "--role", "analyst", "--expires", "2020-01-01T00:00:00Z"
+    )
+    assert (status, secret_of_dead) == (2, "") and "2020-01-01T00:00:00Z is in the past" in said
+    for name in ("anna b", "-x", "", "x" * 65, "x\n"):
+        status, _, said = answer("new", "--role", "analyst", "--", name)
+        assert status == 2 and "use 1 to 64 letters a to z, digits, dots, _ and -" in said
     monkeypatch.delenv("PRIORVEIL_TOKEN_FILE")
     monkeypatch.setenv("PRIORVEIL_TOKEN", secret.strip())
     status, _, said = answer("list")
@@ -51,7 +58,7 @@ def test_tokens_from_the_command_line(
     status, _, said = answer("revoke", "nobody", "--token-file", str(server.token))
     assert status == 2 and "no token has this name" in said
     status, _, said = answer("list")
-    assert status == 2 and "401" in said
+    assert status == 2 and "401: the curator does not know this token" in said
 
 
 def test_a_command_without_a_token_or_a_server_says_so(
@@ -62,9 +69,13 @@ def test_a_command_without_a_token_or_a_server_says_so(
     assert run(["token", "list"]) == 2
     assert "set PRIORVEIL_TOKEN, or give --token-file" in capsys.readouterr().err
     monkeypatch.setenv("PRIORVEIL_TOKEN", "a-secret-of-nobody")
-    for server in (f"http://127.0.0.1:{free_port()}", "nonsense", "http://[", "ftp://127.0.0.1"):
+    for server in (f"http://127.0.0.1:{free_port()}", "http://[", "ftp://127.0.0.1"):
         assert run(["token", "list", "--server", server]) == 2
         said = capsys.readouterr().err
         assert (
             said.startswith(f"error: the curator at {server} could not be reached") and said.count("\n") == 1
         )
+    assert run(["token", "list", "--server", "127.0.0.1:8471"]) == 2
+    assert "give it with http:// or https://, such as http://127.0.0.1:8471" in capsys.readouterr().err
+    assert run(["campaign", "close", "nix.json"]) == 2
+    assert "nix.json: there is no such file" in capsys.readouterr().err

@@ -315,8 +315,13 @@ def test_what_is_drawn_is_stored_before_it_is_shown(server: Server, tmp_path: Pa
         assert again.begin() == draw, "also after a restart"
         with raises(InvalidInput, argument="answers['ills']"):
             again.answer({"smokes": "daily"})
+        for name in ("hours", "packs"):  # one of them is not drawn
+            with raises(InvalidInput, argument=f"answers['{name}']") as refused:
+                again.answer({**answers, name: "31337 or so"})
+            assert "31337" not in str(refused.value)
         report = again.answer({name: answers[name] for name in questions})
-        assert again.answer({"smokes": "never"}) == report, "the first answer is replayed"
+        replay = again.answer({"smokes": "never"})
+        assert replay == report and not report.replayed and replay.replayed, "the first answer is replayed"
     [stored] = AnswerStore(tmp_path)
     assert stored.report == report and stored.draw == draw and stored.ldp == told_by(survey)
     assert len(bytes.fromhex(report.report)) == 8 * survey.form_for(None).width

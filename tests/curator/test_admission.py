@@ -421,8 +421,16 @@ def test_only_curators_invite_and_only_where_invitations_are_used(
 
 
 def test_a_full_campaign_refuses(store_url: str, limited: Campaign) -> None:
+    async def states(http: httpx.AsyncClient) -> set[str]:
+        status = (await http.get(path(limited, "status"))).json()["state"]
+        estimates = (await http.get(path(limited, "estimates"))).json()["state"]
+        [entry] = (await http.get("/v1/campaigns")).json()["campaigns"]
+        return {status, estimates, entry["state"]}
+
     async def work(http: httpx.AsyncClient, public: httpx.AsyncClient) -> None:
+        assert await states(http) == {"open"}
         answers = [await public.post(path(limited, "reports"), json=body(limited)) for _ in range(9)]
+        assert await states(http) == {"full"}
         assert [answer.json()["accepted"] for answer in answers] == [1] * 7 + [0] * 2
         assert [answer.json()["refused"][0]["reason"] for answer in answers[7:]] == [FULL] * 2
 

@@ -190,6 +190,31 @@ def test_few_people_are_told_what_would_be_hidden(toml: SurveyDesign) -> None:
     assert not any("no answer would be shown" in text for text in SurveyReport.of(toml, 100_000).tells())
 
 
+def test_nothing_is_said_of_the_precision_of_what_is_hidden(toml: SurveyDesign) -> None:
+    for people in (40, 60, 100, 150):
+        report = SurveyReport.of(toml, people)
+        shown = [
+            p for p in report.parts if p.statistic == "share" and people * p.drawn >= report.smallest_count
+        ]
+        sentence = next(
+            (text for text in report.tells() if text.startswith(f"With {people} people every")), ""
+        )
+        assert bool(sentence) == bool(shown)
+        assert ("every share that is shown" in sentence) == (0 < len(shown) < len(report.parts))
+
+
+def test_half_widths_of_means_have_their_unit(form: SurveyDesign) -> None:
+    report = SurveyReport.of(form, 2000)
+    units = {part.subject: part.unit for part in report.parts}
+    assert units["age x overtime"] == "hours" and units["age x home"] == ""
+    rows = {row[0]: row[-1] for row in report.table()[1]}
+    assert rows["age x overtime"].endswith(" hours") and rows["age x home"].endswith(" points")
+
+
+def test_costs_are_compared_with_asking_without_noise(toml: SurveyDesign) -> None:
+    assert "times as many people as asking without noise" in SurveyReport.of(toml, 300).ways()[0]
+
+
 def test_groups_that_should_be_too_small_are_named(toml: SurveyDesign) -> None:
     """Enough people report about quitting, but only a fifth of all smoke, and are asked."""
     few = SurveyReport.of(toml, 200)

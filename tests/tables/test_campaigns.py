@@ -382,6 +382,68 @@ def test_privatize_and_estimate(folder: Path, capsys: pytest.CaptureFixture[str]
     assert all(text in printed for text in ("How long do you work?", "How many packs?", "Which of these?"))
 
 
+def results_csv(campaign: Campaign, columns: dict[str, list[Any]], capsys: Any) -> list[dict[str, str]]:
+    """The lines of `estimate --csv`."""
+    Path("c.json").write_text(campaign.to_json())
+    privatize_table(columns, campaign, out=Path("r.csv"), replace=True)
+    assert run(["estimate", "c.json", "r.csv", "--csv"]) == 0
+    return list(csv.DictReader(capsys.readouterr().out.splitlines()))
+
+
+def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line says which statistic it is, from how many reports, with a column for each attribute."""
+    joint = {(age, share): 0.25 for age in ("young", "old") for share in ("yes", "no")}
+    table = ask("Work?", pv.Prior.joint(joint, names=("age", "share")), smallest_count=1)
+    columns = {"age": ["young", "old"] * 200, "share": ["yes", "no", "no", "no"] * 100}
+    lines = results_csv(table, columns, capsys)
+    heads = ["attributes", "cohort", "statistic", "age", "share (answer)", "reports", "estimate"]
+    assert list(lines[0]) == [*heads, "std_error", "low", "high", "share"]
+    cells = [(line["age"], line["share (answer)"]) for line in lines if line["attributes"] == "age x share"]
+    assert cells[:4] == list(joint)
+    statistics = Counter((line["attributes"], line["statistic"]) for line in lines)
+    assert statistics["age x share", "people"] == statistics["age x share", "share within age"] == 4
+    assert statistics["age", "people"] == statistics["share", "people"] == 2 and statistics.total() == 12
+    people = [line for line in lines if line["statistic"] == "people"]
+    assert all(float(line["estimate"]) == pytest.approx(400 * float(line["share"])) for line in people)
+    assert all(line["reports"] == "400" and line["cohort"] == "" for line in lines)
+    averages = pv.Prior.joint(
+        {(age, hours): 0.25 for age in ("young", "old") for hours in (0, 40)},
+        ("age", "hours"),
+        grids=("hours",),
+        outside="ends",
+    )
+    mean = ask("Hours?", averages, query=pv.Linear.averages(averages, "hours"), smallest_count=1)
+    lines = results_csv(mean, {"age": ["young", "old"] * 200, "hours": [0, 40] * 200}, capsys)
+    assert [(line["age"], line["statistic"]) for line in lines][:3] == [
+        ("young", "mean hours"),
+        ("old", "mean hours"),
+        ("", "mean hours"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("--by", "submissions to a campaign have no other columns"),
+        ("--cohort", "every submission names its cohort"),
+        ("--margin", "the results of a campaign have every margin"),
+        ("--plot", "there is no one picture of all the results"),
+        ("--column", "submissions to a campaign are in the column report"),
+    ],
+)
+def test_an_option_of_plans_is_refused_with_its_reason(
+    folder: Path, option: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["estimate", "campaign.json", "reports.csv", option, "x.png"]) == 2
+    assert f"{option} x.png: {reason}" in capsys.readouterr().err
+
+
+def test_a_campaign_comes_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["campaign.json", "campaign.json"], ["people.csv", "campaign.json"]):
+        assert run(["estimate", *arguments]) == 2
+        assert "campaign.json is a campaign, not a table" in capsys.readouterr().err
+
+
 def test_the_same_report_in_two_files_is_counted_once(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -443,7 +505,7 @@ def test_cohorts_and_columns_on_the_command_line(folder: Path, capsys: pytest.Ca
     assert run(["privatize", "two.json", "two.csv", "--cohort", "group", "-o", "r.csv"]) == 0
     assert (folder / "r.csv").read_text().startswith("report_id,form,report\n")
     assert run(["privatize", "campaign.json", "people.csv", "--column", "smokes", "-o", "n.csv"]) == 2
-    assert "a campaign names its columns itself" in capsys.readouterr().err
+    assert "column = 'smokes': a campaign names its columns itself" in capsys.readouterr().err
 
 
 def test_a_gate_that_is_not_reported_needs_its_column(

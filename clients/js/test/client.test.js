@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { Client, NotSent, PriorveilError, ReportRefused, contentId, readCampaign } from "../priorveil.js";
-import { campaign, curator, formOf, plan, question, storage } from "../fixtures/campaigns.js";
+import { campaign, curator, form, formOf, plan, question, storage } from "../fixtures/campaigns.js";
 
 function client(c, store = storage()) {
   const waits = [];
@@ -37,6 +37,22 @@ test("a campaign that would refuse numbers outside the range is refused", async 
   const everyone = await formOf("hours", plan("table-cells"));
   const document = await campaign({ questions: [question("hours", "number")], cohorts: { everyone } });
   await assert.rejects(readCampaign(document), /cohorts: should count numbers/);
+});
+
+test("a wrong answer is refused whether or not its question is drawn", async () => {
+  const drawn = [
+    { attributes: ["work"], share: 2 ** 19, plan: plan("table-distribution") },
+    { attributes: ["hours"], share: 2 ** 19, plan: plan("table-grid") },
+  ];
+  const work = plan("table-distribution").labels;
+  const questions = [question("work", "choice", work), question("hours", "number")];
+  const c = await curator({ document: await campaign({ questions, cohorts: { everyone: await form(drawn) } }) });
+  const right = { work: work[0], hours: 12.5 };
+  for (const [name, wrong] of [["work", "Pirate"], ["hours", "31337 h"]]) {
+    const isRefused = (error) => error.field === `answers.${name}` && !error.message.includes(wrong);
+    for (let i = 0; i < 8; i++) await assert.rejects(client(c).answer({ ...right, [name]: wrong }), isRefused);
+  }
+  assert.equal(c.sent.length, 0);
 });
 
 test("one report leaves, with its id, its form and nothing else", async () => {

@@ -160,7 +160,12 @@ def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
     """
     id = campaign_id(campaign)
     if not yes:
-        click.echo(_shown_of(api.request("GET", "v1", "campaigns", id, "estimates")), err=True)
+        estimates = api.request("GET", "v1", "campaigns", id, "estimates")
+        if estimates["state"] != "closed":
+            raise click.ClickException(
+                f"the campaign is {estimates['state']}: close it first (priorveil campaign close)"
+            )
+        click.echo(_shown_of(estimates), err=True)
         click.confirm(f"Publish the results of the campaign {id[:12]} for good?", abort=True, err=True)
     api.request("POST", "v1", "campaigns", id, "publication")
     click.echo(f"published {api.server.rstrip('/')}/published/{id}")

@@ -49,7 +49,7 @@ def estimate_campaign(
     if as_json:
         screen.print_json(_record(results, tallies, level))
     elif as_csv:
-        write_csv(results, level, sys.stdout)
+        write_csv(campaign, results, level, sys.stdout)
     else:
         _print_tables(screen.open_console(), results, level)
     return tallies

@@ -57,9 +57,8 @@ def campaign_id(given: str) -> str:
     if re.fullmatch("[0-9a-f]{64}", given):
         return given
     if not Path(given).is_file():
-        raise click.UsageError(
-            f"CAMPAIGN {given}: give the file of a campaign, or its id of 64 hexadecimal digits"
-        )
+        advice = "give the file of a campaign, or its id of 64 hexadecimal digits"
+        raise click.UsageError(f"CAMPAIGN {given}: there is no such file: {advice}")
     return Campaign.from_json(Path(given).read_bytes()).id
 
 
@@ -78,6 +77,9 @@ def with_curator(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def with_api(server: str, token_file: Path | None, **others: Any) -> Any:
         secret = options.read_token(token_file) if token_file else os.environ.get("PRIORVEIL_TOKEN")
+        if "://" not in server:
+            advice = f"give it with http:// or https://, such as http://{server}"
+            raise click.UsageError(f"--server {server} is not a whole address: {advice}")
         if not secret:
             raise click.UsageError("this needs your token: set PRIORVEIL_TOKEN, or give --token-file")
         return command(CuratorApi(server, secret), **others)

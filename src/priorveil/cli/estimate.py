@@ -28,14 +28,16 @@ Examples
       table for each question
 
 --csv has a line for each value. A table of several attributes has a column for each of them too, and numbers of people
-have their share of everybody who reported, or of their group.
+have their share of everybody who reported, or of their group. Of a campaign it has a line for each statistic:
+`attributes`, `cohort` (empty for all together), `statistic` (people, mean, share within age and so on), a column for
+each question with the answer that the line is about, `reports`, the numbers, and of people their `share` of everybody.
 
 The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
 column and you know that PLAN made all of them, use --assume-plan.
 
-Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number; exit
-status 1 if they are most of the rows. The first row of data is row 1, also in JSON and in the file of --refused; row
-numbers continue from one file to the next.
+Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number. If they
+are more than 5 % of the rows, a line says that results may be biased; exit status 1 if they are most of them. The
+first row of data is row 1, also in JSON and in the file of --refused; row numbers continue from one file to the next.
 
 A report that is there several times, with the same id in the column `report_id`, is counted once, also if it is in
 several files. The same id with another report is an error. Without ids, repeated reports cannot be noticed.
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from priorveil.tables.submissions import SubmissionTallies
 
 _NUMBERS = ("estimate", "std_error", "low", "high")  # of a line of CSV
+_COHORTS = "the results have every cohort of the campaign: leave it out"
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 
 
@@ -146,6 +149,7 @@ def estimate(
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
     inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
+    inputs.require_plan_first(plan, reports, "REPORTS")
     if inputs.is_campaign(plan):
         _refuse_with_campaign(by, margin, within, cohort, plot, **settings)
         counted = campaign_results.estimate_campaign(
@@ -196,7 +200,7 @@ def _check_reports(estimates: TableEstimate, sources: Sequence[str]) -> None:
         other = "; they were probably made by another plan" if many else ""
         raise InvalidInput("reports", source, f"there is no report of this plan to estimate from{other}")
     if many:
-        click.echo(f"  {share:.0%} are foreign: they were probably made by another plan", err=True)
+        click.echo(f"  {share:.0%} of the rows: they were probably made by another plan", err=True)
 
 
 def _refuse_with_campaign(
@@ -209,20 +213,26 @@ def _refuse_with_campaign(
     assume_plan: bool,
     **_: Any,
 ) -> None:
-    """Refuse options that a campaign answers for itself."""
-    others = {
-        "--by": by,
-        "--margin": margin,
-        "--within": within,
-        "--cohort": cohort,
-        "--plot": plot,
-        "--column": None if column == "report" else column,
-        "--assume-plan": assume_plan or None,
-    }
-    given = [name for name, value in others.items() if value is not None]
-    if given:
-        advice = "its results have every cohort, table and margin"
-        raise click.UsageError(f"{' and '.join(given)} cannot be used with a campaign: {advice}")
+    """Refuse options of plans, each with what a campaign has in its place."""
+    if by is not None:
+        raise click.UsageError(f"--by {by}: submissions to a campaign have no other columns; {_COHORTS}")
+    if cohort is not None:
+        raise click.UsageError(f"--cohort {cohort}: every submission names its cohort; {_COHORTS}")
+    for name, value in (("--margin", margin), ("--within", within)):
+        if value is not None:
+            advice = "the results of a campaign have every margin and the shares within groups"
+            raise click.UsageError(f"{name} {value}: {advice}: leave it out")
+    if plot is not None:
+        advice = (
+            "there is no one picture of all the results of a campaign; its curator's dashboard draws each"
+        )
+        raise click.UsageError(f"--plot {plot}: {advice}, and --csv has the numbers")
+    if column != "report":
+        raise click.UsageError(f"--column {column}: submissions to a campaign are in the column report")
+    if assume_plan:
+        raise click.UsageError(
+            "--assume-plan: the column form names the form of every submission: leave it out"
+        )
 
 
 def _print_repeats(tallies: Tallies | SubmissionTallies) -> None:

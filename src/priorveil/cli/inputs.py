@@ -86,18 +86,9 @@ def match_labels(rows: PeopleRows, domain: Domain, path: Path, owner: str) -> li
 
 def read_channel(path: Path, normalise: bool) -> pv.Channel:
     """Read a channel; of a plan, the one that its levels are measured on."""
-    if _is_plan(path):
+    if _stated_format(path) is not None:  # matrices have none
         return read_plan(path).leakage_channel
     return pv.Channel.from_file(path, normalise=normalise)
-
-
-def _is_plan(path: Path) -> bool:
-    """Whether a file is a JSON document with a format, which matrices do not have."""
-    try:
-        document = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):  # not JSON
-        return False
-    return isinstance(document, dict) and "format" in document
 
 
 def read_secret(
@@ -143,15 +134,41 @@ def read_plans(path: Path, cohort: str | None) -> pv.Plan | dict[str, pv.Plan]:
     return plans
 
 
+def require_plan_first(plan: Path, tables: tuple[str, ...], name: str) -> None:
+    """Refuse a survey or a table in the place of a plan or campaign, and one of these in the place of a table.
+
+    `name` is what the command calls its tables.
+    """
+    order = f"give a plan or a campaign first, and then {name}"
+    for table in map(Path, tables):
+        if (found := _stated_format(table)) is not None:
+            raise click.UsageError(f"{table} is a {found.removeprefix('priorveil-')}, not a table: {order}")
+    if plan.suffix.lower() in (".toml", ".xlsx"):
+        advice = f"make the campaign first, priorveil campaign build {plan} -o campaign.json"
+        raise click.UsageError(f"{plan} is a survey: {advice}")
+    if plan.is_file() and plan.suffix.lower() != ".json" and _stated_format(plan) is None:
+        raise click.UsageError(f"{plan} is neither a plan nor a campaign: {order}")
+
+
+def _stated_format(path: Path) -> str | None:
+    """Return the format that the JSON document in a file states; None for other files."""
+    if not path.is_file():  # a pipe can be read only once
+        return None
+    with path.open("rb") as file:
+        start = file.read(64)
+        text = start + file.read() if start.lstrip().startswith(b"{") else b""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return str(document["format"]) if "format" in document else None
+
+
 def is_campaign(path: Path) -> bool:
     """Return whether a file is a campaign: anything else is read as a plan."""
     from priorveil.collect.campaign import FORMAT
 
-    try:
-        document = json.loads(path.read_bytes()) if path.is_file() else None
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and document.get("format") == FORMAT
+    return _stated_format(path) == FORMAT
 
 
 def read_campaign(path: Path) -> Campaign:

@@ -1,4 +1,4 @@
-"""`priorveil inspect`: what a plan guarantees, and how good it is.
+"""`priorveil inspect`: what a plan guarantees and how good it is; what a campaign asks, promises and sends.
 
 Examples
   priorveil inspect plan.json
@@ -7,6 +7,8 @@ Examples
       a picture of the channel, and of the error against epsilon
   priorveil inspect plan.json --json
       the same numbers for a program to read
+  priorveil inspect campaign.json
+      of a campaign: the questions, what a whole submission tells, and the ids
 
 The file is not trusted: its certificate is proven again from the integers that devices draw from.
 """
@@ -20,6 +22,7 @@ import click
 
 import priorveil as pv
 from priorveil.cli import inputs, options, outputs, screen
+from priorveil.cli.campaign_facts import inspect_campaign
 from priorveil.notions import ONLY_IF_RIGHT
 from priorveil.plans.wording import is_best, ldp_fact
 
@@ -34,14 +37,20 @@ _MOST_COMPARED = 30  # values up to which a plan is compared with LDP in three w
 @options.PLOT
 @options.JSON
 def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
-    """Show what a PLAN guarantees, and how good it is.
+    """Show what a PLAN or a campaign guarantees, and how good it is.
 
     Shows its expected error, compared with no report at all, with the best of local differential privacy and with the
-    proven bound; its level under every notion; and whether reports alone determine the distribution.
+    proven bound; its level under every notion; and whether reports alone determine the distribution. Of a campaign it
+    shows what is asked, what a whole submission tells, and what each report is.
     """
     from priorveil.studies.trade_offs import compare_with_ldp, flat_prior_remark, ldp_plan
 
     inputs.require_distinct({"PLAN": plan}, {"--plot": plot})
+    if inputs.is_campaign(plan):
+        if plot is not None:
+            raise click.UsageError("--plot shows the channel of one plan: it cannot be used with a campaign")
+        inspect_campaign(plan, as_json)
+        return
     proven = inputs.read_plan(plan)
     with screen.waiting("looking for the best LDP mechanism"):
         comparison = compare_with_ldp(proven) if len(proven.labels) <= _MOST_COMPARED else None

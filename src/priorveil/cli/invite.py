@@ -20,7 +20,7 @@ _MOST = 10_000  # invitations in one request
 
 @click.command(epilog=options.epilog(__doc__))
 @click.argument("campaign")
-@click.option("--count", required=True, type=click.IntRange(1), help="How many invitations to make.")
+@click.option("--count", required=True, type=options.WholeNumber(min=1), help="How many invitations to make.")
 @click.option("--codes", is_flag=True, help="Print the codes alone, without the address of the page.")
 @click.option("--site", metavar="URL", help="The address that people use, if it is not that of --server.")
 @with_curator
@@ -36,3 +36,20 @@ def invite(api: CuratorApi, campaign: str, count: int, codes: bool, site: str | 
         made = api.request("POST", "v1", "campaigns", id, "invitations", document=document)
         click.echo("".join(f"{page}{code}\n" for code in made["codes"]), nl=False)
     click.echo(f"{plural(count, 'invitation')}, shown once: only hashes are stored", err=True)
+    _warn_if_too_many(api, id)
+
+
+def _warn_if_too_many(api: CuratorApi, id: str) -> None:
+    """Say so if more people have a code than the campaign takes reports."""
+    most = api.request("GET", "v1", "campaigns", id)["most_reports"]
+    if most is None:
+        return
+    free = api.request("GET", "v1", "campaigns", id, "invitations")["free"]
+    reports = sum(api.request("GET", "v1", "campaigns", id, "counters")["reports"].values())
+    room = max(0, most - reports)
+    if free > room:
+        click.echo(
+            f"warning: {plural(free, 'code')} are free, but the campaign takes only {plural(room, 'further report')} "
+            f"(most_reports = {most:,}): the others will be refused",
+            err=True,
+        )

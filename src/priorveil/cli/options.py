@@ -37,6 +37,17 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 DESIGN_NOTIONS = {name.lower(): notion for name, notion in CONES.items()}  # for --notion
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or fail with what to give."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value}: give a whole number, {self.min} or more", param, ctx)
+
+
 class OutputFile(click.Path):
     """The name of a file to write, checked before the work: - is standard output if `stdout` allows it."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from priorveil.tables import RefusedRows
 
 _FIRST_ROWS = 5  # refused for one reason, that are shown
+_MANY_REFUSED = 0.05  # a larger share of the rows may change the results more than the noise does
 
 
 def save_plot(figure: Figure, path: Path) -> None:
@@ -85,6 +86,8 @@ def _refused_rows_file(path: Path | None, replace: bool) -> Iterator[Callable[[i
 
 def _print_refused(refused: RefusedRows, listed: Path | None) -> None:
     """Print on standard error why rows were refused: a line for each reason, with the first rows."""
+    from priorveil.tables.refusals import FOREIGN
+
     if not refused.total:
         return
     click.echo(f"refused: {plural(refused.total, 'row')}", err=True)
@@ -92,7 +95,10 @@ def _print_refused(refused: RefusedRows, listed: Path | None) -> None:
         rows = [f"{row + 1:,}" for row, why in refused.rows if why == reason][:_FIRST_ROWS]
         rows += ["..."] if count > _FIRST_ROWS else []
         noun = "row" if count == 1 else "rows"
-        click.echo(f"  {count:,} {reason}: {noun} {', '.join(rows)}", err=True)
+        text = f"{count:,} {reason}"
+        if reason == FOREIGN:
+            text = f"{plural(count, 'report')} that this plan or campaign cannot have made"
+        click.echo(f"  {text}: {noun} {', '.join(rows)}", err=True)
     if listed is not None:
         click.echo(f"  all are in {listed}", err=True)
     elif max(refused.counts.values()) > _FIRST_ROWS:
@@ -100,10 +106,17 @@ def _print_refused(refused: RefusedRows, listed: Path | None) -> None:
 
 
 def refusal_status(refused: RefusedRows, reports: int) -> int:
-    """Return the exit status: 1, with a message, if most rows were refused."""
+    """Return the exit status: 1, with a message, if most rows were refused. Say so if results may be biased."""
+    rows = refused.total + reports
+    if refused.total > _MANY_REFUSED * rows:
+        click.echo(
+            f"{refused.total / rows:.0%} of the rows are refused: who is refused is not random, so that results from "
+            "the others may be biased",
+            err=True,
+        )
     if refused.total <= reports:
         return 0
-    click.echo(f"most rows are refused: {refused.total:,} of {refused.total + reports:,}", err=True)
+    click.echo(f"most rows are refused: {refused.total:,} of {rows:,}", err=True)
     return 1
 
 

@@ -37,13 +37,13 @@ says that nothing was ticked). Skip logic works as on the page: an answer to a q
 count, and its cell may be empty. Every row is drawn once. The reports have the columns of a curator's export, and
 `priorveil estimate campaign.json` reads them.
 
-A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number and reason.
-One reason is another spelling of a value: other capitals, spaces or punctuation; it stays refused with --other. A
-refused row sends nothing, which tells that it was refused; the list of refused rows is as private as the table. Exit
-status 1 if most rows are
-refused; nothing is written if all are, or with --strict if any is. The first row of data is row 1, also in JSON and
-in the file of --refused; row numbers continue from one file to the next. OUT is written completely or not at all. Every
-run makes new reports and spends the budget again: run it once, and keep the reports.
+A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number and reason. One
+reason is another spelling of a value: other capitals, spaces or punctuation; it stays refused with --other. A refused
+row sends nothing, which tells that it was refused; the list of refused rows is as private as the table. Who is refused
+is not random: if more than 5 % of the rows are, a line says that results may be biased. Exit status 1 if most rows are
+refused, or if there are none; nothing is written if all are refused, or with --strict if any is. The first row of data
+is row 1, also in JSON and in the file of --refused; row numbers continue from one file to the next. OUT is written
+completely or not at all. Every run makes new reports and spends the budget again: run it once, and keep the reports.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ def privatize(
     piped = str(out) == "-"
     inputs.require_new(force, out, refused_file)
     inputs.require_distinct({"PLAN": plan, "DATA": data}, {"-o": out, "--refused": refused_file})
+    inputs.require_plan_first(plan, data, "DATA")
     plans = inputs.read_campaign(plan) if inputs.is_campaign(plan) else inputs.read_plans(plan, cohort)
     target = sys.stdout.buffer if piped else out
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
@@ -149,7 +150,10 @@ def privatize(
         return 1
     if not as_json:
         place = "standard output" if piped else str(out)
-        click.echo(f"{plural(outcome.reports, 'report')} written to {place}", err=True)
+        empty = "" if outcome.reports else ": the table has no rows"
+        click.echo(f"{plural(outcome.reports, 'report')} written to {place}{empty}", err=True)
+    if not outcome.reports:
+        return 1
     return outputs.refusal_status(outcome.refused, outcome.reports)
 
 

@@ -11,16 +11,17 @@ from priorveil.errors import plural
 
 
 @click.command()
+@click.argument("store_given", metavar="[STORE]", required=False)
 @STORE
 @click.option("--repair", is_flag=True, help="Replace the stored tallies by the recounted ones.")
-def recount(store: str, repair: bool) -> int:
-    """Count all stored reports again and compare with the tallies. Stop the service first.
+def recount(store_given: str | None, store: str, repair: bool) -> int:
+    """Count all reports in a STORE again and compare with the tallies. Stop the service first.
 
     Exit status 1 if they differ, or if a stored campaign is damaged; 2 if the store cannot be read or was never used.
     """
     from priorveil.curator.maintenance import recount_store
 
-    summary = asyncio.run(recount_store(store, repair))
+    summary = asyncio.run(recount_store(store_given or store, repair))
     for message in summary.damaged:
         click.echo(message)
     for campaign, form, counted, stored in summary.differing:

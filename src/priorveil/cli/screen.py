@@ -104,6 +104,14 @@ def print_table(
     console.print(table)
 
 
+def print_sentences(console: Console, sentences: Iterable[str]) -> None:
+    """Print each sentence as a paragraph, set in by two blanks."""
+    from rich.padding import Padding
+
+    for sentence in sentences:
+        console.print(Padding(sentence, (0, 0, 0, 2), expand=False))
+
+
 def print_json(record: Mapping[str, object], err: bool = False) -> None:
     """Print a record for a program to read. JSON has no infinity: it becomes the string "inf"."""
     click.echo(json.dumps(_finite(record), indent=2, allow_nan=False, default=str), err=err)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,7 +81,7 @@ def new(file: Path, force: bool) -> None:
 @click.argument("file", type=options.INPUT_FILE)
 @click.option(
     "--people",
-    type=click.IntRange(min=1),
+    type=options.WholeNumber(min=1),
     help="How many people will answer; by default those of the cohorts, or 300.",
 )
 @_TIME_LIMIT
@@ -102,15 +102,16 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
     headings = report.headings()
     for heading, sentences in ((headings["promise"], report.promise()), (headings["tells"], report.tells())):
         console.print(heading, style="bold")
-        _print_sentences(console, sentences)
-        console.print()
+        screen.print_sentences(console, sentences)
+        if sentences:
+            console.print()
     if len(report.cohorts) > 1:
         _print_cohorts(console, report)
     heads, rows = report.table()
     screen.print_table(console, heads, rows, "l" * (len(heads) - 3) + "rrr")
     console.print(f"{TABLE_NOTE}\n")
     console.print(headings["design"], style="bold")
-    _print_sentences(console, report.ways())
+    screen.print_sentences(console, report.ways())
 
 
 def _print_cohorts(console: Console, report: SurveyReport) -> None:
@@ -127,14 +128,6 @@ def _print_cohorts(console: Console, report: SurveyReport) -> None:
     ]
     screen.print_table(console, heads, rows, "lrrrr")
     console.print()
-
-
-def _print_sentences(console: Console, sentences: Iterable[str]) -> None:
-    """Print each sentence as a paragraph, set in by two blanks."""
-    from rich.padding import Padding
-
-    for sentence in sentences:
-        console.print(Padding(sentence, (0, 0, 0, 2), expand=False))
 
 
 @click.command(epilog=_BUILD_EXAMPLES)

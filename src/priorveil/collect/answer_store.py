@@ -78,7 +78,7 @@ class AnswerStore:
             return
         path = self._path(answer.campaign)
         with self._writing(), atomic_write(path, replace=True, private=True, argument="state") as file:
-            file.write(json.dumps({**asdict(answer), "ldp": repr(answer.ldp)}).encode())
+            file.write(json.dumps(_document(answer)).encode())
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -128,6 +128,14 @@ def _read_answer(path: Path) -> StoredAnswer | None:
         raise InvalidInput("state", str(path), f"not a stored answer: {advice}") from error
 
 
+def _document(answer: StoredAnswer) -> dict[str, Any]:
+    """An answer as JSON."""
+    document = {**asdict(answer), "ldp": repr(answer.ldp)}
+    if answer.report is not None:
+        del document["report"]["replayed"]  # it is about one call
+    return document
+
+
 def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
     """The answer to a campaign from JSON; a wrong one raises some error."""
     report = None if read["report"] is None else Report(**read["report"])
@@ -140,7 +148,7 @@ def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
         and all(type(part) is int for part in answer.draw)
         and answer.ldp >= 0
         and (report is None or (report.campaign, report.form) == (answer.campaign, answer.form))
-        and (report is None or all(isinstance(text, str) for text in asdict(report).values()))
+        and (report is None or all(isinstance(text, str) for text in read["report"].values()))
         and isinstance(answer.sent, bool)
         and isinstance(answer.refused, str | None)
         and isinstance(answer.code, str | None)

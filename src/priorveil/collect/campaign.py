@@ -45,6 +45,7 @@ DEFAULT_LIMIT = 10.0  # of the LDP level of everything that a device tells one c
 _TEXTS = ("title", "description", "asked_by", "purpose")
 
 State = Literal["not yet open", "open", "closed"]
+PublicState = State | Literal["full"]
 Admission = Literal["open", "invitation"]
 _TIMES = ("opens", "closes", "keep_until")
 
@@ -58,6 +59,7 @@ class CampaignOutline:
     cohorts: tuple[str, ...]
     opens: datetime | None
     closes: datetime | None
+    most_reports: int | None
 
     @classmethod
     def read(cls, text: str | bytes, id: str) -> CampaignOutline:
@@ -68,14 +70,15 @@ class CampaignOutline:
         document = doc.parse(text, FORMAT, VERSION, "`priorveil campaign` or `campaign.to_json()`")
         if not document.get("id") == doc.content_id(document) == id:
             raise PlanError("id", "the id does not match the content: the campaign was changed")
-        times = [read_time(name, document[name]) for name in ("opens", "closes")]
-        return cls(id, document["title"][document["languages"][0]], tuple(document["cohorts"]), *times)
+        opens, closes = (read_time(name, document[name]) for name in ("opens", "closes"))
+        title = document["title"][document["languages"][0]]
+        return cls(id, title, tuple(document["cohorts"]), opens, closes, document["most_reports"])
 
     @classmethod
     def of(cls, campaign: Campaign) -> CampaignOutline:
         """The outline of a campaign."""
         title, cohorts = campaign.text(campaign.title), tuple(campaign.cohorts)
-        return cls(campaign.id, title, cohorts, campaign.opens, campaign.closes)
+        return cls(campaign.id, title, cohorts, campaign.opens, campaign.closes, campaign.most_reports)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,10 +214,8 @@ class Campaign:
         >>> ask("Smoke?", Prior({"yes": 0.2, "no": 0.8})).attribute_values({"answer": "no"})
         {'answer': 'no'}
         """
-        names = [question.name for question in self.questions]
-        asked = names if questions is None else questions
-        if not isinstance(answers, Mapping) or not set(answers) <= set(names):
-            raise InvalidInput("answers", NOT_SHOWN, f"give answers by question: {', '.join(names)}")
+        self._check_names(answers)
+        asked = [question.name for question in self.questions] if questions is None else questions
         by_question: dict[str, Any] = {}
         levels: dict[str, Any] = {}
         for question in self.questions:
@@ -226,6 +227,21 @@ class Campaign:
             by_question[question.name] = answer
             levels |= question.levels(answer)
         return levels
+
+    def check_answers(self, answers: Mapping[str, Any]) -> None:
+        """Refuse a wrong answer to any question, also to one that is not drawn or skipped; None is no answer.
+
+        A device calls this first, so that a mistake of an app does not show for some people only.
+        """
+        self._check_names(answers)
+        for question in self.questions:
+            if answers.get(question.name) is not None:
+                question.read_answer(answers[question.name], self.domains)
+
+    def _check_names(self, answers: Mapping[str, Any]) -> None:
+        names = [question.name for question in self.questions]
+        if not isinstance(answers, Mapping) or not set(answers) <= set(names):
+            raise InvalidInput("answers", NOT_SHOWN, f"give answers by question: {', '.join(names)}")
 
     @cached_property
     def domains(self) -> dict[str, Domain]:
@@ -330,6 +346,16 @@ def stamp(time: datetime | None) -> str | None:
         return None
     # Not strftime, which writes years before 1000 with fewer digits on some systems.
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def public_state(state: State, most_reports: int | None, reports: int) -> PublicState:
+    """The state as people see it: an open campaign that has as many reports as it takes is full.
+
+    >>> public_state("open", 300, 299), public_state("open", 300, 300), public_state("closed", 300, 300)
+    ('open', 'full', 'closed')
+    """
+    is_full = state == "open" and most_reports is not None and reports >= most_reports
+    return "full" if is_full else state
 
 
 def state_at(now: datetime, opens: datetime | None, closes: datetime | None) -> State:

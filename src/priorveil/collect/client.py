@@ -123,21 +123,21 @@ class Client:
             return self._begin(cohort).draw
 
     def answer(self, answers: Any, cohort: str | None = None) -> Report:
-        """Answer the questions; only a report leaves. A second call replays the first answer.
+        """Answer the questions; only a report leaves. A second call replays the first answer: `replayed` is then true.
 
         `answers` are by the name of the question: a code, a list of codes, or a number. For a campaign with one
-        question it may be the answer itself. Answers to questions that were not drawn are not used.
+        question it may be the answer itself. Answers to questions that were not drawn are checked, and not used.
 
         Raises `NotSent` if the curator could not be reached (the report is kept), `NotStored` if the answer cannot
         be remembered (nothing is sent), `BudgetExceeded` if the limit would be passed (nothing is drawn or sent).
         """
-        stored = self._answers.find(self._id)
+        stored, replayed = self._answers.find(self._id), True
         if stored is None or stored.report is None:
             with self._answers.lock():
                 stored = self._begin(cohort)
                 if stored.report is None:
-                    stored = self._first_answer(stored, answers)
-        return self._send(stored)
+                    stored, replayed = self._first_answer(stored, answers), False
+        return replace(self._send(stored), replayed=replayed)
 
     def withdraw(self) -> bool:
         """Remove the report of an earlier answer from the curator; whether it was there.
@@ -205,6 +205,7 @@ class Client:
         campaign, form = self.campaign, self.campaign.forms[draft.form]
         if not isinstance(answers, Mapping) and len(campaign.questions) == 1:
             answers = {campaign.questions[0].name: answers}
+        campaign.check_answers(answers)
         questions = campaign.questions_to_ask(draft.cohort, draft.draw)
         (words,) = form.privatize(campaign.attribute_values(answers, questions), draft.draw)
         answer = replace(draft, report=Report(fresh_id(), self._id, form.id, words_to_hex(words)))

@@ -1,33 +1,61 @@
-"""The results of a campaign as CSV, for the command line and the service."""
+"""The results of a campaign as CSV, for the command line and the service.
+
+Every line is one statistic. `attributes` names what it is about, `cohort` whose reports it is from (empty: all), and
+`statistic` what its number is: `people`, `mean`, `share within age` and so on. Each attribute that is reported has a
+column with the answer that the line is about; it is empty if the line is about all answers. Then come the number of
+`reports`, the `estimate` with its standard error and interval, and numbers of people as a `share` of everybody.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from priorveil.collect.results import Result
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.results import Figures, Result
 from priorveil.priors.label_texts import label_text
+from priorveil.reading.wording import NUMBERS, StatisticRow
 
-_NUMBERS = ("estimate", "std_error", "low", "high", "share")
+_ABOUT = ("attributes", "cohort", "statistic")
+_NUMBERS = ("estimate", "std_error", "low", "high")
+_COLUMNS = (*_ABOUT, "reports", *_NUMBERS, "share")
+_Line = tuple[str, dict[str, str], StatisticRow, float | None]  # statistic, answers, numbers and share
 
 
-def write_csv(results: Iterable[Result], level: float, file: TextIO) -> None:
-    """Write a line for each statistic: its attributes, its cohort (none for all together) and its numbers."""
-    lines = csv.DictWriter(file, ["attributes", "cohort", "value", *_NUMBERS], lineterminator="\n")
+def write_csv(campaign: Campaign, results: Iterable[Result], level: float, file: TextIO) -> None:
+    """Write a line for each statistic."""
+    attributes = [name for question in campaign.questions for name in question.attributes]
+    reported = [name for name in attributes if name in campaign.domains]
+    columns = {name: f"{name} (answer)" if name in _COLUMNS else name for name in reported}
+    heads = [*_ABOUT, *columns.values(), "reports", *_NUMBERS, "share"]
+    lines = csv.DictWriter(file, heads, lineterminator="\n")
     lines.writeheader()
     for result in results:
         for cohort, figures in result.shown():
-            first, estimate = (
-                {"attributes": " x ".join(result.attributes), "cohort": cohort},
-                figures.estimate,
-            )
-            for label, row in figures.rows(level):
-                share = row.value / estimate.people if estimate.counts_people else ""
-                lines.writerow(first | _cells(label_text(label), (*row.numbers, share)))
-            for table in figures.tables(level):
-                lines.writerows(first | _cells(table.name_of(row), (*row.numbers, "")) for row in table.rows)
+            about: dict[str, Any] = {"attributes": " x ".join(result.attributes), "cohort": cohort}
+            about["reports"] = figures.estimate.reports
+            for statistic, answers, row, share in _lines(result, figures, level):
+                cells = {columns[name]: answer for name, answer in answers.items()}
+                numbers = dict(zip(_NUMBERS, row.numbers, strict=True))
+                lines.writerow({**about, "statistic": statistic, **cells, **numbers, "share": share})
 
 
-def _cells(name: str, numbers: tuple[Any, ...]) -> dict[str, Any]:
-    return {"value": name, **dict(zip(_NUMBERS, numbers, strict=True))}
+def _lines(result: Result, figures: Figures, level: float) -> Iterator[_Line]:
+    """All statistics of a result: the answer to its query first."""
+    estimate = figures.estimate
+    for label, row in figures.rows(level):
+        text, answers = label_text(label), result.levels(estimate, label)
+        if estimate.averages is not None:
+            yield estimate.averages.title, answers, row, None
+        elif estimate.counts_people:
+            single = {result.attributes[0]: text} if len(result.attributes) == 1 else {}
+            yield "people", answers or single, row, row.value / estimate.people
+        else:
+            yield text, {}, row, None
+    for table in figures.tables(level):
+        for row in table.rows:
+            if table.heads == NUMBERS:
+                yield ", ".join(row.label), {}, row, None
+            else:
+                yield table.quantity, dict(zip(table.heads, row.label, strict=True)), row, None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import binascii
 import secrets
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,8 @@ LARGEST_REPORT = 2**53  # JavaScript would round whole numbers from here on
 class Report:
     """What leaves a device: a random id, the campaign and the form it answers, and its words in hexadecimal.
 
-    The form is named so that an answer to another version of a campaign cannot be counted by mistake.
+    The form is named so that an answer to another version of a campaign cannot be counted by mistake. `replayed` says
+    that it was made for an earlier answer, and the new one was not used; it does not leave.
 
     >>> Report("00" * 16, "campaign", "form", "0300000000000000").document()
     {'report_id': '00000000000000000000000000000000', 'form': 'form', 'report': '0300000000000000'}
@@ -41,6 +42,7 @@ class Report:
     campaign: str
     form: str
     report: str
+    replayed: bool = field(default=False, compare=False)
 
     def document(self) -> dict[str, str]:
         """The submission as JSON; its campaign is in the address that it is sent to."""

@@ -21,7 +21,15 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.campaign import Campaign, CampaignOutline, State, read_time, stamp, state_at
+from priorveil.collect.campaign import (
+    Campaign,
+    CampaignOutline,
+    State,
+    public_state,
+    read_time,
+    stamp,
+    state_at,
+)
 from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
 from priorveil.curator import display, messages, metrics, responses
 from priorveil.curator.admission import code_digest, fresh_codes, withdraw
@@ -51,7 +59,7 @@ from priorveil.curator.store import (
 )
 from priorveil.curator.survey_designs import SurveyDesigner
 from priorveil.curator.token_attempts import TokenAttempts
-from priorveil.curator.tokens import ROLES, SECRET_BYTES, Role, Token
+from priorveil.curator.tokens import NAME_PATTERN, ROLES, SECRET_BYTES, Role, Token
 from priorveil.curator.uploads import Reader, is_batch, read_json, read_packed
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.reading.estimate import ESTIMATE_METHODS
@@ -63,6 +71,7 @@ _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "o
 _READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
 _RECORDS = 1000  # in a response
 _COLLECTORS: tuple[Role, ...] = ("collect", "admin")
+_CHALLENGE = {"www-authenticate": 'Bearer realm="curator"'}
 _ONE_REPORT = ": send one report, or a batch with a token that has the role collect"
 _UPLOAD_ROUTE = "/v1/campaigns/{id}/reports"
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
@@ -295,8 +304,10 @@ class Curator:
     async def status(self, request: Request) -> Response:
         """Whether the campaign takes reports now."""
         live = await self._live(request.path_params["id"])
-        state, leans = self.service.life.state(live), live.campaign.leans_on_prior
-        status = messages.Status(live.campaign.id, state, leans, bool(live.published))
+        campaign, most = live.campaign, live.campaign.most_reports
+        reports = 0 if most is None else await self.service.report_count(campaign)
+        state = public_state(self.service.life.state(live), most, reports)
+        status = messages.Status(campaign.id, state, campaign.leans_on_prior, bool(live.published))
         return json_response(status, headers=_ANY_ORIGIN)
 
     async def publication(self, request: Request) -> Response:
@@ -352,7 +363,11 @@ class Curator:
 
     def _require_token(self, request: Request, roles: Sequence[Role]) -> Token:
         """The token of a request, which must have one of these roles."""
-        return _require_role(self._token(request), roles)
+        token = self._token(request)
+        if token is None and request.headers.get("authorization"):
+            problem = "the curator does not know this token: it is wrong, was revoked, or has ended"
+            raise HTTPException(401, problem, _CHALLENGE)
+        return _require_role(token, roles)
 
     def _token(self, request: Request) -> Token | None:
         """The token of a request; None if it has none, or a wrong one."""
@@ -488,11 +503,12 @@ class Curator:
         deleted: str | None,
     ) -> messages.Summary:
         now = self.service.life.clock()
+        state = "closed" if closed is not None else state_at(now, outline.opens, outline.closes)
         return messages.Summary(
             outline.id,
             outline.title,
             list(outline.cohorts),
-            "closed" if closed is not None else state_at(now, outline.opens, outline.closes),
+            public_state(state, outline.most_reports, reports),
             reports,
             stamp(outline.opens),
             stamp(outline.closes),
@@ -596,10 +612,16 @@ class Curator:
     async def create_token(self, request: Request) -> Response:
         """Make a token. Its secret is in this response and nowhere else."""
         wanted = await self._read(request, messages.NewToken)
+        if not re.search(NAME_PATTERN, wanted.name):
+            advice = "use 1 to 64 letters a to z, digits, dots, _ and -, with a letter or digit first"
+            raise HTTPException(400, f"not a token: its name: {advice}")
         try:
-            expires = stamp(read_time("expires", wanted.expires))
+            end = read_time("expires", wanted.expires)
         except InvalidInput as error:
             raise HTTPException(400, f"not a token: {error}") from error
+        expires = stamp(end)
+        if end is not None and end <= self.service.life.clock():
+            raise HTTPException(400, f"not a token: expires = {expires} is in the past: give a later time")
         secret = secrets.token_urlsafe(SECRET_BYTES)
         if not await self.service.store.add_token(Token.of(secret, wanted.name, wanted.role, expires)):
             raise HTTPException(
@@ -652,7 +674,7 @@ def _require_role(token: Token | None, roles: Sequence[Role]) -> Token:
     """The token, if there is one and it has one of these roles."""
     needed = f"this needs a token with the role {' or '.join(roles)}"
     if token is None:
-        raise HTTPException(401, needed, {"www-authenticate": 'Bearer realm="curator"'})
+        raise HTTPException(401, needed, _CHALLENGE)
     if token.role not in roles:
         raise HTTPException(403, f"{needed}; yours has the role {token.role}")
     return token

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from priorveil.collect.campaign import State
+from priorveil.collect.campaign import PublicState
 from priorveil.collect.wire import CODE_BYTES, ID_BYTES
 from priorveil.curator.tokens import NAME_PATTERN, Role
 
@@ -136,7 +136,7 @@ class Status(Body):
     """Whether a campaign takes reports, whether its estimates lean on the prior, and whether results are published."""
 
     campaign: ContentId
-    state: State
+    state: PublicState
     leans_on_prior: bool
     published: bool
 
@@ -147,7 +147,7 @@ class Summary(Body):
     id: ContentId
     title: str
     cohorts: list[str]
-    state: State | Literal["damaged"]
+    state: PublicState | Literal["damaged"]
     reports: Natural
     opens: str | None
     closes: Annotated[str | None, about("its own end")]
@@ -217,6 +217,7 @@ class SurveyPart(Body):
     drawn: Annotated[float, about("the share of people for whom it is drawn")]
     half_widths: list[Finite]
     cohort: Annotated[str, about("empty for the people of all cohorts")]
+    unit: Annotated[str, about("of the half widths of means; empty for shares")]
 
 
 class SurveyCohort(Body):
@@ -270,7 +271,7 @@ class CheckedSurvey(Body):
 
 # -- tokens ------------------------------------------------------------------------------------------------
 
-TokenName = Annotated[str, Meta(pattern=NAME_PATTERN)]
+TokenName = Annotated[str, described(pattern=NAME_PATTERN)]
 Expiry = Annotated[str | None, about("the time at which the token ends, such as 2027-01-31T12:00:00Z")]
 
 

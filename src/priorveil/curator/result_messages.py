@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from priorveil.collect.campaign import Admission, State
+from priorveil.collect.campaign import Admission, PublicState
 from priorveil.collect.questions import Kind
 from priorveil.curator.messages import Body, ContentId, Finite, Natural, about, described
 from priorveil.queries.matrices import StatisticName
@@ -311,7 +311,7 @@ class Estimates(Body):
     reports: Annotated[int, Meta(ge=0), about("how many submissions there are")]
     cohorts: list[Cohort]
     results: list[Result]
-    state: State
+    state: PublicState
     not_for_publication: Annotated[
         str | None, about("a sentence to show with every number; null once the results are published")
     ] = None

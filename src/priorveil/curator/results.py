@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from priorveil.collect.campaign import Campaign, State, stamp
+from priorveil.collect.campaign import Campaign, State, public_state, stamp
 from priorveil.collect.results import Figures, Result, results
 from priorveil.collect.results_csv import write_csv
 from priorveil.curator import display
@@ -24,6 +24,7 @@ def campaign_estimates(
 ) -> messages.Estimates:
     """All results of a campaign. The time they take grows with the values, never with the reports."""
     parts = {form: tally.parts for form, tally in tallies.items()}
+    reports = sum(tally.reports for tally in tallies.values())
     return messages.Estimates(
         campaign=campaign.id,
         title=campaign.text(campaign.title),
@@ -37,7 +38,7 @@ def campaign_estimates(
         admission=campaign.admission,
         admission_text=display.admission_text(campaign),
         methods=display.methods(campaign),
-        reports=sum(tally.reports for tally in tallies.values()),
+        reports=reports,
         cohorts=[
             messages.Cohort(
                 cohort=name,
@@ -49,7 +50,7 @@ def campaign_estimates(
             for name, form in campaign.cohorts.items()
         ],
         results=[_result(result, level) for result in results(campaign, parts, method)],
-        state=state,
+        state=public_state(state, campaign.most_reports, reports),
     )
 
 
@@ -59,7 +60,7 @@ def estimates_csv(
     """All results of a campaign as CSV, with the columns of `priorveil estimate`."""
     file = io.StringIO()
     parts = {form: tally.parts for form, tally in tallies.items()}
-    write_csv(results(campaign, parts, method), level, file)
+    write_csv(campaign, results(campaign, parts, method), level, file)
     return file.getvalue()
 
 

@@ -14,7 +14,7 @@ from priorveil.designs.forms import Topic
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
 from priorveil.plans.composition import Names, agree
-from priorveil.plans.form import PARTS, Form, Part
+from priorveil.plans.form import PARTS, Part
 from priorveil.plans.wording import weak_protection
 from priorveil.priors import Budget
 from priorveil.priors.label_texts import first_labels, label_text
@@ -23,6 +23,7 @@ from priorveil.surveys.survey import SurveyDesign
 
 CONFIDENCE = 0.95
 MANY = 1000  # people that every report compares with
+PROMISE_HEADING = "What a submission tells about the person who sends it"
 TABLE_NOTE = "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn."
 _BEFORE = 0.1  # how likely an answer is, in the example of what a submission tells
 _ALMOST_CERTAIN = 0.999  # a share above it would round up to 100.0 %
@@ -40,7 +41,7 @@ class PartPrecision:
     """How precisely one part of the form is known: the half widths of 95 % intervals with each number of people.
 
     `subject` names its questions, and `drawn` is the share of people for whom it is drawn. A half width is None if so
-    many people are too few. `cohort` is empty for the people of all cohorts.
+    many people are too few. `cohort` is empty for the people of all cohorts. Half widths of means have a `unit`.
     """
 
     subject: str
@@ -49,10 +50,11 @@ class PartPrecision:
     drawn: float
     half_widths: tuple[float | None, ...]
     cohort: str = ""
+    unit: str = ""
 
     def texts(self) -> tuple[str, ...]:
         """The half widths as people read them."""
-        return tuple(_half_width_text(self.statistic, width) for width in self.half_widths)
+        return tuple(_half_width_text(self.statistic, width, self.unit) for width in self.half_widths)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class SurveyReport:
     def headings(self) -> dict[str, str]:
         """The headings of the sentences."""
         return {
-            "promise": "What a submission tells about the person who sends it",
+            "promise": PROMISE_HEADING,
             "tells": f"What the survey tells, with {self.people[0]:,} people",
             "design": "How the budget is used",
         }
@@ -157,23 +159,8 @@ class SurveyReport:
 
     def promise(self) -> list[str]:
         """What a whole submission tells, in sentences."""
-        ldp = (
-            f"Whatever anyone knows or believes (LDP {level_at_most(self.ldp)}): all that a person sends changes the "
-            f"odds of any answer by at most a factor {factor_at_most(self.ldp)}. "
-            f"{_example(likely_afterwards(_BEFORE, math.inf, math.inf, self.ldp))}"
-        )
-        level = self.ldp if self.all_assumed else self.lip
-        warning = weak_protection(level, Budget(self.epsilon), "a submission", "answer")
-        after = [] if warning is None else [f"This is weak protection: {warning}."]
-        after += self._refused_by_devices()
-        if self.all_assumed:
-            return [ldp, *after, *self._why_ldp()]
-        lip = (
-            f"If answers are as common as the survey says (LIP {level_at_most(self.lip)}): all that a person sends "
-            f"changes how likely any answer is by at most a factor {factor_at_most(self.lip)}. "
-            f"{_example(likely_afterwards(_BEFORE, self.lip, self.lip, self.ldp))}"
-        )
-        return [lip, ldp, *after, *self._why_ldp()]
+        sentences = promise_sentences(self.lip, self.ldp, self.all_assumed, self.epsilon)
+        return [*sentences, *self._refused_by_devices(), *self._why_ldp()]
 
     def _refused_by_devices(self) -> list[str]:
         """Devices answer a curator up to a limit on the LDP level of all their answers."""
@@ -214,14 +201,18 @@ class SurveyReport:
             few = self._names([part for part in self.parts if part.half_widths[at] is None])
             if few:
                 sentences.append(f"{people:,} people are too few to learn anything about: {few}.")
-            known = f"every{' other' if few else ''} share is known to"
+            shown = self._shown(at)
+            all_shown = len(shown) == len(self.parts)
+            known = (
+                f"every{' other' if few else ''} share {'is' if all_shown else 'that is shown is'} known to"
+            )
             if len(self.cohorts) == 1:
-                if widest := self._widest_share(at, self.parts):
+                if widest := self._widest_share(at, shown):
                     sentences.append(f"With {people:,} people {known} ±{widest} points.")
                 continue
-            if widest := self._widest_share(at, [part for part in self.parts if part.cohort]):
+            if widest := self._widest_share(at, [part for part in shown if part.cohort]):
                 sentences.append(f"With {people:,} people {known} ±{widest} points in each cohort.")
-            if widest := self._widest_share(at, [part for part in self.parts if not part.cohort]):
+            if widest := self._widest_share(at, [part for part in shown if not part.cohort]):
                 sentences.append(f"With {people:,} people {known} ±{widest} points in all cohorts together.")
         return [*sentences, *self._withheld(), *self._withheld_groups()]
 
@@ -245,11 +236,31 @@ class SurveyReport:
         widths = [width for width in shares if width is not None]
         return str(round_up(100 * max(widths))) if widths else ""
 
+    def _people(self, at: int) -> dict[str, int]:
+        """How many people each cohort has; a single one has no name."""
+        several = len(self.cohorts) > 1
+        return {cohort.name if several else "": cohort.people[at] for cohort in self.cohorts}
+
+    def _hidden(self, at: int) -> list[PartPrecision]:
+        """The parts that have too few reports to be shown."""
+        people = self._people(at)
+        parts = [part for part in self.parts if part.cohort in people]
+        return [part for part in parts if people[part.cohort] * part.drawn < self.smallest_count]
+
+    def _shown(self, at: int) -> list[PartPrecision]:
+        """The parts that have enough reports; in all cohorts together only if each of them has."""
+        hidden = {(part.subject, part.cohort) for part in self._hidden(at)}
+        subjects = {subject for subject, _ in hidden}
+        together = "" if len(self.cohorts) > 1 else None
+        return [
+            part
+            for part in self.parts
+            if (part.subject, part.cohort) not in hidden
+            and not (part.cohort == together and part.subject in subjects)
+        ]
+
     def _withheld(self) -> list[str]:
-        people, several = self.people[0], len(self.cohorts) > 1
-        numbers = {cohort.name if several else "": cohort.people[0] for cohort in self.cohorts}
-        parts = [part for part in self.parts if part.cohort in numbers]
-        hidden = [part for part in parts if numbers[part.cohort] * part.drawn < self.smallest_count]
+        people, numbers, hidden = self.people[0], self._people(0), self._hidden(0)
         if not hidden:
             return []
         names = self._names(hidden)
@@ -278,9 +289,30 @@ class SurveyReport:
         return [*ways, size]
 
 
+def promise_sentences(lip: float, ldp: float, all_assumed: bool, epsilon: float) -> list[str]:
+    """What a whole submission with these levels tells: under the priors, unless all are assumed, and whatever is known.
+
+    `epsilon` is the budget, named where it is so large that a submission nearly reveals an answer.
+    """
+    sentences = [
+        f"Whatever anyone knows or believes (LDP {level_at_most(ldp)}): all that a person sends changes the "
+        f"odds of any answer by at most a factor {factor_at_most(ldp)}. "
+        f"{_example(likely_afterwards(_BEFORE, math.inf, math.inf, ldp))}"
+    ]
+    if not all_assumed:
+        sentences.insert(
+            0,
+            f"If answers are as common as the survey says (LIP {level_at_most(lip)}): all that a person sends "
+            f"changes how likely any answer is by at most a factor {factor_at_most(lip)}. "
+            f"{_example(likely_afterwards(_BEFORE, lip, lip, ldp))}",
+        )
+    warning = weak_protection(ldp if all_assumed else lip, Budget(epsilon), "a submission", "answer")
+    return sentences if warning is None else [*sentences, f"This is weak protection: {warning}."]
+
+
 def _all_parts(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[PartPrecision]:
     """The precision of each part in every cohort, the least precise first, and in all cohorts together."""
-    by_cohort = [_parts(campaign.form_for(cohort.name), cohort) for cohort in cohorts]
+    by_cohort = [_parts(campaign, cohort) for cohort in cohorts]
     for attributes, (part, first) in by_cohort[0].items():
         if len(cohorts) == 1:
             yield replace(first, cohort="")
@@ -293,12 +325,15 @@ def _all_parts(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator
             yield _combined(each, cohorts)
 
 
-def _parts(form: Form, cohort: CohortPromise) -> dict[Names, tuple[Part, PartPrecision]]:
+def _parts(campaign: Campaign, cohort: CohortPromise) -> dict[Names, tuple[Part, PartPrecision]]:
+    form = campaign.form_for(cohort.name)
     expected = [form.expected_precision(number, CONFIDENCE) for number in cohort.people]
     return {
         part.attributes: (
             part,
-            _precision(part, share / PARTS, [each[part.attributes] for each in expected], cohort.name),
+            _precision(
+                campaign, part, share / PARTS, [each[part.attributes] for each in expected], cohort.name
+            ),
         )
         for slot in form.slots
         for part, share in zip(slot.parts, slot.shares, strict=True)
@@ -341,12 +376,26 @@ def _group_name(group: Group) -> str:
     return " with ".join(f"{name} = {label_text(level)}" for name, level in group if level is not None)
 
 
-def _precision(part: Part, drawn: float, expected: Sequence[Precision], cohort: str) -> PartPrecision:
+def _precision(
+    campaign: Campaign, part: Part, drawn: float, expected: Sequence[Precision], cohort: str
+) -> PartPrecision:
     widths = tuple(precision.population for precision in expected)
     query = part.plan.query
     title = query.title(part.plan.reference)
     name = _QUERIES.get(title.partition(" (")[0], title)
-    return PartPrecision(_subject(part.attributes), name, query.statistic_name, drawn, widths, cohort)
+    subject, unit = _subject(part.attributes), _unit(campaign, part)
+    return PartPrecision(subject, name, query.statistic_name, drawn, widths, cohort, unit)
+
+
+def _unit(campaign: Campaign, part: Part) -> str:
+    """The unit of the number whose mean a part asks for; empty for shares."""
+    if part.plan.query.statistic_name == "share":
+        return ""
+    averages = part.plan.query.number_by_group
+    number = part.attributes[0] if averages is None else averages.number
+    return next(
+        (campaign.text(question.unit) for question in campaign.questions if question.name == number), ""
+    )
 
 
 def _subject(attributes: Names) -> str:
@@ -370,7 +419,11 @@ def _contradictory(topics: Sequence[Topic]) -> tuple[str, ...]:
 
 
 def _price(cost: float | None) -> str:
-    return "not possible here" if cost is None else f"{round_up(cost)} times the people of open questions"
+    return (
+        "not possible here"
+        if cost is None
+        else f"{round_up(cost)} times as many people as asking without noise"
+    )
 
 
 def likely_afterwards(before: float, lip_lower: float, lip_upper: float, ldp: float) -> float:
@@ -399,7 +452,9 @@ def _questions(attributes: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.partition("/")[0] for name in attributes))
 
 
-def _half_width_text(statistic: str, width: float | None) -> str:
+def _half_width_text(statistic: str, width: float | None, unit: str) -> str:
     if width is None:
         return "too few"
-    return f"±{round_up(100 * width)} points" if statistic == "share" else f"±{round_up(width)}"
+    return (
+        f"±{round_up(100 * width)} points" if statistic == "share" else f"±{round_up(width)} {unit}".rstrip()
+    )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -77,14 +78,19 @@ class Wanted:
         >>> Wanted(("c",)).select(["a", "b"])
         Traceback (most recent call last):
         priorveil.errors.InvalidInput: column = 'c': the table has a, b
+        >>> Wanted(("job",)).select(["jobs"])
+        Traceback (most recent call last):
+        priorveil.errors.InvalidInput: column = 'job': there is no column job; did you mean jobs? The table has jobs
         """
-        present = [name for name in self.optional if name in names]
-        selected = list(dict.fromkeys([*self.columns, *present]))
+        optional = [name for name in self.optional if name in names]
+        selected = list(dict.fromkeys([*self.columns, *optional]))
         for name in selected:
             if name not in names:
-                raise InvalidInput(
-                    "column", name, f"the table has {', '.join(names)}{delimiter_advice(names)}"
-                )
+                similar = get_close_matches(name, names, 1)
+                meant = f"there is no column {name}; did you mean {similar[0]}? " if similar else ""
+                table = "The table" if similar else "the table"
+                advice = f"{meant}{table} has {', '.join(names)}{delimiter_advice(names)}"
+                raise InvalidInput("column", name, advice)
             if list(names).count(name) > 1:
                 raise InvalidInput(
                     "column", name, "the table has several columns of this name: rename all but one"

@@ -85,7 +85,8 @@ def report_maker(
     if column:
         names = ", ".join(question.name for question in plan.questions)
         advice = f"a campaign names its columns itself, one for each question: {names}"
-        raise InvalidInput("column", column, advice)
+        given = column if isinstance(column, str) else ", ".join(column)
+        raise InvalidInput("column", given, advice)
     return FormReports(plan, cohort, substitutes)
 
 

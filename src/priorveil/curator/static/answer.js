@@ -128,7 +128,8 @@ async function begin(code = codeInLink()) {
   const known = await client.remembered();
   if (known?.withdrawn) return show(drawWithdrawn);
   if (known?.delivered) return show(() => drawThanks(known, true));
-  if (status.state !== "open") return show(() => drawShut(known !== null));
+  const mayBeStored = status.state === "full" && known !== null; // a full survey takes no new report
+  if (status.state !== "open" && !mayBeStored) return show(() => drawShut(known !== null));
   if (known !== null) return show(() => drawNotSent("notDelivered"));
   if (!(await client.invited())) return show(() => drawInvitation(code));
   return show(drawStart);
@@ -795,7 +796,8 @@ function showRefused(error) {
 
 function drawShut(isKept) {
   const opens = campaign.opens && speak.moment(campaign.opens);
-  const when = status.state === "closed" ? paragraph("closed") : opens ? paragraph("opensAt", { time: opens }) : paragraph("notYetOpen");
+  const said = { closed: "closed", full: "refusedFull" }[status.state];
+  const when = said ? paragraph(said) : opens ? paragraph("opensAt", { time: opens }) : paragraph("notYetOpen");
   const results = status.published && el("p", {}, el("a", { href: `/published/${id}` }, say("publishedResults")));
   put(own(campaign.title), when, results, isKept && paragraph("keptForLater"));
 }

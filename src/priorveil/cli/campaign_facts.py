@@ -1,0 +1,150 @@
+"""What a campaign asks, promises and sends: the part of `priorveil inspect` for campaigns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from priorveil.cli import inputs, screen
+from priorveil.errors import plural
+from priorveil.formatting import level_at_most
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from priorveil.collect.campaign import Campaign
+    from priorveil.collect.questions import Question
+    from priorveil.plans.form import Part
+
+_DIGITS = 12  # of the id of a form or a plan, in a table
+
+
+def inspect_campaign(path: Path, as_json: bool) -> None:
+    """Prove a campaign again, and print what it asks, what a submission tells, and what each report is."""
+    campaign = inputs.read_campaign(path)
+    if as_json:
+        screen.print_json(_record(campaign))
+    else:
+        _print(campaign)
+
+
+def _sentences(campaign: Campaign) -> list[str]:
+    """What a whole submission tells, in the words of `campaign check`; of several cohorts, the one that tells most."""
+    from priorveil.surveys.report import promise_sentences
+
+    lip, ldp = (max(getattr(each, name) for each in campaign.promise.values()) for name in ("lip", "ldp"))
+    all_assumed = all(part.plan.prior.assumed for form in campaign.cohorts.values() for part in form.parts)
+    return promise_sentences(lip, ldp, all_assumed, ldp if all_assumed else lip)
+
+
+def _reports(campaign: Campaign) -> Iterator[tuple[str, Part, float]]:
+    """Each report that people may send: its cohort, what it is about, and the share of people who send it."""
+    from priorveil.plans.form import PARTS
+
+    for cohort, form in campaign.cohorts.items():
+        for slot in form.slots:
+            for part, share in zip(slot.parts, slot.shares, strict=True):
+                yield cohort, part, share / PARTS
+
+
+def _record(campaign: Campaign) -> dict[str, Any]:
+    """Return everything for a program; the texts are those of the file."""
+    whole = campaign.document()
+    texts = {name: whole[name] for name in whole if name not in ("format", "version", "cohorts")}
+    cohorts = {
+        name: {
+            "id": form.id,
+            "lip": campaign.promise[name].lip,
+            "ldp": campaign.promise[name].ldp,
+            "bytes": 8 * form.width,
+        }
+        for name, form in campaign.cohorts.items()
+    }
+    reports = [
+        {
+            "cohort": cohort,
+            "attributes": list(part.attributes),
+            "drawn": share,
+            "asked": _asked(part),
+            "plan": part.plan.id,
+        }
+        for cohort, part, share in _reports(campaign)
+    ]
+    return {
+        "id": campaign.id,
+        **texts,
+        "cohorts": cohorts,
+        "promise": _sentences(campaign),
+        "reports": reports,
+    }
+
+
+def _print(campaign: Campaign) -> None:
+    from priorveil.surveys.report import PROMISE_HEADING
+
+    console = screen.open_console()
+    console.print("This campaign was proven again.", style="bold")
+    screen.print_table(console, ("", ""), _facts(campaign))
+    console.print(f"\n{PROMISE_HEADING}", style="bold")
+    screen.print_sentences(console, _sentences(campaign))
+    console.print("\nWhat is asked", style="bold")
+    rows = [
+        (question.name, campaign.text(question.text), _answers(campaign, question), _condition(question))
+        for question in campaign.questions
+    ]
+    screen.print_table(console, ("question", "text", "answers", "asked if"), rows)
+    console.print("\nWhat is sent", style="bold")
+    heads = ("cohort", "LIP", "LDP", "bytes", "id of its form")
+    cohorts = [
+        (name, level_at_most(levels.lip), level_at_most(levels.ldp), str(8 * form.width), form.id[:_DIGITS])
+        for (name, form), levels in zip(campaign.cohorts.items(), campaign.promise.values(), strict=True)
+    ]
+    screen.print_table(console, heads, cohorts, "lrrr")
+    console.print()
+    reports = [
+        (cohort, " x ".join(part.attributes), f"{100 * share:.0f} %", _asked(part), part.plan.id[:_DIGITS])
+        for cohort, part, share in _reports(campaign)
+    ]
+    screen.print_table(
+        console, ("cohort", "report about", "drawn", "asked", "id of its plan"), reports, "llr"
+    )
+    console.print("drawn: the share of people for whom the report is drawn. --json has all ids in full.")
+
+
+def _facts(campaign: Campaign) -> list[tuple[str, str]]:
+    """Name and text of what is said about the campaign as a whole; what was not given is left out."""
+    from priorveil.collect.campaign import stamp
+
+    invitation = "one answer for each invitation" if campaign.admission == "invitation" else "everybody"
+    facts = {
+        "title": campaign.text(campaign.title),
+        "asked by": campaign.text(campaign.asked_by),
+        "purpose": campaign.text(campaign.purpose),
+        "contact": campaign.contact,
+        "languages": ", ".join(campaign.languages),
+        "opens": stamp(campaign.opens),
+        "closes": stamp(campaign.closes),
+        "deleted": stamp(campaign.keep_until),
+        "open to": invitation,
+        "most reports": campaign.most_reports and f"{campaign.most_reports:,}",
+        "shown from": plural(campaign.smallest_count, "report"),
+        "id": campaign.id,
+    }
+    return [(name, text) for name, text in facts.items() if text]
+
+
+def _answers(campaign: Campaign, question: Question) -> str:
+    """What people may answer."""
+    if not question.options:
+        unit = campaign.text(question.unit)
+        return f"{question.number_domain(campaign.domains).describe()}{unit and f', in {unit}'}"
+    texts = ", ".join(f"{code}: {campaign.text(text)}" for code, text in question.options.items())
+    return f"all that apply of {texts}" if question.kind == "choices" else texts
+
+
+def _condition(question: Question) -> str:
+    return " and ".join(f"{name} = {' or '.join(codes)}" for name, codes in question.asked_if.items())
+
+
+def _asked(part: Part) -> str:
+    return f"{part.plan.query.title(part.plan.reference)} of {part.plan.domain.size_text()}"
