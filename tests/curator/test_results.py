@@ -86,7 +86,10 @@ def test_csv_has_the_numbers_of_the_estimates() -> None:
     (result,) = campaign_estimates(campaign, found, "unbiased", 0.9, "open").results
     lines = list(csv.DictReader(estimates_csv(campaign, found, "unbiased", 0.9).splitlines()))
     assert [line["cohort"] for line in lines] == ["north", "north", "south", "south", "", ""]
-    assert [line["value"] for line in lines[:2]] == ["yes", "no"]
+    assert [(line["statistic"], line["answer"], line["reports"]) for line in lines[:2]] == [
+        ("people", "yes", "600"),
+        ("people", "no", "600"),
+    ]
     for lines_of, shown in zip(
         (lines[:2], lines[2:4], lines[4:]), (*result.cohorts, result.total), strict=True
     ):

@@ -26,7 +26,7 @@ from priorveil.progress_bar import without_bars
 COMMANDS = {
     "demo": "Go from prior to estimate in a minute.",
     "design": "Find the best mechanism for a PRIOR, and certify it.",
-    "inspect": "Show what a PLAN guarantees, and how good it is.",
+    "inspect": "Show what a PLAN or a campaign guarantees, and how good it is.",
     "audit": "Measure what a CHANNEL leaks under a PRIOR.",
     "privatize": "Turn private columns of tables, DATA, into reports, by a PLAN or a campaign.",
     "estimate": "Estimate from tables of REPORTS made by a PLAN or a campaign.",
@@ -36,7 +36,7 @@ COMMANDS = {
     "token": "Make, list and revoke the tokens of a running curator.",
     "backup": "Copy a STORE into FILE, while the curator runs.",
     "restore": "Fill a STORE from a FILE that `priorveil backup` made.",
-    "recount": "Count all stored reports again and compare with the tallies.",
+    "recount": "Count all reports in a STORE again and compare with the tallies.",
     "simulate": "Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.",
     "reproduce": "Reproduce the figures of the paper, as printed and with the guarantee kept.",
     "bench": "Measure the claims of speed and accuracy.",
