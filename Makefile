@@ -62,7 +62,7 @@ coverage: $(READY) ## run all the tests and say which lines they miss (takes hal
 	@scripts/system-packages
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
-check: $(READY) format-check lint types imports docs test ## everything: format, lint, types, imports, docs, tests
+check: $(READY) format-check lint types imports test ## everything: format, lint, types, imports, tests; the tests build the docs
 
 format-check: $(READY)
 	$(BIN)/ruff format --check .

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-PATIENCE = 600.0  # seconds: far longer than anything here takes, however busy the machine is
+PATIENCE = 300.0  # seconds: far longer than anything here takes, however busy the machine is
 
 
 def wait_until(condition: Callable[[], object], event: str) -> None:

@@ -881,11 +881,16 @@ def test_an_answer_is_withdrawn_with_the_id_on_the_receipt(browser: Any, curator
 
 
 def test_a_question_with_all_its_answers_says_so(browser: Any, curator: Any) -> None:
-    curator.answered("crowded", [0])
     browser.open(curator.answer_page("crowded"))
     choose(browser, "Government")
+    curator.answered("crowded", [0])
     browser.click("button", "Send")
     browser.see("p.warning", "This survey has all the reports that it takes.")
+    browser.forget()
+    browser.open(f"{curator.url}/")
+    browser.open(curator.answer_page("crowded"))
+    browser.see("#stage p", "This survey has all the reports that it takes.")
+    assert not browser.see_now("form"), "nobody answers in vain"
 
 
 # -- several questions -------------------------------------------------------------------------------------------------

@@ -458,9 +458,9 @@ def test_a_file_of_another_kind_is_no_plan(files: Path) -> None:
     run("design", "prior.csv", "--epsilon", 1, "-o", "plan.json")
     (files / "renamed.json").write_text((files / "people.csv").read_text())
     (files / "bytes.json").write_bytes(gzip.compress(b"work\na\n"))
-    (files / "campaign.json").write_text('{"format": "priorveil-campaign"}')
+    (files / "form.json").write_text('{"format": "priorveil-form"}')
     advice = "this is not a plan: give the file that `priorveil design -o` wrote"
-    for name in ("people.csv", "renamed.json", "bytes.json", "prior.json", "campaign.json"):
+    for name in ("people.csv", "renamed.json", "bytes.json", "prior.json", "form.json"):
         assert f"{name}: {advice}" in refused("inspect", name)
         with raises(pv.errors.PlanError, field="file"):
             pv.Plan.load(files / name)

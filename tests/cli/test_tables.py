@@ -367,7 +367,7 @@ def test_one_line_for_each_reason(folder: Path, capsys: pytest.CaptureFixture[st
     ]
     assert run(*task, "r.csv") == 0
     domain = "  the plan's values are yes, no, maybe"
-    biased = "who is refused is not random, so that results from the others may be biased"
+    biased = "the results may be biased"
     end = ["  list all with --refused FILE", domain, "38 reports written to r.csv"]
     end.append(f"30% of the rows are refused: {biased}")
     assert capsys.readouterr().err.splitlines() == [*reasons, *end]

@@ -18,6 +18,7 @@ from local_server import Place, at, place, read_response, report, responses_with
 from patience import PATIENCE, until
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED, packed_body
+from priorveil.curator.responses import EXPORTS, PARQUET
 from priorveil.curator.settings import ConnectionLimits, RequestLimits
 from priorveil.curator.tokens import Token
 
@@ -376,7 +377,7 @@ class LongExport:
 
     def __init__(self, there: Place, monkeypatch: pytest.MonkeyPatch, size: int = 1 << 20) -> None:
         self.pieces, self.size, self.ended = 0, size, asyncio.Event()
-        monkeypatch.setattr("priorveil.curator.app.parquet_pieces", lambda *_: self._pieces())
+        monkeypatch.setitem(EXPORTS, "parquet", (PARQUET, lambda pages: self._pieces()))
         monkeypatch.setattr(
             there.app.service, "find_token", lambda secret: Token.of(secret, "reader", "admin")
         )

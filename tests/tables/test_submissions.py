@@ -124,7 +124,7 @@ def test_the_command_line_reads_an_export(
         assert {row["attributes"] for row in rows} == {" x ".join(each.attributes) for each in expected}
         packs = [row for row in rows if row["attributes"] == "packs"]
         assert sum(float(row["share"]) for row in packs if row["share"]) == pytest.approx(1)
-        of_asked = [float(row["estimate"]) for row in packs if row["value"].startswith(AMONG_ASKED)]
+        of_asked = [float(row["estimate"]) for row in packs if row["statistic"] == AMONG_ASKED]
         assert sum(of_asked) == pytest.approx(1)
     else:
         assert all(each.title in printed.out for each in expected)

@@ -110,8 +110,7 @@ def refusal_status(refused: RefusedRows, reports: int) -> int:
     rows = refused.total + reports
     if refused.total > _MANY_REFUSED * rows:
         click.echo(
-            f"{refused.total / rows:.0%} of the rows are refused: who is refused is not random, so that results from "
-            "the others may be biased",
+            f"{refused.total / rows:.0%} of the rows are refused: the results may be biased",
             err=True,
         )
     if refused.total <= reports:
