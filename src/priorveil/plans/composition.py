@@ -103,9 +103,8 @@ def cyclic(groups: Iterable[Names], linked: Iterable[Names] = ()) -> set[Names]:
         if not overlapping:
             break
         found |= overlapping
-        rest = [
-            names for names in rest if names not in found
-        ]  # these may overlap without the ones that held them
+        # Once in a larger group, the others may still overlap in a circle without it.
+        rest = [names for names in rest if names not in found]
     return found
 
 
