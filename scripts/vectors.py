@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 import priorveil as pv
-from byte_source import BytesSource
 from priorveil.certify import TOTAL, certificate
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import Question
 from priorveil.collect.wire import words_to_hex
 from priorveil.mechanisms import Arc, Grouped, Mechanism, Orders, PooledHash, Subset, Table, Unary
+from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 from priorveil.plans.form import Form, Part, Slot
 from priorveil.priors.number_domains import NumberDomain

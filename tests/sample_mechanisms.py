@@ -9,13 +9,13 @@ from functools import cache
 import numpy as np
 
 import priorveil as pv
-from byte_source import BytesSource
 from priorveil.certify import TOTAL
 from priorveil.designs.arcs import arc_layout
 from priorveil.designs.encodings import best_pool
 from priorveil.mechanisms import Arc, Orders, Subset
 from priorveil.mechanisms.arc.certificate import fit_line
 from priorveil.mechanisms.arc.line import ArcLine
+from priorveil.mechanisms.randomness import BytesSource
 from priorveil.mechanisms.unary import Unary
 from priorveil.priors import Budget, Prior
 

@@ -219,6 +219,8 @@ export interface Campaign {
   state(now?: Date): "not yet open" | "open" | "closed";
   /** The form of a cohort; the name may be left out where there is only one. */
   formFor(cohort?: string): Form;
+  /** A draw for each form, by its id, all from the same random words. */
+  drawForms(): { [form: string]: number[] };
   /** The questions to show for a draw, in order: those of the drawn parts, and those that decide whether they are asked. */
   questionsToAsk(cohort: string | undefined, draw: readonly number[]): Question[];
   /** Of these questions, the ones that are asked after the answers so far. */
@@ -302,7 +304,7 @@ export class Client {
   remembered(): Promise<Remembered | null>;
   /** Whether a first answer can be sent: the campaign needs no invitation, or the code of this client can still be used. */
   invited(): Promise<boolean>;
-  /** For each slot the part that this device is asked about: drawn once, and remembered before it is returned. */
+  /** For each slot the part that this device is asked about: drawn once for all cohorts, and remembered before it is returned. */
   begin(cohort?: string): Promise<number[]>;
   /** What sending these answers would send. Nothing leaves yet; only the draw is remembered. */
   prepare(answers: Answers | Answer, cohort?: string): Promise<Leaving>;

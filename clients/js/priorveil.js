@@ -1873,6 +1873,15 @@ class Campaign {
     return this.forms[name];
   }
 
+  /**
+   * A draw for each form, by its id, all from the same random words: so a device draws once, and whoever corrects a wrong cohort
+   * is asked what was drawn before, where the forms have the same shares.
+   */
+  drawForms() {
+    const words = [];
+    return Object.fromEntries(Object.values(this.forms).map((form) => [form.id, form.draw(keptWords(words))]));
+  }
+
   /** The questions to show for a draw, in order: those of the drawn parts, and those that decide whether they are asked. */
   questionsToAsk(cohort, draw) {
     return questionsFor(this.questions, this.formFor(cohort).drawnParts(draw).flatMap((part) => part.attributes));
@@ -2145,8 +2154,8 @@ export class Client {
   }
 
   /**
-   * For each slot of the cohort's form the position of the part that this device is asked about: drawn once, and remembered
-   * before it is returned. Raises `BudgetExceeded` if answering would pass the limit of the device or the campaign.
+   * For each slot of the cohort's form the position of the part that this device is asked about: drawn once for all cohorts, and
+   * remembered before it is returned. Raises `BudgetExceeded` if answering would pass the limit of the device or the campaign.
    */
   async begin(cohort) {
     const campaign = await this.campaign();
@@ -2155,11 +2164,11 @@ export class Client {
     if (sent !== null) return drawOf(campaign, sent);
     await this.#checkLimit(campaign, form);
     if (!form.slots.some((slot) => slot.drawn)) return form.draw();
-    const key = `priorveil:draw:${campaign.id}:${form.id}`;
+    const key = `priorveil:draw:${campaign.id}`;
     return inTurn(key, async () => {
       const earlier = await this.#useStorage("getItem", key);
-      if ((earlier ?? null) === null) await this.#add(key, JSON.stringify(form.draw()));
-      const draw = parseJson((await this.#useStorage("getItem", key)) ?? "null");
+      if ((earlier ?? null) === null) await this.#add(key, JSON.stringify(campaign.drawForms()));
+      const draw = parseJson((await this.#useStorage("getItem", key)) ?? "null")?.[form.id];
       need(form.fitsDraw(draw), "storage", UNREADABLE);
       return draw;
     });

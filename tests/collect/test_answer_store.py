@@ -40,8 +40,9 @@ def remembered(campaign: Campaign, folder: Path) -> Path:
         {"form": None},
         {"campaign": "0" * 64},
         {"cohort": 5},
-        {"draw": None},
-        {"draw": ["0"]},
+        {"draws": None},
+        {"draws": {}},
+        {"draws": {"0" * 64: [0]}},
         {"ldp": "much"},
         {"ldp": "-1"},
         {"ldp": "nan"},
@@ -66,6 +67,15 @@ def test_a_file_that_says_something_else_is_no_answer(
     path.write_text(json.dumps(json.loads(path.read_text()) | field))
     with raises(InvalidInput, argument="state"):
         AnswerStore(tmp_path)
+
+
+def test_a_draw_has_the_numbers_of_parts(campaign: Campaign, tmp_path: Path) -> None:
+    path = remembered(campaign, tmp_path)
+    answer = json.loads(path.read_text())
+    for draw in (["0"], [0.5], [True], 0):
+        path.write_text(json.dumps(answer | {"draws": {answer["form"]: draw}}))
+        with raises(InvalidInput, argument="state"):
+            AnswerStore(tmp_path)
 
 
 def test_a_file_that_cannot_be_one_is_no_answer(campaign: Campaign, tmp_path: Path) -> None:

@@ -331,18 +331,41 @@ def test_what_is_drawn_is_stored_before_it_is_shown(server: Server, tmp_path: Pa
     assert counted(url) == {"everyone": 1}
 
 
-def test_a_draw_stays_with_its_cohort(server: Server, tmp_path: Path) -> None:
+@pytest.fixture
+def regions() -> Campaign:
+    """Two cohorts that draw one of the same two questions; north asks about hours a little more often."""
     form = sample_surveys.form()
-    hours, packs = form.slots[1].parts
-    other = Form((form.slots[0], Slot.drawn((hours, packs), [1, 1])))
-    campaign = Campaign("Health", sample_surveys.QUESTIONS, {"north": form, "south": other})
-    with Client(put_up(server, campaign), state=tmp_path) as client:
+    north, south = (
+        Form((form.slots[0], Slot.drawn(form.slots[1].parts, weights))) for weights in ([1.01, 1], [1, 1])
+    )
+    return Campaign("Health", sample_surveys.QUESTIONS, {"north": north, "south": south})
+
+
+def test_whoever_corrects_a_cohort_keeps_what_was_drawn(
+    server: Server, tmp_path: Path, regions: Campaign
+) -> None:
+    with Client(url := put_up(server, regions), state=tmp_path) as client:
         draw = client.begin("south")
-        with raises(InvalidInput, argument="cohort"):
-            client.begin("north")
-        assert client.begin() == client.begin("south") == draw
-        client.answer({"smokes": "never", "hours": 8})
-        assert counted(client._url) == {"north": 0, "south": 1}
+        [before] = AnswerStore(tmp_path)
+        north = client.begin("north")
+        [after] = AnswerStore(tmp_path)
+        assert before.draws == after.draws and after.cohort == "north" and after.draw == north
+        assert client.begin() == north, "the cohort that was given last"
+    with Client(url, state=tmp_path) as again:
+        assert again.begin("south") == draw, "also after a restart"
+        report = again.answer({"smokes": "never", "hours": 8}, "south")
+        assert again.answer({"smokes": "daily"}, "north") == report, "an answer stands"
+        assert counted(url) == {"north": 0, "south": 1}
+    (kept,) = AnswerStore(tmp_path)
+    assert kept.draws == before.draws and kept.ldp == regions.promise["south"].ldp
+
+
+def test_forms_share_one_draw(regions: Campaign) -> None:
+    """Both parts are drawn about as often, and forms whose shares differ by a quarter of a point hardly disagree."""
+    north, south = (form.id for form in regions.cohorts.values())
+    draws = [regions.draw_forms() for _ in range(2000)]
+    assert 880 < sum(draw[south][1] for draw in draws) < 1120
+    assert sum(draw[north] != draw[south] for draw in draws) < 40
 
 
 def test_every_path_through_a_survey_sends_as_much(server: Server, survey: Campaign) -> None:

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from byte_source import BytesSource
 from forged_documents import forged_documents
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign, ask, ask_with, read_time
 from priorveil.collect.questions import Question
 from priorveil.errors import Infeasible, PlanError, PriorveilError, TooLarge
+from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 from priorveil.plans.form import Form, Part, Slot
 from vector_reports import report_to_json

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from byte_source import BytesSource
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import hex_bytes, unpack_words, words_to_hex
 from priorveil.mechanisms import MECHANISMS
+from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 from vector_reports import report_array, report_to_json
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import priorveil as pv
-from byte_source import BytesSource
 from priorveil.certify import certificate, keeps_budget
 from priorveil.designs.arcs import posterior_step_variances, posterior_steps
 from priorveil.designs.cohorts import Cohorts
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
 from priorveil.mechanisms.arc.batch import posteriors
 from priorveil.mechanisms.arc.certificate import arc_lifts
+from priorveil.mechanisms.randomness import BytesSource
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.wording import CHANGES_BY_ROW
 from references import likelihood as likelihood_of

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from byte_source import BytesSource
 from priorveil.certify import Lifts
 from priorveil.channels import Channel
 from priorveil.designs.arcs import ArcLayout, arc_layout, histogram_error, sum_error
@@ -21,7 +20,7 @@ from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc.cells import ArcCells, squared_overlap
 from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, line_edges
 from priorveil.mechanisms.arc.line import ArcLine
-from priorveil.mechanisms.randomness import GeneratorSource
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret
 from references import circle_lifts, circumference, likelihood, own_lifts

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import priorveil as pv
-from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil import LIP
 from priorveil.certify import TOTAL, keeps_budget, lifts
@@ -26,7 +25,7 @@ from priorveil.mechanisms.hashing import (
     bins_of,
     exact_group_masses,
 )
-from priorveil.mechanisms.randomness import GeneratorSource
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.queries import Histogram
 from sample_mechanisms import POOL

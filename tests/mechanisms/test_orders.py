@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from byte_source import BytesSource
 from priorveil.certify import exp_above, exp_below
 from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
 from priorveil.information import variance_bound
@@ -18,7 +17,7 @@ from priorveil.mechanisms import Arc, Orders, kernels
 from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.arc.orders import prime_above, seeds_and_multipliers
-from priorveil.mechanisms.randomness import GeneratorSource
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from references import count_cells
 from sample_mechanisms import orders_plan, orders_pool
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil.certify import TOTAL
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.information import variance
 from priorveil.mechanisms import Subset, kernels
+from priorveil.mechanisms.randomness import BytesSource
 from references import subset_selection_matrix
 from sample_mechanisms import sample_subset
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil.certify import TOTAL
 from priorveil.errors import InvalidChannel, InvalidInput, OutsideDomain
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.randomness import (
+    BytesSource,
     GeneratorSource,
     SystemSource,
     as_source,

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil import LIP, Histogram
 from priorveil.certify import TOTAL, Lifts, keeps_budget
@@ -19,7 +18,7 @@ from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_law import unary_law
-from priorveil.mechanisms.randomness import GeneratorSource
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.reading.bit_covariances import posterior_form

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from byte_source import BytesSource
 from priorveil.errors import ForeignReport, InvalidInput, OutsideDomain, PlanError
-from priorveil.mechanisms.randomness import GeneratorSource
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.plans.form import PARTS, Form, Part, Slot
 from refusals import raises
 

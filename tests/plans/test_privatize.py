@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import priorveil as pv
-from byte_source import BytesSource
 from priorveil.errors import InvalidInput, OutsideDomain
 from priorveil.mechanisms import MECHANISMS
+from priorveil.mechanisms.randomness import BytesSource
 from refusals import raises
 from sample_plans import NAMES, named_plan
 

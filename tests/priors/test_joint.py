@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
-from byte_source import BytesSource
 from priorveil.collect.campaign import ask
 from priorveil.errors import InvalidInput, InvalidPrior, OutsideDomain, PlanError
+from priorveil.mechanisms.randomness import BytesSource
 from priorveil.priors.domain import MISSING, OUTSIDE
 from priorveil.priors.joint import Joint, read_domain
 from priorveil.priors.number_domains import Cells, Grid

@@ -13,10 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
-from byte_source import BytesSource
 from priorveil.designs.means import design_mean
 from priorveil.errors import InvalidInput, InvalidPrior, OutsideDomain, PlanError
-from priorveil.mechanisms.randomness import GeneratorSource, SystemSource
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
 from priorveil.priors.domain import MISSING, OUTSIDE, Codes, Domain, Missing
 from priorveil.priors.number_domains import Cells, Grid
 from refusals import raises

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,21 +29,26 @@ class NotStored(PriorveilError, OSError):
 class StoredAnswer:
     """What is stored about a campaign: what was drawn and, after the answer, the report and whether it was sent.
 
-    `draw` has the part of each slot of the cohort's form, `ldp` is the LDP level of a whole submission. `code` is that
-    of an invitation, until the report has arrived. Answers and random words are never stored: random words and a report
-    together reveal the answers.
+    `draws` has the part of each slot for every form of the campaign, by its id; `form` is that of the cohort, and `ldp`
+    the LDP level of a whole submission. `code` is that of an invitation, until the report has arrived. Answers and
+    random words are never stored: random words and a report together reveal the answers.
     """
 
     url: str
     campaign: str
     cohort: str
     form: str
-    draw: tuple[int, ...]
+    draws: Mapping[str, tuple[int, ...]]
     ldp: float
     report: Report | None = None
     sent: bool = False
     refused: str | None = None
     code: str | None = None
+
+    @property
+    def draw(self) -> tuple[int, ...]:
+        """The part of each slot of the cohort's form."""
+        return self.draws[self.form]
 
 
 class AnswerStore:
@@ -139,13 +144,14 @@ def _document(answer: StoredAnswer) -> dict[str, Any]:
 def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
     """The answer to a campaign from JSON; a wrong one raises some error."""
     report = None if read["report"] is None else Report(**read["report"])
-    fields = {**read, "report": report, "draw": tuple(read["draw"]), "ldp": float(read["ldp"])}
+    draws = {form: tuple(draw) for form, draw in read["draws"].items()}
+    fields = {**read, "report": report, "draws": draws, "ldp": float(read["ldp"])}
     answer = StoredAnswer(**fields)
     sound = (
         parse_campaign_url(answer.url)[1] == answer.campaign == campaign
         and isinstance(answer.cohort, str)
-        and isinstance(answer.form, str)
-        and all(type(part) is int for part in answer.draw)
+        and answer.form in draws
+        and all(type(part) is int for draw in draws.values() for part in draw)
         and answer.ldp >= 0
         and (report is None or (report.campaign, report.form) == (answer.campaign, answer.form))
         and (report is None or all(isinstance(text, str) for text in read["report"].values()))

@@ -25,6 +25,7 @@ from priorveil.collect.questions import (
 )
 from priorveil.collect.wire import LARGEST_REPORT
 from priorveil.errors import NOT_SHOWN, InvalidInput, PlanError, plural
+from priorveil.mechanisms.randomness import BytesSource, SystemSource
 from priorveil.notions import PriorOrSet
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
@@ -192,6 +193,16 @@ class Campaign:
         return self.cohorts[cohort]
 
     # -- answers ---------------------------------------------------------------------------------------------
+
+    def draw_forms(self) -> dict[str, tuple[int, ...]]:
+        """A draw for each form, by its id, all from the same random words of the operating system.
+
+        So a device draws once, and whoever corrects a wrong cohort is asked what was drawn before, where the forms have
+        the same shares.
+        """
+        slots = max(len(form.slots) for form in self.cohorts.values())
+        words = SystemSource().words(slots).tobytes()
+        return {form.id: form.draw(BytesSource(words)) for form in self.cohorts.values()}
 
     def questions_to_ask(self, cohort: str | None, draw: Sequence[int]) -> tuple[str, ...]:
         """The names of the questions to show, in order, where `draw` has the drawn part of each slot of the form.

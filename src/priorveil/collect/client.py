@@ -116,8 +116,9 @@ class Client:
     def begin(self, cohort: str | None = None) -> tuple[int, ...]:
         """Draw which parts of the form to answer, and store that before it is shown; a second call returns the same.
 
-        `campaign.questions_to_ask(cohort, draw)` are then the questions to answer. Raises `BudgetExceeded` if the
-        limit would be passed (nothing is drawn).
+        `campaign.questions_to_ask(cohort, draw)` are then the questions to answer. Until the answer, another cohort
+        may be given: its draw is from the same random words. Raises `BudgetExceeded` if the limit would be passed
+        (nothing is drawn).
         """
         with self._answers.lock():  # another process may have begun meanwhile
             return self._begin(cohort).draw
@@ -180,13 +181,7 @@ class Client:
         if stored is not None and stored.report is not None:
             return stored
         self._check_open()
-        if stored is not None:
-            if cohort not in (None, stored.cohort):
-                advice = f"what to ask was drawn for {stored.cohort}: answer as one of them"
-                raise InvalidInput("cohort", cohort, advice)
-            self._check_limit(stored.ldp)
-            return stored
-        form = self.campaign.form_for(cohort)
+        form = self.campaign.form_for(stored.cohort if stored is not None and cohort is None else cohort)
         cohort_name = self.campaign.cohort_of[form.id]
         ldp = (
             math.inf
@@ -194,9 +189,12 @@ class Client:
             else self.campaign.promise[cohort_name].ldp
         )
         self._check_limit(ldp)
-        code = self._free_code()
-        draft = StoredAnswer(self._url, self._id, cohort_name, form.id, form.draw(), ldp, code=code)
-        if any(slot.is_drawn for slot in form.slots):
+        if stored is None:
+            code, draws = self._free_code(), self.campaign.draw_forms()
+            draft = StoredAnswer(self._url, self._id, cohort_name, form.id, draws, ldp, code=code)
+        else:
+            draft = replace(stored, cohort=cohort_name, form=form.id, ldp=ldp)
+        if draft != stored and (stored is not None or any(slot.is_drawn for slot in form.slots)):
             self._answers.keep(draft)
         return draft
 

@@ -4,11 +4,12 @@ A mechanism draws little-endian unsigned 64-bit **words**, and every mechanism d
 report takes and what each is for. That number never depends on the value, so the randomness that a report used
 reveals nothing, and any other implementation (the browser's) can be tested on the same bytes.
 
-Two sources:
+Three sources:
 
 * `SystemSource`: the operating system's generator; for bulk, AES-256 in counter mode under a key freshly
   drawn from it. This is the default, and the only one whose reports are private.
 * `GeneratorSource`: a numpy generator, for simulations that must repeat.
+* `BytesSource`: bytes that were drawn before, for several forms with one draw, and for test vectors.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import NOT_SHOWN, InvalidInput
 
 Words = npt.NDArray[np.uint64]
 Stream = Callable[[int], Words]
@@ -94,6 +95,28 @@ class GeneratorSource(Source):
     def words(self, count: int) -> Words:
         """The next words of the generator."""
         return np.asarray(self.rng.integers(0, 2**64, size=count, dtype=np.uint64), dtype=WORD)
+
+
+@dataclass
+class BytesSource(Source):
+    """A fixed string of bytes, read once from front to back.
+
+    >>> BytesSource(bytes([7] + [0] * 7)).words(1)
+    array([7], dtype=uint64)
+    """
+
+    data: bytes
+    used: int = 0
+
+    def words(self, count: int) -> Words:
+        """The next words of the string; an error when it is used up."""
+        end = self.used + 8 * count
+        if end > len(self.data):
+            advice = f"give at least {end} bytes, eight for every word drawn"
+            raise InvalidInput("data", NOT_SHOWN, f"{len(self.data)} bytes; {advice}")
+        words = np.frombuffer(self.data, dtype=WORD, count=count, offset=self.used)
+        self.used = end
+        return words
 
 
 def as_source(rng: Source | np.random.Generator | None) -> Source:
