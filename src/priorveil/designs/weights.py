@@ -290,7 +290,8 @@ def _newton_direction(
     inverse: Callable[[Array], Array], C: Array, residual: Array, missing: Array
 ) -> tuple[Array, Array]:
     """The steps of the weights and of `nu`: `(H + diag) d_lam + C d_nu = residual` and `C' d_lam = missing`."""
-    AC, Ag = inverse(C), inverse(residual.reshape(len(C), -1)).reshape(residual.shape)
+    solved = inverse(np.hstack([C, residual.reshape(len(C), -1)]))
+    AC, Ag = solved[:, : C.shape[1]], solved[:, C.shape[1] :].reshape(residual.shape)
     d_nu: Array = np.linalg.lstsq(C.T @ AC, C.T @ Ag - missing, rcond=None)[0].astype(np.float64)
     return Ag - AC @ d_nu, d_nu
 
@@ -352,8 +353,8 @@ def _newton_inverse(
         root = np.sqrt(ratio)[:, None]
         hessian = 2 * ((root * Y / values) @ (root * Y).T) * (X @ X.T)
         hessian[np.arange(K), np.arange(K)] += 1.0
-        dense = scipy.linalg.cho_factor(hessian, overwrite_a=True)
-        return lambda right: root * scipy.linalg.cho_solve(dense, root * right)
+        dense = scipy.linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+        return lambda right: root * scipy.linalg.cho_solve(dense, root * right, check_finite=False)
     if symmetric:
         i, j = np.triu_indices(n)
         curvature = (values[i] + values[j]) * np.where(i == j, 1.0, 2.0) / (values[i] * values[j]) ** 2
@@ -361,8 +362,10 @@ def _newton_inverse(
     else:
         F = ((Y * np.sqrt(2 / values))[:, :, None] * X[:, None, :]).reshape(K, -1)
     RF = F * ratio[:, None]
-    small = scipy.linalg.cho_factor(np.eye(F.shape[1]) + F.T @ RF)
-    return lambda right: ratio[:, None] * right - RF @ scipy.linalg.cho_solve(small, RF.T @ right)
+    small = scipy.linalg.cho_factor(np.eye(F.shape[1]) + F.T @ RF, check_finite=False)
+    return lambda right: (
+        ratio[:, None] * right - RF @ scipy.linalg.cho_solve(small, RF.T @ right, check_finite=False)
+    )
 
 
 def _feasible(C: Array, lam: Array, side: Array) -> Array:
