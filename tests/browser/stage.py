@@ -38,20 +38,54 @@ from submissions import plan_of, submissions
 
 WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
 EARLIER_DAYS = {"2026-03-01": 1000, "2026-03-02": 250, "2026-03-05": 1}  # of the campaign "spending"
-# Chromium as root, and with nothing that calls home.
+# Chromium as root, with nothing that calls home, and without tabs and bars that it would draw with every page.
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage", "--force-color-profile=srgb", "--lang=en",
+    "--disable-dev-shm-usage", "--force-color-profile=srgb", "--lang=en", "--start-fullscreen",
+    "--process-per-site", "--renderer-process-limit=1",
+    "--disable-features=BackForwardCache,SpareRendererForSitePerProcess",
 ]  # fmt: skip
 
 
-# The first element that matches and shows a text.
-SEEN = """
+# `once(look)` is what a function finds on the page, as soon as it finds something. It waits inside the page, which
+# takes far less of the processor than asking through the driver; after ten seconds the driver asks again.
+WAITING = """
   const plain = (text) => text.replace(/\\s+/g, " ");
-  const [css, text] = [arguments[0], plain(arguments[1])];
-  const shows = (element) => element.checkVisibility() && plain(element.innerText).includes(text);
-  return [...document.querySelectorAll(css)].find((element) => text === "" || shows(element)) ?? null;
+  const shows = (element, text) => element.checkVisibility() && plain(element.innerText).includes(plain(text));
+  const seen = (css, text) =>
+    [...document.querySelectorAll(css)].find((element) => text === "" || shows(element, text));
+  const once = (look) => look() ?? new Promise((done) => {
+    const end = Date.now() + 10_000;
+    const again = () => {
+      const found = look();
+      if (found === undefined && Date.now() < end) setTimeout(again, 50);
+      else done(found);
+    };
+    setTimeout(again, 50);
+  });
+  const [css, text] = arguments;
+"""
+SEE = "return once(() => seen(css, text));"  # the first element that matches and shows a text
+GONE = "return once(() => document.querySelector(css) === null || undefined);"
+# The words of the first element that matches, once one that matches shows a text.
+READ = "return once(() => seen(css, text) && document.querySelector(css).innerText);"
+READ_OTHER = """
+  const words = () => document.querySelector(css)?.innerText;
+  return once(() => [undefined, text].includes(words()) ? undefined : words());
+"""
+# Where the mouse can press the element, and what is in its way there.
+PLACE = """
+  const place = (element) => {
+    element.scrollIntoViewIfNeeded();
+    const [box] = element.getClientRects();
+    if (!box) return undefined; // it has no place yet
+    const within = (low, high, size) => (Math.max(low, 0) + Math.min(high, size)) / 2;
+    const [x, y] = [within(box.left, box.right, innerWidth), within(box.top, box.bottom, innerHeight)];
+    const top = document.elementFromPoint(x, y);
+    return { x, y, cover: element.contains(top) ? null : (top?.outerHTML ?? "nothing") };
+  };
+  return once(() => { const element = seen(css, text); return element && place(element); });
 """
 AXE = """
   const [rules, done] = arguments;
@@ -432,47 +466,48 @@ class Browser:
     def open(self, url: str) -> None:
         self.driver.get(url)
 
-    def see(self, css: str, text: str = "") -> Any:
-        """The first element that matches and shows the text, once it is there."""
+    def once(self, script: str, css: str, text: str = "") -> Any:
+        """What a script finds, as soon as it finds something."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            try:
-                if element := self.run(SEEN, css, text):
-                    return element
-            except (JavascriptException, StaleElementReferenceException):
-                pass  # the page was left, or drawn again, while we looked
-            time.sleep(0.03)
+            with suppress(JavascriptException, StaleElementReferenceException):
+                found = self.run(WAITING + script, css, text)
+                if found is not None:
+                    return found
+            time.sleep(0.03)  # the page was left, or drawn again, while we looked
         page = self.driver.find_element("css selector", "body").text
-        raise AssertionError(f"no {css!r} with {text!r} on the page:\n{page}")
+        raise AssertionError(f"waited in vain for {css!r} with {text!r}; the page:\n{page}")
+
+    def see(self, css: str, text: str = "") -> Any:
+        """The first element that matches and shows the text, once it is there."""
+        return self.once(SEE, css, text)
 
     def see_other(self, css: str, text: str) -> str:
         """What the first element that matches shows, once that is something else."""
-        wait_until(lambda: self.text(css) != text, f"{css!r} shows something else than {text!r}")
-        return self.text(css)
+        return str(self.once(READ_OTHER, css, text))
 
     def gone(self, css: str) -> bool:
         """Whether nothing matches any more, before long."""
-        end = time.monotonic() + PATIENCE
-        while self.driver.find_elements("css selector", css) and time.monotonic() < end:
-            time.sleep(0.03)
-        return not self.driver.find_elements("css selector", css)
+        return bool(self.once(GONE, css))
 
     def see_now(self, css: str) -> bool:
         """Whether something that matches is shown at this moment."""
         return any(element.is_displayed() for element in self.driver.find_elements("css selector", css))
 
     def click(self, css: str, text: str = "") -> None:
-        with suppress(StaleElementReferenceException):
-            return self.see(css, text).click()
-        return self.click(css, text)  # the page was drawn again before the click
+        """Press and release the mouse on the first element that matches and shows the text, once it is there."""
+        place = self.once(PLACE, css, text)
+        assert place["cover"] is None, f"{css!r} with {text!r} is covered by {place['cover']}"
+        for event in ("mousePressed", "mouseReleased"):
+            mouse = {"type": event, "x": place["x"], "y": place["y"], "button": "left", "clickCount": 1}
+            self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", mouse)
 
     def press(self, *keys: str) -> None:
         webdriver.ActionChains(self.driver).send_keys(*keys).perform()
 
     def text(self, css: str, text: str = "") -> str:
         """What the first element that matches shows, once it is there; read at one go, as pages are drawn anew."""
-        self.see(css, text)
-        return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", css))
+        return str(self.once(READ, css, text))
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)

@@ -8,7 +8,8 @@ from typing import Any
 TOKEN = "a-token-for-tests"
 ANALYST = "a-token-of-an-analyst"
 COLOURS = ("color-contrast", "link-in-text-block")  # the rules of axe that look at colours
-TAB, SPACE, ENTER, ESCAPE, DOWN = "\ue004", " ", "\ue007", "\ue00c", "\ue015"  # keys, as WebDriver names them
+# Keys, as WebDriver names them.
+BACKSPACE, TAB, SPACE, ENTER, ESCAPE, DOWN = "\ue003", "\ue004", " ", "\ue007", "\ue00c", "\ue015"
 
 
 def start(browser: Any) -> None:
@@ -33,6 +34,23 @@ def sign_in(browser: Any, curator: Any, name: str | None = None, token: str = TO
     browser.open(f"{curator.url}/dashboard{place}")
     browser.see("input[type=password]").send_keys(token)
     browser.click("button", "Sign in")
+
+
+def open_dashboard(browser: Any, curator: Any, name: str = "", token: str = TOKEN) -> None:
+    """Open the dashboard in a tab that is signed in, for the list of campaigns, one of them, or another view."""
+    view = curator.campaigns[name].id if name in curator.campaigns else name
+    browser.run("sessionStorage.setItem('priorveil-token', arguments[0])", token)
+    browser.open(f"{curator.url}/dashboard#{view}")
+
+
+def type_over(browser: Any, field: Any, text: str) -> None:
+    """Write a text in place of what a field holds, by an editing command: faster than a key for every letter."""
+    browser.run(
+        "const [field, text] = arguments; field.focus(); field.select();"
+        "document.execCommand(text === '' ? 'delete' : 'insertText', false, text)",
+        field,
+        text,
+    )
 
 
 def give_file(browser: Any, file: Path) -> None:

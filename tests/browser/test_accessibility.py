@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import ANALYST, COLOURS, answer_survey, choose, sign_in, start
+from browser.steps import ANALYST, COLOURS, answer_survey, choose, open_dashboard, start
 
 Step = Callable[[Any, Any], Any]
 
@@ -52,17 +52,17 @@ def _sign_in(browser: Any, curator: Any) -> None:
 
 
 def _campaigns(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator)
+    open_dashboard(browser, curator)
     browser.see(".campaigns li")
 
 
 def _watching(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator, "watched")
+    open_dashboard(browser, curator, "watched")
     browser.see("#histogram")
 
 
 def _withheld(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator, "few")
+    open_dashboard(browser, curator, "few")
     browser.see("#withheld")
 
 
@@ -80,7 +80,7 @@ def _deleting(browser: Any, curator: Any) -> None:
 
 
 def _inviting(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator, "invited")
+    open_dashboard(browser, curator, "invited")
     browser.click("#invite")
     browser.see("dialog input").send_keys("3")
     browser.picture("step-invite")
@@ -89,26 +89,26 @@ def _inviting(browser: Any, curator: Any) -> None:
 
 
 def _reading(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator, "watched", ANALYST)
+    open_dashboard(browser, curator, "watched", ANALYST)
     browser.see("#histogram")
 
 
 def _records(browser: Any, curator: Any) -> None:
     curator.invite("invited", 2)
-    sign_in(browser, curator)
+    open_dashboard(browser, curator)
     browser.click("main a", "Records")
     browser.see(".records td", "invited")
 
 
 def _tokens(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator)
+    open_dashboard(browser, curator)
     browser.click("main a", "Tokens")
     browser.see("main th", "stage")
 
 
 def _publishing(browser: Any, curator: Any) -> None:
     curator.close("reopened")
-    sign_in(browser, curator, "reopened")
+    open_dashboard(browser, curator, "reopened")
     browser.click("#publish")
     browser.see("dialog h2", "Publish")
 

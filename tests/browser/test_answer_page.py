@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import COLOURS, DOWN, ENTER, ESCAPE, SPACE, TAB, choose, choose_language, start
+from browser.steps import COLOURS, DOWN, ENTER, ESCAPE, SPACE, TAB, choose, choose_language, start, type_over
 from patience import wait_until
 from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign
@@ -105,9 +105,7 @@ def test_attributes_are_asked_one_after_the_other_and_sent_together(browser: Any
 
 
 def type_number(browser: Any, typed: str) -> None:
-    field = browser.see("input[name=answer]")
-    field.clear()
-    field.send_keys(typed)
+    type_over(browser, browser.see("input[name=answer]"), typed)
     browser.click("button", "Continue")
 
 
@@ -131,27 +129,29 @@ def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: 
     assert posted(browser) == [report] and "37.25" not in json.dumps(stored(browser))
 
 
-@pytest.mark.parametrize(
-    ("typed", "value"),
-    [
-        ("12,5", "12.5"),
-        ("12.5", "12.5"),
-        (" 7 ", "7"),
-        ("0,125", "0.125"),
-        ("1,2340", "1.234"),
-        ("\u0661\u0662\u066b\u0665", "12.5"),
-    ],
-)
-def test_a_number_is_read_as_people_write_it(browser: Any, curator: Any, typed: str, value: str) -> None:
+WRITTEN = {
+    "12,5": "12.5",
+    "12.5": "12.5",
+    " 7 ": "7",
+    "0,125": "0.125",
+    "1,2340": "1.234",
+    "\u0661\u0662\u066b\u0665": "12.5",
+}
+
+
+def test_a_number_is_read_as_people_write_it(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("hours"))
     start(browser)
-    type_number(browser, typed)
-    browser.see(STEPS, "Check and send")
-    assert f"\n{value}\n" in browser.text(".answers")
-    browser.click("button", "Back")
-    browser.click("button", "Continue")
-    browser.see(STEPS, "Check and send")
-    assert f"\n{value}\n" in browser.text(".answers")
+    for typed, value in WRITTEN.items():
+        type_number(browser, typed)
+        browser.see(STEPS, "Check and send")
+        assert f"\n{value}\n" in browser.text(".answers"), typed
+        browser.click("button", "Back")
+        browser.see("input[name=answer]")
+        browser.click("button", "Continue")
+        browser.see(STEPS, "Check and send")
+        assert f"\n{value}\n" in browser.text(".answers"), typed
+        browser.click("button", "Back")
 
 
 def test_a_number_with_a_comma_is_a_decimal_in_german_and_is_shown_as_one(browser: Any, curator: Any) -> None:
@@ -166,25 +166,27 @@ def test_a_number_with_a_comma_is_a_decimal_in_german_and_is_shown_as_one(browse
     assert "\n12.5\n" in browser.text(".answers")
 
 
-@pytest.mark.parametrize(
-    ("typed", "problem"),
-    [(typed, "read in two ways") for typed in ("1,234", "1.234", "1.234,5", "1 234")]
-    + [("ten", "not a number"), ("", "Please enter a number")],
-)
-def test_a_number_that_cannot_be_read_for_sure_is_not_sent(
-    browser: Any, curator: Any, typed: str, problem: str
-) -> None:
+UNREADABLE = {
+    **dict.fromkeys(("1,234", "1.234", "1.234,5", "1 234"), "read in two ways"),
+    "ten": "not a number",
+    "": "Please enter a number",
+}
+
+
+def test_a_number_that_cannot_be_read_for_sure_is_not_sent(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("hours"))
     start(browser)
-    type_number(browser, typed)
-    assert problem in browser.text("#answer-problem")
-    field = browser.see("input[name=answer]")
-    assert field.get_attribute("aria-invalid") == "true"
-    assert "answer-problem" in field.get_attribute("aria-describedby")
-    assert browser.run("return document.activeElement.name") == "answer"
-    assert browser.text(STEPS) == "How many hours do you work?"
-    type_number(browser, "37")
-    browser.see(STEPS, "Check and send")
+    for typed, problem in UNREADABLE.items():
+        type_number(browser, typed)
+        browser.see("#answer-problem", problem)
+        field = browser.see("input[name=answer]")
+        assert field.get_attribute("aria-invalid") == "true"
+        assert "answer-problem" in field.get_attribute("aria-describedby")
+        assert browser.run("return document.activeElement.name") == "answer"
+        assert browser.text(STEPS) == "How many hours do you work?"
+        type_number(browser, "37")
+        browser.see(STEPS, "Check and send")
+        browser.click("button", "Back")
 
 
 def test_everything_the_page_loads_comes_from_the_curator_and_nothing_more_until_it_is_sent(
@@ -328,12 +330,8 @@ def test_a_prior_that_nobody_knows_gives_no_figures_of_people(browser: Any, cura
     assert "information privacy" not in browser.text("main")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["phone", "many", "cohorts", "leaning", "secret"])
-def test_send_is_visible_on_a_phone_without_scrolling(
-    browser: Any, curator: Any, name: str, scheme: str
-) -> None:
-    browser.scheme(scheme)
+def test_send_is_visible_on_a_phone_without_scrolling(browser: Any, curator: Any, name: str) -> None:
     browser.size(390, 844, scale=2, mobile=True)
     browser.open(curator.answer_page(name))
     browser.see("main form")
@@ -346,25 +344,40 @@ def test_send_is_visible_on_a_phone_without_scrolling(
         choice.click()
     browser.click("button", "Continue")
     browser.see(STEPS, "Check and send")
-    send = browser.run(
-        "const send = [...document.querySelectorAll('button')].find(b => b.textContent === 'Send');"
-        "const box = send.getBoundingClientRect();"
-        "const seen = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2) === send;"
-        "return {seen, bottom: box.bottom, height: innerHeight, scrolled: scrollY}"
-    )
-    assert send["seen"] and send["bottom"] <= send["height"] == 844 and send["scrolled"] == 0
-    browser.picture(f"answer-send-{name}-{scheme}")
+    for scheme in ("light", "dark"):
+        browser.scheme(scheme)
+        send = browser.run(
+            "const send = [...document.querySelectorAll('button')].find(b => b.textContent === 'Send');"
+            "const box = send.getBoundingClientRect();"
+            "const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];"
+            "const seen = document.elementFromPoint(x, y) === send;"
+            "return {seen, bottom: box.bottom, height: innerHeight, scrolled: scrollY}"
+        )
+        assert send["seen"] and send["bottom"] <= send["height"] == 844 and send["scrolled"] == 0
+        browser.picture(f"answer-send-{name}-{scheme}")
 
 
 COVERED = """
-return [...document.querySelectorAll("h1, #stage p, label.choice, td, th, dd")].filter((element) => {
-  const box = element.getBoundingClientRect();
-  const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
-  if (!element.checkVisibility() || box.height === 0 || y < 0 || y > innerHeight) return false;
-  const top = document.elementFromPoint(x, y);
-  return top !== element && !element.contains(top) && !top?.contains(element);
-}).map((element) => element.textContent)
+  const covered = () => [...document.querySelectorAll("h1, #stage p, label.choice, td, th, dd")].filter((element) => {
+    const box = element.getBoundingClientRect();
+    const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+    if (!element.checkVisibility() || box.height === 0 || y < 0 || y > innerHeight) return false;
+    const top = document.elementFromPoint(x, y);
+    return top !== element && !element.contains(top) && !top?.contains(element);
+  }).map((element) => element.textContent);
+  const found = {};
+  for (let place = 0; place < 1200; place += arguments[0]) {
+    scrollTo(0, place);
+    if (covered().length > 0) found[place] = covered();
+  }
+  return found;
 """
+
+
+def covered(browser: Any, step: int) -> dict[str, list[str]]:
+    """The texts that something else covers, by how far the page is scrolled down, in steps of so many pixels."""
+    found: dict[str, list[str]] = browser.run(COVERED, step)
+    return found
 
 
 @pytest.mark.parametrize("language", ["en", "de", "ar"])
@@ -375,9 +388,7 @@ def test_no_button_covers_text_before_the_last_step(browser: Any, curator: Any, 
         browser.see("button", "Start")
         choose_language(browser, language)
         for step in ("start", "question"):
-            for place in range(0, 1200, 150):
-                browser.run("window.scrollTo(0, arguments[0])", place)
-                assert browser.run(COVERED) == [], (name, step, place)
+            assert covered(browser, 150) == {}, (name, step)
             if step == "start":
                 browser.click("main form button[type=submit]")
                 browser.see("#progress:not([hidden])")
@@ -387,9 +398,7 @@ def test_on_a_low_window_the_last_step_scrolls_as_a_whole(browser: Any, curator:
     browser.size(740, 360, scale=2, mobile=True)
     browser.open(curator.answer_page("long"))
     choose(browser, "I read")
-    for place in range(0, 1200, 100):
-        browser.run("window.scrollTo(0, arguments[0])", place)
-        assert browser.run(COVERED) == []
+    assert covered(browser, 100) == {}
 
 
 def test_a_missing_answer_is_said_where_it_can_be_read(browser: Any, curator: Any) -> None:
@@ -1192,9 +1201,7 @@ def walk_through(browser: Any, language: str) -> None:
     for step in range(2, 7):
         browser.see("#progress:not([hidden])")
         if browser.driver.find_elements("css selector", "input[type=text]"):
-            field = browser.see("input[name=answer]")
-            field.clear()
-            field.send_keys("7.5")
+            type_over(browser, browser.see("input[name=answer]"), "7.5")
         elif not browser.driver.find_elements("css selector", "input:checked"):
             browser.click("label.choice")
         check(f"{step}-question")

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 import priorveil as pv
-from browser.steps import ANALYST, ENTER, ESCAPE, TAB, choose, sign_in
+from browser.steps import ANALYST, ENTER, ESCAPE, TAB, choose, open_dashboard
 from priorveil.collect.campaign import ask
 
 HEADING = "main h1"
@@ -25,7 +25,7 @@ def state(browser: Any, name: str, curator: Any) -> str:
 
 
 def test_each_campaign_has_its_state_and_its_link(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator)
+    open_dashboard(browser, curator)
     for question, told in (("Do you cycle?", "open"), ("Is it time yet?", "not yet open")):
         assert entry(browser, question).find_element("css selector", ".badge").text == told
     assert "closes Jan 1, 2999" in entry(browser, "Do you cycle?").text
@@ -37,7 +37,7 @@ def test_each_campaign_has_its_state_and_its_link(browser: Any, curator: Any) ->
 def test_the_link_for_people_is_copied(browser: Any, curator: Any) -> None:
     allowed = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": curator.url}
     browser.driver.execute_cdp_cmd("Browser.grantPermissions", allowed)
-    sign_in(browser, curator, "few")
+    open_dashboard(browser, curator, "few")
     browser.click("main button", "Copy link")
     browser.see("main button", "Copied")
     assert browser.run("return navigator.clipboard.readText()") == curator.answer_page("few")
@@ -46,7 +46,7 @@ def test_the_link_for_people_is_copied(browser: Any, curator: Any) -> None:
 
 def test_a_campaign_is_closed_only_when_that_is_confirmed(browser: Any, curator: Any) -> None:
     curator.answered("ending", [0] * 40)
-    sign_in(browser, curator, "ending")
+    open_dashboard(browser, curator, "ending")
     browser.click("#notes summary")
     browser.see("main p", "can be below zero")
     browser.click("#close")
@@ -75,7 +75,7 @@ def test_a_closed_campaign_reopens_and_goes_only_when_that_is_confirmed(
     browser.forgiven = ["409", "404"]
     ended = ask("Was it?", pv.Prior({"yes": 0.2, "no": 0.8}), closes=datetime(2026, 1, 1, tzinfo=UTC))
     curator.create(ended)
-    sign_in(browser, curator)
+    open_dashboard(browser, curator)
     entry(browser, "Was it?").find_element("css selector", "a").click()
     browser.click("#reopen")
     browser.see("dialog h2", "Reopen this campaign?")
@@ -101,7 +101,7 @@ def test_a_closed_campaign_reopens_and_goes_only_when_that_is_confirmed(
 
 def test_a_campaign_that_was_closed_early_reopens(browser: Any, curator: Any) -> None:
     curator.close("reopened")
-    sign_in(browser, curator, "reopened")
+    open_dashboard(browser, curator, "reopened")
     browser.click("#reopen")
     browser.click("dialog button", "Reopen it")
     browser.see(".facts .badge", "open")
@@ -112,7 +112,7 @@ def test_invitations_are_made_counted_and_shown_once(browser: Any, curator: Any)
     invited = ask("Do you row?", pv.Prior({"yes": 0.2, "no": 0.8}), admission="invitation")
     curator.create(invited)
     curator.campaigns["rowing"] = invited
-    sign_in(browser, curator, "rowing")
+    open_dashboard(browser, curator, "rowing")
     browser.see("#free", "nobody has used yet: 0")
     browser.click("#invite")
     for count in ("", "0", "10001", "-3", "2.5"):
@@ -138,7 +138,7 @@ def test_invitations_are_made_counted_and_shown_once(browser: Any, curator: Any)
 
 
 def test_a_second_click_does_nothing_twice(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator, "invited")
+    open_dashboard(browser, curator, "invited")
     browser.click("#invite")
     browser.see("dialog h2", "Make invitations?")
     browser.requests()
@@ -156,7 +156,7 @@ def test_a_second_click_does_nothing_twice(browser: Any, curator: Any) -> None:
 def test_a_dialog_says_that_the_curator_cannot_be_reached(browser: Any, curator: Any) -> None:
     """And stays open: nothing tries again by itself."""
     browser.forgiven = ["ERR_INTERNET_DISCONNECTED"]
-    sign_in(browser, curator, "invited")
+    open_dashboard(browser, curator, "invited")
     browser.click("#invite")
     browser.see("dialog input").send_keys("1")
     browser.offline(True)
@@ -173,7 +173,7 @@ def test_a_dialog_says_that_the_curator_cannot_be_reached(browser: Any, curator:
 
 def test_an_analyst_is_offered_what_the_token_opens_and_no_more(browser: Any, curator: Any) -> None:
     """The console stays empty, so nothing that needs another role was asked for."""
-    sign_in(browser, curator, token=ANALYST)
+    open_dashboard(browser, curator, token=ANALYST)
     entry(browser, "Do you own a bicycle?").find_element("css selector", "a").click()
     browser.see("#admission", "Each answer needs an invitation")
     assert browser.gone("#free, #invite, #close, #reopen, #delete, #download, #download-csv, #download-json")
@@ -188,7 +188,7 @@ def test_records_tell_who_did_what(browser: Any, curator: Any) -> None:
     curator.campaigns["diving"] = gone
     curator.close("diving")
     curator.invite("invited", 1234)
-    sign_in(browser, curator)
+    open_dashboard(browser, curator)
     browser.click("main a", "Records")
     browser.see(".records")
     rows = [row.text for row in browser.driver.find_elements("css selector", ".records tbody tr")][:3]
@@ -215,7 +215,7 @@ def test_records_tell_who_did_what(browser: Any, curator: Any) -> None:
 
 
 def test_closing_needs_no_mouse(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator, "later")
+    open_dashboard(browser, curator, "later")
     browser.see("#close")
     for _ in range(12):
         browser.press(TAB)
@@ -231,7 +231,7 @@ def test_closing_needs_no_mouse(browser: Any, curator: Any) -> None:
 
 def test_tokens_are_made_shown_once_and_revoked_each_after_a_question(browser: Any, curator: Any) -> None:
     browser.forgiven = ["401", "409"]
-    sign_in(browser, curator)
+    open_dashboard(browser, curator)
     browser.click("main a", "Tokens")
     browser.see("main th", "reader")
     browser.see("input[name=name]").send_keys("auditor")
@@ -260,6 +260,6 @@ def test_tokens_are_made_shown_once_and_revoked_each_after_a_question(browser: A
 
 
 def test_an_analyst_is_offered_no_tokens(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator, None, ANALYST)
+    open_dashboard(browser, curator, token=ANALYST)
     browser.see(".campaigns li")
     assert "Tokens" not in browser.text("main")

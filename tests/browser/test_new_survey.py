@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import ANALYST, COLOURS, SPACE, TAB, sign_in
+from browser.steps import ANALYST, COLOURS, SPACE, TAB, open_dashboard, start, type_over
 from patience import wait_until
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.priors import Prior
@@ -23,8 +23,7 @@ HEADING = "main h1"
 @pytest.fixture
 def page(browser: Any, curator: Any) -> Iterator[Any]:
     """The page of a new survey."""
-    sign_in(browser, curator)
-    browser.click("a.button", "New survey")
+    open_dashboard(browser, curator, "new")
     browser.see(HEADING, "New survey")
     browser.see("#add-question")
     yield browser
@@ -46,17 +45,20 @@ def field(page: Any, label: str, within: str = "main") -> Any:
 
 
 def write(page: Any, label: str, text: str, within: str = "main") -> None:
-    element = field(page, label, within)
-    element.clear()
-    element.send_keys(text)
+    type_over(page, field(page, label, within), text)
 
 
 def choose(page: Any, label: str, option: str, within: str = "main") -> None:
-    for each in field(page, label, within).find_elements("css selector", "option"):
-        if option in each.text:
-            each.click()
-            return
-    raise AssertionError(f"there is no option {option!r}")
+    script = """
+      const [list, text] = arguments;
+      const option = [...list.options].find((option) => option.text.includes(text));
+      if (option === undefined) return false;
+      list.focus();
+      list.value = option.value;
+      for (const kind of ['input', 'change']) list.dispatchEvent(new Event(kind, { bubbles: true }));
+      return true;
+    """
+    assert page.run(script, field(page, label, within), option), f"there is no option {option!r}"
 
 
 def card(number: int) -> str:
@@ -131,7 +133,7 @@ def test_a_survey_is_written_checked_looked_at_created_and_answered(page: Any, c
     page.see("#withheld", "fewer than 1 report")
     campaign = page.driver.current_url.rpartition("#")[2]
     page.open(f"{curator.url}/answer/{campaign}")
-    page.click("button", "Start")
+    start(page)
     while page.text(HEADING) != "Check and send":
         heading = page.text(HEADING)
         if page.driver.find_elements("css selector", "label.choice"):
@@ -139,7 +141,7 @@ def test_a_survey_is_written_checked_looked_at_created_and_answered(page: Any, c
         else:
             page.see("main form input").send_keys("7")
         page.click("button", "Continue")
-        wait_until(lambda before=heading: page.text(HEADING) != before, "the next step")
+        page.see_other(HEADING, heading)
     page.click("button", "Send")
     page.see(HEADING, "Thank you")
     page.open(f"{curator.url}/dashboard#records")
@@ -424,7 +426,7 @@ def test_another_file_is_refused_with_the_reason(page: Any, tmp_path: Path, cont
 
 
 def test_only_admins_make_surveys(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator, token=ANALYST)
+    open_dashboard(browser, curator, token=ANALYST)
     browser.see(".campaigns")
     assert "New survey" not in browser.text("main")
     browser.open(f"{curator.url}/dashboard?other#new")

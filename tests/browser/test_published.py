@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import ANALYST, answer_survey, choose, choose_language, sign_in
+from browser.steps import ANALYST, answer_survey, choose, choose_language, open_dashboard
 from priorveil import Distribution, Linear, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import Question
@@ -42,7 +42,7 @@ def picture_both(browser: Any, name: str) -> None:
 def test_results_are_published_once_and_only_when_that_is_confirmed(browser: Any, curator: Any) -> None:
     browser.forgiven = ["404"]
     curator.answered("publishing", [0, 0, 1, 2, 3] * 20)
-    sign_in(browser, curator, "publishing")
+    open_dashboard(browser, curator, "publishing")
     browser.see("#draft", "Not for publication")
     picture_both(browser, "dashboard-draft")
     assert browser.gone("#publish"), "it is open"
@@ -79,7 +79,7 @@ def test_results_that_would_be_withheld_are_counted_before_publication(browser: 
     curator.create(campaign)
     curator.campaigns["unanswered"] = campaign
     curator.close("unanswered")
-    sign_in(browser, curator, "unanswered")
+    open_dashboard(browser, curator, "unanswered")
     browser.click("#publish")
     browser.see("dialog p", "The campaign has 0 reports: 1 of 1 result would show nothing.")
     browser.click("dialog button", "Publish them")
@@ -98,7 +98,7 @@ def test_results_that_would_be_withheld_are_counted_before_publication(browser: 
 
 def test_an_analyst_is_offered_no_publication(browser: Any, curator: Any) -> None:
     curator.close("spending")
-    sign_in(browser, curator, "spending", ANALYST)
+    open_dashboard(browser, curator, "spending", ANALYST)
     browser.see("#draft")
     assert browser.gone("#publish")
     curator.close("spending", "reopen")
@@ -219,7 +219,7 @@ def test_the_answers_of_those_who_were_asked_are_shown_as_shares_of_them(
         "two of three people were asked, and all of them said no"
     )
     assert browser.faults() == []
-    sign_in(browser, curator, "drawn")
+    open_dashboard(browser, curator, "drawn")
     browser.see("main caption", AMONG_ASKED["en"])
     assert row_heads(browser, "#group0-2 tbody th") == ["Yes", "No"]
     assert browser.faults() == []
@@ -241,7 +241,7 @@ def test_options_among_those_who_were_asked_are_one_table(browser: Any, curator:
     browser.see("main caption", "Among those who were asked: Why?")
     assert row_heads(browser, ".results caption") == ["Among those who were asked: Why?"]
     assert row_heads(browser, "#group0-0-0 tbody th") == ["Pay", "My boss"]
-    sign_in(browser, curator, "why")
+    open_dashboard(browser, curator, "why")
     browser.see("main caption", "Among those who were asked: Why?")
     assert row_heads(browser, "#group0 tbody th") == ["Pay", "My boss"]
 
@@ -355,7 +355,7 @@ def test_options_by_group_are_grouped_and_named(browser: Any, curator: Any) -> N
     )
     assert row_heads(browser, "#histogram-2-0 tbody th") == options
     assert browser.faults() == []
-    sign_in(browser, curator, "by-group")
+    open_dashboard(browser, curator, "by-group")
     browser.see("main h2", "How old are you? x Which of these?")
     assert sorted(row_heads(browser, "#histogram tbody th")) == sorted(
         ["Under 40", "40 and over", *options, *options]
@@ -387,7 +387,7 @@ def test_the_answers_to_a_question_that_few_were_asked_are_hidden(browser: Any, 
     assert browser.run(heads).count("not asked") == 1
     assert browser.faults() == []
     picture_both(browser, "sheet-few-asked")
-    sign_in(browser, curator, "sheet-few-asked")
+    open_dashboard(browser, curator, "sheet-few-asked")
     browser.see(".withheld", "the people who were asked")
     picture_both(browser, "dashboard-few-asked")
 
@@ -395,7 +395,7 @@ def test_the_answers_to_a_question_that_few_were_asked_are_hidden(browser: Any, 
 def test_the_dashboard_shows_groups_in_the_words_of_the_campaign(
     browser: Any, curator: Any, table_sheet: str
 ) -> None:
-    sign_in(browser, curator, "sheet-table")
+    open_dashboard(browser, curator, "sheet-table")
     browser.see(".withheld", "80 and over")
     browser.see("main caption", "Shares within each group: Do you smoke?, by How old are you?")
     browser.see("main th", "Average: How much overtime? (hours)")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from browser.steps import TOKEN, choose_language, give_file, sign_in
-from patience import PATIENCE, wait_until
+from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
 from priorveil.surveys.files import read_survey
 from priorveil.surveys.survey import build
@@ -47,9 +47,8 @@ def answer_in(browser: Any, language: str) -> list[str]:
             browser.see("input[name=answer]").send_keys("7")
         else:
             browser.click("label.choice")
-        before = browser.text("main h1")
         browser.click("main form button[type=submit]")
-        wait_until(lambda before=before: browser.text("main h1") != before, "the next step is shown")
+        browser.see_other("main h1", asked[-1])
     return asked
 
 
