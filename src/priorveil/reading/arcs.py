@@ -331,5 +331,10 @@ def window_overlaps(ends: Ints, begins: Ints, window: int) -> Ints:
     """
     left, right, first = ends[:, :-1], ends[:, 1:], begins[:, None]
     last, turn = first + window, ends[:, -1:]
-    inside = np.maximum(np.minimum(right, last) - np.maximum(left, first), 0)
-    return np.asarray(inside + np.maximum(np.minimum(right, last - turn) - left, 0))
+    inside, beyond_turn = np.minimum(right, last), np.minimum(right, last - turn)
+    inside -= np.maximum(left, first)
+    beyond_turn -= left
+    for overlaps in (inside, beyond_turn):
+        np.maximum(overlaps, 0, out=overlaps)
+    inside += beyond_turn
+    return inside

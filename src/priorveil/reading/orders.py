@@ -137,7 +137,11 @@ class OrdersReader(Reader[Orders]):
         overlaps[shared[:, None], circles] = window_overlaps(
             self._ends(circles), place[shared] - line.heavy, line.window
         )
-        return np.asarray(1 + line.keep_chance * (overlaps * self._lift_per_place - 1))
+        lifts = overlaps * self._lift_per_place
+        lifts -= 1
+        lifts *= line.keep_chance
+        lifts += 1
+        return np.asarray(lifts)
 
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """The shares of the layout, plus `J**-1` times the excess of the lifts; times the rows."""
@@ -193,20 +197,23 @@ class OrdersReader(Reader[Orders]):
         @lru_cache(maxsize=1)
         def draw(content: bytes) -> DrawnReports:
             shares = np.frombuffer(content)
-            count = max(_LEAST_DRAWN, min(_MOST_DRAWN, _DRAWN_LIFTS // self.mechanism.size))
-            laws = (self.shares, shares)
-            parts = [self._draw_excess(law, count // 2, seed) for seed, law in enumerate(laws)]
-            excess, least = np.vstack(parts), -self.mechanism.line.keep_chance
-            few = np.count_nonzero(excess > least * (1 - 1e-9), axis=0) < _FEW_MEETINGS
-            return DrawnReports.of(excess, few, shares)
+            excess = np.vstack([self._excess_at_prior, self._draw_excess(shares, seed=1)])
+            meets = excess > -self.mechanism.line.keep_chance * (1 - 1e-9)
+            return DrawnReports.of(excess, np.count_nonzero(meets, axis=0) < _FEW_MEETINGS, shares)
 
         return draw
 
-    def _draw_excess(self, shares: Array, count: int, seed: int) -> Array:
-        """The excess of the lifts, `r - 1`, for the reports of this many people who follow the shares.
+    @cached_property
+    def _excess_at_prior(self) -> Array:
+        """The half of the drawn reports that does not depend on the estimated shares: at most 16 MB."""
+        return self._draw_excess(self.shares, seed=0)
+
+    def _draw_excess(self, shares: Array, seed: int) -> Array:
+        """The excess of the lifts, `r - 1`, for the reports of people who follow the shares.
 
         The seed is fixed, so that reading a tally again gives the same answer.
         """
+        count = max(_LEAST_DRAWN, min(_MOST_DRAWN, _DRAWN_LIFTS // self.mechanism.size)) // 2
         quantiles = (np.arange(count) + 0.5) / count
         codes = np.minimum(np.searchsorted(np.cumsum(shares), quantiles), len(shares) - 1)
         reports = self.mechanism.sample(codes, GeneratorSource(np.random.default_rng(seed)))
@@ -318,12 +325,15 @@ class DrawnReports(NamedTuple):
         the error at the estimated shares on that at the prior. It is near one if the same reports carry both means, and
         near zero if others do: then a correction would only add noise.
         """
-        measured, least = self.prior_weights @ squares, np.finfo(float).tiny
-        prior_errors, errors = (
-            weights[:, None] * (squares / np.maximum(weights @ squares, least) - 1)
-            for weights in (self.prior_weights, self.weights)
+        least = np.finfo(float).tiny
+        measured, at_estimate = (weights @ squares for weights in (self.prior_weights, self.weights))
+        prior_errors, errors = (squares / np.maximum(means, least) for means in (measured, at_estimate))
+        for part, weights in ((prior_errors, self.prior_weights), (errors, self.weights)):
+            part -= 1  # in place, as everywhere here: new memory takes longer than the arithmetic
+            part *= weights[:, None]
+        power = np.einsum("ij,ij->j", prior_errors, errors) / np.maximum(
+            np.einsum("ij,ij->j", prior_errors, prior_errors), least
         )
-        power = (prior_errors * errors).sum(axis=0) / np.maximum((prior_errors**2).sum(axis=0), least)
         ratio = np.divide(known, measured, out=np.ones_like(known), where=measured > 0)
         return np.asarray(ratio ** np.clip(power, 0.0, 1.0))
 
@@ -370,7 +380,8 @@ class OrdersSamplingForm(NamedTuple):
         """The variance of every row on the drawn reports."""
         scores, root = self._scores(rows, solutions)
         if self.population:
-            noise = (scores - self.drawn.weights @ scores) ** 2
+            scores -= self.drawn.weights @ scores
+            noise = np.square(scores, out=scores)
         elif rows is None:
             noise = (scores - self._posteriors) ** 2 + self._posteriors * (1 - self._posteriors)
         else:
@@ -415,7 +426,9 @@ class OrdersSamplingForm(NamedTuple):
         centred = information.inverse_times(excess) if solved is None else excess @ solved.T
         means = apply_rows(rows, information.mechanism.shares)
         known = np.maximum(squares - means**2, 0.0)
-        return np.asarray(means + centred), np.sqrt(self.drawn.correction(centred**2, known))
+        root = np.sqrt(self.drawn.correction(centred**2, known))
+        centred += means
+        return centred, root
 
     @property
     def _posteriors(self) -> Array:
