@@ -16,7 +16,7 @@ from priorveil.mechanisms.table import TOTAL, Table
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.linear_answers import channel_inversion, channel_posteriors, channel_scores
-from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
+from priorveil.reading.prior_check import PriorCheck, cells_test, split_prior
 from priorveil.reading.shares_search import most_likely
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.wording import RARE_CHANGES, changes_among
@@ -31,7 +31,8 @@ PLANS = {name: named_plan(name) for name in NAMES}
 def channel_check(counts: np.ndarray, channel: np.ndarray, prior: np.ndarray) -> PriorCheck | None:
     """The check of counts of reports, whose channel from values to reports is written out."""
     parts = split_prior(prior, len(counts))
-    return cells_check(counts, parts @ channel, parts)
+    test = cells_test(parts @ channel, parts, float(counts.sum()))
+    return test and test.check(counts)
 
 
 def answer(values: list[float], labels: tuple[str, ...] | None = None) -> Estimate:

@@ -15,7 +15,7 @@ from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.reading import counting_kernels, order_information, orders
 from priorveil.reading.families import reader_of
 from priorveil.reading.order_information import OrdersInformation, information_of
-from priorveil.reading.prior_check import score_check
+from priorveil.reading.prior_check import score_test
 from priorveil.reading.wording import FEW_PEOPLE
 from references import likelihood
 from refusals import raises
@@ -177,7 +177,8 @@ def test_intervals_hold_for_rare_values_and_few_reports() -> None:
 def test_intervals_hold_for_values_that_no_drawn_report_meets(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 32 drawn reports, as for 100,000 values: a value that none of them meets seemed to have no variance."""
     monkeypatch.setattr(orders, "_MOST_DRAWN", 32)
-    m, P, N = orders_pool(150, 5.0), pv.Prior.zipf(150).probabilities, 3_000
+    pool, P, N = orders_pool(150, 5.0), pv.Prior.zipf(150).probabilities, 3_000
+    m = Orders(pool.line, pool.count)  # a reader of its own, which has drawn no reports before
     rare, inside = np.eye(150)[-4:], []
     for seed in range(10):
         reader, tally = reader_of(m), draw_and_count(m, P, N, seed)[1]
@@ -435,11 +436,9 @@ def test_the_prior_is_checked_as_if_the_information_were_written_out() -> None:
         P * (tally[1:] * reader_of(m)._lift_per_place - tally[0]) * m.line.keep_chance,
         np.full(30, 1.0),
     )
-    quick, dense = (
-        reader_of(m).prior_check(tally, P),
-        score_check(total, covariance, np.diag(P), enough, 5000.0),
-    )
-    assert quick is not None and dense is not None
+    quick, test = reader_of(m).prior_check(tally, P), score_test(covariance, np.diag(P), enough, 5000.0)
+    assert quick is not None and test is not None
+    dense = test.check(total)
     # The least favourable pair of values differs a little from pool to pool, and the approximation has no pool.
     assert quick.noticeable_change == pytest.approx(dense.noticeable_change, rel=0.05)
     assert abs(quick.p_value - dense.p_value) < 0.1

@@ -11,8 +11,8 @@ import priorveil as pv
 from priorveil.reading.prior_check import (
     DOUBTFUL,
     PriorCheck,
-    bits_check,
-    cells_check,
+    bits_test,
+    cells_test,
     noticed_noncentrality,
     split_prior,
 )
@@ -21,7 +21,8 @@ from priorveil.reading.prior_check import (
 def channel_check(counts: np.ndarray, channel: np.ndarray, prior: np.ndarray) -> PriorCheck | None:
     """The check of counts of reports, whose channel from values to reports is written out."""
     parts = split_prior(prior, len(counts))
-    return cells_check(counts, parts @ channel, parts)
+    test = cells_test(parts @ channel, parts, float(counts.sum()))
+    return test and test.check(counts)
 
 
 def random_channel(seed: int, values: int, reports: int) -> tuple[np.ndarray, np.ndarray]:
@@ -117,5 +118,5 @@ def test_bits_are_checked_with_the_covariance_of_all_bits() -> None:
     A = shift * np.linalg.svd(np.ones((1, 6)))[2][1:].T
     u = A.T @ inverse @ excess
     expected = chi2.sf(u @ np.linalg.solve(A.T @ inverse @ A, u) / N, 5)
-    found = bits_check(excess, shift, variance, factor, P, N)
-    assert found is not None and found.p_value == pytest.approx(expected, rel=1e-9)
+    test = bits_test(shift, variance, factor, P, N)
+    assert test is not None and test.check(excess).p_value == pytest.approx(expected, rel=1e-9)

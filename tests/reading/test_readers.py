@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,3 +217,30 @@ def test_threads_may_share_a_reader() -> None:
         sys.setswitchinterval(interval)
     for i, answer in zip(order, answers, strict=True):
         np.testing.assert_array_equal(answer, alone[i])
+
+
+@pytest.mark.parametrize("name", ["columns", "arc", "unary", "arc_pool"])
+def test_what_several_readings_need_is_computed_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The most likely distribution for all statistics of a tally; the test of a prior for each number of reports."""
+    plan, rng, calls = named_plan(name), np.random.default_rng(2), []
+    for step in ("mle_distribution", "prior_test"):
+        compute = getattr(type(plan.reader), step)
+
+        def count(*arguments: object, step: str = step, compute: Any = compute) -> object:
+            calls.append(step)
+            return compute(*arguments)
+
+        monkeypatch.setattr(type(plan.reader), step, count)
+    small, large = (
+        plan.tally(plan.privatize(rng.choice(5, n, p=TRUTH), rng, codes=True)) for n in (901, 902)
+    )
+    first = plan.estimate(small, "mle")
+    first.contrast([1, 0, 0, 0, -1])
+    assert sorted(calls) == ["mle_distribution", "prior_test"]
+    again = plan.estimate(small, "unbiased")
+    assert len(calls) == 2 and again.prior_check == first.prior_check
+    other = plan.estimate(large, "mle")
+    uniform = plan.reader.prior_check(small.counts, np.full(5, 0.2))
+    assert calls[2:] == ["prior_test", "mle_distribution", "prior_test"]
+    assert other.noticeable_change < first.noticeable_change
+    assert uniform is None or uniform.p_value != first.prior_check

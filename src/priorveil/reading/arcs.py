@@ -30,7 +30,7 @@ from priorveil.reading.linear_answers import (
     channel_scores,
 )
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
-from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
+from priorveil.reading.prior_check import ScoreTest, cells_test, split_prior
 from priorveil.reading.reader import Reader
 from priorveil.reading.shares_search import Minimum, most_likely
 
@@ -198,10 +198,14 @@ class ArcReader(Reader[Arc]):
         """Whether the channel is too large to check: then the answer is no."""
         return self._is_large
 
-    def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior."""
+    def prior_test(self, prior: Array, reports: float) -> ScoreTest | None:
+        """The test of the counts of the cells."""
         parts = split_prior(prior, len(self.cells.base))
-        return cells_check(counts[0].astype(np.float64), self.cells.law(parts), parts)
+        return cells_test(self.cells.law(parts), parts, reports)
+
+    def tested_sums(self, counts: Counts, prior: Array) -> Array:
+        """The counts of the cells."""
+        return np.asarray(counts[0], dtype=np.float64)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person at the prior of the layout: the posterior variance of expected reports.

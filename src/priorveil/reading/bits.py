@@ -37,7 +37,7 @@ from priorveil.reading import bit_covariances, counting_kernels
 from priorveil.reading.bit_covariances import set_chances
 from priorveil.reading.linear_answers import LinearAnswer, QuadraticForm, centring_form, shrink
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
-from priorveil.reading.prior_check import PriorCheck, bits_check
+from priorveil.reading.prior_check import ScoreTest, bits_test
 from priorveil.reading.reader import Reader
 from priorveil.reading.shares_search import Minimum, nearest_shares
 
@@ -246,13 +246,17 @@ class BitReader(Reader[B]):
         """Whether reports alone determine the distribution: yes, unless they are pure noise."""
         return self.mechanism.odds > 1
 
-    def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
-        """The check of the counts of ones against the prior."""
-        law, parts = self.law, self.bit_counts(counts)
-        chances = set_chances(law, prior)
-        excess, variance = parts.ones - parts.reports * chances, chances - law.t - 2 * law.u * prior
+    def prior_test(self, prior: Array, reports: float) -> ScoreTest | None:
+        """The test of the counts of ones."""
+        law = self.law
+        variance = set_chances(law, prior) - law.t - 2 * law.u * prior
         factors = bit_covariances.covariance_factors(law, prior)
-        return bits_check(excess, law.contrast, variance, factors, prior, parts.reports)
+        return bits_test(law.contrast, variance, factors, prior, reports)
+
+    def tested_sums(self, counts: Counts, prior: Array) -> Array:
+        """The counts of ones, less their means under the prior."""
+        parts = self.bit_counts(counts)
+        return np.asarray(parts.ones - parts.reports * set_chances(self.law, prior))
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of the estimate that `answer` gives."""

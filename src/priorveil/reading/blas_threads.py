@@ -25,15 +25,18 @@ class _BlasLimit:
     def begin(self) -> None:
         with self._lock:
             if self._blocks == 0:
-                self._limiter = _blas_libraries("scipy.linalg" in sys.modules).limit(limits=1)
-                _release_control()
+                libraries = _blas_libraries("scipy.linalg" in sys.modules)
+                if any(library.num_threads != 1 for library in libraries.lib_controllers):
+                    self._limiter = libraries.limit(limits=1)
+                    _release_control()
             self._blocks += 1
 
     def end(self) -> None:
         with self._lock:
             self._blocks -= 1
-            if self._blocks == 0:
+            if self._blocks == 0 and self._limiter is not None:
                 self._limiter.restore_original_limits()
+                self._limiter = None
                 _release_control()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from priorveil.reading.linear_answers import (
     channel_scores,
 )
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
-from priorveil.reading.prior_check import PriorCheck, cells_check, split_prior
+from priorveil.reading.prior_check import PriorCheck, ScoreTest, cells_test, split_prior
 from priorveil.reading.reader import Reader
 from priorveil.reading.shares_search import Minimum, most_likely
 
@@ -86,10 +87,14 @@ class NumberedReader(Reader[N]):
         """Whether the rows of the channel are independent."""
         return identifiable(self.mechanism.matrix)
 
-    def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior."""
-        parts = split_prior(prior, len(counts))
-        return cells_check(counts.astype(np.float64), self.mechanism.law(parts), parts)
+    def prior_test(self, prior: Array, reports: float) -> ScoreTest | None:
+        """The test of the counts of all reports."""
+        parts = split_prior(prior, self.mechanism.outputs)
+        return cells_test(self.mechanism.law(parts), parts, reports)
+
+    def tested_sums(self, counts: Counts, prior: Array) -> Array:
+        """The counts."""
+        return np.asarray(counts, dtype=np.float64)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of the channel, unless the channel is large."""
@@ -108,7 +113,7 @@ class GroupedReader(NumberedReader[Grouped]):
 
     reads = Grouped
 
-    @property
+    @cached_property
     def _groups(self) -> NumberedReader[Table]:
         return NumberedReader(self.mechanism.table)
 

@@ -31,7 +31,7 @@ from priorveil.reading.arcs import window_overlaps
 from priorveil.reading.linear_answers import Form, LinearAnswer, centring_form
 from priorveil.reading.moments import Counts, StatisticRows, apply_rows
 from priorveil.reading.order_information import SOLVER_ERROR, OrdersInformation, information_of
-from priorveil.reading.prior_check import PriorCheck, score_check, split_prior
+from priorveil.reading.prior_check import ScoreTest, score_test, split_prior
 from priorveil.reading.reader import Reader
 from priorveil.reading.shares_search import Minimum, nearest_shares
 
@@ -249,8 +249,8 @@ class OrdersReader(Reader[Orders]):
         """Yes, for more than 128 values."""
         return not self.information.is_small
 
-    def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior of the layout."""
+    def prior_test(self, prior: Array, reports: float) -> ScoreTest | None:
+        """The test of the sums of the lifts, for the prior of the layout."""
         mechanism = self.mechanism
         if not mechanism.fits(prior) or mechanism.size == 1:
             return None
@@ -262,8 +262,11 @@ class OrdersReader(Reader[Orders]):
         widths = np.maximum(line.lengths, np.where(on_circle, line.window, 0))
         largest = line.keep_chance * np.maximum(line.places / widths - 1, 1.0)
         informative = (parts > 0) @ (self.information.lift_variances / largest**2)
-        total = parts @ self._lift_excess(counts)
-        return score_check(total, free @ covariance @ free.T, parts, informative, float(counts[0]))
+        return score_test(free @ covariance @ free.T, parts, informative, reports)
+
+    def tested_sums(self, counts: Counts, prior: Array) -> Array:
+        """The sums of the lifts, for each block of values."""
+        return np.asarray(split_prior(prior) @ self._lift_excess(counts))
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person at the prior of the layout, for learning a distribution on few values."""

@@ -8,7 +8,7 @@ a block. With `q` the posterior of a report over the blocks and `m` their prior 
     u = sum of (q - m) over the N reports,      S = the covariance of q under the prior,
 
 `u' S**-1 u / N` is chi-square with `rank(S)` degrees of freedom if the prior is right (Rao 1948). A tally of bits does
-not hold the counts of whole reports; there `u` is the best linear substitute (`bits_check`).
+not hold the counts of whole reports; there `u` is the best linear substitute (`bits_test`).
 
 A small p-value is rare if the prior is right and nobody manipulates the reports; the test cannot tell which fails. A
 large one does not say that the prior is right: a change that is smaller than `noticeable_change` can pass.
@@ -29,7 +29,7 @@ from priorveil.arrays import Array, Ints
 DOUBTFUL = 0.01  # a p-value below this makes the prior doubtful
 _POWER = 0.9  # the share of surveys in which a noticeable change is noticed
 _COMMON = 0.9  # common values are the fewest that together hold this share of the prior
-_LEAST_EXPECTED = 5.0  # reports that carry the score of a block, as `score_check` counts them
+_LEAST_EXPECTED = 5.0  # reports that carry the score of a block, as `score_test` counts them
 _MOST_BLOCKS = 128
 _MOST_LAW_ENTRIES = 1 << 21  # of the joint law of blocks and cells
 # Directions in which reports vary less than this, relative to the largest, are rounding.
@@ -53,6 +53,23 @@ class PriorCheck(NamedTuple):
     p_value: float
     noticeable_change: float | None
     directions: int
+
+
+class ScoreTest(NamedTuple):
+    """The test for a number of reports: all that the prior decides, whatever the reports are.
+
+    `directions` has a row for each degree of freedom. Multiplied by the sum over reports, they give `S**-1/2 u`.
+    """
+
+    directions: Array
+    noticeable_change: float | None
+    reports: float
+
+    def check(self, total: Array) -> PriorCheck:
+        """The check of a sum over reports: of the scores, or of what the directions were combined with."""
+        statistic = float(np.square(self.directions @ total).sum()) / self.reports
+        degrees = len(self.directions)
+        return PriorCheck(chi_square_tail(statistic, degrees), self.noticeable_change, degrees)
 
 
 def split_prior(prior: Array, cells: int = 1) -> Array:
@@ -85,8 +102,8 @@ def _block_starts(weights: Array, least: float) -> Ints:
         starts.append(start)
 
 
-def cells_check(counts: Array, joint: Array, parts: Array) -> PriorCheck | None:
-    """The check of counts of cells, where `joint` is the joint law of blocks and cells under the prior.
+def cells_test(joint: Array, parts: Array, reports: float) -> ScoreTest | None:
+    """The test of counts of cells, where `joint` is the joint law of blocks and cells under the prior.
 
     `parts` are the blocks, as `split_prior` gives them.
     """
@@ -94,16 +111,15 @@ def cells_check(counts: Array, joint: Array, parts: Array) -> PriorCheck | None:
     scores = np.divide(joint, law, out=np.zeros_like(joint), where=law > 0) - masses[:, None]
     covariance, largest = (scores * law) @ scores.T, (scores**2).max(axis=1)
     informative = np.divide(np.diag(covariance), largest, out=np.zeros_like(masses), where=largest > 0)
-    return score_check(scores @ counts, covariance, parts, informative, float(counts.sum()), scores)
+    test = score_test(covariance, parts, informative, reports, scores)
+    return test and test._replace(directions=test.directions @ scores)
 
 
-def bits_check(
-    excess: Array, shift: float, variance: Array, factor: Array, prior: Array, reports: float
-) -> PriorCheck | None:
-    """The check of counts of bits, one for each value.
+def bits_test(shift: float, variance: Array, factor: Array, prior: Array, reports: float) -> ScoreTest | None:
+    """The test of counts of bits, one for each value, less their means under the prior.
 
-    `excess` is the counts less their means under the prior; `shift` is how much likelier the bit of a value is set for
-    people who have it; the covariance of the bits of a report is `diag(variance) - factor @ factor.T`.
+    `shift` is how much likelier the bit of a value is set for people who have it; the covariance of the bits of a
+    report is `diag(variance) - factor @ factor.T`.
     """
     parts = split_prior(prior, len(prior))
     masses, informative = parts.sum(axis=1), (parts > 0).astype(np.float64) @ variance
@@ -112,17 +128,17 @@ def bits_check(
     scaled_directions, scaled_factor = directions / variance[:, None], factor / variance[:, None]
     inner = np.eye(factor.shape[1]) - factor.T @ scaled_factor
     solution = scaled_directions + scaled_factor @ np.linalg.solve(inner, scaled_factor.T @ directions)
-    return score_check(solution.T @ excess, directions.T @ solution, parts, informative, reports)
+    test = score_test(directions.T @ solution, parts, informative, reports)
+    return test and test._replace(directions=test.directions @ solution.T)
 
 
-def score_check(
-    total: Array,
+def score_test(
     covariance: Array,
     parts: Array,
     informative: Array,
     reports: float,
     scores: Array | None = None,
-) -> PriorCheck | None:
+) -> ScoreTest | None:
     """Rao's test of the sum of the scores of all reports, given the covariance of one; an entry for each block.
 
     `parts` are the blocks, as `split_prior` gives them. `informative` is the share of reports that carry the score of a
@@ -134,7 +150,8 @@ def score_check(
     starts = _block_starts(reports * informative, _LEAST_EXPECTED)
     if len(starts) < 2 or reports < _LEAST_EXPECTED:
         return None
-    total, parts = np.add.reduceat(total, starts), np.add.reduceat(parts, starts)
+    merged = np.diff(starts, append=len(parts))
+    parts = np.add.reduceat(parts, starts)
     covariance = np.add.reduceat(np.add.reduceat(covariance, starts), starts, axis=1)
     root = np.sqrt(parts.sum(axis=1))
     size, vectors = np.linalg.eigh(covariance / np.outer(root, root))
@@ -145,13 +162,13 @@ def score_check(
     degrees = int(np.count_nonzero(kept))
     if degrees == 0 or size[-1] < _SILENT:
         return None
-    statistic = float(((vectors[:, kept].T @ (total / root)) ** 2 / size[kept]).sum()) / reports
+    directions = (vectors[:, kept] / np.sqrt(size[kept]) / root[:, None]).T
     # If the share t of the people moves from a block to another, the noncentrality is N t**2 times the squared distance
     # of their places.
     places = vectors[:, kept] * np.sqrt(size[kept]) / root[:, None]
     distance = _least_distance(places, parts)
     change = math.sqrt(noticed_noncentrality(degrees) / reports) / distance if distance else math.inf
-    return PriorCheck(chi_square_tail(statistic, degrees), change if change < 1 else None, degrees)
+    return ScoreTest(np.repeat(directions, merged, axis=1), change if change < 1 else None, reports)
 
 
 def _least_distance(places: Array, parts: Array) -> float | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -27,7 +27,7 @@ from priorveil.priors import Prior
 from priorveil.queries import Query
 from priorveil.reading.linear_answers import LinearAnswer
 from priorveil.reading.moments import Counts, Moments, StatisticRows, constrained_moments, sum_moments
-from priorveil.reading.prior_check import PriorCheck
+from priorveil.reading.prior_check import PriorCheck, ScoreTest
 from priorveil.reading.shares_search import Minimum
 
 M = TypeVar("M", bound=Mechanism)
@@ -128,7 +128,9 @@ class Reader(ABC, Generic[M]):
         linear = self.linear_moments(method, counts, prior, rows, population)
         if method != "mle":
             return linear
-        distribution = self.mle_distribution(counts, prior)
+        distribution = _kept_distribution(
+            self, counts.dtype.str, counts.shape, counts.tobytes(), prior.tobytes()
+        )
         constrained = constrained_moments(linear, distribution, self.people(counts), rows)
         return replace(constrained, assumes=self.mle_assumes)
 
@@ -194,13 +196,36 @@ class Reader(ABC, Generic[M]):
         """Whether `identifies` is assumed rather than checked."""
         return False
 
-    @abstractmethod
     def prior_check(self, counts: Counts, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior; None if reports are too few, or carry no information."""
+        test = _kept_test(self, prior.tobytes(), float(self.people(counts)))
+        return test and test.check(self.tested_sums(counts, prior))
+
+    @abstractmethod
+    def prior_test(self, prior: Array, reports: float) -> ScoreTest | None:
+        """The test of the prior for this many reports."""
+
+    @abstractmethod
+    def tested_sums(self, counts: Counts, prior: Array) -> Array:
+        """The sums over reports that `prior_test` tests."""
 
     @abstractmethod
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person under the prior; None where it would take long to compute."""
+
+
+# Further statistics of an estimate, such as contrasts and means, need the same distribution again.
+@lru_cache(maxsize=4)
+def _kept_distribution(
+    reader: Reader[Any], dtype: str, shape: tuple[int, ...], counts: bytes, prior: bytes
+) -> Minimum:
+    return reader.mle_distribution(np.frombuffer(counts, dtype).reshape(shape), np.frombuffer(prior))
+
+
+# Simulations, and the methods and margins of one tally, test the same prior with the same number of reports.
+@lru_cache(maxsize=4)  # of 16 MB at most
+def _kept_test(reader: Reader[Any], prior: bytes, reports: float) -> ScoreTest | None:
+    return reader.prior_test(np.frombuffer(prior), reports)
 
 
 def _require_few(what: str, reports: int, columns: int, hint: Hint) -> None:

@@ -25,7 +25,7 @@ _ROUNDS = 200
 _REACH = 0.99  # how much of the way to the boundary a step may go
 _PRODUCTS = 1_000  # the most in a run of conjugate gradients
 _RESIDUAL = 1e-3  # at which such a run ends, relative to the right-hand side
-_NODES = 32  # quantiles that stand for a normal distribution
+_NODES = np.array([NormalDist().inv_cdf((i + 0.5) / 32) for i in range(32)])  # they stand for a normal law
 
 
 class Minimum(NamedTuple):
@@ -133,11 +133,10 @@ def expected_gain(shares: Array, std_error: Array) -> float:
     True
     """
     std_error = np.maximum(std_error, 1e-6 * std_error.max())  # weights have to be positive
-    variance, normal = std_error[:, None] ** 2, NormalDist()
-    nodes = np.array([normal.inv_cdf((i + 0.5) / _NODES) for i in range(_NODES)])
-    noisy = shares[:, None] + std_error[:, None] * nodes / nodes.std()
-    weights = np.repeat(variance, _NODES)
-    nearest = _NODES * nearest_shares(noisy.reshape(-1) / _NODES, weights).reshape(noisy.shape)
+    variance, count = std_error[:, None] ** 2, len(_NODES)
+    noisy = shares[:, None] + std_error[:, None] * _NODES / _NODES.std()
+    weights = np.repeat(variance, count)
+    nearest = count * nearest_shares(noisy.reshape(-1) / count, weights).reshape(noisy.shape)
     error = float(((nearest - shares[:, None]) ** 2).mean(axis=1).sum())
     return float(variance.sum()) / error
 
