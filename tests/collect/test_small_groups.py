@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from priorveil import Distribution, Linear, Prior, design
+from priorveil import Distribution, Linear, Plan, Prior, design
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import NOT_ASKED, Question
 from priorveil.collect.results import AMONG_ASKED, Result, results
@@ -51,8 +52,13 @@ def found(
     return list(results(campaign, tallies, method))
 
 
+@cache
+def plan_of(prior: Prior) -> Plan:
+    return design(prior, 2.0, Distribution())
+
+
 def campaign_of(names: tuple[str, ...], priors: Mapping[str, Prior], least: int) -> Campaign:
-    forms = {cohort: Form.of(names, design(p, 2.0, Distribution())) for cohort, p in priors.items()}
+    forms = {cohort: Form.of(names, plan_of(prior)) for cohort, prior in priors.items()}
     return Campaign("Habits", [choice(name) for name in names], forms, smallest_count=least)
 
 
@@ -203,7 +209,7 @@ AFTER_GATE = {("never", NOT_ASKED): 0.9, ("daily", "A"): 0.06, ("daily", "B"): 0
 def test_a_follow_up_in_a_table_needs_enough_people_who_were_asked(least: int, withheld: int) -> None:
     """Its cells are its own answers; without them nothing else is withheld, however small the group of the gate is."""
     prior = Prior.joint(AFTER_GATE, names=("smokes", "town"), impossible="leave out")
-    form = Form.of(("smokes", "town"), design(prior, 2.0, Distribution()))
+    form = Form.of(("smokes", "town"), plan_of(prior))
     questions = [GATE, choice("town", asked_if={"smokes": ("daily",)})]
     campaign = Campaign("Habits", questions, {"everyone": form}, smallest_count=least)
     whole, gate, town = everything = found(campaign, {"everyone": prior}, 2000)
@@ -238,12 +244,9 @@ def test_the_shares_of_those_who_were_asked_a_follow_up_are_shown() -> None:
             "smokes": Prior({"never": no, "daily": a + b}),
             "town": Prior({NOT_ASKED: no, "A": a, "B": b}),
         }
-        parts = [Part((name,), design(prior, 2.0, Distribution())) for name, prior in single.items()]
+        parts = [Part((name,), plan_of(prior)) for name, prior in single.items()]
         alone[cohort] = Form(tuple(Slot((part,)) for part in parts))
-    together = {
-        cohort: Form.of(("smokes", "town"), design(prior, 2.0, Distribution()))
-        for cohort, prior in priors.items()
-    }
+    together = {cohort: Form.of(("smokes", "town"), plan_of(prior)) for cohort, prior in priors.items()}
     questions = [GATE, choice("town", asked_if={"smokes": ("daily",)})]
     truth = {"north": 0.25, "south": 6 / 7, "": 0.7 / 1.1}
     for forms in (alone, together):
@@ -288,7 +291,7 @@ def test_a_follow_up_that_few_were_asked_is_withheld(method: Any) -> None:
             "smokes": Prior({"never": no, "daily": a + b}),
             "town": Prior({NOT_ASKED: no, "A": a, "B": b}),
         }
-        parts = [Part((name,), design(prior, 2.0, Distribution())) for name, prior in single.items()]
+        parts = [Part((name,), plan_of(prior)) for name, prior in single.items()]
         forms[cohort] = Form(tuple(Slot((part,)) for part in parts))
     questions = [GATE, choice("town", asked_if={"smokes": ("daily",)})]
     campaign = Campaign("Habits", questions, forms, smallest_count=500)
@@ -334,7 +337,7 @@ def test_options_that_few_could_tick_are_withheld() -> None:
 
 def test_without_a_promise_nothing_is_withheld() -> None:
     names = ("age", "smokes")
-    plan = design(table(names, SHARES), 2.0, Distribution())
+    plan = plan_of(table(names, SHARES))
     estimate = plan.estimate(plan.tally(plan.privatize([("young", "daily")] * 50)))
     groups = GroupTable(estimate, {name: name for name in names})
     for least in (0, 1):
@@ -345,7 +348,7 @@ def test_without_a_promise_nothing_is_withheld() -> None:
 
 def test_the_prior_says_which_groups_should_be_small() -> None:
     names = ("age", "smokes")
-    plan = design(table(names, SHARES), 2.0, Distribution())
+    plan = plan_of(table(names, SHARES))
     groups = GroupTable(plan.estimate(plan.tally([])), {name: name for name in names})
     assert levels_of(groups.expected_small_groups(1000, 100)) == {("oldest",)}
     assert levels_of(groups.expected_small_groups(1000, 250)) == {("oldest",), ("old",)}
