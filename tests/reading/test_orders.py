@@ -219,8 +219,7 @@ def test_standard_errors_are_those_of_the_scores_where_the_prior_is_very_wrong(
 
     From the information of the prior, errors were 0.37 to 3.7 times those of the scores.
     """
-    prior = pv.Prior.zipf(size)
-    plan = pv.design(prior, 6.0, pv.Distribution(), method="arc")
+    prior, plan = pv.Prior.zipf(size), orders_plan(size, 6.0)
     rng, people, last = np.random.default_rng(1), 20_000, np.eye(size)[-1]
     contrasts = np.zeros((4, size))
     for row in contrasts:
@@ -244,8 +243,7 @@ def test_standard_errors_of_values_that_nobody_has() -> None:
 
     It was 10 % off (root mean square) when every error was scaled to the one at the prior, which other reports carry.
     """
-    prior, people = pv.Prior.zipf(150), 20_000
-    plan = pv.design(prior, 6.0, pv.Distribution(), method="arc")
+    plan, people = orders_plan(150, 6.0), 20_000
     assert isinstance(plan.mechanism, Orders)
     rng, values = np.random.default_rng(1), np.full(people, 149)
     answer = plan.estimate(plan.tally(plan.privatize(values, rng)))

@@ -54,8 +54,7 @@ def most_likely(counts: Array, Q: Array, start: Array) -> Minimum:
     n, Q = counts[counts > 0] / (float(counts.sum()) or 1.0), Q[:, counts > 0]
 
     def loss(p: Array) -> float:
-        with np.errstate(divide="ignore"):
-            return float(p.sum() - n @ np.log(p @ Q))
+        return float(p.sum() - n @ np.log(p @ Q))
 
     p, dual, barrier_factor = np.array(start, dtype=np.float64), np.ones(len(start)), 0.2
     for count in range(1, _ROUNDS + 1):
@@ -74,9 +73,10 @@ def most_likely(counts: Array, Q: Array, start: Array) -> Minimum:
         length, dual_length = _longest(p, step), _longest(dual, dual_step)
         most = value - barrier * float(np.log(p).sum()) + 1e-13 * abs(value)
         following = p + length * step
-        while length > 1e-9 and loss(following) - barrier * float(np.log(following).sum()) > most:
-            length /= 2
-            following = p + length * step
+        with np.errstate(divide="ignore"):
+            while length > 1e-9 and loss(following) - barrier * float(np.log(following).sum()) > most:
+                length /= 2
+                following = p + length * step
         p, dual = following, dual + dual_length * dual_step
         # After full steps the barrier may fall fast; after short ones the shares are better centred first.
         barrier_factor = (
