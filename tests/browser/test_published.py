@@ -203,6 +203,9 @@ AMONG_ASKED = {
 }
 
 
+BELOW = "return document.querySelector(arguments[0]).nextElementSibling.innerText"
+
+
 def test_the_answers_of_those_who_were_asked_are_shown_as_shares_of_them(
     browser: Any, curator: Any, drawn_sheet: str
 ) -> None:
@@ -218,9 +221,13 @@ def test_the_answers_of_those_who_were_asked_are_shown_as_shares_of_them(
     assert float(of_asked[1]) < 100 < float(of_asked[2]), (
         "two of three people were asked, and all of them said no"
     )
+    assert browser.run(BELOW, "#histogram-1-0").startswith("Every share is known to"), (
+        "not below the other table"
+    )
     assert browser.faults() == []
     open_dashboard(browser, curator, "drawn")
     browser.see("main caption", AMONG_ASKED["en"])
+    assert "is known to" in browser.run(BELOW, "#histogram-2")
     assert row_heads(browser, "#group0-2 tbody th") == ["Yes", "No"]
     assert browser.faults() == []
     picture_both(browser, "dashboard-asked")

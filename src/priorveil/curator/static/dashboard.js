@@ -274,12 +274,12 @@ function results(block, { withheld_because: reason }, several, place) {
   const suffix = place === 0 ? "" : `-${place + 1}`;
   const [{ title, unit, margin_of: table }] = block;
   const [shown, withheld] = [block.filter(({ chosen }) => chosen), block.filter(({ chosen }) => !chosen)];
+  const precision = shown.length === 1 && !shown[0].chosen.warning && el("p", { id: `reached${suffix}` }, shown[0].chosen.display.precision);
   return [
     el(table === null ? "h2" : "h3", { dir: "auto" }, several ? title : "Estimates", unit && ` (${unit})`),
-    shown.length > 0 && estimateTables(joinDisplays(shown.map(({ chosen }) => chosen.display)), suffix),
+    shown.length > 0 && estimateTables(joinDisplays(shown.map(({ chosen }) => chosen.display)), suffix, precision),
     withheld.length > 0 &&
       el("div", { id: `withheld${suffix}` }, ...(shown.length > 0 ? withheld.map(({ option }) => about([option], reason)) : [about([], reason)])),
-    shown.length === 1 && !shown[0].chosen.warning && el("p", { id: `reached${suffix}` }, shown[0].chosen.display.precision),
     shown.length > 0 &&
       el(
         "details",

@@ -50,9 +50,9 @@ export function joinDisplays(displays) {
 
 /**
  * The tables of an estimate: shares or averages of groups with a picture, or amounts; then the mean or the quantiles of numbers, and
- * what is known about groups. `page` says it in the language of the page.
+ * what is known about groups. `precision` is a sentence about the first of them, `page` says all in the language of the page.
  */
-export function estimateTables(display, suffix = "", page = ENGLISH) {
+export function estimateTables(display, suffix = "", precision = null, page = ENGLISH) {
   const { shares, averages_of: averaged, rows, numbers, groups } = display;
   const [head, interval] = [page.head(display), page.interval(display)];
   const [left, withheld] = [page.leftOut(display), page.withheld(display)];
@@ -61,6 +61,7 @@ export function estimateTables(display, suffix = "", page = ENGLISH) {
     scale && legend(scale, rows, page),
     left && el("p", { class: "quiet" }, left),
     rows.length > 0 && table(`histogram${suffix}`, rows, scale, head, interval, page),
+    precision,
     numbers.length > 0 && table(`numbers${suffix}`, numbers, null, page.words.numbers, interval, page),
     ...groups
       .filter((group) => group.rows.length > 0)

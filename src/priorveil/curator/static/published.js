@@ -191,9 +191,8 @@ function figure(results, suffix) {
   const isContradicted = shown.some((part) => part.warning);
   return [
     isContradicted && el("p", { class: "warning" }, say("contradicted")),
-    estimateTables(display, suffix, inLanguage(shown[0].labels.length)),
+    estimateTables(display, suffix, isContradicted ? null : precision(display), inLanguage(shown[0].labels.length)),
     withheld.length > 0 && el("p", {}, el("strong", {}, ...separate(withheld), ": "), text),
-    !isContradicted && precision(display),
   ];
 }
 
