@@ -62,7 +62,8 @@ coverage: $(READY) ## run all the tests and say which lines they miss (takes hal
 	@scripts/system-packages
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
-check: $(READY) format-check lint types imports test ## everything: format, lint, types, imports, tests; the tests build the docs
+check: $(READY) format-check lint imports ## everything: format, lint, imports, types, tests; the tests build the docs
+	@$(MAKE) --no-print-directory --jobs=2 types test # the types take one core for as long as the tests need to start
 
 format-check: $(READY)
 	$(BIN)/ruff format --check .
