@@ -59,6 +59,22 @@ def test_recount_compares_and_repairs(store_url: str, campaign: Campaign) -> Non
     assert said()[1] == 0
 
 
+def test_a_repair_leaves_the_tallies_of_published_results(store_url: str, campaign: Campaign) -> None:
+    filled(store_url, campaign, spoil=True)
+
+    async def on_store(publish: bool) -> dict[str, FormTally]:
+        async with open_store(store_url) as store:
+            tallies = await store.tallies(campaign)
+            if publish:
+                assert await store.publish(campaign, tallies, "{}", "2026-02-03T00:00:00Z", ended=True)
+            return tallies
+
+    published = asyncio.run(on_store(publish=True))
+    status, output, _ = ended("recount", "--repair", "--store", store_url)
+    assert (status, "20 counted, 10 stored (not repaired: its results are published" in output) == (1, True)
+    assert asyncio.run(on_store(publish=False)) == published
+
+
 def test_serve_shows_its_token_once_and_ends_politely(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from priorveil.cli.serve import serve; serve()"]
     options = ["--store", str(tmp_path / "a.db"), "--port", str(free_port())]

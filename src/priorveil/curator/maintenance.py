@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import secrets
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from priorveil.atomic_files import atomic_write
 from priorveil.curator.store import Damaged, open_store
@@ -46,26 +48,38 @@ async def restore_store(file: Path, url: str, replace: bool = False) -> None:
     await open_store(url).restore(file, replace)
 
 
+class DifferingTally(NamedTuple):
+    """A tally that is wrong: how many reports it counts, how many are stored, and whether it was corrected."""
+
+    campaign: str
+    form: str
+    counted: int
+    stored: int
+    repaired: bool
+
+
 @dataclass
 class Recount:
     """What was found when all stored reports were counted again.
 
-    `damaged` has a message for each campaign that cannot be read; `differing` has the campaign, the form, the reports
-    in its tally and the stored reports, for each tally that is wrong. `deleted` is the number of campaigns whose
-    reports were deleted, so that their tallies cannot be checked.
+    `damaged` has a message for each campaign that cannot be read. `deleted` is the number of campaigns whose reports
+    were deleted, so that their tallies cannot be checked.
     """
 
     campaigns: int = 0
     deleted: int = 0
     reports: int = 0
     damaged: list[str] = field(default_factory=list)
-    differing: list[tuple[str, str, int, int]] = field(default_factory=list)
+    differing: list[DifferingTally] = field(default_factory=list)
 
 
 async def recount_store(url: str, repair: bool) -> Recount:
-    """Count the reports of every campaign again; with `repair`, replace the tallies that are wrong."""
+    """Count the reports of every campaign again; with `repair`, replace the tallies that are wrong.
+
+    Those of a published campaign stay: its results were made from them, and never change.
+    """
     recount = Recount()
-    async with open_store(url, create=False) as store:
+    async with open_store(url, create=False) as store, store.sole_writer() if repair else nullcontext():
         for campaign_id, *_ in await store.campaign_ids():
             try:
                 stored = await store.campaign(campaign_id)
@@ -79,12 +93,13 @@ async def recount_store(url: str, repair: bool) -> Recount:
                 continue
             counts, tallies = await store.recount(stored.campaign), await store.tallies(stored.campaign)
             corrections = {form: tally for form, tally in counts.items() if tally != tallies[form]}
-            if corrections and repair:
+            repaired = repair and stored.published is None
+            if corrections and repaired:
                 await store.replace_tallies(stored.campaign, corrections)
             recount.campaigns += 1
             recount.reports += sum(tally.reports for tally in counts.values())
             recount.differing += [
-                (campaign_id, form, tallies[form].reports, tally.reports)
+                DifferingTally(campaign_id, form, tallies[form].reports, tally.reports, repaired)
                 for form, tally in corrections.items()
             ]
     return recount

@@ -12,7 +12,7 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from operator import itemgetter
 from pathlib import Path
@@ -21,13 +21,11 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import numpy as np
 
-from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
     NUMBERS,
     Cells,
-    FormTally,
     Group,
     Statements,
     Store,
@@ -299,7 +297,7 @@ class PostgresStore(Store):
                 raise
 
     async def _connect_writer(self) -> Any:
-        """The connection that writes. It holds a shared lock, by which `replace_tallies` knows of it."""
+        """The connection that writes. It holds a shared lock, by which `sole_writer` knows of it."""
         if self._writer is None or self._writer.is_closed():
             if self._pool.is_closing():
                 raise asyncpg.InterfaceError("the store is closed")
@@ -340,16 +338,18 @@ class PostgresStore(Store):
             counts[by_form[form][0].campaign] += len(its_words)
         return counts
 
-    async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, FormTally]) -> None:
-        """Overwrite stored tallies with recounted ones; refused while a curator is connected."""
+    @asynccontextmanager
+    async def sole_writer(self) -> AsyncIterator[None]:
+        """Let nobody else store reports meanwhile; raises `Unavailable` if a curator is connected."""
         async with self._writing:
             db = await self._retry(self._connect_writer)
             if not await db.fetchval("SELECT pg_try_advisory_lock($1)", _WRITER_LOCK):
                 raise Unavailable("a curator is writing to this database: stop it first")
             try:
-                await super().replace_tallies(campaign, tallies)
+                yield
             finally:
-                await db.execute("SELECT pg_advisory_unlock($1)", _WRITER_LOCK)
+                unlock = "SELECT pg_advisory_unlock($1)"
+                await self._retry(lambda: db.execute(unlock, _WRITER_LOCK), patience=0.0)
 
     # -- connections -----------------------------------------------------------------------------------------
 

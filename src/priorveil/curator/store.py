@@ -22,6 +22,7 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import cached_property
@@ -260,6 +261,11 @@ class Store(ABC):
             "it holds a store already: restore into another one, or give --force to replace it"
         )
 
+    @asynccontextmanager
+    async def sole_writer(self) -> AsyncIterator[None]:
+        """Let nobody else store reports meanwhile; an open SQLite file never has another writer."""
+        yield
+
     @abstractmethod
     async def commit(self, groups: Sequence[Group]) -> Counter[str]:
         """Store and count the new reports in one durable transaction; return how many were new, by campaign.
@@ -433,7 +439,7 @@ class Store(ABC):
         return {id: FormTally.of(campaign.forms[id], row) for id, row in cells.items()}
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, FormTally]) -> None:
-        """Overwrite stored tallies with recounted ones. Nobody may write in the meantime."""
+        """Overwrite stored tallies with recounted ones, as the `sole_writer` since before they were counted."""
         query = f"SELECT id, number FROM forms WHERE campaign = {_OF_CAMPAIGN}"
         numbers = dict(map(tuple, await self._fetch(query, campaign.id)))
         changes: list[tuple[Any, ...]] = []
