@@ -105,6 +105,42 @@ def test_the_list_has_counts_and_dates(store_url: str) -> None:
     on(store_url, work, **TIMES)
 
 
+def test_the_status_of_a_limited_campaign_reads_no_tallies(store_url: str) -> None:
+    async def work(curator: Curator) -> None:
+        async def tallies(campaign: Campaign) -> None:
+            raise AssertionError("they may have thousands of cells, and strangers ask for the status")
+
+        curator.service.store.tallies = tallies
+        for state in ("open", "open", "full"):
+            assert (await curator.http.get(f"{curator.place}/status")).json()["state"] == state
+            await curator.upload()
+
+    on(store_url, work, most_reports=2)
+
+
+def test_what_another_process_deleted_is_noticed(store_url: str) -> None:
+    async def work(curator: Curator) -> None:
+        deleted = "2026-04-01T00:00:00Z"
+        assert (await curator.http.get(f"{curator.place}/reports?format=csv")).status_code == 200
+        await curator.service.store.end_campaign(curator.campaign.id, deleted, keep_results=True)
+        await curator.service.refresh()
+        assert (await curator.http.post(f"{curator.place}/close")).json()["deleted"] == deleted
+        assert (await curator.http.get(f"{curator.place}/reports?format=csv")).status_code == 409
+
+    on(store_url, work, **TIMES)
+
+
+def test_refusals_of_a_deleted_campaign_leave_no_row(store_url: str) -> None:
+    async def work(curator: Curator) -> None:
+        curator.set_clock(CLOSES)
+        assert await curator.reason() == "closed"  # counted in memory, and saved after the deletion
+        assert (await curator.http.delete(curator.place)).status_code == 200
+        await curator.service.refresh()
+        assert set((await curator.rows()).values()) == {0}
+
+    on(store_url, work, **TIMES)
+
+
 def test_wrong_formats_of_estimates_are_refused(store_url: str) -> None:
     async def work(curator: Curator) -> None:
         await curator.upload()

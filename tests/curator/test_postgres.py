@@ -19,11 +19,12 @@ from patience import PATIENCE, until
 from postgres_server import PostgresServer
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app
+from priorveil.curator.admission import withdraw
 from priorveil.curator.app import Curator
 from priorveil.curator.maintenance import recount_store
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.settings import DatabaseLimits
-from priorveil.curator.store import Group, Unavailable
+from priorveil.curator.store import Ended, Group, StillOpen, Unavailable
 from priorveil.errors import InvalidInput
 from refusals import raises
 
@@ -139,6 +140,22 @@ def test_the_log_of_the_database_holds_no_ids(postgres: PostgresServer, url: str
             assert [(await store.commit([group])).total() for _ in range(2)] == [5, 0]
             log = (postgres.data / "log").read_text()
             assert "duplicate key" not in log and not [i for i in range(5) if group.id_of(i) in log]
+
+    asyncio.run(run())
+
+
+def test_a_refused_change_keeps_the_connection(url: str, campaign: Campaign) -> None:
+    async def run() -> None:
+        async with stores(url, campaign) as (store,):
+            await store.commit([some(campaign, 1)])
+            writer = store._writer.get_server_pid()
+            tallies = await store.tallies(campaign)
+            with raises(StillOpen):
+                await store.publish(campaign, tallies, "{}", "2026-02-03T00:00:00Z", ended=False)
+            assert await store.publish(campaign, tallies, "{}", "2026-02-03T00:00:00Z", ended=True)
+            with raises(Ended):
+                await withdraw(store, campaign, [bytes(16)])
+            assert store._writer.get_server_pid() == writer
 
     asyncio.run(run())
 

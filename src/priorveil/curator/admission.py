@@ -16,6 +16,7 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import CODE_BYTES, hex_bytes
 from priorveil.curator.store import (
     LASTING,
+    REPORT_COUNT,
     Ended,
     Statements,
     Store,
@@ -32,9 +33,6 @@ _NUMBER = "SELECT number FROM campaigns WHERE id = $1"
 _LASTING = f"SELECT id FROM campaigns WHERE number = $1 AND {LASTING}"
 _PUBLISHED = "SELECT published FROM campaigns WHERE number = $1"
 _FORMS = "SELECT id, number FROM forms WHERE campaign = $1"
-_COUNT = (
-    "SELECT coalesce(sum(count), 0) FROM tallies JOIN forms ON number = form WHERE campaign = $1 AND cell = 0"
-)
 _FIND = "SELECT form, words FROM submissions WHERE campaign = $1 AND report_id = $2"
 _ADD = "INSERT INTO submissions (campaign, report_id, form, words) VALUES ($1, $2, $3, $4)"
 _REMOVE = "DELETE FROM submissions WHERE campaign = $1 AND report_id = $2 RETURNING form, words"
@@ -91,8 +89,8 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
             forms |= {(id, form): number for form, number in (yield _FORMS, numbers[id])}
             most = campaigns[id].most_reports
             if most is not None:
-                [[count]] = yield _COUNT, numbers[id]
-                room[id] = max(0, most - int(count))
+                [[count]] = yield REPORT_COUNT, id
+                room[id] = max(0, most - count)
         reasons: list[str | None] = []
         new: dict[tuple[str, str], list[bytes]] = {}
         for claim in claims:

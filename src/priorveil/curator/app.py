@@ -305,7 +305,7 @@ class Curator:
         """Whether the campaign takes reports now."""
         live = await self._live(request.path_params["id"])
         campaign, most = live.campaign, live.campaign.most_reports
-        reports = 0 if most is None else await self.service.report_count(campaign)
+        reports = 0 if most is None else await self.service.store.report_count(campaign.id)
         state = public_state(self.service.life.state(live), most, reports)
         status = messages.Status(campaign.id, state, campaign.leans_on_prior, bool(live.published))
         return json_response(status, headers=_ANY_ORIGIN)
@@ -491,7 +491,8 @@ class Curator:
         return json_response(messages.Deleted(id, reports))
 
     async def _summary_now(self, live: StoredCampaign) -> messages.Summary:
-        reports, outline = await self.service.report_count(live.campaign), CampaignOutline.of(live.campaign)
+        reports = await self.service.store.report_count(live.campaign.id)
+        outline = CampaignOutline.of(live.campaign)
         return self._summary(outline, reports, live.closed, live.published, live.deleted)
 
     def _summary(
@@ -591,7 +592,7 @@ class Curator:
         except Unavailable as error:
             problem = "the stored reports cannot be read: the curator's log says why"
             raise HTTPException(503, problem, {"retry-after": "1"}) from error
-        count = await self.service.report_count(live.campaign)
+        count = await self.service.store.report_count(live.campaign.id)
         # Before anything leaves.
         await self.service.record(request.state.who, "exported", live.campaign.id, count)
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{live.campaign.id[:12]}.{kind}"'}

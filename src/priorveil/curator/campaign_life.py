@@ -127,7 +127,7 @@ class CampaignLife:
     async def notice_changes(self) -> None:
         """Take over what changed in the store.
 
-        Another process may have closed, reopened or published a campaign; a restored database may no longer have it.
+        Another process may have closed, reopened, published or deleted a campaign; a restored database may no longer have it.
         """
         async with self._changing:
             times, loaded = await self.campaigns.list_ids(), self.campaigns.loaded
@@ -136,7 +136,7 @@ class CampaignLife:
                 if id not in times:
                     loaded.remove(id)
                 elif live is not None:
-                    live.closed, live.published = times[id]
+                    live.closed, live.published, live.deleted = times[id]
 
 
 def _publication(

@@ -88,9 +88,12 @@ class CampaignLoader:
         await asyncio.sleep(_LIST_SECONDS)
         await self.list_ids()
 
-    async def list_ids(self) -> dict[str, tuple[str | None, str | None]]:
-        """The ids of the campaigns in the store, each with the times at which it was closed early and was published."""
-        times = {id: (closed, published) for id, closed, published, _ in await self.store.campaign_ids()}
+    async def list_ids(self) -> dict[str, tuple[str | None, str | None, str | None]]:
+        """The campaigns in the store, each with the times at which it was closed early, was published and deleted."""
+        times = {
+            id: (closed, published, deleted)
+            for id, closed, published, deleted in await self.store.campaign_ids()
+        }
         self._ids = set(times)
         return times
 

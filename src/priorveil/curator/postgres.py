@@ -292,6 +292,10 @@ class PostgresStore(Store):
             try:
                 async with db.transaction():
                     yield db
+            except (
+                PriorveilError
+            ):  # our own refusal: the transaction is rolled back, and the connection is sound
+                raise
             except BaseException:  # also when cancelled: the state of the connection is unknown
                 db.terminate()
                 raise

@@ -173,10 +173,6 @@ class Service:
     async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._decoders, work, *arguments)
 
-    async def report_count(self, campaign: Campaign) -> int:
-        """How many reports were counted."""
-        return sum(tally.reports for tally in (await self.store.tallies(campaign)).values())
-
     async def reports(self, campaign: Campaign) -> AsyncIterator[list[StoredReport]]:
         """All reports, page by page; raises `Damaged` if counted reports are missing, and logs what it raises.
 
@@ -184,7 +180,7 @@ class Service:
         the first one. Raises `Ended` if the campaign is deleted meanwhile.
         """
         try:
-            before, count = await self.report_count(campaign), 0
+            before, count = await self.store.report_count(campaign.id), 0
             waiting: list[StoredReport] = []
             async for page in self.store.reports(campaign):
                 if waiting:

@@ -63,6 +63,10 @@ _ADD_FORM = """
     INSERT INTO forms (campaign, id) SELECT number, CAST($2 AS text) FROM campaigns WHERE id = $1 AND deleted IS NULL
     ON CONFLICT DO NOTHING
 """
+REPORT_COUNT = f"""
+    SELECT CAST(coalesce(sum(count), 0) AS bigint) FROM tallies JOIN forms ON number = form
+    WHERE campaign = {_OF_CAMPAIGN} AND cell = 0
+"""
 _REPORT_COUNTS = """
     SELECT campaigns.id, sum(count) FROM tallies JOIN forms ON forms.number = form
     JOIN campaigns ON campaigns.number = campaign WHERE cell = 0 GROUP BY campaigns.id
@@ -424,6 +428,11 @@ class Store(ABC):
         """The stored tally of each form."""
         return _read_tallies(campaign, await self._fetch(_TALLIES, campaign.id))
 
+    async def report_count(self, campaign: str) -> int:
+        """How many reports of a campaign were counted."""
+        [[count]] = await self._fetch(REPORT_COUNT, campaign)
+        return int(count)
+
     async def report_counts(self) -> dict[str, int]:
         """How many reports were counted for each campaign that has any."""
         return {id: int(count) for id, count in await self._fetch(_REPORT_COUNTS)}
@@ -478,7 +487,7 @@ class Store(ABC):
     # -- counters and tokens ---------------------------------------------------------------------------------
 
     async def refuse(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Add to the numbers of refused reports, by campaign and reason."""
+        """Add to the numbers of refused reports, by campaign and reason; those of deleted campaigns are left out."""
         rows = sorted((campaign, reason, n) for (campaign, reason), n in counts.items())
         await self._change(*[(_REFUSE, *row) for row in rows])
 

@@ -15,8 +15,9 @@ ORDER BY report_id LIMIT $3
 -- Publish the results of a campaign.
 UPDATE campaigns SET publication = $2, published = $3, closed = COALESCE(closed, $3) WHERE id = $1
 
--- Add to the number of refused reports.
-INSERT INTO refusals (campaign, reason, count) VALUES ($1, $2, $3)
+-- Add to the number of refused reports, unless the campaign was deleted.
+INSERT INTO refusals (campaign, reason, count)
+SELECT id, CAST($2 AS text), CAST($3 AS bigint) FROM campaigns WHERE id = $1 AND document <> ''
 ON CONFLICT (campaign, reason) DO UPDATE SET count = refusals.count + excluded.count
 
 -- Add to the number of reports of one day, unless the campaign was deleted.
