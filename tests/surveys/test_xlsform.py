@@ -334,6 +334,8 @@ def test_conditions_on_earlier_choices(tmp_path: Path, condition: str, gates: di
         ("survey", "H6", "median", "survey!H6"),
         ("survey", "I6", '"0 to 6" = 0.2', "survey!I6"),
         ("survey", "I6", "0 to 6 = 0.2", "survey!I6"),
+        pytest.param("survey", "I6", "[" * 20_000, "survey!I6", id="deep brackets"),
+        pytest.param("survey", "I6", "9" * 5_000, "survey!I6", id="thousands of digits"),
         ("survey", "I3", 'sheet = "this year"', "survey!I3"),
         ("survey", "I3", 'file = "none.csv"', "survey!I3"),
         ("survey", "J3", "aeg", "survey!J3"),
@@ -374,6 +376,17 @@ def test_a_mistake_is_named_by_its_cell(
 ) -> None:
     with raises(InvalidFile, cell=place):
         read(tmp_path, **{sheet: changed(SHEETS[sheet], cell, value)})
+
+
+@pytest.mark.parametrize("column", ["pv::prior", "pv::prior::north"])
+def test_an_unreadable_prior_gets_advice_about_priors(tmp_path: Path, column: str) -> None:
+    settings = [[*SETTINGS[0], "pv::cohorts"], [*SETTINGS[1], "north, south"]]
+    survey = [[*SURVEY[0], column], *([*row, None] for row in SURVEY[1:])] if "north" in column else SURVEY
+    at = list(survey[0]).index(column)
+    rows = changed(survey, f"{chr(ord('A') + at)}2", "never 0.8")
+    with pytest.raises(InvalidFile) as refusal:
+        read(tmp_path, survey=rows, settings=settings)
+    assert "shares such as never = 0.8" in str(refusal.value)
 
 
 def test_a_gate_in_a_conditional_group_is_not_always_asked(tmp_path: Path) -> None:

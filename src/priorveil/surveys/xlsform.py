@@ -502,10 +502,13 @@ def _typed(form: _Form, row: Row, column: str) -> Any:
     inner = f"[{inner}]" if not inner.startswith(("{", "[", '"')) else inner
     try:
         return tomllib.loads(f"value = {inner}")["value"]
-    except tomllib.TOMLDecodeError as error:
-        advice = 'write unknown, shares such as never = 0.8, daily = 0.2, or file = "census.csv"'
-        if column != f"{OURS}prior":
-            advice = "write numbers with commas between them, such as 0, 20, 40"
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # broken TOML, thousands of digits, or brackets nested too deeply
+        advice = "write numbers with commas between them, such as 0, 20, 40"
+        if column.startswith(f"{OURS}prior"):
+            advice = 'write unknown, shares such as never = 0.8, daily = 0.2, or file = "census.csv"'
         raise form.error(row, column, f"{short_repr(text)} cannot be read: {advice}") from error
 
 
