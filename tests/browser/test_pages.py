@@ -73,7 +73,9 @@ def test_every_text_is_there_in_every_language_with_the_same_values() -> None:
 
 
 def test_the_pages_use_every_text_and_no_other() -> None:
-    code = "".join(SERVED[name].read_text(encoding="utf-8") for name in ("answer.js", "published.js"))
+    code = "".join(
+        SERVED[name].read_text(encoding="utf-8") for name in ("answer.js", "published.js", "language.js")
+    )
     named = set(re.findall(r'"([a-zA-Z0-9]+)"', code))
     keys = set(catalogue()["en"])
     assert keys <= named, f"not used: {sorted(keys - named)}"

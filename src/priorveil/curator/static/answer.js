@@ -4,7 +4,7 @@
 import { BudgetExceeded, Client, NotSent, PriorveilError, ReportRefused, readCampaign, readNumber } from "/static/priorveil.js";
 import { closeButton, openDialog } from "/static/dialogs.js";
 import { el } from "/static/dom.js";
-import { bestLanguage, direction, nameOfLanguage, offeredLanguages, speaker } from "/static/language.js";
+import { bestLanguage, markLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
 
 const MANY = 20; // options beyond which a list to pick from is easier than buttons
 const LONGEST_CODE = 32; // characters; the fold-out has all of them
@@ -31,7 +31,7 @@ const isPreview = () => location.hash === "#preview";
 const noEntries = () => Object.create(null); // a question may have the name "constructor"
 
 let client; // made when the page is loaded, and again when a code is typed in
-let speak = speaker(bestLanguage(navigator.languages, offeredLanguages([])) ?? "en", navigator.languages);
+let speak = speaker("en");
 let pickedLanguage = null; // from the list, by the person; it stays while more languages are offered
 let step = () => {}; // draws the present step again, in another language
 let campaign = null;
@@ -75,11 +75,7 @@ const plainButton = (text, onclick, attributes = {}) =>
 /** The language of the campaign's own texts. */
 const campaignLanguage = () => bestLanguage([languages.value, speak.language], campaign.languages) ?? campaign.languages[0];
 
-/** A text in the campaign's language. That may be wrong: what begins from right to left is written so. */
-function inCampaignLanguage(text) {
-  const tag = campaignLanguage();
-  return el("bdi", { lang: tag, dir: direction(tag) === "rtl" ? "rtl" : "auto" }, text);
-}
+const inCampaignLanguage = (text) => markLanguage(campaignLanguage(), text);
 
 /** One of the campaign's texts, marked with its language; empty if it was not given. */
 const own = (texts) => (hasText(texts) ? inCampaignLanguage(ownText(texts)) : "");
@@ -87,23 +83,11 @@ const own = (texts) => (hasText(texts) ? inCampaignLanguage(ownText(texts)) : ""
 const ownText = (texts) => texts[campaignLanguage()] ?? "";
 const hasText = (texts) => Object.keys(texts).length > 0;
 
-/** Offer the languages, and speak the one that fits the person best. */
-function offerLanguages() {
-  const offered = offeredLanguages(campaign?.languages ?? []);
-  const chosen = pickedLanguage ?? bestLanguage(navigator.languages, offered) ?? campaign?.languages[0] ?? "en";
-  languages.replaceChildren(
-    ...offered.map((tag) =>
-      el("option", { value: tag, lang: tag, dir: direction(tag), selected: tag === chosen }, nameOfLanguage(tag)),
-    ),
-  );
-  useLanguage(chosen);
-}
+/** Offer the languages, and speak the one that the person picked, or that fits the person best. */
+const chooseLanguage = () => useLanguage(offerLanguages(languages, campaign?.languages ?? [], pickedLanguage));
 
 function useLanguage(tag) {
-  speak = speaker(tag, navigator.languages);
-  document.documentElement.lang = speak.language;
-  document.documentElement.dir = speak.direction;
-  document.querySelector("#language-name").textContent = say("language");
+  speak = speakOnPage(tag);
   document.title = campaign === null ? say("documentTitle") : ownText(campaign.title);
   showAbout();
 }
@@ -117,14 +101,14 @@ languages.addEventListener("change", () => {
 // -- loading ---------------------------------------------------------------------------------------------------------
 
 async function begin(code = codeInLink()) {
-  offerLanguages();
+  chooseLanguage();
   if (isPreview()) return beginPreview();
   client = new Client(`${location.origin}/v1/campaigns/${id}`, isCode(code) ? { code } : {});
   const loaded = await client.campaign();
   status = await currentStatus(loaded);
   campaign = loaded; // with its status: a language may be chosen meanwhile, which draws what is there
   cohort = campaign.cohorts.length === 1 ? campaign.cohorts[0] : undefined;
-  offerLanguages();
+  chooseLanguage();
   const known = await client.remembered();
   if (known?.withdrawn) return show(drawWithdrawn);
   if (known?.delivered) return show(() => drawThanks(known, true));
@@ -142,18 +126,18 @@ async function beginPreview() {
   status = { state: "open", leans_on_prior: false };
   campaign = mine ? await readCampaign(kept, { id }) : await new Client(`${location.origin}/v1/campaigns/${id}`).campaign();
   cohort = campaign.cohorts.length === 1 ? campaign.cohorts[0] : undefined;
-  offerLanguages();
+  chooseLanguage();
   document.querySelector("#preview").hidden = false;
   return show(drawStart);
 }
 
 /** Whether the curator takes reports now; it may have closed early. Without an answer, by our own clock. */
-async function currentStatus(loaded) {
+function currentStatus(loaded) {
   const request = { credentials: "omit", signal: AbortSignal.timeout(STATUS_WAIT) };
-  const told = await fetch(`${client.url}/status`, request)
-    .then((response) => (response.ok ? response.json() : null))
-    .catch(() => null); // it may also break off
-  return told ?? { state: loaded.state(), leans_on_prior: false };
+  const byClock = { state: loaded.state(), leans_on_prior: false };
+  return fetch(`${client.url}/status`, request)
+    .then((response) => (response.ok ? response.json() : byClock))
+    .catch(() => byClock); // it may also break off
 }
 
 function showAbout() {
@@ -796,8 +780,8 @@ function showRefused(error) {
 
 function drawShut(isKept) {
   const opens = campaign.opens && speak.moment(campaign.opens);
-  const said = { closed: "closed", full: "refusedFull" }[status.state];
-  const when = said ? paragraph(said) : opens ? paragraph("opensAt", { time: opens }) : paragraph("notYetOpen");
+  const end = { closed: "closed", full: "refusedFull" }[status.state];
+  const when = end ? paragraph(end) : opens ? paragraph("opensAt", { time: opens }) : paragraph("notYetOpen");
   const results = status.published && el("p", {}, el("a", { href: `/published/${id}` }, say("publishedResults")));
   put(own(campaign.title), when, results, isKept && paragraph("keptForLater"));
 }

@@ -1,5 +1,6 @@
 // The language of a page: which one, its direction, its texts, and how it writes numbers and dates.
 
+import { el } from "/static/dom.js";
 import { TEXTS } from "/static/texts.js";
 
 const RIGHT_TO_LEFT = new Set(["ar", "fa", "he", "ur", "ps", "sd", "ug", "yi", "dv", "ckb"]);
@@ -22,16 +23,35 @@ export function bestLanguage(wanted, offered) {
 export const direction = (tag) => (RIGHT_TO_LEFT.has(base(tag)) ? "rtl" : "ltr");
 
 /** The name of a language in that language. */
-export function nameOfLanguage(tag) {
+function nameOfLanguage(tag) {
   const name = new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
   return name.charAt(0).toLocaleUpperCase(tag) + name.slice(1);
 }
 
-/** The languages that a page can be read in: those of its own texts, and those of the campaign. */
-export function offeredLanguages(campaign) {
+/**
+ * Fill a list with the languages that a page can be read in: those of its own texts, and those of the campaign. The tag of the one that
+ * is chosen: by the person, or because it fits the person best.
+ */
+export function offerLanguages(list, campaign, picked = null) {
   const own = Object.keys(TEXTS);
-  return [...own, ...campaign.filter((tag) => !own.some((other) => base(other) === base(tag)))];
+  const offered = [...own, ...campaign.filter((tag) => !own.some((other) => base(other) === base(tag)))];
+  const chosen = picked ?? bestLanguage(navigator.languages, offered) ?? campaign[0] ?? FALLBACK;
+  const option = (tag) => el("option", { value: tag, lang: tag, dir: direction(tag), selected: tag === chosen }, nameOfLanguage(tag));
+  list.replaceChildren(...offered.map(option));
+  return chosen;
 }
+
+/** The speaker of a language, which the page is then in. */
+export function speakOnPage(tag) {
+  const speak = speaker(tag, navigator.languages);
+  document.documentElement.lang = speak.language;
+  document.documentElement.dir = speak.direction;
+  document.querySelector("#language-name").textContent = speak.say("language");
+  return speak;
+}
+
+/** A text, marked with its language. That may be wrong: what begins from right to left is written so. */
+export const markLanguage = (tag, text) => el("bdi", { lang: tag, dir: direction(tag) === "rtl" ? "rtl" : "auto" }, text);
 
 /**
  * Texts, numbers and dates in one language. `regions` are the tags that the browser prefers: numbers are written as in the

@@ -3,7 +3,7 @@
 
 import { el } from "/static/dom.js";
 import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
-import { bestLanguage, direction, nameOfLanguage, offeredLanguages, speaker } from "/static/language.js";
+import { bestLanguage, markLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
 
 const HEADS = { answer: "answer", ticked: "ticked", "ticked set": "tickedSet", quantity: "quantity" }; // of the labels of a table
@@ -23,32 +23,21 @@ const paragraph = (key, values) => el("p", {}, ...speak.phrase(key, values));
 const section = (key, ...content) => el("section", {}, el("h2", {}, say(key)), ...content);
 
 async function show() {
-  offerLanguages([]);
+  useLanguage(offerLanguages(languages, []));
   const response = await fetch(source);
   if (!response.ok) {
     const { detail } = await response.json().catch(() => ({}));
     draw = () => put(el("h1", {}, say("noResultsTitle")), el("p", {}, say("serverSays"), " ", el("bdi", { lang: "en" }, `${detail ?? response.status}`)));
   } else {
     publication = await response.json();
-    offerLanguages(publication.languages);
+    useLanguage(offerLanguages(languages, publication.languages));
     draw = () => put(...sheet());
   }
   draw();
 }
 
-function offerLanguages(campaign) {
-  const offered = offeredLanguages(campaign);
-  const chosen = bestLanguage(navigator.languages, offered) ?? campaign[0] ?? "en";
-  const option = (tag) => el("option", { value: tag, lang: tag, dir: direction(tag), selected: tag === chosen }, nameOfLanguage(tag));
-  languages.replaceChildren(...offered.map(option));
-  useLanguage(chosen);
-}
-
 function useLanguage(tag) {
-  speak = speaker(tag, navigator.languages);
-  document.documentElement.lang = speak.language;
-  document.documentElement.dir = speak.direction;
-  document.querySelector("#language-name").textContent = say("language");
+  speak = speakOnPage(tag);
   document.title = publication === null ? say("sheetTitle") : `${say("sheetTitle")} · ${ownText(publication.title)}`;
 }
 
@@ -62,11 +51,7 @@ languages.addEventListener("change", () => {
 const campaignLanguage = () => bestLanguage([languages.value, speak.language], publication.languages) ?? publication.languages[0];
 const ownText = (texts) => texts[campaignLanguage()] ?? "";
 
-/** A text of the campaign, marked with its language. That may be wrong: what begins from right to left is written so. */
-function inCampaignLanguage(text) {
-  const language = campaignLanguage();
-  return el("bdi", { lang: language, dir: direction(language) === "rtl" ? "rtl" : "auto" }, text);
-}
+const inCampaignLanguage = (text) => markLanguage(campaignLanguage(), text);
 
 const questionNamed = (name) => publication.questions.find((question) => question.name === name);
 
@@ -191,7 +176,7 @@ function figure(results, suffix) {
   const isContradicted = shown.some((part) => part.warning);
   return [
     isContradicted && el("p", { class: "warning" }, say("contradicted")),
-    estimateTables(display, suffix, isContradicted ? null : precision(display), inLanguage(shown[0].labels.length)),
+    estimateTables(display, suffix, isContradicted ? null : precision(display), inLanguage(shown[0])),
     withheld.length > 0 && el("p", {}, el("strong", {}, ...separate(withheld), ": "), text),
   ];
 }
@@ -213,8 +198,8 @@ function precision({ shares, rows }) {
 
 const level = () => speak.number(publication.results.level, { style: "percent", maximumFractionDigits: 1 });
 
-/** How this page writes a table of estimates, of which there are so many. */
-const inLanguage = (count) => ({
+/** How this page writes the tables of an estimate. */
+const inLanguage = ({ labels, people }) => ({
   words: {
     picture: say("picture"),
     estimate: say("estimate"),
@@ -231,7 +216,7 @@ const inLanguage = (count) => ({
     by.length === 0
       ? say("sharesOfAsked", { question: ownText(questionAbout(of).text) })
       : say(shares ? "sharesOf" : "averageOf", { question: shares ? nameOf(of) : numberName(of), groups: by.map(nameOf).join(" × ") }),
-  labels: ({ answers, name }) => (answers.length > 0 ? answersWords(answers) : [statisticName(name)]),
+  labels: ({ answers, name }) => (answers.length > 0 ? answersWords(answers) : [statisticName(name, people)]),
   value: (row) => speak.like(row.value, row.value_text),
   ends: ({ lower, upper, value_text: text }) =>
     lower === null || upper === null
@@ -240,7 +225,7 @@ const inLanguage = (count) => ({
   expected: (row) => (row.expected === null ? "" : speak.like(row.expected, row.expected_text)),
   people: ({ people: count }) => say(speak.isOne(count) ? "onePerson" : "people", { count: speak.number(count) }),
   leftOut: ({ left_out: left, rows }) =>
-    left && say("largestOf", { count: speak.number(rows.length), all: speak.number(count) }),
+    left && say("largestOf", { count: speak.number(rows.length), all: speak.number(labels.length) }),
   withheld: ({ withheld_groups: groups }) => groups.length > 0 && el("span", {}, ...speak.phrase("withheldGroups", withheldValues(groups))),
   percent: (share, places) => speak.number(share, { style: "percent", ...decimals(places) }),
   amount: (value, places) => speak.number(value, decimals(places)),
@@ -253,12 +238,11 @@ const withheldValues = (groups) => ({
   count: speak.number(publication.results.smallest_count),
 });
 
-/** The name of a statistic that is not an answer; one that the campaign's makers have named stays as it is. */
-function statisticName(name) {
+/** The name of a statistic that is not an answer, of so many people; one that the campaign's makers have named stays as it is. */
+function statisticName(name, people) {
   const quantile = /^quantile ([\d.]+)$/.exec(name);
   if (quantile) return say("quantile", { share: speak.number(Number(quantile[1]), { style: "percent" }) });
-  const total = /^Total of ([\d,]+) people$/.exec(name);
-  if (total) return say("totalOf", { count: speak.number(Number(total[1].replaceAll(",", ""))) });
+  if (/^Total of [\d,]+ people$/.test(name)) return say("totalOf", { count: speak.number(Math.round(people)) });
   const mean = /^mean (.+)$/.exec(name);
   if (mean) return say("averageHead", { question: numberName(mean[1]) });
   if (name === "Everyone") return say("everyone");
