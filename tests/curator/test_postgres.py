@@ -7,10 +7,12 @@ import itertools
 import os
 import random
 import re
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -140,6 +142,25 @@ def test_the_log_of_the_database_holds_no_ids(postgres: PostgresServer, url: str
             assert [(await store.commit([group])).total() for _ in range(2)] == [5, 0]
             log = (postgres.data / "log").read_text()
             assert "duplicate key" not in log and not [i for i in range(5) if group.id_of(i) in log]
+
+    asyncio.run(run())
+
+
+def test_rows_are_sorted_beside_the_event_loop(
+    url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, rows = set(), Group.rows
+
+    def watched_rows(group: Group) -> Any:
+        threads.add(threading.get_ident())
+        return rows(group)
+
+    monkeypatch.setattr(Group, "rows", watched_rows)
+
+    async def run() -> None:
+        async with stores(url, campaign) as (store,):
+            await store.commit([some(campaign, 3)])
+            assert threads and threading.get_ident() not in threads
 
     asyncio.run(run())
 

@@ -12,7 +12,7 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from operator import itemgetter
 from pathlib import Path
@@ -237,9 +237,9 @@ class PostgresStore(Store):
         except FileNotFoundError as error:
             problem = f"{program} was not found"
             raise Unavailable(f"{problem}: install the client programs of PostgreSQL") from error
-        _, said = await process.communicate()
+        _, errors = await process.communicate()
         if process.returncode:
-            lines = said.decode(errors="replace").strip().splitlines()
+            lines = errors.decode(errors="replace").strip().splitlines()
             raise Unavailable(f"{program} failed: {lines[0] if lines else process.returncode}")
 
     async def ready(self) -> None:
@@ -318,7 +318,7 @@ class PostgresStore(Store):
         """Insert the reports that are new, and count exactly those."""
         numbers: dict[tuple[str, str], list[int]] = {}
         by_form: dict[int, list[Group]] = {}
-        rows = []
+        numbered = []
         campaigns = sorted({group.campaign for group in groups})
         await db.execute(_SHARE_CAMPAIGNS, campaigns)  # none of them is deleted meanwhile
         for id in campaigns:
@@ -328,10 +328,8 @@ class PostgresStore(Store):
                 raise Unavailable("this database does not have the campaign")
             campaign, form = numbers[group.campaign, group.form.id]
             by_form.setdefault(form, []).append(group)
-            ids, words = group.rows()
-            rows += [(campaign, *row, form) for row in zip(ids.tolist(), words.tolist(), strict=True)]
-        rows.sort(key=itemgetter(0, 1))  # the same order in all writers, to avoid deadlocks
-        inserted = await db.fetch(_INSERT, *map(list, zip(*rows, strict=True)))
+            numbered.append((campaign, form, group))
+        inserted = await db.fetch(_INSERT, *await asyncio.to_thread(_row_columns, numbered))
         new: dict[int, list[bytes]] = {}
         for form, word in inserted:
             new.setdefault(form, []).append(word)
@@ -385,6 +383,20 @@ class PostgresStore(Store):
             pause = min(2 * pause, 1.0)
 
 
+def _row_columns(groups: Iterable[tuple[int, int, Group]]) -> list[list[Any]]:
+    """The columns of rows to insert, from groups with the numbers of their campaigns and forms.
+
+    Rows have the same order in all writers, to avoid deadlocks. Of many thousands it takes long to sort them.
+    """
+    rows = [
+        (campaign, *row, form)
+        for campaign, form, group in groups
+        for row in zip(*(column.tolist() for column in group.rows()), strict=True)
+    ]
+    rows.sort(key=itemgetter(0, 1))
+    return list(map(list, zip(*rows, strict=True)))
+
+
 async def _count_new(groups: Sequence[Group], new: Sequence[bytes]) -> Cells:
     """The cells of the tally of the new reports of one form, which came in these groups."""
     counted = [group.cells for group in groups if group.cells is not None]
@@ -418,8 +430,8 @@ async def _check_writable(db: Any) -> None:
 def _unavailable(error: Exception) -> Unavailable:
     """What the database says, and what to do. Its details are left out: they may quote a row."""
     remedy = next(remedy for kind, remedy in _REMEDIES.items() if isinstance(error, kind))
-    said = str(error).partition("\n")[0] or type(error).__name__
-    return Unavailable(f"PostgreSQL: {said}: {remedy}")
+    message = str(error).partition("\n")[0] or type(error).__name__
+    return Unavailable(f"PostgreSQL: {message}: {remedy}")
 
 
 def _advice(error: asyncpg.PostgresError, url: str) -> str:

@@ -59,6 +59,7 @@ _BODIES = (
 )  # fmt: skip
 _STATIC = Path(__file__).parent / "static"
 _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout; a wheel has it in static/
+_FILES = {path.name: path for path in (_CLIENT, *_STATIC.iterdir()) if path.is_file()}
 _log = logging.getLogger(__name__)
 
 
@@ -134,8 +135,7 @@ def page_routes() -> list[Route]:
 
 async def _file(request: Request, name: str | None = None) -> Response:
     """One file by its plain name, which may come from the address."""
-    files = {path.name: path for path in (_CLIENT, *_STATIC.iterdir()) if path.is_file()}
-    path = files.get(name or request.path_params["name"])
+    path = _FILES.get(name or request.path_params["name"])
     if path is None:
         raise HTTPException(404, "there is no such file")
     return FileResponse(path, headers=_PAGE_HEADERS)

@@ -62,7 +62,7 @@ class ConflictingReports(InvalidInput):
 
 
 class IdSpool:
-    """Eight bytes of every id of a table; `may_repeat` says whether an id may occur twice."""
+    """Eight bytes of every id of a table; `repeated_keys` says which ids may occur twice."""
 
     def __init__(self) -> None:
         self.without_id = 0
