@@ -258,7 +258,7 @@ def number_tables(estimate: Estimate, confidence: float = 0.95) -> list[Statisti
     for name in domain.grids:
         with suppress(NotIdentifiable, InvalidInput):
             statistics[f"mean {name}"] = estimate.mean(name)
-    rows = [_statistic_row(name, statistic, confidence) for name, statistic in statistics.items()]
+    rows = [_statistic_row([name], statistic, confidence) for name, statistic in statistics.items()]
     tables = [StatisticTable(NUMBERS, tuple(rows))] if rows else []
     return [*tables, *_average_tables(estimate, domain, confidence)]
 
@@ -295,16 +295,12 @@ def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float =
     levels, rows = domain.margin(others)
     shares = [estimate.mean(row.tolist(), by=groups) for row in rows]
     cells = [
-        _row(
-            tuple(map(label_text, (*label_parts(group), *level))),
-            (statistic.value, statistic.std_error, *statistic.interval(confidence)),
-            None,
-            _precise_share_texts,
+        _statistic_row(
+            (*label_parts(group), *level), share.statistics[place], confidence, _precise_share_texts
         )
         for place, group in enumerate(shares[0].labels)
         for level, row, share in zip(levels, rows, shares, strict=True)
         if (row * members[place]).any()  # the table has this combination
-        for statistic in [share.statistics[place]]
     ]
     return StatisticTable((*groups, *others), tuple(cells), f"share within {' x '.join(groups)}")
 
@@ -317,15 +313,9 @@ def shares_among(
     confidence: float = 0.95,
 ) -> StatisticTable:
     """The shares of these labels among the people who have one of them."""
-    ratios = [(label, estimate.ratio([label], labels)) for label in labels]
     rows = [
-        _row(
-            tuple(map(label_text, label_parts(label))),
-            (ratio.value, ratio.std_error, *ratio.interval(confidence)),
-            None,
-            _precise_share_texts,
-        )
-        for label, ratio in ratios
+        _statistic_row(label_parts(label), estimate.ratio([label], labels), confidence, _precise_share_texts)
+        for label in labels
     ]
     return StatisticTable(heads, tuple(rows), quantity)
 
@@ -453,9 +443,11 @@ def _row(
     )
 
 
-def _statistic_row(label: str, statistic: Statistic, confidence: float = 0.95) -> StatisticRow:
+def _statistic_row(
+    label: Sequence[Label], statistic: Statistic, confidence: float = 0.95, texts: Texts = amount_texts
+) -> StatisticRow:
     numbers = statistic.value, statistic.std_error, *statistic.interval(confidence)
-    return _row((label,), numbers, None, amount_texts)
+    return _row(tuple(map(label_text, label)), numbers, None, texts)
 
 
 def _texts_of_averages(columns: Array) -> Texts:
@@ -569,7 +561,7 @@ def mean_name(number: str) -> str:
 
 def statistic_text(statistic: Statistic) -> str:
     """A single number with its name and its 95 % interval, in a line; a warning is another."""
-    row = _statistic_row("", statistic)
+    row = _statistic_row([""], statistic)
     interval = unbounded_text(statistic) if row.is_unbounded else f"95 % interval {row.interval_text}"
     people = None if statistic.people is None else f"{statistic.people:,.12g} people"
     method = f"method {statistic.method}" if statistic.method else None
@@ -588,7 +580,7 @@ def unbounded_text(statistic: Statistic) -> str:
 
 def statistic_html(statistic: Statistic) -> str:
     """A single number with its 95 % interval, for a notebook."""
-    row = _statistic_row(statistic.method, statistic)
+    row = _statistic_row([statistic.method], statistic)
     table = StatisticTable(("method",), (row,))
     notes = (_sentence(unbounded_text(statistic)),) if row.is_unbounded else ()
     return _html(statistic.name or "Statistic", Description(statistic.warning, (table,), notes, 0.95))
@@ -680,7 +672,7 @@ def estimate_notes(estimate: Estimate) -> tuple[str, ...]:
         _search_note(estimate),
         _negative_note(estimate),
         _few_people_note(estimate),
-        _unbounded_note(estimate),
+        None if estimate.averages is None else unbounded_note(estimate.averages),
     )
     return (*(note for note in notes if note is not None), *estimate.remarks)
 
@@ -774,10 +766,6 @@ def _negative_note(estimate: Estimate) -> str | None:
 def _few_people_note(estimate: Estimate) -> str | None:
     counts_few = estimate.counts_people and estimate.total is None and estimate.reports > 0
     return FEW_PEOPLE if counts_few and (estimate.interval()[1] < _FEW_PEOPLE).any() else None
-
-
-def _unbounded_note(estimate: Estimate) -> str | None:
-    return None if estimate.averages is None else unbounded_note(estimate.averages)
 
 
 def changes_among(alike: tuple[Label, Label] | None) -> str:

@@ -30,6 +30,7 @@ from priorveil.tables.submissions import (
 )
 
 _PLAN_ID = re.compile(r"[0-9a-f]{64}")
+_EVERYBODY: Any = object()  # not None, which is the group of the rows without one
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +69,12 @@ class Tallies:
         return sorted({group for _, group in self.by}, key=lambda group: (group is None, str(group)))
 
     def estimate(
-        self, method: EstimateMethod = "auto", prior: Prior | Sequence[float] | None = None, **only: Any
+        self,
+        method: EstimateMethod = "auto",
+        prior: Prior | Sequence[float] | None = None,
+        group: Any = _EVERYBODY,
     ) -> Estimate:
-        """The estimate for everybody, or with `group=...` for one group.
+        """The estimate for everybody, or for one `group`; None is that of the rows without one.
 
         Its labels, and those of a `prior` without names, are in the order of the first plan.
         """
@@ -79,7 +83,9 @@ class Tallies:
         if prior is not None and len(set(labels)) > 1 and len(prior) == len(labels[0]):
             prior = prior.align_to(labels[0]).with_domain(labels[0])
         # A group may be NaN, which equals itself only inside a tuple.
-        selected = {key: tally for key, tally in self.by.items() if not only or key[1:] == (only["group"],)}
+        selected = {
+            key: tally for key, tally in self.by.items() if group is _EVERYBODY or key[1:] == (group,)
+        }
         estimates = []
         for cohort, plan in self.plans.items():
             tallies = (tally for (key, _), tally in selected.items() if key == cohort)
