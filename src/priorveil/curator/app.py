@@ -217,7 +217,7 @@ class Curator:
         """Answer an upload when its reports are durable. Everybody may send one report, collectors send batches."""
         try:
             live = await self._live(request.path_params["id"])
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            kind = _media_type(request)
             if kind not in _READERS:
                 raise HTTPException(415, f"send reports as {JSON} or {PACKED}")
             token = self._token(request)
@@ -370,14 +370,10 @@ class Curator:
         return _require_role(token, roles)
 
     def _token(self, request: Request) -> Token | None:
-        """The token of a request; None if it has none, or a wrong one."""
+        """The token of a request; None if it has none, or a wrong one. Refuses to look after too many wrong ones."""
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-        return self._find_token(request, secret.strip()) if scheme.lower() == "bearer" else None
-
-    def _find_token(self, request: Request, secret: str) -> Token | None:
-        """The token with this secret; refuses to look for it after too many wrong ones."""
-        address, attempts = self._address(request), self.service.attempts
-        if not secret:
+        secret, address, attempts = secret.strip(), self._address(request), self.service.attempts
+        if scheme.lower() != "bearer" or not secret:
             return None
         if wait := attempts.wait(address, secret):
             advice = {"retry-after": str(math.ceil(wait))}
@@ -405,7 +401,7 @@ class Curator:
 
     async def check_survey(self, request: Request) -> Response:
         """Design a survey; nothing is stored. The design ends when the client disconnects."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = _media_type(request)
         if kind not in _SURVEYS:
             raise HTTPException(415, f"send a survey as {', '.join(_SURVEYS)}")
         people = _people(request.query_params.get("people", "300"))
@@ -541,7 +537,6 @@ class Curator:
         level = _level(request.query_params.get("level", "0.95"))
         if method not in ESTIMATE_METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(ESTIMATE_METHODS)}")
-
         kind = request.query_params.get("format", "json")
         if kind not in ("json", "csv"):
             raise HTTPException(400, "format: choose json or csv")
@@ -551,9 +546,7 @@ class Curator:
                 return estimates_csv(live.campaign, tallies, method, level)
             return campaign_estimates(live.campaign, tallies, method, level, state)
 
-        def state() -> State:
-            return self.service.life.state(live)
-
+        state = partial(self.service.life.state, live)
         try:
             estimates = await self.service.estimates.find(
                 live.campaign, state, (method, level, kind), calculate
@@ -679,6 +672,10 @@ def _require_role(token: Token | None, roles: Sequence[Role]) -> Token:
     if token.role not in roles:
         raise HTTPException(403, f"{needed}; yours has the role {token.role}")
     return token
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _document(content: bytes) -> Response:

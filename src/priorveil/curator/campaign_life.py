@@ -78,7 +78,7 @@ class CampaignLife:
                 ended = campaign.state(now) == "closed"
                 calculate = partial(_publication, campaign, when)
                 tallies, publication = await self.estimates.find(
-                    campaign, lambda: self.state(live), ("publication", when), calculate
+                    campaign, partial(self.state, live), ("publication", when), calculate
                 )
                 # A report may have been withdrawn meanwhile: then once more.
                 if await self.store.publish(campaign, tallies, publication, when, ended):
@@ -127,7 +127,8 @@ class CampaignLife:
     async def notice_changes(self) -> None:
         """Take over what changed in the store.
 
-        Another process may have closed, reopened, published or deleted a campaign; a restored database may no longer have it.
+        Another process may have closed, reopened or published a campaign, or deleted its reports; a restored database
+        may no longer have it.
         """
         async with self._changing:
             times, loaded = await self.campaigns.list_ids(), self.campaigns.loaded

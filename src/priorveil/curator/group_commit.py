@@ -36,7 +36,7 @@ class PendingUpload:
     done: asyncio.Future[list[str | None]]
 
 
-_Storing = Callable[[list[PendingUpload]], Awaitable[Iterator[str | None]]]
+_Write = Callable[[list[PendingUpload]], Awaitable[Iterator[str | None]]]
 
 
 @dataclass
@@ -106,13 +106,13 @@ class Writer:
             await self._commit([upload for upload in batch if not upload.claims], self._store)
             self.waiting -= size
 
-    async def _commit(self, batch: list[PendingUpload], store: _Storing) -> None:
-        """Store the uploads of a batch in one transaction, and tell their senders."""
+    async def _commit(self, batch: list[PendingUpload], write: _Write) -> None:
+        """Store the uploads of a batch in one transaction, and tell their senders; `write` gives a reason by claim."""
         if not batch:
             return
         start = time.perf_counter()
         try:
-            reasons = await store(batch)
+            reasons = await write(batch)
         except Exception as cause:  # every sender must learn of it, whatever it is
             error = cause if isinstance(cause, PriorveilError) else Unavailable("an unexpected error")
             self.metrics.transaction_failures.inc()

@@ -283,7 +283,7 @@ class Store(ABC):
 
     @abstractmethod
     async def _fetch(self, statement: str, *arguments: object) -> list[Any]:
-        """The rows of a query, or of a single change."""
+        """The rows of a query."""
 
     @abstractmethod
     async def _change(self, *statements: tuple[Any, ...]) -> list[list[Any]]:

@@ -48,7 +48,7 @@ class Rereadable:
             stream = io.BufferedReader(_Copied(stream))
             self._start = 0
             table = open_table(stream, self._columns, self._batch_rows, self._optional)
-            self._data = io.BufferedReader(stream.raw.copy)
+            self._data = stream.raw.copy
             return table
         self._data = stream if hasattr(stream, "peek") else BorrowedReader(stream)
         self._start = self._data.tell()
@@ -76,7 +76,7 @@ class _Copied(io.RawIOBase):
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self.copy: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  deleted when nobody needs it
+        self.copy: Any = tempfile.TemporaryFile()  # noqa: SIM115  deleted when nobody needs it
 
     def readable(self) -> bool:
         return True
