@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
 INTRODUCTION = """# Commands
 
 This page shows the `--help` of every command. Exit status: 0 success, 1 the answer is no, 2 a wrong
-argument or file, 130 stopped by ctrl-C.
+argument or file, 130 stopped by ctrl-C, 141 nobody reads the output any more.
 """
 
 

@@ -33,6 +33,7 @@ def test_without_a_command_it_shows_where_to_begin() -> None:
     assert all(door in out for door in ("Run a survey", "Collect from devices", "Study mechanisms"))
     named = set(re.findall(r"priorveil ([a-z]+) ?", out)) - {"collects"}
     assert named <= set(COMMANDS) and len(named) > 5
+    assert len(out.splitlines()) < 24 and max(map(len, out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -395,6 +396,21 @@ class ClosedPipe(io.StringIO):
 
     def write(self, text: str) -> int:
         raise BrokenPipeError
+
+
+def test_a_closed_pipe_is_not_the_answer_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("channel.csv").write_text("0.5,0.5\n0.5,0.5\n")
+    Path("prior.csv").write_text("0.5\n0.5\n")
+    task = ["audit", "channel.csv", "prior.csv", "--epsilon", "1"]
+    assert run(*task)[0] == 0
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    ended = subprocess.run(
+        [sys.executable, "-m", "priorveil", *task], stdout=write_end, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write_end)
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 @pytest.mark.parametrize(

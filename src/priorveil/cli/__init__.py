@@ -1,7 +1,7 @@
 """The command line: a thin shell around the library.
 
-Exit status: 0 success, 1 the answer is no (a level does not hold), 2 a wrong argument or file, 130 stopped by ctrl-C.
-Errors are one line.
+Exit status: 0 success, 1 the answer is no (a level does not hold), 2 a wrong argument or file, 130 stopped by ctrl-C,
+141 nobody reads the output any more. Errors are one line.
 
 A command's module is loaded when the command is called, and a library when it is needed. So help is quick, and a
 missing library stops only the commands that need it.
@@ -43,22 +43,30 @@ COMMANDS = {
     "doctor": "Say what is installed, what is missing, and how fast this machine is.",
 }
 
+_CLOSED_PIPE = 141  # what a shell reports of a program that SIGPIPE ended; 1 would mean that the answer is no
+
 _START = """\
 priorveil collects statistics from people who keep their data. Where to begin:
 
-  Run a survey          priorveil demo
-                        priorveil campaign new survey.toml; priorveil campaign check survey.toml
-                        priorveil campaign build survey.toml -o campaign.json; priorveil serve
+Run a survey
+  priorveil demo
+  priorveil campaign new survey.toml
+  priorveil campaign check survey.toml
+  priorveil campaign build survey.toml -o campaign.json
+  priorveil serve
 
-  Collect from devices  priorveil design prior.csv --epsilon 1 -o plan.json
-                        priorveil privatize plan.json people.csv --column answer -o reports.csv
-                        priorveil estimate plan.json reports.csv
+Collect from devices
+  priorveil design prior.csv --epsilon 1 -o plan.json
+  priorveil privatize plan.json people.csv --column answer -o reports.csv
+  priorveil estimate plan.json reports.csv
 
-  Study mechanisms      priorveil audit channel.csv prior.csv
-                        priorveil simulate prior.csv
-                        priorveil reproduce
+Study mechanisms
+  priorveil audit channel.csv prior.csv
+  priorveil simulate prior.csv
+  priorveil reproduce
 
-priorveil --help lists all commands, priorveil COMMAND --help has examples, priorveil doctor checks this machine.
+priorveil --help lists all commands, priorveil COMMAND --help has examples,
+priorveil doctor checks this machine.
 """
 
 
@@ -117,7 +125,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         raise KeyboardInterrupt from error
     except BrokenPipeError:  # the program that read our output has ended
         _discard_output()
-        return 1
+        return _CLOSED_PIPE
+    except SystemExit as ended:  # click and rich leave with 1 in this case; our commands return their status
+        return _CLOSED_PIPE if ended.code == 1 else int(ended.code or 0)
     except Exception as error:
         if _is_interrupt(error):
             raise KeyboardInterrupt from error
