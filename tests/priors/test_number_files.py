@@ -53,6 +53,13 @@ def test_whole_numbers_are_labels_if_all_are(tmp_path: Path) -> None:
     assert pv.Prior.from_file(write(tmp_path, "t.csv", "08,0.5\n-3,0.5\n")).labels == ("08", "-3")
 
 
+def test_people_whose_last_column_is_a_number_are_no_prior(tmp_path: Path) -> None:
+    """The same value twice is more often a row for each person than a mistyped table."""
+    path = write(tmp_path, "people.csv", "shift,sleeps,cups\nday,well,1\nday,well,3\nnight,badly,4\n")
+    with raises(InvalidFile, line=3, hint="Prior.from_table"):
+        pv.Prior.from_file(path)
+
+
 def test_several_attributes(tmp_path: Path) -> None:
     text = "age,smokes,share\nyoung,yes,0.2\nyoung,no,0.3\nold,no,0.5\n"
     path = write(tmp_path, "cross.csv", text)

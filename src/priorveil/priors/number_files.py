@@ -186,7 +186,7 @@ def _require_different(path: Path, values: Sequence[Any], lines: Sequence[int]) 
     for value, line in zip(values, lines, strict=True):
         if value in first_line:
             advice = f"the same value as in line {first_line[value]}: keep one of them"
-            raise InvalidFile(path, advice, line=line)
+            raise InvalidFile(path, advice, _PEOPLE, line=line)
         first_line[value] = line
 
 
