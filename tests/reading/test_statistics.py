@@ -70,6 +70,10 @@ def test_labels_may_be_numbers_tuples_and_names_of_statistics() -> None:
         estimate = estimate_of(pv.design(prior, 2.0, query), 100, law=prior.probabilities)
         assert estimate[label].value == estimate.values[estimate.labels.index(label)]
     assert estimate.margin("letter")["y"].value == pytest.approx(estimate["letter=y"].value)
+    told = estimate_of(pv.design(pairs, 2.0, pv.Histogram()), 100, law=pairs.probabilities)
+    for label in ("x", "x, 1", 1):
+        with raises(InvalidInput, argument="label", value=label, hint="estimate.margin"):
+            told[label]
 
 
 # -- ratios that reports do not bound ------------------------------------------------------------------------

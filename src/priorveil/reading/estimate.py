@@ -168,7 +168,7 @@ class Estimate:
         if self.averages is not None and label in self.averages.labels:
             return self.averages[label]
         if label not in self.labels:
-            raise InvalidInput("label", label, f"choose one of {first_labels(self.labels)}")
+            raise _unknown_label(label, self.labels)
         at = self.labels.index(label)
         about = self._about(np.eye(1, len(self.labels), at)[0])
         return self._with_method(_single(self._moments_at([at])), label_text(label), about)
@@ -745,6 +745,14 @@ def read_estimate(
 def _labels_of(cells: Sequence[tuple[Any, ...]]) -> tuple[Label, ...]:
     """The label of each combination of levels: of a single attribute, the level itself."""
     return tuple(cell[0] if len(cell) == 1 else cell for cell in cells)
+
+
+def _unknown_label(label: object, labels: Sequence[Label]) -> InvalidInput:
+    """The refusal of a label. Labels of several attributes are shown as they are written in Python."""
+    if not isinstance(labels[0], tuple):
+        return InvalidInput("label", label, f"choose one of {first_labels(labels)}")
+    margin = Hint("estimate.margin", purpose="for the levels of one attribute")
+    return InvalidInput("label", label, f"choose one of {first_labels(list(map(repr, labels)))}", margin)
 
 
 def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
