@@ -31,6 +31,16 @@ def joint_level(plans: list[pv.Plan], prior: pv.Prior) -> tuple[float, float]:
     return -math.log(lift.min()), math.log(lift.max())
 
 
+def test_a_ledger_says_what_was_spent() -> None:
+    prior = pv.Prior([0.5, 0.5])
+    ledger = Ledger(prior, limit=2)
+    assert repr(ledger) == "Ledger(0 reports, LIP 0, LDP 0, limit: epsilon 2)"
+    ledger.spend(plan_of(prior, 0.5, notion=pv.LDP()))
+    assert repr(ledger) == f"Ledger(1 report, LIP {ledger.level.lip:.4g}, LDP 0.5, limit: epsilon 2)"
+    assert repr(Ledger(prior, limit=pv.Budget(1, 2))).endswith("limit: lower 1, upper 2)")
+    assert repr(Ledger(prior)) == "Ledger(0 reports, LIP 0, LDP 0)"
+
+
 def test_levels_do_not_add_up() -> None:
     """Two reports of a 1-LIP arc channel leak 2.735 downwards: more than the sum of the two."""
     prior = pv.Prior.uniform(40)

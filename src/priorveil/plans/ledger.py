@@ -21,14 +21,14 @@ import numpy as np
 
 from priorveil import notebook_html
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, BudgetExceeded, Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, BudgetExceeded, Hint, Infeasible, InvalidInput, TooLarge, plural
 from priorveil.formatting import level_at_most
 from priorveil.frames import Library, to_frame
 from priorveil.notions import LEVEL_HEADS, PriorOrSet, Secrets, as_prior_or_set, scenarios
 from priorveil.plans import Plan
 from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, Names, agree, bound, measure
 from priorveil.plans.form import Form
-from priorveil.plans.wording import ledger_facts, ledger_levels
+from priorveil.plans.wording import ledger_facts, ledger_levels, levels_text
 from priorveil.priors import Budget, Prior, PriorSet
 
 
@@ -145,6 +145,10 @@ class Ledger:
     def to_frame(self, library: Library | None = None) -> Any:
         """A row for each report: its plan and its levels, as a data frame of pandas, polars or pyarrow."""
         return to_frame({n: [getattr(e, n) for e in self.spent] for n in ("plan", "lip", "ldp")}, library)
+
+    def __repr__(self) -> str:
+        limit = "" if self.limit is None else f", limit: {self.limit}"
+        return f"Ledger({plural(len(self.spent), 'report')}, {levels_text(self.level, self.assumed)}{limit})"
 
     def _repr_html_(self) -> str:
         entries = [(e.plan[:12], level_at_most(e.lip), level_at_most(e.ldp)) for e in self.spent]

@@ -130,9 +130,9 @@ def plan_title(plan: Plan) -> str:
     return f"Plan({asked}, {levels}, error {error}, efficiency {plan.efficiency:.2%})"
 
 
-def levels_text(certificate: Certificate, assumed: bool) -> str:
+def levels_text(levels: JointLeakage | Certificate, assumed: bool) -> str:
     """The LIP and LDP levels in a few words; LDP first where the prior is only assumed."""
-    lip, ldp = f"LIP {certificate.lip:.4g}", f"LDP {certificate.ldp:.4g}"
+    lip, ldp = f"LIP {levels.lip:.4g}", f"LDP {levels.ldp:.4g}"
     return f"{ldp}, {lip} {ONLY_IF_RIGHT}" if assumed else f"{lip}, {ldp}"
 
 
