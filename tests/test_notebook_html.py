@@ -56,6 +56,12 @@ def test_labels_are_shown_as_they_are(name: str) -> None:
     assert HOSTILE in shown(name)
 
 
+def test_an_indented_name_is_not_broken_after_its_indent() -> None:
+    """On a phone the level stood above its name, which was on the second line of its cell."""
+    assert "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}downwards" in shown("Leakage")
+    assert notebook_html.table(["a"], [["x  y"]], []).count("<td>x  y</td>") == 1
+
+
 def test_the_style_has_no_colours_of_its_own() -> None:
     """A page is light or dark by its own choice, which no style sheet of ours can know."""
     style = re.search(r"<style>(.*?)</style>", notebook_html.sheet("a"), re.DOTALL)
@@ -88,7 +94,7 @@ def test_a_warning_comes_first() -> None:
 def test_levels_have_their_meaning() -> None:
     leakage = EXHIBITS["Leakage"]
     cells = [cell for name, level, words in leakage.rows() for cell in (name, level_text(level), words)]
-    assert shown("Leakage")[-len(cells) :] == cells
+    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in shown("Leakage")[-len(cells) :]] == cells
 
 
 def test_certified_levels_are_rounded_up() -> None:

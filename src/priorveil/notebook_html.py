@@ -22,6 +22,7 @@ _STYLE = """
 .priorveil.priorveil tbody th { font-weight: normal; }
 .priorveil.priorveil .facts th { white-space: nowrap; opacity: .8; }
 .priorveil.priorveil .facts td { overflow-wrap: anywhere; }
+@media (max-width: 40em) { .priorveil.priorveil .facts th { white-space: normal; } }
 .priorveil.priorveil .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .priorveil.priorveil .bar { min-width: 8em; vertical-align: middle; }
 .priorveil .bar span { display: block; height: .7em; background: currentColor; opacity: .35; }
@@ -57,12 +58,18 @@ def table(
     classes = [' class="number"' if i in right else "" for i in range(len(heads))]
     head = "".join(f'<th scope="col"{c}>{escape(text)}</th>' for text, c in zip(heads, classes, strict=True))
     body = "".join(
-        f"<tr>{''.join(f'<td{c}>{escape(cell)}</td>' for cell, c in zip(row, classes, strict=True))}{bar}</tr>"
+        f"<tr>{''.join(f'<td{c}>{_cell(text)}</td>' for text, c in zip(row, classes, strict=True))}{bar}</tr>"
         for row, bar in zip(rows, _bar_cells(bars), strict=False)
     )
     head += "<td></td>" if bars else ""
     # Many pages have a style of their own for tables without a class.
     return f'<table class="rows"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _cell(text: str) -> str:
+    """A text whose indent stays on its line in a narrow window."""
+    words = text.lstrip(" ")
+    return "\N{NO-BREAK SPACE}" * (len(text) - len(words)) + escape(words)
 
 
 def _bar_cells(lengths: Sequence[float]) -> Iterable[str]:
