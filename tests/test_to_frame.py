@@ -114,6 +114,17 @@ def test_the_first_library_that_is_there_is_used(monkeypatch: pytest.MonkeyPatch
         PRIOR.to_frame("pandas")
 
 
+def test_without_any_library_all_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asked for one of them, so the error does not speak as if."""
+    for name in ("pandas", "polars", "pyarrow"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with raises(InvalidInput, argument="library", value=None) as raised:
+        PRIOR.to_frame()
+    assert all(name in str(raised.value) for name in ("pandas", "polars", "pyarrow"))
+    with raises(InvalidInput, argument="library", value="polars"):
+        PRIOR.to_frame("polars")
+
+
 def test_an_unknown_library_is_refused() -> None:
     with raises(InvalidInput, argument="library", value="excel"):
         PRIOR.to_frame("excel")  # type: ignore[arg-type]

@@ -265,14 +265,18 @@ def to_frame(columns: Mapping[str, Any], library: Library | None = None) -> Any:
 
     `library` is "pandas", "polars" or "pyarrow", in this order of preference.
     """
-    if library is None:
-        library = next((name for name in FRAMES if find_spec(name)), "pyarrow")
-    if library not in FRAMES:
+    if library is not None and library not in FRAMES:
         raise InvalidInput("library", library, f"choose one of {', '.join(FRAMES)}")
-    if not find_spec(library):
-        installed = [name for name in FRAMES if find_spec(name)]
-        advice = f"choose one that is: {', '.join(installed)}" if installed else f"pip install {library}"
-        raise InvalidInput("library", library, f"it is not installed; {advice}")
+    installed = [name for name in FRAMES if find_spec(name)]
+    if not installed:
+        raise InvalidInput(
+            "library", library, f"install one of {', '.join(FRAMES)}, such as pip install pandas"
+        )
+    library = library or installed[0]
+    if library not in installed:
+        raise InvalidInput(
+            "library", library, f"it is not installed; choose one that is: {', '.join(installed)}"
+        )
     make = getattr(import_module(library), FRAMES[library])
     return make({name: _plain_entries(column) for name, column in columns.items()})
 
