@@ -59,14 +59,14 @@ def test_ones_are_fitted_as_by_the_general_search(law: BitLaw, rng) -> None:
 
 @pytest.mark.parametrize("method", ["unary", "arc"])
 def test_intervals_cover_values_that_nobody_has(method) -> None:
-    """For each of thirty values, at least 94 % less four standard errors of 600 collections; and most are shorter."""
-    rng, d, N = np.random.default_rng(5), 30, 400
+    """For each of thirty values, at least 94 % less four standard errors of 350 collections; and most are shorter."""
+    rng, d, N, times = np.random.default_rng(5), 30, 400, 350
     plan = pv.design(pv.Prior.zipf(d), 1.0, pv.Distribution(), method=method)
     truth = np.where(np.arange(d) % 3, plan.reference.probabilities, 0.0)
     truth /= truth.sum()
-    reports = plan.privatize(rng.choice(d, 600 * N, p=truth), rng)
+    reports = plan.privatize(rng.choice(d, times * N, p=truth), rng)
     covered, shorter, errors = np.zeros(d), [], np.zeros(2)
-    for part in np.split(reports, 600):
+    for part in np.split(reports, times):
         tally = plan.tally(part)
         likely, unbiased = plan.estimate(tally, "mle"), plan.estimate(tally, "unbiased")
         low, high = likely.interval(0.95)
@@ -75,7 +75,7 @@ def test_intervals_cover_values_that_nobody_has(method) -> None:
         covered += (low <= N * truth) & (N * truth <= high)
         shorter.append(np.mean(high - low < np.ptp(unbiased.interval(0.95), axis=0)))
         errors += [((e.proportions - truth) ** 2).sum() for e in (likely, unbiased)]
-    assert (covered / 600 > 0.94 - 4 * np.sqrt(0.95 * 0.05 / 600)).all()
+    assert (covered / times > 0.94 - 4 * np.sqrt(0.95 * 0.05 / times)).all()
     assert np.mean(shorter) > 0.8 and errors[1] > 2 * errors[0]
 
 
