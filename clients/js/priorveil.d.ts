@@ -251,6 +251,8 @@ export interface Remembered extends Leaving {
   readonly ldp: string;
   readonly delivered: boolean;
   readonly withdrawn?: true;
+  /** The curator has confirmed the withdrawal. */
+  readonly removed?: true;
 }
 
 /** Where submissions and draws are remembered; results may also be promises. */

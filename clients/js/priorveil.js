@@ -2211,8 +2211,9 @@ export class Client {
   }
 
   /**
-   * Remove the report of an earlier answer from the curator; true if it was there. It stays remembered and is never sent again.
-   * Once results are published the curator removes no report: then it throws ReportRefused, and nothing changes.
+   * Remove the report of an earlier answer from the curator; true if it was there. It stays remembered and is never sent again:
+   * as `withdrawn` before the curator is asked, and as `removed` when it has confirmed that. Once results are published the
+   * curator removes no report: then it throws ReportRefused, and nothing changes.
    */
   async withdraw() {
     const { id } = await this.campaign();
@@ -2229,6 +2230,11 @@ export class Client {
         throw error;
       }
       if (typeof removed !== "number") throw new NotSent(FOREIGN);
+      try {
+        await remember({ ...known, withdrawn: true, removed: true });
+      } catch {
+        // It is removed, and still remembered as withdrawn: all that can follow is the same request again.
+      }
       return removed > 0;
     });
   }

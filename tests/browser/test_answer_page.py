@@ -889,6 +889,31 @@ def test_an_answer_is_withdrawn_with_the_id_on_the_receipt(browser: Any, curator
     assert posted(browser) == []
 
 
+def test_a_withdrawal_that_did_not_arrive_is_not_said_to_have(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["ERR_INTERNET_DISCONNECTED"]
+    browser.open(curator.answer_page("few"))
+    choose(browser, "no")
+    browser.click("button", "Send")
+    browser.see(STEPS, "Thank you")
+    count = curator.counters("few")["reports"]["everyone"]
+    unfold(browser, "Your receipt")
+    browser.offline(True)
+    browser.click("button", "Withdraw my report")
+    browser.click("dialog button", "Withdraw it")
+    browser.see("[role=alert]", "your report is still there")
+    browser.offline(False)
+    browser.open(curator.answer_page("few"))
+    browser.see(STEPS, "You have answered already")
+    browser.see("[role=alert]", "your report is still there")
+    assert curator.counters("few")["reports"]["everyone"] == count
+    browser.click("button", "Withdraw my report")
+    browser.click("dialog button", "Withdraw it")
+    browser.see(STEPS, "Your report is withdrawn")
+    assert curator.counters("few")["reports"]["everyone"] == count - 1
+    browser.open(curator.answer_page("few"))
+    browser.see(STEPS, "Your report is withdrawn")
+
+
 def test_a_question_with_all_its_answers_says_so(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("crowded"))
     choose(browser, "Government")

@@ -110,8 +110,8 @@ async function begin(code = codeInLink()) {
   cohort = campaign.cohorts.length === 1 ? campaign.cohorts[0] : undefined;
   chooseLanguage();
   const known = await client.remembered();
-  if (known?.withdrawn) return show(drawWithdrawn);
-  if (known?.delivered) return show(() => drawThanks(known, true));
+  if (known?.removed) return show(drawWithdrawn);
+  if (known?.delivered || known?.withdrawn) return show(() => drawThanks(known, true));
   const mayBeStored = status.state === "full" && known !== null; // a full survey takes no new report
   if (status.state !== "open" && !mayBeStored) return show(() => drawShut(known !== null));
   if (known !== null) return show(() => drawNotSent("notDelivered"));
@@ -725,7 +725,7 @@ function drawThanks(report, before) {
 
 /** The receipt: the id of the submission, with which it can be withdrawn. */
 function withdrawal(report) {
-  const problem = el("div", {});
+  const problem = el("div", {}, report.withdrawn && warning(say("withdrawFailed"))); // remembered, and not confirmed by the server
   const withdraw = async () => {
     button.disabled = true;
     try {
@@ -749,13 +749,15 @@ function withdrawal(report) {
     ]);
   };
   const button = plainButton(say("withdraw"), confirm);
-  return fold(
+  const receipt = fold(
     say("receiptTitle"),
     paragraph("receipt", { id: el("code", { id: "receipt" }, report.report_id) }),
     paragraph("receiptExplained"),
     problem,
     actions(button),
   );
+  receipt.open = report.withdrawn === true;
+  return receipt;
 }
 
 function drawWithdrawn() {
@@ -773,7 +775,7 @@ function drawNotSent(why) {
 }
 
 function showRefused(error) {
-  if (error.reason === "withdrawn") return show(drawWithdrawn);
+  if (error.reason === "withdrawn") return begin().catch(showBroken); // in another tab
   const why = () => (Object.hasOwn(REFUSALS, error.reason) ? say(REFUSALS[error.reason]) : say("refusedOther", { reason: error.reason }));
   return show(() => put(say("refusedTitle"), warning(why()), paragraph("nothingCounted")));
 }
