@@ -300,6 +300,14 @@ def test_the_promise_is_that_of_the_whole_submission(browser: Any, curator: Any)
     assert "Local information privacy 1, local differential privacy 2" in browser.text("main")
 
 
+def test_levels_are_rounded_up(browser: Any, curator: Any) -> None:
+    assert 1.906 < curator.campaigns["few"].promise["everyone"].ldp < 1.9065
+    browser.open(curator.answer_page("few"))
+    choose(browser, "yes")
+    unfold(browser, "For the curious")
+    assert "Local information privacy 1, local differential privacy 1.907," in browser.text("main")
+
+
 def test_what_is_not_protected_is_said_before_and_after(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("secret"))
     browser.see(STEPS, "How often do you go out?")

@@ -678,7 +678,7 @@ function everything(report) {
 
 function details(form) {
   const { lip, ldp } = campaign.promise[cohort];
-  const values = { lip: speak.number(lip, { maximumSignificantDigits: 4 }), ldp: speak.number(ldp, { maximumSignificantDigits: 4 }) };
+  const values = { lip: speak.level(lip), ldp: speak.level(ldp) };
   return fold(
     say("curious"),
     paragraph("checked"),
