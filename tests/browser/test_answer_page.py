@@ -338,6 +338,20 @@ def test_a_prior_that_nobody_knows_gives_no_figures_of_people(browser: Any, cura
     assert "information privacy" not in browser.text("main")
 
 
+def test_a_question_that_two_reports_are_about_has_no_figures_of_people(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("overlapping"))
+    start(browser)
+    for question in ("Old?", "Smokes?", "Drives?"):
+        browser.see(STEPS, question)
+        browser.click("label.choice", "Yes")
+        browser.click("button", "Continue")
+    browser.see(STEPS, "Check and send")
+    alone = [fold.text for fold in browser.driver.find_elements("css selector", "summary")]
+    assert [text for text in alone if "question alone" in text] == [
+        "What the report about one question alone tells: Drives?"
+    ]
+
+
 @pytest.mark.parametrize("name", ["phone", "many", "cohorts", "leaning", "secret"])
 def test_send_is_visible_on_a_phone_without_scrolling(browser: Any, curator: Any, name: str) -> None:
     browser.size(390, 844, scale=2, mobile=True)

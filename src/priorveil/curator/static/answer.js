@@ -556,13 +556,14 @@ function promise(form) {
 }
 
 /**
- * Whether figures of a hundred people may be shown: for a report about one question, whose answers are known to be so common, and
- * which no other question is linked to, by a condition or by design.
+ * Whether figures of a hundred people may be shown: for a report about one question, whose answers are known to be so common, which
+ * no other report is about, and which no other question is linked to, by a condition or by design.
  */
 function showsCrowd({ attributes, plan }) {
   const [question] = questionsOf({ attributes });
   const isGate = campaign.questions.some(({ askedIf }) => askedIf.has(question.name));
-  const single = attributes.length === 1 && question.attributes.length === 1;
+  const once = parts.filter((part) => part.attributes.includes(attributes[0])).length === 1;
+  const single = attributes.length === 1 && question.attributes.length === 1 && once;
   const known = plan.prior !== null && !plan.priorAssumed && plan.protects === "value";
   return single && known && !isGate && question.askedIf.size === 0;
 }
