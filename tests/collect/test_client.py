@@ -360,6 +360,23 @@ def test_whoever_corrects_a_cohort_keeps_what_was_drawn(
     assert kept.draws == before.draws and kept.ldp == regions.promise["south"].ldp
 
 
+def test_a_stored_draw_that_is_none_of_the_campaign_is_refused_and_stays(
+    server: Server, tmp_path: Path, regions: Campaign
+) -> None:
+    with Client(put_up(server, regions), state=tmp_path) as client:
+        client.begin("north")
+        path = tmp_path / f"{regions.id}.json"
+        answer = json.loads(path.read_text())
+        north, south = regions.forms
+        for draws in ({north: [0, 0]}, {north: [0, 0], south: [0, 9]}, {north: [0, 0], south: [0]}):
+            path.write_text(text := json.dumps(answer | {"draws": draws}))
+            with raises(InvalidInput, argument="state"):
+                client.begin("south")
+            with raises(InvalidInput, argument="state"):
+                client.answer({"smokes": "never", "hours": 8, "kind": "pipe"}, "south")
+            assert path.read_text() == text
+
+
 def test_forms_share_one_draw(regions: Campaign) -> None:
     """Both parts are drawn about as often, and forms whose shares differ by a quarter of a point hardly disagree."""
     north, south = (form.id for form in regions.cohorts.values())

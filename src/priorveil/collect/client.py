@@ -182,6 +182,9 @@ class Client:
             return stored
         self._check_open()
         form = self.campaign.form_for(stored.cohort if stored is not None and cohort is None else cohort)
+        if stored is not None and not form.fits_draw(stored.draws.get(form.id, ())):
+            advice = "the stored draw is not one of this campaign: move its file away, to draw again"
+            raise InvalidInput("state", str(self._answers.folder), advice)
         cohort_name = self.campaign.cohort_of[form.id]
         ldp = (
             math.inf

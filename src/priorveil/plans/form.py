@@ -437,11 +437,15 @@ class Form:
         self._require_draw(draw)
         return tuple(slot.parts[place] for slot, place in zip(self.slots, draw, strict=True))
 
-    def _require_draw(self, draw: Sequence[int]) -> None:
+    def fits_draw(self, draw: Sequence[int]) -> bool:
+        """Whether these are positions of parts, one for each slot."""
         sizes = [len(slot.parts) for slot in self.slots]
-        if len(draw) != len(sizes) or not all(0 <= place < n for place, n in zip(draw, sizes, strict=True)):
-            advice = f"give for each slot the position of a part: below {', '.join(map(str, sizes))}"
-            raise InvalidInput("draw", draw, advice)
+        return len(draw) == len(sizes) and all(0 <= at < size for at, size in zip(draw, sizes, strict=True))
+
+    def _require_draw(self, draw: Sequence[int]) -> None:
+        if not self.fits_draw(draw):
+            sizes = ", ".join(str(len(slot.parts)) for slot in self.slots)
+            raise InvalidInput("draw", draw, f"give for each slot the position of a part: below {sizes}")
 
     # -- read ----------------------------------------------------------------------------------------------
 
