@@ -766,6 +766,26 @@ def test_a_withdrawn_answer_is_removed_and_never_sent_again(server: Server, tmp_
         assert client.flush() == 0 and counted(url) == {"everyone": 0}
 
 
+def test_flush_does_not_send_what_was_withdrawn_meanwhile(server: Server, tmp_path: Path) -> None:
+    urls = {(url := put_up(server, ask(f"Flush {i}?", PRIOR))).rpartition("/")[2]: url for i in range(2)}
+    first, second = (urls[id] for id in sorted(urls))  # in the order in which they are sent
+    for url in (first, second):
+        with Client(url, Lossy(*["before"] * 4), tmp_path, retry=NO_WAIT) as client, raises(NotSent):
+            client.answer("Private")
+
+    class Slow(Lossy):
+        """A network on which another process withdraws the second answer while the first one is sent."""
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            with Client(second, state=tmp_path, retry=NO_WAIT) as other:
+                assert not other.withdraw()
+            return super().handle_request(request)
+
+    with Client(first, Slow(), tmp_path, retry=NO_WAIT) as client:
+        assert client.flush() == 0
+    assert [counted(url) for url in (first, second)] == [{"everyone": 1}, {"everyone": 0}]
+
+
 def test_a_withdrawal_that_does_not_arrive_can_be_repeated(server: Server, tmp_path: Path) -> None:
     url = put_up(server, ask("Withdraw again?", PRIOR, smallest_count=1))
     state = tmp_path / "answers"
