@@ -4,8 +4,9 @@
 
 A vector is a plan, random bytes and a value, and the report they make: one file for each plan in
 clients/js/vectors, with some reports that the plan cannot have made. Of a campaign, in clients/js/vectors/campaigns, it
-is the answers and random bytes, and the draw, the level of each attribute and the submission that they make. Both sides
-read the files; only this script writes them.
+is the answers and random bytes, and the draw, the level of each attribute and the submission that they make. Of a
+campaign with several cohorts, in clients/js/vectors/draws, it is random bytes and the draw of each form that they make.
+Both sides read the files; only this script writes them.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from priorveil.collect.wire import words_to_hex
 from priorveil.mechanisms import Arc, Grouped, Mechanism, Orders, PooledHash, Subset, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
-from priorveil.plans.form import Form, Part, Slot
+from priorveil.plans.form import PARTS, Form, Part, Slot
 from priorveil.priors.number_domains import NumberDomain
 from vector_reports import report_array, report_to_json
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "clients" / "js" / "vectors"
 CASES = 28
+SHARES = (("a", 0.2), ("b", 0.3), ("c", 0.4), ("d", 0.5))  # of yes, in the cohorts
 
 
 def plans() -> Iterator[tuple[str, Plan]]:
@@ -339,7 +341,37 @@ def campaign_vector(campaign: Campaign, answers: list[dict[str, Any]], seed: int
     }
 
 
+def cohorts() -> Campaign:
+    """Cohorts that draw with other shares, in other slots, in two slots, or not at all."""
+    yes_no = {"yes": "Yes", "no": "No"}
+    plans = {name: pv.design(pv.Prior({"yes": p, "no": 1 - p}), 0.5, pv.Distribution()) for name, p in SHARES}
+    a, b, c, d = (Part((name,), plan) for name, plan in plans.items())
+    forms = {
+        "first": Form((Slot.drawn([a, b, c], [1, 2, 3]), Slot((d,)))),
+        "last": Form((Slot((d,)), Slot.drawn([c, b, a], [1, 1, 1]))),
+        "both": Form((Slot.drawn([a, b], [1, 9]), Slot.drawn([c, d], [1, 1]))),
+        "none": Form(tuple(Slot((part,)) for part in (a, b, c, d))),
+    }
+    return Campaign("Test", [Question(name, f"{name}?", options=yes_no) for name in plans], forms)
+
+
+def draws_vector(campaign: Campaign) -> dict[str, Any]:
+    """Words at the ends of all shares, and random ones, with the draw of every form."""
+    rng = np.random.default_rng(7)
+    shares = [slot.shares for form in campaign.cohorts.values() for slot in form.slots]
+    ends = sorted({end for own in shares for end in accumulate(own) if end < PARTS})
+    edges = [word for end in ends for word in ((end << 44) - 1, end << 44)]
+    pairs = [(0, 0), (2**64 - 1, 2**64 - 1), *zip(edges, reversed(edges), strict=True)]
+    randomness = [*(packed(*pair) for pair in pairs), *(rng.bytes(16) for _ in range(CASES))]
+    cases = [{"randomness": own.hex(), "draws": campaign.draw_forms(BytesSource(own))} for own in randomness]
+    return {"campaign": json.loads(campaign.to_json()), "cases": cases}
+
+
 def main() -> None:
+    (FOLDER / "draws").mkdir(parents=True, exist_ok=True)
+    text = json.dumps(draws_vector(cohorts()), ensure_ascii=False, separators=(",", ":"))
+    path = FOLDER / "draws" / "cohorts.json"
+    path.write_text(text.replace('{"randomness"', '\n{"randomness"') + "\n", encoding="utf-8")
     (FOLDER / "campaigns").mkdir(parents=True, exist_ok=True)
     for seed, (name, campaign, answers) in enumerate(campaigns()):
         vector = campaign_vector(campaign, answers, seed)

@@ -220,7 +220,7 @@ export interface Campaign {
   /** The form of a cohort; the name may be left out where there is only one. */
   formFor(cohort?: string): Form;
   /** A draw for each form, by its id, all from the same random words. */
-  drawForms(): { [form: string]: number[] };
+  drawForms(source?: Source): { [form: string]: number[] };
   /** The questions to show for a draw, in order: those of the drawn parts, and those that decide whether they are asked. */
   questionsToAsk(cohort: string | undefined, draw: readonly number[]): Question[];
   /** Of these questions, the ones that are asked after the answers so far. */
@@ -251,6 +251,8 @@ export interface Remembered extends Leaving {
   readonly ldp: string;
   readonly delivered: boolean;
   readonly withdrawn?: true;
+  /** The curator has confirmed the withdrawal. */
+  readonly removed?: true;
 }
 
 /** Where submissions and draws are remembered; results may also be promises. */

@@ -1877,9 +1877,9 @@ class Campaign {
    * A draw for each form, by its id, all from the same random words: so a device draws once, and whoever corrects a wrong cohort
    * is asked what was drawn before, where the forms have the same shares.
    */
-  drawForms() {
+  drawForms(source = systemWords) {
     const words = [];
-    return Object.fromEntries(Object.values(this.forms).map((form) => [form.id, form.draw(keptWords(words))]));
+    return Object.fromEntries(Object.values(this.forms).map((form) => [form.id, form.draw(keptWords(words, source))]));
   }
 
   /** The questions to show for a draw, in order: those of the drawn parts, and those that decide whether they are asked. */
@@ -2211,8 +2211,9 @@ export class Client {
   }
 
   /**
-   * Remove the report of an earlier answer from the curator; true if it was there. It stays remembered and is never sent again.
-   * Once results are published the curator removes no report: then it throws ReportRefused, and nothing changes.
+   * Remove the report of an earlier answer from the curator; true if it was there. It stays remembered and is never sent again:
+   * as `withdrawn` before the curator is asked, and as `removed` when it has confirmed that. Once results are published the
+   * curator removes no report: then it throws ReportRefused, and nothing changes.
    */
   async withdraw() {
     const { id } = await this.campaign();
@@ -2229,6 +2230,11 @@ export class Client {
         throw error;
       }
       if (typeof removed !== "number") throw new NotSent(FOREIGN);
+      try {
+        await remember({ ...known, withdrawn: true, removed: true });
+      } catch {
+        // It is removed, and still remembered as withdrawn: all that can follow is the same request again.
+      }
       return removed > 0;
     });
   }
@@ -2373,10 +2379,10 @@ export class Client {
 }
 
 /** A source that reads kept words from the front, and keeps what it draws beyond them: the same value makes the same report. */
-function keptWords(words) {
+function keptWords(words, source = systemWords) {
   let used = 0;
   return (count) => {
-    while (words.length < used + count) words.push(...systemWords(1));
+    while (words.length < used + count) words.push(...source(1));
     used += count;
     return words.slice(used - count, used);
   };

@@ -240,6 +240,7 @@ def asked() -> dict[str, Campaign]:
             pv.Prior.zipf(18, labels=[f"I {verb}, and I did so for most of the evening" for verb in VERBS]),
         ),
         "follow-up": drawn_follow_up(),
+        "overlapping": overlapping(),
         "survey": survey(),
         "again": survey(title="Working hours, once more"),
         "costly": ask("Do you tell everything?", pv.Prior({"yes": 0.5, "no": 0.5}), 6.0),
@@ -362,6 +363,17 @@ def drawn_follow_up() -> Campaign:
     smokes = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 1.0, pv.Distribution())
     drawn = Slot((Part(("paid",), paid), Part(("smokes",), smokes)), (PARTS - 1, 1))
     return Campaign("Work and pay", questions, {"everyone": Form((drawn,))})
+
+
+def overlapping() -> Campaign:
+    """A report about age, one about age and smoking together, and one about driving."""
+    yes_no = {"yes": "Yes", "no": "No"}
+    questions = [Question(name, f"{name.title()}?", options=yes_no) for name in ("old", "smokes", "drives")]
+    pairs = {(x, y): 0.25 for x in yes_no for y in yes_no}
+    even = pv.design(pv.Prior(dict.fromkeys(yes_no, 0.5)), 0.5, pv.Distribution())
+    both = pv.design(pv.Prior.joint(pairs, ("old", "smokes")), 0.5, pv.Distribution())
+    parts = [Part(("old",), even), Part(("old", "smokes"), both), Part(("drives",), even)]
+    return Campaign("Habits", questions, {"everyone": Form(tuple(Slot((part,)) for part in parts))})
 
 
 def table_survey() -> Campaign:

@@ -300,6 +300,14 @@ def test_the_promise_is_that_of_the_whole_submission(browser: Any, curator: Any)
     assert "Local information privacy 1, local differential privacy 2" in browser.text("main")
 
 
+def test_levels_are_rounded_up(browser: Any, curator: Any) -> None:
+    assert 1.906 < curator.campaigns["few"].promise["everyone"].ldp < 1.9065
+    browser.open(curator.answer_page("few"))
+    choose(browser, "yes")
+    unfold(browser, "For the curious")
+    assert "Local information privacy 1, local differential privacy 1.907," in browser.text("main")
+
+
 def test_what_is_not_protected_is_said_before_and_after(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("secret"))
     browser.see(STEPS, "How often do you go out?")
@@ -328,6 +336,20 @@ def test_a_prior_that_nobody_knows_gives_no_figures_of_people(browser: Any, cura
     unfold(browser, "For the curious")
     assert "Local differential privacy" in browser.text("main")
     assert "information privacy" not in browser.text("main")
+
+
+def test_a_question_that_two_reports_are_about_has_no_figures_of_people(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("overlapping"))
+    start(browser)
+    for question in ("Old?", "Smokes?", "Drives?"):
+        browser.see(STEPS, question)
+        browser.click("label.choice", "Yes")
+        browser.click("button", "Continue")
+    browser.see(STEPS, "Check and send")
+    alone = [fold.text for fold in browser.driver.find_elements("css selector", "summary")]
+    assert [text for text in alone if "question alone" in text] == [
+        "What the report about one question alone tells: Drives?"
+    ]
 
 
 @pytest.mark.parametrize("name", ["phone", "many", "cohorts", "leaning", "secret"])
@@ -887,6 +909,31 @@ def test_an_answer_is_withdrawn_with_the_id_on_the_receipt(browser: Any, curator
     browser.open(curator.answer_page("few"))
     browser.see(STEPS, "Your report is withdrawn")
     assert posted(browser) == []
+
+
+def test_a_withdrawal_that_did_not_arrive_is_not_said_to_have(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["ERR_INTERNET_DISCONNECTED"]
+    browser.open(curator.answer_page("few"))
+    choose(browser, "no")
+    browser.click("button", "Send")
+    browser.see(STEPS, "Thank you")
+    count = curator.counters("few")["reports"]["everyone"]
+    unfold(browser, "Your receipt")
+    browser.offline(True)
+    browser.click("button", "Withdraw my report")
+    browser.click("dialog button", "Withdraw it")
+    browser.see("[role=alert]", "your report is still there")
+    browser.offline(False)
+    browser.open(curator.answer_page("few"))
+    browser.see(STEPS, "You have answered already")
+    browser.see("[role=alert]", "your report is still there")
+    assert curator.counters("few")["reports"]["everyone"] == count
+    browser.click("button", "Withdraw my report")
+    browser.click("dialog button", "Withdraw it")
+    browser.see(STEPS, "Your report is withdrawn")
+    assert curator.counters("few")["reports"]["everyone"] == count - 1
+    browser.open(curator.answer_page("few"))
+    browser.see(STEPS, "Your report is withdrawn")
 
 
 def test_a_question_with_all_its_answers_says_so(browser: Any, curator: Any) -> None:

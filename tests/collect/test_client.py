@@ -360,6 +360,23 @@ def test_whoever_corrects_a_cohort_keeps_what_was_drawn(
     assert kept.draws == before.draws and kept.ldp == regions.promise["south"].ldp
 
 
+def test_a_stored_draw_that_is_none_of_the_campaign_is_refused_and_stays(
+    server: Server, tmp_path: Path, regions: Campaign
+) -> None:
+    with Client(put_up(server, regions), state=tmp_path) as client:
+        client.begin("north")
+        path = tmp_path / f"{regions.id}.json"
+        answer = json.loads(path.read_text())
+        north, south = regions.forms
+        for draws in ({north: [0, 0]}, {north: [0, 0], south: [0, 9]}, {north: [0, 0], south: [0]}):
+            path.write_text(text := json.dumps(answer | {"draws": draws}))
+            with raises(InvalidInput, argument="state"):
+                client.begin("south")
+            with raises(InvalidInput, argument="state"):
+                client.answer({"smokes": "never", "hours": 8, "kind": "pipe"}, "south")
+            assert path.read_text() == text
+
+
 def test_forms_share_one_draw(regions: Campaign) -> None:
     """Both parts are drawn about as often, and forms whose shares differ by a quarter of a point hardly disagree."""
     north, south = (form.id for form in regions.cohorts.values())
@@ -747,6 +764,26 @@ def test_a_withdrawn_answer_is_removed_and_never_sent_again(server: Server, tmp_
         with raises(ReportRefused, reason="withdrawn"):
             client.answer("Private")
         assert client.flush() == 0 and counted(url) == {"everyone": 0}
+
+
+def test_flush_does_not_send_what_was_withdrawn_meanwhile(server: Server, tmp_path: Path) -> None:
+    urls = {(url := put_up(server, ask(f"Flush {i}?", PRIOR))).rpartition("/")[2]: url for i in range(2)}
+    first, second = (urls[id] for id in sorted(urls))  # in the order in which they are sent
+    for url in (first, second):
+        with Client(url, Lossy(*["before"] * 4), tmp_path, retry=NO_WAIT) as client, raises(NotSent):
+            client.answer("Private")
+
+    class Slow(Lossy):
+        """A network on which another process withdraws the second answer while the first one is sent."""
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            with Client(second, state=tmp_path, retry=NO_WAIT) as other:
+                assert not other.withdraw()
+            return super().handle_request(request)
+
+    with Client(first, Slow(), tmp_path, retry=NO_WAIT) as client:
+        assert client.flush() == 0
+    assert [counted(url) for url in (first, second)] == [{"everyone": 1}, {"everyone": 0}]
 
 
 def test_a_withdrawal_that_does_not_arrive_can_be_repeated(server: Server, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.client import AnswerStore, Client, NotSent, ReportRefused, RetryPolicy
-from priorveil.collect.transport import UnreadableResponse
+from priorveil.collect.transport import UnreadableResponse, origin
 from refusals import raises
 
 NO_WAIT = RetryPolicy(attempts=4, sleep=lambda seconds: None)
@@ -226,3 +226,27 @@ def test_a_reason_is_shown_on_one_line(campaign: Campaign) -> None:
     ):
         client.answer("Private")
     assert told.value.reason.isprintable() and len(str(told.value)) < 150
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        ("survey.example", "SURVEY.example:443", "survey.example.", "me:secret@survey.example"),
+        ("bücher.example", "BÜCHER.example", "xn--bcher-kva.example"),
+        ("127.0.0.1", "127.1", "0x7f.0.0.1", "127.0.0.1."),
+        ("[::1]", "[0:0:0:0:0:0:0:1]", "[0::1]:443"),
+    ],
+)
+def test_a_curator_is_one_however_its_address_is_spelt(hosts: tuple[str, ...]) -> None:
+    assert len({origin(f"https://{host}/v1") for host in hosts}) == 1
+
+
+def test_curators_at_other_addresses_are_others() -> None:
+    others = [
+        "https://a.example",
+        "http://a.example",
+        "https://a.example:8443",
+        "https://b.example",
+        "https://1.a",
+    ]
+    assert len({origin(other) for other in others}) == len(others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,18 @@ def test_submissions_are_those_of_the_vector(path: Path) -> None:
     assert vector["levels"] == pytest.approx(
         {"lip": levels.lip, "lipLower": levels.lip_lower, "lipUpper": levels.lip_upper, "ldp": levels.ldp}
     )
+
+
+def test_the_forms_of_all_cohorts_draw_from_the_same_words() -> None:
+    vector = json.loads((FOLDER / "draws" / "cohorts.json").read_text(encoding="utf-8"))
+    campaign = Campaign.from_json(json.dumps(vector["campaign"]))
+    for case in vector["cases"]:
+        source = BytesSource(bytes.fromhex(case["randomness"]))
+        found = {form: list(draw) for form, draw in campaign.draw_forms(source).items()}
+        assert found == case["draws"] and source.used == len(source.data)
+    for name, form in campaign.cohorts.items():
+        seen = {tuple(case["draws"][form.id]) for case in vector["cases"]}
+        assert seen == set(product(*(range(len(slot.parts)) for slot in form.slots))), name
 
 
 def test_there_are_campaigns_with_every_kind_of_question_and_slot() -> None:

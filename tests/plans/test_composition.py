@@ -149,6 +149,7 @@ def test_of_priors_that_contradict_each_other_only_ldp_levels_add_up() -> None:
     ledger = pv.Ledger({"smokes": ours})
     ledger.spend(first)
     assert found <= ledger.spend(second).lip <= ldp
+    assert [entry.lip for entry in ledger.spent] == [first.certificate.lip, second.certificate.ldp]
     # In a form they stand beside other attributes, since a form has one part for the same ones.
     pair = pv.Prior.joint(
         {(s, t): p * 0.5 for s, p in (("yes", 0.8), ("no", 0.2)) for t in "uv"}, ("smokes", "town")
@@ -179,12 +180,11 @@ def test_of_tables_that_overlap_in_a_circle_only_ldp_levels_add_up() -> None:
     beside = Form((*form.slots, Slot((Part(*pair("c", "d", 0.7)),))))
     assert beside.contradictory == form.contradictory
     ledger = pv.Ledger({name: pv.Prior({"yes": 0.5, "no": 0.5}) for name in "abc"})
-    for names, plan in parts:
+    for names, plan in parts[:2]:
         ledger.spend(Form.of(names, plan))
-    assert [entry.lip for entry in ledger.spent] == [
-        *(plan.certificate.lip for _, plan in parts[:2]),
-        parts[2][1].certificate.ldp,
-    ]
+    assert ledger.level == chain.levels()
+    assert ledger.spend(Form.of(*parts[2])) == form.levels()
+    assert [entry.lip for entry in ledger.spent] == [plan.certificate.ldp for _, plan in parts]
 
 
 @given(
@@ -280,7 +280,7 @@ def test_a_limit_counts_all_attributes_together() -> None:
 
 
 def test_two_joint_priors_with_the_same_margins_contradict_each_other() -> None:
-    """The second plan about the pair counts with its LDP level, since only one of the two priors can be right."""
+    """Both plans about the pair count with their LDP levels: only one prior can be right, and nobody knows which."""
     margins = {"a": pv.Prior({"y": 0.5, "n": 0.5}), "b": pv.Prior({"u": 0.5, "v": 0.5})}
     cells = (("y", "u"), ("y", "v"), ("n", "u"), ("n", "v"))
     near, far = (
@@ -288,9 +288,36 @@ def test_two_joint_priors_with_the_same_margins_contradict_each_other() -> None:
         for law in ((0.4, 0.1, 0.1, 0.4), (0.1, 0.4, 0.4, 0.1))
     )
     ledger = pv.Ledger(margins)
-    ledger.spend(near)
+    assert ledger.spend(near).lip == near.certificate.lip
     ledger.spend(far)
-    assert [entry.lip for entry in ledger.spent] == [near.certificate.lip, far.certificate.ldp]
+    assert [entry.lip for entry in ledger.spent] == [near.certificate.ldp, far.certificate.ldp]
+
+
+def test_the_order_of_reports_with_contradictory_priors_does_not_matter() -> None:
+    """The first prior to be spent may be the wrong one. Under the second, 2.3 would be stated, and 2.6 is real."""
+    margins = {"a": pv.Prior({"y": 0.35, "n": 0.65}), "b": pv.Prior({"u": 0.25, "v": 0.75})}
+    cells = (("y", "u"), ("y", "v"), ("n", "u"), ("n", "v"))
+    laws = ((0.245, 0.105, 0.005, 0.645), (0.005, 0.345, 0.245, 0.405))
+    priors = [pv.Prior.joint(dict(zip(cells, law, strict=True)), ("a", "b")) for law in laws]
+    plans = [plan_of(prior, epsilon) for prior, epsilon in zip(priors, (1.5, 0.2), strict=True)]
+    Q = np.einsum("xi,xj->xij", *(plan.channel.matrix for plan in plans)).reshape(4, -1)
+    real = max(sides(Q, priors[1].probabilities))
+    assert real > 2 * (1.5 + plans[1].certificate.ldp) - 1.5 + 0.1
+    for order in (plans, plans[::-1]):
+        ledger = pv.Ledger(margins)
+        for plan in order:
+            ledger.spend(plan)
+        assert real <= ledger.level.lip == pytest.approx(sum(plan.certificate.ldp for plan in plans))
+
+
+def test_parts_that_are_drawn_at_different_times_may_contradict_each_other() -> None:
+    """In one submission a slot reports about one of its parts; in two, about both."""
+    near, far = ((names, plan) for names, plan in (pair("a", "b", 0.9), pair("b", "a", 0.2)))
+    form = Form((Slot.drawn([Part(*near), Part(*far)], (1.0, 1.0)),))
+    ledger = pv.Ledger({name: pv.Prior({"yes": 0.5, "no": 0.5}) for name in "ab"})
+    assert ledger.spend(form) == form.levels() and ledger.level.lip <= 0.4
+    ldp = max(part.plan.certificate.ldp for part in form.parts)
+    assert ledger.spend(form).lip == pytest.approx(2 * ldp)
 
 
 def test_bad_input() -> None:

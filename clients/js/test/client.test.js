@@ -512,9 +512,15 @@ test("a withdrawn answer stays remembered and is never sent again", async () => 
   const withdrawn = (e) => e instanceof ReportRefused && e.reason === "withdrawn";
   await assert.rejects(client(c, store).answer("Private"), withdrawn);
   await assert.rejects(client(c, store).deliver(), withdrawn);
+  const state = async () => {
+    const known = await client(c, store).remembered();
+    return [known.withdrawn, known.removed];
+  };
+  assert.deepEqual(await state(), [true, undefined], "the curator has not confirmed it");
   assert.equal(await client(c, store).withdraw(), true);
+  assert.deepEqual(await state(), [true, true]);
   assert.equal(await client(c, store).withdraw(), false);
-  assert.equal((await client(c, store).remembered()).withdrawn, true);
+  assert.deepEqual(await state(), [true, true]);
   const { url, body } = c.sent.at(-1);
   assert.deepEqual([url, JSON.parse(body)], [`${c.url}/withdrawals`, { report_ids: [report.report_id] }]);
   assert.equal(c.sent.filter((request) => request.url.endsWith("/reports")).length, 1);

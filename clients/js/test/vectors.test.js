@@ -107,3 +107,13 @@ for (const name of campaigns) {
     assert.ok(draws.size > 1 || !document.cohorts.everyone.slots.some((parts) => parts.length > 1));
   });
 }
+
+test("draws/cohorts.json: the forms of all cohorts draw from the same words, as in Python", async () => {
+  const { campaign: document, cases } = JSON.parse(readFileSync(new URL("draws/cohorts.json", folder), "utf8"));
+  const campaign = await readCampaign(document);
+  for (const { randomness, draws } of cases) {
+    const source = wordsFrom(Uint8Array.from(randomness.match(/../g), (byte) => parseInt(byte, 16)));
+    assert.deepEqual(campaign.drawForms(source), draws);
+    assert.throws(() => source(1), /used up/);
+  }
+});

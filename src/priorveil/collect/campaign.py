@@ -25,7 +25,7 @@ from priorveil.collect.questions import (
 )
 from priorveil.collect.wire import LARGEST_REPORT
 from priorveil.errors import NOT_SHOWN, InvalidInput, PlanError, plural
-from priorveil.mechanisms.randomness import BytesSource, SystemSource
+from priorveil.mechanisms.randomness import BytesSource, Source, as_source
 from priorveil.notions import PriorOrSet
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
@@ -194,14 +194,14 @@ class Campaign:
 
     # -- answers ---------------------------------------------------------------------------------------------
 
-    def draw_forms(self) -> dict[str, tuple[int, ...]]:
-        """A draw for each form, by its id, all from the same random words of the operating system.
+    def draw_forms(self, source: Source | None = None) -> dict[str, tuple[int, ...]]:
+        """A draw for each form, by its id, all from the same random words, by default of the operating system.
 
         So a device draws once, and whoever corrects a wrong cohort is asked what was drawn before, where the forms have
         the same shares.
         """
-        slots = max(len(form.slots) for form in self.cohorts.values())
-        words = SystemSource().words(slots).tobytes()
+        slots = max(sum(slot.is_drawn for slot in form.slots) for form in self.cohorts.values())
+        words = as_source(source).words(slots).tobytes()
         return {form.id: form.draw(BytesSource(words)) for form in self.cohorts.values()}
 
     def questions_to_ask(self, cohort: str | None, draw: Sequence[int]) -> tuple[str, ...]:

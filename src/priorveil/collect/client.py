@@ -164,8 +164,9 @@ class Client:
     def flush(self) -> int:
         """Send what could not be sent before, for all campaigns in the folder; how many are still waiting."""
         waiting = 0
-        for answer in self._answers:
-            if answer.report is None or answer.sent or answer.refused is not None:
+        for campaign in [answer.campaign for answer in self._answers]:
+            answer = self._answers.find(campaign)  # another process may have sent or withdrawn it meanwhile
+            if answer is None or answer.report is None or answer.sent or answer.refused is not None:
                 continue
             try:
                 self._send(answer)
@@ -182,6 +183,9 @@ class Client:
             return stored
         self._check_open()
         form = self.campaign.form_for(stored.cohort if stored is not None and cohort is None else cohort)
+        if stored is not None and not form.fits_draw(stored.draws.get(form.id, ())):
+            advice = "the stored draw is not one of this campaign: move its file away, to draw again"
+            raise InvalidInput("state", str(self._answers.folder), advice)
         cohort_name = self.campaign.cohort_of[form.id]
         ldp = (
             math.inf

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import random
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from ipaddress import ip_address
 
 from priorveil.errors import InvalidInput, PriorveilError, needs_extra, short_repr
 
@@ -181,7 +184,12 @@ def origin(url: str) -> tuple[str, str, int | None]:
     True
     """
     address = httpx.URL(url)
-    return address.scheme, address.host, address.port
+    host = address.host.rstrip(".")
+    with suppress(OSError):
+        host = socket.inet_ntoa(socket.inet_aton(host))  # also of 127.1
+    with suppress(ValueError):
+        host = ip_address(host).compressed
+    return address.scheme, host, address.port
 
 
 def code_of_link(url: str) -> str | None:

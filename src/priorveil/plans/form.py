@@ -183,6 +183,13 @@ class Slot:
         """The number of 64-bit words: those of the longest report, and one for the part if it is drawn."""
         return self.is_drawn + max(part.width for part in self.parts)
 
+    def levels(self, unknown: Collection[Part] = ()) -> JointLeakage:
+        """The largest levels of its parts; those whose priors are `unknown` count with their LDP levels."""
+        proofs = [(part.plan.certificate, part in unknown) for part in self.parts]
+        lower = max(proof.ldp if is_unknown else proof.lip_lower for proof, is_unknown in proofs)
+        upper = max(proof.ldp if is_unknown else proof.lip_upper for proof, is_unknown in proofs)
+        return JointLeakage(lower, upper, max(proof.ldp for proof, _ in proofs))
+
     @cached_property
     def _lottery(self) -> Table:
         return Table(np.array([self.shares]) * (TOTAL // PARTS))
@@ -298,46 +305,23 @@ class Form:
         if joint is not None:
             return self._levels_under(joint, unknown)
         assumed = {part.attributes for part in self.parts if part.plan.prior.assumed}
-        slots = self.slot_levels({*assumed, *unknown} | self.contradictory)
+        slots = self._slot_levels({*assumed, *unknown} | self.contradictory)
         return slots[0] if len(slots) == 1 else bound((slot.lip, slot.ldp) for slot in slots)
 
     @cached_property
     def contradictory(self) -> frozenset[Names]:
-        """The attributes of the parts whose priors need not be margins of one joint law.
-
-        Each contradicts the prior of a part in another slot, or overlaps with such parts in a circle.
-        """
-        pairs = frozenset(
-            part.attributes
-            for slot, later in combinations(self.slots, 2)
-            for one, other in product(slot.parts, later.parts)
-            if not agree(one.attributes, one.plan.prior, other.attributes, other.plan.prior)
-            for part in (one, other)
-        )
-        return pairs | self.cyclic_parts()
+        """The attributes of the parts whose priors need not be margins of one joint law (`contradictory_in`)."""
+        return contradictory_in([slot.parts for slot in self.slots])
 
     def cyclic_parts(self, linked: Collection[Names] = ()) -> set[Names]:
         """The attributes of the parts that overlap in a circle with parts of other slots, and `linked` attributes."""
-        return {
-            part.attributes
-            for slot in self.slots
-            for part in slot.parts
-            if part.attributes in cyclic([part.attributes, *self._attributes_beside(slot)], linked)
-        }
+        return _cyclic_in([slot.parts for slot in self.slots], linked)
 
-    def _attributes_beside(self, slot: Slot) -> Iterator[Names]:
-        """The attributes of the parts of all other slots."""
-        return (part.attributes for other in self.slots if other is not slot for part in other.parts)
-
-    def slot_levels(self, unknown: Collection[Names]) -> list[JointLeakage]:
+    def _slot_levels(self, unknown: Collection[Names]) -> list[JointLeakage]:
         """The levels of each slot; the parts about `unknown` attributes count with their LDP levels."""
-        levels = []
-        for slot in self.slots:
-            proofs = [(part.plan.certificate, part.attributes in unknown) for part in slot.parts]
-            lower = max(proof.ldp if is_unknown else proof.lip_lower for proof, is_unknown in proofs)
-            upper = max(proof.ldp if is_unknown else proof.lip_upper for proof, is_unknown in proofs)
-            levels.append(JointLeakage(lower, upper, max(proof.ldp for proof, _ in proofs)))
-        return levels
+        return [
+            slot.levels([part for part in slot.parts if part.attributes in unknown]) for slot in self.slots
+        ]
 
     def _levels_under(self, joint: Prior, unknown: Collection[Names]) -> JointLeakage:
         if joint.names is None or not set(self.attributes) <= set(joint.names):
@@ -347,7 +331,7 @@ class Form:
             for part in self.parts
             if joint.assumed or not agree(part.attributes, part.plan.prior, joint.names, joint)
         }
-        slots = self.slot_levels({*wrong, *unknown})
+        slots = self._slot_levels({*wrong, *unknown})
         if len(slots) == 1 and not wrong:
             return slots[0]  # certified
         channel = None if joint.assumed or unknown else self.channel(joint)
@@ -437,11 +421,15 @@ class Form:
         self._require_draw(draw)
         return tuple(slot.parts[place] for slot, place in zip(self.slots, draw, strict=True))
 
-    def _require_draw(self, draw: Sequence[int]) -> None:
+    def fits_draw(self, draw: Sequence[int]) -> bool:
+        """Whether these are positions of parts, one for each slot."""
         sizes = [len(slot.parts) for slot in self.slots]
-        if len(draw) != len(sizes) or not all(0 <= place < n for place, n in zip(draw, sizes, strict=True)):
-            advice = f"give for each slot the position of a part: below {', '.join(map(str, sizes))}"
-            raise InvalidInput("draw", draw, advice)
+        return len(draw) == len(sizes) and all(0 <= at < size for at, size in zip(draw, sizes, strict=True))
+
+    def _require_draw(self, draw: Sequence[int]) -> None:
+        if not self.fits_draw(draw):
+            sizes = ", ".join(str(len(slot.parts)) for slot in self.slots)
+            raise InvalidInput("draw", draw, f"give for each slot the position of a part: below {sizes}")
 
     # -- read ----------------------------------------------------------------------------------------------
 
@@ -562,6 +550,32 @@ class Form:
     def load(cls, path: str | Path) -> Form:
         """Read the file that `save` wrote, proving every certificate again."""
         return cls.read(parse(Path(path).read_bytes(), _FORMAT, _VERSION, "`Form.save`"))
+
+
+def contradictory_in(slots: Sequence[Sequence[Part]], linked: Collection[Names] = ()) -> frozenset[Names]:
+    """The attributes of the parts whose priors need not be margins of one joint law; `slots` has the parts of each.
+
+    Each contradicts the prior of a part in another slot, or overlaps with such parts, and with `linked` attributes, in
+    a circle.
+    """
+    pairs = frozenset(
+        part.attributes
+        for slot, later in combinations(slots, 2)
+        for one, other in product(slot, later)
+        if not agree(one.attributes, one.plan.prior, other.attributes, other.plan.prior)
+        for part in (one, other)
+    )
+    return pairs | _cyclic_in(slots, linked)
+
+
+def _cyclic_in(slots: Sequence[Sequence[Part]], linked: Collection[Names]) -> set[Names]:
+    """The attributes of the parts that overlap in a circle with parts of other slots, and `linked` attributes."""
+    found = set()
+    for at, slot in enumerate(slots):
+        beside = [part.attributes for other in (*slots[:at], *slots[at + 1 :]) for part in other]
+        own = (part.attributes for part in slot)
+        found |= {names for names in own if names in cyclic([names, *beside], linked)}
+    return found
 
 
 def _read_slot(parts: Sequence[Mapping[str, Any]]) -> Slot:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from priorveil.frames import Library, to_frame
 from priorveil.notions import LEVEL_HEADS, PriorOrSet, Secrets, as_prior_or_set, scenarios
 from priorveil.plans import Plan
 from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, Names, agree, bound, measure
-from priorveil.plans.form import Form
+from priorveil.plans.form import Form, Part, Slot, contradictory_in
 from priorveil.plans.wording import ledger_facts, ledger_levels, levels_text
 from priorveil.priors import Budget, Prior, PriorSet
 
@@ -45,15 +45,16 @@ class LedgerEntry:
 class _Disclosure:
     """What a plan or a form would tell: a level for each report, and the channel from the values of the prior.
 
-    `alone` is what it tells if nothing else was told, where that is certified. `priors` are those that its levels of
-    LIP rest on, of plans about some of the attributes.
+    `alone` is what it tells if nothing else was told, where that is certified. `earlier` are the levels of the reports
+    so far, beside this one: a prior that contradicts theirs raises them. `slots` are those of plans about attributes.
     """
 
     id: str
     levels: tuple[tuple[float, float], ...]
+    earlier: tuple[tuple[float, float], ...]
     channel: Channel | None
     alone: JointLeakage | None
-    priors: Mapping[Names, PriorOrSet] = field(default_factory=dict)
+    slots: tuple[Slot, ...] = ()
 
 
 class Ledger:
@@ -98,10 +99,8 @@ class Ledger:
         self.spent: tuple[LedgerEntry, ...] = ()
         self.level = JointLeakage()
         self._joint: Channel | None = None
-        self._known: dict[Names, PriorOrSet] = {}  # of plans that count with their LIP level
-        if isinstance(self.prior, dict):
-            self._known = {(name,): known for name, known in self.prior.items()}
-        else:
+        self._slots: tuple[Slot, ...] = ()  # of all reports, if the joint prior is not known
+        if not isinstance(self.prior, dict):
             self._joint = Channel(np.ones((len(self.prior), 1)), self.prior.labels)
 
     @property
@@ -137,9 +136,11 @@ class Ledger:
             leak = f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards"
             limit = f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}"
             raise BudgetExceeded(f"{leak}, {limit}: {advice}")
-        self.spent = (*self.spent, *(LedgerEntry(disclosure.id, lip, ldp) for lip, ldp in disclosure.levels))
+        plans = [*(entry.plan for entry in self.spent), *[disclosure.id] * len(disclosure.levels)]
+        levels = zip(plans, (*disclosure.earlier, *disclosure.levels), strict=True)
+        self.spent = tuple(LedgerEntry(plan, lip, ldp) for plan, (lip, ldp) in levels)
         self._joint, self.level = joint, level
-        self._known |= disclosure.priors
+        self._slots += disclosure.slots
         return level
 
     def to_frame(self, library: Library | None = None) -> Any:
@@ -167,7 +168,11 @@ class Ledger:
             problem = "for a latent secret levels cannot be added, and the joint channel cannot be measured"
             advice = "answer fewer questions, or use plans with fewer different reports"
             raise Infeasible(f"{problem}: {advice}")
-        return None, bound([*((entry.lip, entry.ldp) for entry in self.spent), *disclosure.levels])
+        return None, bound([*disclosure.earlier, *disclosure.levels])
+
+    @property
+    def _levels(self) -> tuple[tuple[float, float], ...]:
+        return tuple((entry.lip, entry.ldp) for entry in self.spent)
 
     def _joint_with(self, channel: Channel | None) -> Channel | None:
         """The joint channel of all reports so far and these; None if it is too large to write out."""
@@ -215,35 +220,46 @@ class Ledger:
         if not plan.mechanism.averages and not plan.domain.rounds:
             with suppress(TooLarge):
                 channel = plan.channel
-        return _Disclosure(plan.id, ((own_level, proof.ldp),), channel, alone)
+        return _Disclosure(plan.id, ((own_level, proof.ldp),), self._levels, channel, alone)
 
     def _of_form(self, form: Form, id: str) -> _Disclosure:
         """What a form tells; its plans may be about some of the attributes."""
-        known = self._known
-        if not isinstance(self.prior, dict):
+        known: dict[Names, PriorOrSet]
+        if isinstance(self.prior, dict):
+            known = {(name,): prior for name, prior in self.prior.items()}
+        else:
             known = {self.prior.domain.names or form.attributes[:1]: self.prior}
         attributes = dict.fromkeys(name for names in known for name in names)
         if not set(form.attributes) <= set(attributes):
             advice = f"this ledger's prior is about {', '.join(attributes)} alone: use another ledger"
             raise InvalidInput("plan", form.attributes, advice)
-        unknown = {
-            part.attributes
-            for part in form.parts
-            if self.secret is not None
-            or part.plan.secret is not None
-            or not all(
-                agree(part.attributes, part.plan.prior, names, prior) for names, prior in known.items()
+
+        def fits(part: Part) -> bool:
+            """Whether its prior can be right, as far as this ledger knows."""
+            return (
+                self.secret is None
+                and part.plan.secret is None
+                and all(
+                    agree(part.attributes, part.plan.prior, names, prior) for names, prior in known.items()
+                )
             )
-        }
-        unknown |= form.contradictory | form.cyclic_parts(known)
-        slots = form.slot_levels(unknown)
-        return _Disclosure(
-            id,
-            tuple((slot.lip, slot.ldp) for slot in slots),
-            None if isinstance(self.prior, dict) else form.channel(self.prior),
-            slots[0] if len(slots) == 1 and not unknown else None,
-            {part.attributes: part.plan.prior for part in form.parts if part.attributes not in unknown},
-        )
+
+        # Of the priors that fit, some may contradict each other, and nobody knows which of them are right.
+        slots = (*self._slots, *form.slots)
+        fitting = [[part for part in slot.parts if fits(part)] for slot in slots]
+        contradictory = contradictory_in(fitting, known)
+        right = [[part for part in parts if part.attributes not in contradictory] for parts in fitting]
+        levels = [
+            slot.levels([part for part in slot.parts if part not in trusted])
+            for slot, trusted in zip(slots, right, strict=True)
+        ]
+        pairs = tuple((level.lip, level.ldp) for level in levels)
+        at = len(self._slots)
+        is_certified = len(form.slots) == 1 and len(right[at]) == len(form.parts)
+        alone = levels[at] if is_certified else None
+        if isinstance(self.prior, dict):
+            return _Disclosure(id, pairs[at:], pairs[:at], None, alone, form.slots)
+        return _Disclosure(id, pairs, self._levels, form.channel(self.prior), alone)
 
     def _certified_for(self, plan: Plan) -> bool:
         """Whether the plan was certified for exactly this prior and secret."""

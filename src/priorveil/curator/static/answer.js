@@ -110,8 +110,8 @@ async function begin(code = codeInLink()) {
   cohort = campaign.cohorts.length === 1 ? campaign.cohorts[0] : undefined;
   chooseLanguage();
   const known = await client.remembered();
-  if (known?.withdrawn) return show(drawWithdrawn);
-  if (known?.delivered) return show(() => drawThanks(known, true));
+  if (known?.removed) return show(drawWithdrawn);
+  if (known?.delivered || known?.withdrawn) return show(() => drawThanks(known, true));
   const mayBeStored = status.state === "full" && known !== null; // a full survey takes no new report
   if (status.state !== "open" && !mayBeStored) return show(() => drawShut(known !== null));
   if (known !== null) return show(() => drawNotSent("notDelivered"));
@@ -556,13 +556,14 @@ function promise(form) {
 }
 
 /**
- * Whether figures of a hundred people may be shown: for a report about one question, whose answers are known to be so common, and
- * which no other question is linked to, by a condition or by design.
+ * Whether figures of a hundred people may be shown: for a report about one question, whose answers are known to be so common, which
+ * no other report is about, and which no other question is linked to, by a condition or by design.
  */
 function showsCrowd({ attributes, plan }) {
   const [question] = questionsOf({ attributes });
   const isGate = campaign.questions.some(({ askedIf }) => askedIf.has(question.name));
-  const single = attributes.length === 1 && question.attributes.length === 1;
+  const once = parts.filter((part) => part.attributes.includes(attributes[0])).length === 1;
+  const single = attributes.length === 1 && question.attributes.length === 1 && once;
   const known = plan.prior !== null && !plan.priorAssumed && plan.protects === "value";
   return single && known && !isGate && question.askedIf.size === 0;
 }
@@ -678,7 +679,7 @@ function everything(report) {
 
 function details(form) {
   const { lip, ldp } = campaign.promise[cohort];
-  const values = { lip: speak.number(lip, { maximumSignificantDigits: 4 }), ldp: speak.number(ldp, { maximumSignificantDigits: 4 }) };
+  const values = { lip: speak.level(lip), ldp: speak.level(ldp) };
   return fold(
     say("curious"),
     paragraph("checked"),
@@ -725,7 +726,7 @@ function drawThanks(report, before) {
 
 /** The receipt: the id of the submission, with which it can be withdrawn. */
 function withdrawal(report) {
-  const problem = el("div", {});
+  const problem = el("div", {}, report.withdrawn && warning(say("withdrawFailed"))); // remembered, and not confirmed by the server
   const withdraw = async () => {
     button.disabled = true;
     try {
@@ -749,13 +750,15 @@ function withdrawal(report) {
     ]);
   };
   const button = plainButton(say("withdraw"), confirm);
-  return fold(
+  const receipt = fold(
     say("receiptTitle"),
     paragraph("receipt", { id: el("code", { id: "receipt" }, report.report_id) }),
     paragraph("receiptExplained"),
     problem,
     actions(button),
   );
+  receipt.open = report.withdrawn === true;
+  return receipt;
 }
 
 function drawWithdrawn() {
@@ -773,7 +776,7 @@ function drawNotSent(why) {
 }
 
 function showRefused(error) {
-  if (error.reason === "withdrawn") return show(drawWithdrawn);
+  if (error.reason === "withdrawn") return begin().catch(showBroken); // in another tab
   const why = () => (Object.hasOwn(REFUSALS, error.reason) ? say(REFUSALS[error.reason]) : say("refusedOther", { reason: error.reason }));
   return show(() => put(say("refusedTitle"), warning(why()), paragraph("nothingCounted")));
 }

@@ -87,7 +87,10 @@ export function speaker(language, regions = []) {
     percent: (share) => number(share, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 }),
     moment: (date) => date.toLocaleString(locale, { dateStyle: "long", timeStyle: "short" }),
 
-    /** A factor, rounded up: a promise must not look smaller than it is. */
+    /** A privacy level with three decimals, rounded up as in Python: a promise must not look smaller than it is. */
+    level: (level) => number(Math.ceil(1000 * level - 1e-6) / 1000, { maximumFractionDigits: 3 }),
+
+    /** A factor, rounded up. */
     factor(level) {
       const value = Math.exp(level);
       if (value >= LARGE) return number(value, { notation: "scientific", maximumFractionDigits: 1, roundingMode: "ceil" });
