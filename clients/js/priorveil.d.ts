@@ -213,7 +213,7 @@ export interface Campaign {
   readonly keepUntil: Date | null;
   readonly cohorts: readonly string[];
   readonly forms: { readonly [cohort: string]: Form };
-  /** For each cohort what a whole submission tells about any answer: `lip` under the priors, `ldp` whatever anyone knows. */
+  /** For each cohort what a whole submission tells about any answer: `lip` under the priors, `ldp` for any prior. */
   readonly promise: { readonly [cohort: string]: Levels };
   /** By this clock. */
   state(now?: Date): "not yet open" | "open" | "closed";

@@ -1834,8 +1834,7 @@ function questionsFor(questions, attributes) {
 /**
  * Questions, and a checked form for each cohort. Made by `readCampaign` only.
  *
- * `promise` has for each cohort what a whole submission tells about any answer: `lip` under the priors, `ldp` whatever anyone
- * knows.
+ * `promise` has for each cohort what a whole submission tells about any answer: `lip` under the priors, `ldp` for any prior.
  */
 class Campaign {
   #questions;

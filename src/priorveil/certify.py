@@ -78,7 +78,7 @@ class Certificate(LipSides):
     """What was proven of a channel: levels in natural logarithms, each rounded up.
 
     `lip` holds for the secret (the value itself unless one was given) under the prior; `ldp` holds for
-    the value itself whatever is known. `level` is that of the notion the channel was certified for.
+    the value itself under any prior. `level` is that of the notion the channel was certified for.
     """
 
     notion: str

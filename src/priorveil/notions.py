@@ -239,7 +239,7 @@ class LIP(Cone):
 class LDP(Cone):
     """Local differential privacy: any two values give any report with similar probability.
 
-    `Q[x, y] <= e**eps Q[x', y]` (Definition 1). It needs no prior, and promises the same whatever is known.
+    `Q[x, y] <= e**eps Q[x', y]` (Definition 1). It needs no prior, and holds no matter what is known.
 
     >>> LDP().epsilon(Channel([[0.75, 0.25], [0.25, 0.75]])) == math.log(3)
     True
@@ -426,7 +426,7 @@ class DI(Cone):
 
 
 ONLY_IF_RIGHT = "only if the assumed prior is right"
-LDP_MEANING = "for the value itself, whatever is known"
+LDP_MEANING = "for the value itself, under any prior"
 LEVEL_HEADS = ("notion", "level", "meaning")
 
 
@@ -511,7 +511,7 @@ def leakage(
     LIP             0.6931  belief in a secret moves by at most e^level
       downwards     0.6931  a secret becomes less likely by at most this
       upwards       0.4055  a secret becomes more likely by at most this
-    LDP             1.0986  for the value itself, whatever is known
+    LDP             1.0986  for the value itself, under any prior
     Pufferfish      1.0986  any two secrets, likelihood ratio
     DI              1.0986  any two values, posterior ratio
     MIL             0.4055  best guess, averaged over reports, any prior

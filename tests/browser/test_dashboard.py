@@ -236,7 +236,7 @@ def test_an_assumed_prior_puts_ldp_first(browser: Any, curator: Any) -> None:
     open_dashboard(browser, curator, "range")
     browser.see(".facts")
     facts = [fact.text for fact in browser.driver.find_elements("css selector", ".facts dt")]
-    names = ("Whatever is known, a belief moves", "A belief in an answer moves")
+    names = ("The odds of one answer against another change", "The probability of an answer changes")
     first, second = (facts.index(f"{name} by a factor of at most") for name in names)
     assert first < second
     assert "only if the assumed prior is right" in browser.text(".facts")

@@ -34,7 +34,7 @@ def test_it_tells_the_whole_story_and_ends_where_nobody_watches(tmp_path: Path) 
     story = " ".join(out.split())
     assert (status, err) == (0, "Picture saved as picture.png.\n")
     assert "claimed 1.000, real 6.845" in story
-    assert "LIP, certified 1 (down 1, up 1)" in story and "LDP, whatever is known 2 " in story
+    assert "LIP, certified 1 (down 1, up 1)" in story and "LDP, for any prior 2 " in story
     assert "from its totals" in story
     assert "About the prior-based column: " in story
     assert "Method mmse assumes" in story and "Method unbiased assumes" in story

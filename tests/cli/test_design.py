@@ -1008,7 +1008,7 @@ def test_without_a_prior_the_command_says_what_it_assumes(files: Path) -> None:
     assert "assumes that all numbers of the range are equally common" in shown
     assert "LIP level only if the assumption is right" in shown and "--notion ldp" in shown
     assert "public sample" in shown
-    assert shown.index("LDP, whatever is known") < shown.index("LIP, certified")
+    assert shown.index("LDP, for any prior") < shown.index("LIP, certified")
     assert shown.count("only if the assumed prior is right") == 1
     read(*task, "-o", "plan.json")
     inspected = " ".join(run("inspect", "plan.json")[1].split())

@@ -118,7 +118,7 @@ def test_cohorts_have_rows_of_their_own(folder: Path) -> None:
     text = TOML.replace("[[question]]", cohorts, 1).replace("{yes = 0.2, no = 0.8}", prior)
     Path("health.toml").write_text(text, encoding="utf-8")
     status, out, _ = run("campaign", "check", "health.toml")
-    assert status == 0 and "What the survey tells, with 500 people" in out
+    assert status == 0 and "How precise the results will be with 500 people" in out
     assert re.search(r"^north +100 +200 +1 ", out, re.MULTILINE)
     assert len(re.findall(r"^smokes +shares +(north|south|all) ", out, re.MULTILINE)) == 3
     assert "with 50 people" in run("campaign", "check", "health.toml", "--people", "50")[1]

@@ -86,13 +86,13 @@ def test_privacy_facts_are_those_of_the_weakest_plan() -> None:
     strong, weak = (pv.design(PRIOR, epsilon, pv.Histogram()) for epsilon in (0.5, 1.0))
     lip, ldp = privacy_facts([strong.certificate, weak.certificate], assumed=False)
     assert lip == (
-        "A belief in an answer moves by a factor of at most",
+        "The probability of an answer changes by a factor of at most",
         "2.72",
         "if answers are as common as expected",
     )
     assert (
-        ldp[0] == "Whatever is known, a belief moves by a factor of at most"
-        and ldp[2] == "one answer compared with another"
+        ldp[0] == "The odds of one answer against another change by a factor of at most"
+        and ldp[2] == "no matter what is already known"
     )
     endless = replace(strong.certificate, lip_lower=math.inf, ldp=math.inf)
     lip, ldp = privacy_facts([endless], assumed=False)
@@ -108,13 +108,13 @@ def test_an_assumed_prior_puts_ldp_first_wherever_a_level_is_named() -> None:
     assert f"LDP {assumed.certificate.ldp:.4g}, LIP 1 {right}, error" in repr(assumed)
     assert "LIP 1, LDP" in repr(known)
     names = [name for name, _ in assumed.summary()]
-    assert names.index("LDP, whatever is known") < names.index("LIP, certified")
+    assert names.index("LDP, for any prior") < names.index("LIP, certified")
     facts = dict(assumed.summary())
     assert facts["prior"] == ("assumed, not known: all numbers from 0 to 80 are taken to be equally common")
     assert facts["LIP, certified"].endswith(right) and "under an assumed prior" in facts["asked"]
     assert "assumed" not in str(known)
     first, second = privacy_facts([known.certificate, assumed.certificate], assumed=True)
-    assert first[0].startswith("Whatever is known") and second[2] == right
+    assert first[0].startswith("The odds of one answer") and second[2] == right
     guess = pv.design(pv.Prior([0.2, 0.8], assumed=True), 1.0, pv.Histogram())
     assert dict(guess.summary())["prior"] == "assumed, not known"
     (remark,) = guess.estimate(guess.tally([0])).remarks
@@ -146,7 +146,7 @@ def test_a_plan_that_nearly_reveals_the_value_says_so() -> None:
     far = pv.PairwiseLDP(0.1 * np.ones((3, 3)))  # epsilon is the level of a pair at distance one
     assert "weak protection" not in dict(pv.design(PRIOR, 5.0, pv.Histogram(), notion=far).summary())
     names = [name for name, _ in pv.design(PRIOR, 100.0, pv.Histogram()).summary()]
-    assert names.index("weak protection") == names.index("LDP, whatever is known") + 1
+    assert names.index("weak protection") == names.index("LDP, for any prior") + 1
     for target, plan in {
         "value": pv.design(PRIOR, 5.0, pv.Histogram(), notion=pv.LDP()),
         "secret": pv.design(PRIOR, 3.5, pv.Histogram(), secret),

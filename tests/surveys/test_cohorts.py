@@ -130,9 +130,9 @@ def test_the_report_shows_every_cohort_and_all_of_them(tmp_path: Path) -> None:
     # Of 480 people too few are in the north, so that the total of all cohorts is not shown either.
     assert ["all cohorts together" in text for text in report.tells()[:3]] == [False, False, True]
     assert all("in each cohort" in text for text in report.tells()[:2])
-    hidden = next(text for text in report.tells() if "no answer would be shown" in text)
+    hidden = next(text for text in report.tells() if "no result would be shown" in text)
     assert "overtime in north" in hidden and "overtime in the south" not in hidden
-    few = next(text for text in SurveyReport.of(made, 40).tells() if "no answer would be shown" in text)
+    few = next(text for text in SurveyReport.of(made, 40).tells() if "no result would be shown" in text)
     assert "for: overtime in every cohort; paid in every cohort." in few
 
 

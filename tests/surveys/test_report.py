@@ -98,7 +98,7 @@ def test_a_survey_of_unknown_answers_promises_ldp_alone(tmp_path: Path) -> None:
     report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
     assert report.all_assumed and report.ldp == pytest.approx(1.0)
     assert "all of it" in report.ways()[0] and len(report.ways()) == 2
-    assert report.promise()[0].startswith("Whatever anyone knows") and "LIP" not in "".join(report.promise())
+    assert report.promise()[0].startswith("No matter what anyone knows") and "LIP" not in "".join(report.promise())
 
 
 UNKNOWN_GATE = TOML.replace("{yes = 0.2, no = 0.8}", '"unknown"').replace(
@@ -186,8 +186,8 @@ def test_times_in_the_past_are_said(toml: SurveyDesign) -> None:
 
 
 def test_few_people_are_told_what_would_be_hidden(toml: SurveyDesign) -> None:
-    assert any("no answer would be shown" in text for text in SurveyReport.of(toml, 40).tells())
-    assert not any("no answer would be shown" in text for text in SurveyReport.of(toml, 100_000).tells())
+    assert any("no result would be shown" in text for text in SurveyReport.of(toml, 40).tells())
+    assert not any("no result would be shown" in text for text in SurveyReport.of(toml, 100_000).tells())
 
 
 def test_nothing_is_said_of_the_precision_of_what_is_hidden(toml: SurveyDesign) -> None:

@@ -61,7 +61,7 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
         facts.append(("not protected", f"{plan.notion.free_pairs:,} of {pairs:,} ordered pairs of values"))
     sides = f"down {certificate.lip_lower:.6g}, up {certificate.lip_upper:.6g}"
     lip = ("LIP, certified", f"{certificate.lip:.6g} ({sides}){behind}")
-    ldp = ("LDP, whatever is known", f"{certificate.ldp:.6g}")
+    ldp = ("LDP, for any prior", f"{certificate.ldp:.6g}")
     if plan.prior.assumed:
         facts.append(("prior", f"assumed, not known{_what_is_assumed(plan)}"))
         levels = [ldp, (lip[0], f"{lip[1]}, {ONLY_IF_RIGHT}")]
@@ -152,18 +152,18 @@ def reading_title(plans: Sequence[Plan], estimate: Estimate) -> str:
 
 
 def privacy_facts(levels: Iterable[JointLeakage | Certificate], assumed: bool) -> list[tuple[str, str, str]]:
-    """What all that a person sends tells, at most, in lay words: name, factor, and for whom it holds.
+    """What everything that a person sends reveals at most, in lay words: name, factor, and when it holds.
 
-    The levels are the largest of these. What holds whatever is known comes first if a prior is only assumed.
+    The levels are the largest of these. LDP comes first if a prior is only assumed.
     """
     lip, ldp = (max(each) for each in zip(*((level.lip, level.ldp) for level in levels), strict=True))
-    whatever = _moves("Whatever is known, a belief moves", ldp, "one answer compared with another")
+    odds = _changes("The odds of one answer against another change", ldp, "no matter what is already known")
     usually = ONLY_IF_RIGHT if assumed else "if answers are as common as expected"
-    known = _moves("A belief in an answer moves", lip, usually)
-    return [whatever, known] if assumed else [known, whatever]
+    probability = _changes("The probability of an answer changes", lip, usually)
+    return [odds, probability] if assumed else [probability, odds]
 
 
-def _moves(name: str, level: float, when: str) -> tuple[str, str, str]:
+def _changes(name: str, level: float, when: str) -> tuple[str, str, str]:
     if math.isinf(level):
         return name, "by any factor", "a report can rule out a value"
     return f"{name} by a factor of at most", factor_at_most(level), when

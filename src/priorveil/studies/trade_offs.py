@@ -40,14 +40,14 @@ _MOST_SEARCHED = 30
 _DOUBLINGS, _INTERPOLATIONS = 5, 12
 _REACHED = 0.9999  # the part of the level at which the search ends
 _SAME_LEVEL = 0.99  # a plan that reaches less than this part of the level has another level
-_NOTICEABLE = 0.95  # an error that is smaller by this factor is worth a remark
+_NOTICEABLE = 0.95  # an error that is smaller by this factor is worth a note
 _COLOURS = ("blue", "red", "green", "orange", "pink", "sky", "black")
 
 
 def ldp_plan(plan: Plan, epsilon: float, seconds: float = 10.0) -> Plan | None:
     """The best LDP plan at this epsilon that `design` finds for the query of a plan; None if there is none.
 
-    It protects the value itself, whatever anyone knows, and needs no prior for that. On small domains the search takes
+    It protects the value itself under any prior. On small domains the search takes
     at most `seconds`; on large ones the first design is taken.
     """
     limit = seconds if len(plan.prior) <= _MOST_SEARCHED else 0.0
@@ -140,7 +140,7 @@ class LdpComparison:
         told = []
         if same := row.get("the same epsilon"):
             told.append(
-                f"LDP at the same epsilon promises more, since it holds whatever anybody knows: {_price(same)}."
+                f"LDP at the same epsilon promises more, since it holds for any prior: {_price(same)}."
             )
         parts = []
         if same := row.get("the same LIP level"):

@@ -23,14 +23,14 @@ from priorveil.surveys.survey import SurveyDesign
 
 CONFIDENCE = 0.95
 MANY = 1000  # people that every report compares with
-PROMISE_HEADING = "What a submission tells about the person who sends it"
-TABLE_NOTE = "Half widths of 95 % intervals; drawn: the share of people for whom the question is drawn."
-_BEFORE = 0.1  # how likely an answer is, in the example of what a submission tells
+PROMISE_HEADING = "What a submission reveals about the person who sends it"
+TABLE_NOTE = "Margins of error at 95 % confidence. Drawn: the share of people for whom the question is drawn."
+_BEFORE = 0.1  # how likely an answer is, in the example of what a submission reveals
 _ALMOST_CERTAIN = 0.999  # a share above it would round up to 100.0 %
 # As survey files call them; margins are the shares of several questions or options.
 _QUERIES = {"distribution": "shares", "cumulative shares": "quantiles", "margins": "shares"}
 _WAYS = {
-    "split": "A report about every question, with a part of the budget for each",
+    "split": "A report about every question, with part of the budget for each",
     "draw": "One question for each person, drawn at random, with the whole budget",
     "together": "One report about all questions together",
 }
@@ -38,10 +38,10 @@ _WAYS = {
 
 @dataclass(frozen=True)
 class PartPrecision:
-    """How precisely one part of the form is known: the half widths of 95 % intervals with each number of people.
+    """The precision of one part of the form: the half widths of 95 % intervals for each number of people.
 
-    `subject` names its questions, and `drawn` is the share of people for whom it is drawn. A half width is None if so
-    many people are too few. `cohort` is empty for the people of all cohorts. Half widths of means have a `unit`.
+    `subject` names its questions, and `drawn` is the share of people for whom it is drawn. A half width is None if
+    there are too few people. `cohort` is empty for all cohorts together. Half widths of means have a `unit`.
     """
 
     subject: str
@@ -59,7 +59,7 @@ class PartPrecision:
 
 @dataclass(frozen=True)
 class CohortPromise:
-    """What a whole submission of a cohort tells; `people` has how many it has of each number of people."""
+    """What a whole submission of a cohort reveals; `people` is its size for each total number of people."""
 
     name: str
     people: tuple[int, ...]
@@ -71,8 +71,8 @@ class CohortPromise:
 class SurveyReport:
     """What `priorveil campaign check` shows. Levels and half widths are rounded up.
 
-    The levels are those of the cohort whose submissions tell most. `parts` has all parts of every cohort, those known
-    least first, and then the same part for all cohorts together if its answers can be added up.
+    The levels are those of the cohort whose submissions reveal most. `parts` has each part in every cohort, the least
+    precise first, and then in all cohorts together if their estimates can be added up.
     """
 
     epsilon: float
@@ -91,7 +91,7 @@ class SurveyReport:
     left_out: tuple[str, ...]
     cohorts: tuple[CohortPromise, ...]
     small_groups: tuple[str, ...]  # that would have fewer than `smallest_count` of the first number of people
-    limit: float | None = None  # the campaign's own, on all that a device tells a curator
+    limit: float | None = None  # the campaign's own, on the LDP level of everything that a device sends a curator
 
     @classmethod
     def of(cls, built: SurveyDesign, people: int) -> SurveyReport:
@@ -143,13 +143,13 @@ class SurveyReport:
         """The headings of the sentences."""
         return {
             "promise": PROMISE_HEADING,
-            "tells": f"What the survey tells, with {self.people[0]:,} people",
+            "tells": f"How precise the results will be with {self.people[0]:,} people",
             "design": "How the budget is used",
         }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """How precisely each part is known: the names of columns, and the rows."""
-        heads = ["question", "answer", "drawn", *(f"{number:,} people" for number in self.people)]
+        heads = ["question", "result", "drawn", *(f"{number:,} people" for number in self.people)]
         rows = [[p.subject, p.query, f"{100 * p.drawn:.0f} %", *p.texts()] for p in self.parts]
         if len(self.cohorts) > 1:
             heads.insert(2, "cohort")
@@ -158,12 +158,12 @@ class SurveyReport:
         return heads, rows
 
     def promise(self) -> list[str]:
-        """What a whole submission tells, in sentences."""
+        """What a whole submission reveals, in sentences."""
         sentences = promise_sentences(self.lip, self.ldp, self.all_assumed, self.epsilon)
         return [*sentences, *self._refused_by_devices(), *self._why_ldp()]
 
     def _refused_by_devices(self) -> list[str]:
-        """Devices answer a curator up to a limit on the LDP level of all their answers."""
+        """Devices limit the LDP level of all their answers to one curator together."""
         limit = min(DEFAULT_LIMIT, math.inf if self.limit is None else self.limit)
         if self.ldp <= limit:
             return []
@@ -180,22 +180,22 @@ class SurveyReport:
             helpful = f" A prior of {names}, even a rough one, might help." if self.assumed else ""
             sentences.append(
                 "One report is about all questions, and nobody knows how often their answers occur together. So it is "
-                f"protected by LDP, which holds whatever anyone knows.{helpful}"
+                f"protected by LDP, which holds no matter what anyone already knows.{helpful}"
             )
         elif self.assumed:
             sentences.append(
-                f"Nobody knows how common the answers to {names} are. So these are protected by LDP, which holds "
-                "whatever anyone knows, and needs more people. A prior, even a rough one, would help."
+                f"Nobody knows how common the answers to {names} are. So these are protected by LDP, which holds no "
+                "matter what anyone already knows, and needs more people. A prior, even a rough one, would help."
             )
         if self.contradictory and self.chosen == "split":
             sentences.append(
-                f"What is known about {', '.join(self.contradictory)} differs from table to table, so that only LDP "
-                "levels can be added up. Make all these tables from the same people, with public = true."
+                f"The priors of {', '.join(self.contradictory)} differ from table to table, so only LDP levels can be "
+                "added up. Make all these tables from the same people, with public = true."
             )
         return sentences
 
     def tells(self) -> list[str]:
-        """How precise the answers will be, in sentences."""
+        """How precise the results will be, in sentences."""
         sentences = []
         for at, people in enumerate(self.people):
             few = self._names([part for part in self.parts if part.half_widths[at] is None])
@@ -266,16 +266,16 @@ class SurveyReport:
         names = self._names(hidden)
         fewest = max(self.smallest_count * people / (numbers[p.cohort] * p.drawn) for p in hidden)
         return [
-            f"With {people:,} people no answer would be shown for: {names}. Each needs "
-            f"{plural(self.smallest_count, 'report')} (smallest_count), which about {math.ceil(fewest):,} people give."
+            f"With {people:,} people no result would be shown for: {names}. Each needs "
+            f"{plural(self.smallest_count, 'report')} (smallest_count), which takes about {math.ceil(fewest):,} people."
         ]
 
     def _withheld_groups(self) -> list[str]:
         if not self.small_groups:
             return []
         return [
-            f"With {self.people[0]:,} people nothing would be shown about groups that have fewer than "
-            f"{self.smallest_count:,} people (smallest_count) if answers are as common as the survey says: "
+            f"If answers are as common as the survey says, {self.people[0]:,} people are too few to show anything "
+            f"about these groups, which would have fewer than {self.smallest_count:,} people (smallest_count): "
             f"{first_labels(self.small_groups)}."
         ]
 
@@ -290,20 +290,20 @@ class SurveyReport:
 
 
 def promise_sentences(lip: float, ldp: float, all_assumed: bool, epsilon: float) -> list[str]:
-    """What a whole submission with these levels tells: under the priors, unless all are assumed, and whatever is known.
+    """What a whole submission with these levels reveals: under the priors, unless all are assumed, and under any prior.
 
     `epsilon` is the budget, named where it is so large that a submission nearly reveals an answer.
     """
     sentences = [
-        f"Whatever anyone knows or believes (LDP {level_at_most(ldp)}): all that a person sends changes the "
-        f"odds of any answer by at most a factor {factor_at_most(ldp)}. "
+        f"No matter what anyone knows or believes (LDP {level_at_most(ldp)}): everything that a person sends changes "
+        f"the odds of any answer by at most a factor of {factor_at_most(ldp)}. "
         f"{_example(likely_afterwards(_BEFORE, math.inf, math.inf, ldp))}"
     ]
     if not all_assumed:
         sentences.insert(
             0,
-            f"If answers are as common as the survey says (LIP {level_at_most(lip)}): all that a person sends "
-            f"changes how likely any answer is by at most a factor {factor_at_most(lip)}. "
+            f"If answers are as common as the survey says (LIP {level_at_most(lip)}): everything that a person sends "
+            f"changes the probability of any answer by at most a factor of {factor_at_most(lip)}. "
             f"{_example(likely_afterwards(_BEFORE, lip, lip, ldp))}",
         )
     warning = weak_protection(ldp if all_assumed else lip, Budget(epsilon), "a submission", "answer")
@@ -441,7 +441,7 @@ def likely_afterwards(before: float, lip_lower: float, lip_upper: float, ldp: fl
 
 def _example(after: float) -> str:
     """What a level means for one answer. The share is rounded up, and never to 100 %."""
-    before = f"One that was {percent(_BEFORE)} likely"
+    before = f"An answer that was {percent(_BEFORE)} likely"
     if after > _ALMOST_CERTAIN:
         return f"{before} may be almost certain afterwards."
     return f"{before} is at most {share_text(math.ceil(1000 * after - 1e-9) / 1000)} likely afterwards."
