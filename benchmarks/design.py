@@ -743,7 +743,7 @@ def page(tables: dict[str, str]) -> str:
     made = {**kept, **tables}
     about = (__doc__ or "").split("\n\n")[1].replace("\n", " ")
     where = f"Measured with Python {platform.python_version()} and numpy {np.__version__}, one thread."
-    head = "# Figures of the designs\n\nMade by `python benchmarks/design.py --write`, not by hand."
+    head = "# Benchmarks of the designs\n\nMade by `python benchmarks/design.py --write`, not by hand."
     parts = [made[part.__doc__ or ""] for part in PARTS.values() if part.__doc__ in made]
     return "\n\n".join([head, about, where, *parts]) + "\n"
 
