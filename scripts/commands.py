@@ -13,8 +13,8 @@ from priorveil.cli import commands
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
 INTRODUCTION = """# Commands
 
-This page shows the `--help` of every command. Exit status: 0 success, 1 the answer is no, 2 a wrong
-argument or file, 130 stopped by ctrl-C, 141 nobody reads the output any more.
+This page shows the `--help` of every command. Exit status: 0 success, 1 a check failed, 2 a wrong
+argument or file, 130 stopped by ctrl-C, 141 the reader of the output has gone.
 """
 
 

@@ -64,7 +64,7 @@ def test_more_codes_than_reports_that_fit(
     with Client(told.out.splitlines()[0], state=AnswerStore()) as client:
         client.answer("Private")
     assert run(["invite", limited.id, "--count", "2"]) == 0
-    warning = "3 codes are free, but the campaign takes only 2 further reports (most_reports = 3)"
+    warning = "3 codes are free, but the campaign accepts only 2 further reports (most_reports = 3)"
     assert warning in capsys.readouterr().err
 
 

@@ -39,7 +39,7 @@ def test_tokens_from_the_command_line(
     assert status == 0 and secret.count("\n") == 1 and "shown once" in said
     header = {"authorization": f"Bearer {secret.strip()}"}
     assert httpx.get(f"{url}/v1/campaigns", headers=header, timeout=PATIENCE).status_code == 200
-    listed = "anna  analyst, until 2999-01-31T11:00:00Z\ntoken-file  admin, without end\n"
+    listed = "anna  analyst, until 2999-01-31T11:00:00Z\ntoken-file  admin, never expires\n"
     assert answer("list") == (0, listed, "")
 
     status, secret_of_dead, said = answer(

@@ -28,16 +28,16 @@ COMMANDS = {
     "design": "Find the best mechanism for a PRIOR, and certify it.",
     "inspect": "Show what a PLAN or a campaign guarantees, and how good it is.",
     "audit": "Measure what a CHANNEL leaks under a PRIOR.",
-    "privatize": "Turn private columns of tables, DATA, into reports, by a PLAN or a campaign.",
+    "privatize": "Turn private columns of DATA into reports with a PLAN or a campaign.",
     "estimate": "Estimate from tables of REPORTS made by a PLAN or a campaign.",
-    "campaign": "Make a campaign, questions to people, from a survey file or a plan; close, publish, delete it.",
-    "serve": "Collect reports and estimate while they come in.",
+    "campaign": "Make a campaign from a survey file or a plan; close, publish or delete it.",
+    "serve": "Collect reports and estimate while they arrive.",
     "invite": "Make invitations to a CAMPAIGN, given by its file or its id, and print their links.",
     "token": "Make, list and revoke the tokens of a running curator.",
     "backup": "Copy a STORE into FILE, while the curator runs.",
     "restore": "Fill a STORE from a FILE that `priorveil backup` made.",
     "recount": "Count all reports in a STORE again and compare with the tallies.",
-    "simulate": "Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.",
+    "simulate": "Compare mechanisms on your own prior, people and budgets: a table, CSV or a plot.",
     "reproduce": "Reproduce the figures of the paper, as printed and with the guarantee kept.",
     "bench": "Measure the claims of speed and accuracy.",
     "doctor": "Say what is installed, what is missing, and how fast this machine is.",
@@ -102,13 +102,12 @@ class LazyGroup(click.Group):
 def commands(context: click.Context) -> None:
     """Collect statistics from people who keep their data.
 
-    A prior says what is known, a channel says what is reported, and the channel is measured against the
-    prior: how far can a report move anyone's belief about a person? Design finds the best channel that a
-    budget allows, and proves that it stays within the budget.
+    A prior says what is known, and a channel says what is reported. Together they show how far a report can move
+    anyone's belief about a person. Design finds the best channel within a budget, and proves that it stays within it.
 
     New here? Try: priorveil demo
 
-    Completion of commands and options: eval "$(_PRIORVEIL_COMPLETE=bash_source priorveil)" in ~/.bashrc
+    Shell completion: eval "$(_PRIORVEIL_COMPLETE=bash_source priorveil)" in ~/.bashrc
     (zsh_source in ~/.zshrc; for fish: _PRIORVEIL_COMPLETE=fish_source priorveil | source).
     """
     if context.invoked_subcommand is None:

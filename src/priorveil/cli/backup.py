@@ -24,7 +24,7 @@ def backup(store: str, file: Path, force: bool) -> None:
     """Copy a STORE into FILE, while the curator runs.
 
     STORE is an SQLite file, or postgresql://user@host/database. The copy holds all reports that were
-    acknowledged before it began, whatever is being stored meanwhile. Only its owner can read it.
+    acknowledged before it began, even while others are being stored. Only its owner can read it.
     """
     from priorveil.curator.maintenance import back_up_store
 

@@ -7,13 +7,13 @@ To try it in an empty folder
 
 A survey is one file
   priorveil campaign new survey.toml
-      write one with remarks, and change it in an editor
+      write an example with comments; change it in a text editor
   priorveil campaign check survey.toml --people 300
-      what it promises to people, and what 300 of them will tell
+      its promise to people, and how precise its results will be with 300
   priorveil campaign build survey.toml -o campaign.json
       then give campaign.json to the dashboard of `priorveil serve`
   priorveil campaign check form.xlsx
-      an XLSForm of ODK or Kobo is a survey, too
+      an XLSForm from ODK or Kobo is a survey, too
 
 One question from a plan of your own
   priorveil campaign from-plan plan.json --question "Do you smoke?" -o campaign.json
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from priorveil.collect.campaign import Campaign
 
 
-_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+_YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 _SECTIONS = {
     "Options that most campaigns need": ("--question", "--asked-by", "--purpose", "--output"),
     "What else people read": ("--contact",),
@@ -64,9 +64,9 @@ Examples
       --asked-by "The town" --purpose "To help" -o campaign.json
   priorveil campaign from-plan plans/ --question "For whom do you work?" \\
       -o campaign.json
-      a plan for each group of people, named by its file; people choose their
-      group, which is sent as it is
-The word from-plan may be left out: priorveil campaign plan.json --question ..."""
+      a plan for each group of people, named after its file; people choose
+      their group, which is sent without noise
+You may leave out the word from-plan: priorveil campaign plan.json --question ..."""
 
 _DIGITS = 6  # of the id, which are typed before a campaign is deleted
 
@@ -101,9 +101,10 @@ class _CampaignGroup(click.Group):
 
 @click.group(cls=_CampaignGroup, epilog=options.epilog(__doc__))
 def campaign() -> None:
-    """Make a campaign, questions to people, from a survey file or a plan; close, publish, delete it.
+    """Make a campaign from a survey file or a plan; close, publish or delete it.
 
-    A campaign is one file, `campaign.json`, which the curator takes. Most people make it from a survey file.
+    A campaign is the questions that people are asked, in one file, `campaign.json`, for the curator. Most people make
+    it from a survey file.
     """
 
 
@@ -127,7 +128,7 @@ def list_campaigns(api: CuratorApi) -> None:
 @_YES
 @with_curator
 def close(api: CuratorApi, campaign: str, yes: bool) -> None:
-    """Take no more reports for a CAMPAIGN. It can be reopened until its own end."""
+    """Accept no more reports for a CAMPAIGN. It can be reopened until its closing time."""
     id = campaign_id(campaign)
     if not yes:
         click.confirm(f"Close the campaign {id[:12]}?", abort=True, err=True)
@@ -140,7 +141,7 @@ def close(api: CuratorApi, campaign: str, yes: bool) -> None:
 @_YES
 @with_curator
 def reopen(api: CuratorApi, campaign: str, yes: bool) -> None:
-    """Take reports again for a CAMPAIGN that was closed early."""
+    """Accept reports again for a CAMPAIGN that was closed early."""
     id = campaign_id(campaign)
     if not yes:
         click.confirm(f"Reopen the campaign {id[:12]}?", abort=True, err=True)
@@ -153,10 +154,10 @@ def reopen(api: CuratorApi, campaign: str, yes: bool) -> None:
 @_YES
 @with_curator
 def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
-    """Publish the results of a closed CAMPAIGN, for good.
+    """Publish the results of a closed CAMPAIGN. This is final.
 
     Everybody can read them, and they never change. From then on no report can be withdrawn, and the campaign cannot
-    reopen: two tables that differ by one report reveal that report.
+    reopen, because two tables that differ by one report reveal that report.
     """
     id = campaign_id(campaign)
     if not yes:
@@ -166,20 +167,22 @@ def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
                 f"the campaign is {estimates['state']}: close it first (priorveil campaign close)"
             )
         click.echo(_shown_of(estimates), err=True)
-        click.confirm(f"Publish the results of the campaign {id[:12]} for good?", abort=True, err=True)
+        click.confirm(
+            f"Publish the results of the campaign {id[:12]}? This cannot be undone.", abort=True, err=True
+        )
     api.request("POST", "v1", "campaigns", id, "publication")
     click.echo(f"published {api.server.rstrip('/')}/published/{id}")
 
 
 def _shown_of(estimates: Any) -> str:
-    """How many reports there are, and how many of the results would show nothing."""
+    """How many reports there are, and how many of the results would be withheld."""
     cohorts = [cohort for result in estimates["results"] for cohort in result["cohorts"]]
     withheld = sum(cohort["withheld"] for cohort in cohorts)
     reports = plural(estimates["reports"], "report")
     if not withheld:
         return f"The campaign has {reports}, and all results would be shown."
     return (
-        f"The campaign has {reports}: {withheld} of {plural(len(cohorts), 'result')} would show nothing. "
+        f"The campaign has {reports}: {withheld} of {plural(len(cohorts), 'result')} would be withheld. "
         f"{estimates['withheld_because']}"
     )
 
@@ -193,7 +196,9 @@ def delete(api: CuratorApi, campaign: str, yes: bool) -> None:
     id = campaign_id(campaign)
     if not yes:
         digits = id[:_DIGITS]
-        typed = click.prompt(f"Delete it for good? Type the first digits of its id, {digits}", err=True)
+        typed = click.prompt(
+            f"Delete it? This cannot be undone. Type the first digits of its id, {digits}", err=True
+        )
         if typed.strip().lower() != digits:
             raise click.UsageError(f"{typed} are not the first digits of the id: nothing was deleted")
     reports = api.request("DELETE", "v1", "campaigns", id)["reports"]
@@ -221,7 +226,7 @@ def delete(api: CuratorApi, campaign: str, yes: bool) -> None:
     type=click.Choice(["open", "invitation"]),
     help="Everybody (who can then answer many times), or one answer for each code of `priorveil invite`.",
 )
-@click.option("--most-reports", type=int, help="Take no more reports than these.")
+@click.option("--most-reports", type=int, help="Accept at most this many reports.")
 @click.option("-o", "--output", required=True, type=options.OutputFile(), help="Save the campaign here.")
 @click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 def from_plan(plan: Path, output: Path, force: bool, **texts: Any) -> None:
@@ -245,7 +250,7 @@ def from_plan(plan: Path, output: Path, force: bool, **texts: Any) -> None:
 
 
 def _answers(campaign: Campaign) -> str:
-    """Return what people may answer: one of some answers, or a number of a range."""
+    """Return what people may answer: how many answers there are, or the range of a number."""
     domain = campaign.form_for(next(iter(campaign.cohorts))).parts[0].plan.domain
     is_list = domain.names is None and domain.resolution is None
     return plural(len(domain.labels), "answer") if is_list else domain.describe()

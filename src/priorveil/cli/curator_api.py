@@ -51,7 +51,7 @@ class CuratorApi:
 
 
 def campaign_id(given: str) -> str:
-    """The id of a campaign, from its file or as it is."""
+    """The id of a campaign, given as a file or as the id itself."""
     from priorveil.collect.campaign import Campaign
 
     if re.fullmatch("[0-9a-f]{64}", given):

@@ -9,7 +9,7 @@ Files
            label,probability (or numbers alone); with a header also
            level,level,..,probability for several attributes.
            JSON: {"label": probability, ..} or a list.
-           With --counts the numbers are counts, which must be public already;
+           With --counts the numbers are counts, which must already be public;
            with --column it is data, a line for each person (CSV with a
            header, also .csv.gz; Parquet).
   --secret Pr(value | secret). CSV: first line the values, first column the
@@ -27,14 +27,14 @@ Queries
                 order of PRIOR (of --column: sorted, or as in --values)
   ranges        how many people have a value in each range
   margins       how many people have each combination of levels of some
-                attributes (--margin), in one plan for some thousand cells;
+                attributes (--margin), in one plan for a few thousand cells;
                 for more, ask each person about one table, drawn at random:
                 priorveil.designs.design_margins, in Python only
   guess         which value a person has
 
 Examples
   priorveil design prior.csv --epsilon 1 -o plan.json
-      a histogram; no report moves a belief by more than a factor e
+      a histogram; no report moves a belief by more than a factor of e
   priorveil design prior.csv --lower 1 --upper 2 --query distribution -o plan.json
       an asymmetric budget
   priorveil design ages.csv --counts --epsilon 1 --query sum -o plan.json
@@ -44,7 +44,7 @@ Examples
   priorveil design people.csv --column work --values work.txt --prior-epsilon 0.5 --epsilon 1 -o plan.json
       the same with noise: differentially private, and the values are public
   priorveil design people.csv --column work --secret-column income --epsilon 1 -o plan.json
-      report the work, protect the income behind it
+      report the work, and protect the income behind it
   priorveil design people.csv --column age --column smokes --query margins --epsilon 1 -o plan.json
       two attributes at once, for the shares of each of them
   priorveil design people.csv --column age --column overtime --grid overtime=0:80:5 --query averages --eps 1 -o p.json
@@ -58,31 +58,31 @@ Examples
 
 Numbers
   --numbers LOW:HIGH:POINTS puts this many points on the range, which is
-  public. For mean and sum each number is rounded to one of the two points
-  next to it at random, so that its mean is kept. For other queries the
+  public. For mean and sum, each number is rounded at random to one of the
+  two points next to it, in a way that keeps the mean. For other queries the
   points are the edges of cells: 0:100:21 has 20 cells of width 5. PRIOR
   gives a probability for each point or cell, one on each line, or with
-  --column a public sample. Without PRIOR all numbers of the range are
-  assumed to be equally common: LDP then holds for everybody, LIP only if
-  the assumption is right, and the plan says so. If it is known to be right,
-  add --equally-common.
+  --column a public sample. Without PRIOR, all numbers in the range are
+  assumed to be equally common: LDP then holds in any case, LIP only if the
+  assumption is right, and the plan says so. If it is known to be right, add
+  --equally-common.
   --grid NAME=LOW:HIGH:POINTS does the same for one of several attributes:
   its numbers are rounded to points within the group of the other
-  attributes, so that the mean of each group is kept. A few points suffice,
+  attributes, which keeps the mean of each group. A few points are enough,
   since rounding adds little to the noise.
 
 LIP and the prior
-  LIP limits how far a report moves the belief of somebody who believes
-  PRIOR. For everybody else the LDP level holds, which every plan states
-  too. If nothing is known, promise LDP: --notion ldp. If there is a public
-  sample, use it as PRIOR.
+  LIP limits how far a report moves a belief that starts from PRIOR. The LDP
+  level, which every plan also states, holds for any prior. If nothing is
+  known, promise LDP: --notion ldp. If there is a public sample, use it as
+  PRIOR.
 
 A prior from data
   A plan is public, and it holds the values of --column and their shares. So
   more than 100 distinct values are refused, and values of fewer than 10
   people too, unless you declare them public, merge them or allow them.
   Shares are rounded to two significant digits. Rounding guarantees nothing;
-  --prior-epsilon gives one. People without a value are left out.
+  for a guarantee, use --prior-epsilon. People without a value are left out.
 
 Look at the result with: priorveil inspect plan.json. Ctrl-C keeps the best certified plan so far.
 The first row of data is row 1.

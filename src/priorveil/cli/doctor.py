@@ -29,7 +29,7 @@ from priorveil.errors import install_command
 # The packages that an extra brings, and what it is for.
 EXTRAS = {
     "fast": (("numba",), "compiled loops for large plans"),
-    "plot": (("matplotlib",), "pictures"),
+    "plot": (("matplotlib",), "plots"),
     "tables": (("pyarrow",), "Parquet, Arrow and data frames"),
     "spark": (("pyspark", "pandas", "pyarrow"), "tables on Spark"),
     "client": (("httpx",), "answering campaigns from Python"),

@@ -1,4 +1,4 @@
-r"""`priorveil estimate`: a table of reports in; tables, CSV, JSON and pictures out.
+r"""`priorveil estimate`: a table of reports in; tables, CSV, JSON and plots out.
 
 To try it in an empty folder
   printf 'yes,0.3\nno,0.7\n' > prior.csv
@@ -9,38 +9,38 @@ To try it in an empty folder
 
 Examples
   priorveil estimate plan.json reports.parquet
-      shares with 95 % intervals and the counts beside them, or the sum; of
-      numbers also the mean, averages by group or quantiles
+      shares with 95 % intervals and counts, or the sum; for numbers also the
+      mean, averages by group or quantiles
   priorveil estimate plan.json monday.csv tuesday.csv
       all the reports of several files
   priorveil estimate plan.json reports/ --by town --csv > towns.csv
       an estimate for every town, each with its own interval
   priorveil estimate plan.json reports.csv --margin age
-      of a plan on several attributes: the shares of one of them
+      for a plan on several attributes: the shares of one of them
   priorveil estimate plan.json reports.csv --margin smokes --within age
       the table of both, and the shares of those who smoke within each age
   priorveil estimate plan.json reports.csv --method unbiased --json
-      right on average whatever the prior; for a program to read
+      right on average, whatever the prior; for a program to read
   priorveil estimate plan.json reports.parquet --plot estimate.svg
-      and a picture of it
+      also as a plot
   priorveil estimate campaign.json reports.parquet more/
       submissions to a campaign, from privatize or exported by a curator: a
       table for each question
 
---csv has a line for each value. A table of several attributes has a column for each of them too, and numbers of people
-have their share of everybody who reported, or of their group. Of a campaign it has a line for each statistic:
+--csv has a line for each value. A table of several attributes also has a column for each of them, and each count has
+its share of everybody who reported, or of its group. For a campaign it has a line for each statistic:
 `attributes`, `cohort` (empty for all together), `statistic` (people, mean, share within age and so on), a column for
-each question with the answer that the line is about, `reports`, the numbers, and of people their `share` of everybody.
+each question with the answer that the line is about, `reports`, the numbers, and for people the `share` of everybody.
 
 The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
 column and you know that PLAN made all of them, use --assume-plan.
 
 Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number. If they
-are more than 5 % of the rows, a line says that results may be biased; exit status 1 if they are most of them. The
+are more than 5 % of the rows, a line says that results may be biased; exit status 1 if they are most of the rows. The
 first row of data is row 1, also in JSON and in the file of --refused; row numbers continue from one file to the next.
 
-A report that is there several times, with the same id in the column `report_id`, is counted once, also if it is in
-several files. The same id with another report is an error. Without ids, repeated reports cannot be noticed.
+A report that occurs several times, with the same id in the column `report_id`, is counted once, even across files. The
+same id with another report is an error. Without ids, repeated reports cannot be detected.
 """
 
 from __future__ import annotations
@@ -99,13 +99,13 @@ _SECTIONS = {
 @click.option(
     "--margin",
     metavar="NAMES",
-    help="Of a plan on several attributes: those to show, such as age,smokes, summed over the others.",
+    help="For a plan on several attributes: those to show, such as age,smokes, summed over the others.",
 )
 @click.option(
     "--within",
     metavar="NAMES",
-    help="Of several attributes: the shares of those of --margin, or of all others, within each group of "
-    "these, such as age.",
+    help="For several attributes: within each group of these, such as age, the shares of those of --margin, or of all "
+    "others.",
 )
 @options.COHORT
 @click.option(
@@ -224,7 +224,7 @@ def _refuse_with_campaign(
             raise click.UsageError(f"{name} {value}: {advice}: leave it out")
     if plot is not None:
         advice = (
-            "there is no one picture of all the results of a campaign; its curator's dashboard draws each"
+            "the results of a campaign do not fit into one plot; the curator's dashboard draws each of them"
         )
         raise click.UsageError(f"--plot {plot}: {advice}, and --csv has the numbers")
     if column != "report":

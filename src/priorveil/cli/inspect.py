@@ -2,13 +2,13 @@
 
 Examples
   priorveil inspect plan.json
-      its levels, its error, and whether reports determine the answer
+      its levels, its error, and whether reports determine the distribution
   priorveil inspect plan.json --plot plan.png
-      a picture of the channel, and of the error against epsilon
+      a plot of the channel, and of the error against epsilon
   priorveil inspect plan.json --json
       the same numbers for a program to read
   priorveil inspect campaign.json
-      of a campaign: the questions, what a whole submission tells, and the ids
+      a campaign: its questions, what a whole submission reveals, and the ids
 
 The file is not trusted: its certificate is proven again from the integers that devices draw from.
 """
@@ -40,8 +40,8 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
     """Show what a PLAN or a campaign guarantees, and how good it is.
 
     Shows its expected error, compared with no report at all, with the best of local differential privacy and with the
-    proven bound; its level under every notion; and whether reports alone determine the distribution. Of a campaign it
-    shows what is asked, what a whole submission tells, and what each report is.
+    proven bound; its level under every notion; and whether reports alone determine the distribution. For a campaign, it
+    shows the questions, what a whole submission reveals, and what each report is.
     """
     from priorveil.studies.trade_offs import compare_with_ldp, flat_prior_remark, ldp_plan
 

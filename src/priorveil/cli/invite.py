@@ -1,4 +1,4 @@
-"""`priorveil invite`: make invitations to a campaign, single-use codes that people answer with.
+"""`priorveil invite`: make invitations to a campaign, each with a single-use code.
 
 Examples
   priorveil invite campaign.json --count 300 --site https://survey.example > links.txt
@@ -27,7 +27,7 @@ _MOST = 10_000  # invitations in one request
 def invite(api: CuratorApi, campaign: str, count: int, codes: bool, site: str | None) -> None:
     """Make invitations to a CAMPAIGN, given by its file or its id, and print their links.
 
-    Each is good for one answer. The campaign must have the admission `invitation`. The links are shown once.
+    Each is valid for one answer. The campaign must have the admission `invitation`. The links are shown only once.
     """
     id = campaign_id(campaign)
     page = "" if codes else f"{(site or api.server).rstrip('/')}/answer/{id}#code="
@@ -40,7 +40,7 @@ def invite(api: CuratorApi, campaign: str, count: int, codes: bool, site: str | 
 
 
 def _warn_if_too_many(api: CuratorApi, id: str) -> None:
-    """Say so if more people have a code than the campaign takes reports."""
+    """Warn if there are more free codes than the campaign accepts further reports."""
     most = api.request("GET", "v1", "campaigns", id)["most_reports"]
     if most is None:
         return
@@ -49,7 +49,7 @@ def _warn_if_too_many(api: CuratorApi, id: str) -> None:
     room = max(0, most - reports)
     if free > room:
         click.echo(
-            f"warning: {plural(free, 'code')} are free, but the campaign takes only {plural(room, 'further report')} "
+            f"warning: {plural(free, 'code')} are free, but the campaign accepts only {plural(room, 'further report')} "
             f"(most_reports = {most:,}): the others will be refused",
             err=True,
         )

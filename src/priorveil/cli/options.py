@@ -67,10 +67,10 @@ class OutputFile(click.Path):
 
 
 class PictureFile(OutputFile):
-    """The name of a picture to draw. Without matplotlib it is refused before the work."""
+    """The file of a plot. Without matplotlib it is refused before any work is done."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path, or fail with the reason why no picture can be drawn there."""
+        """Return the path, or fail with the reason why no plot can be saved there."""
         path = super().convert(value, param, ctx)
         if path.suffix.lower() not in (".png", ".svg", ".pdf"):
             self.fail(f"{path.name}: give a name that ends in .png, .svg or .pdf", param, ctx)
@@ -93,7 +93,7 @@ def read_token(file: Path) -> str:
 
 
 def require_plots() -> None:
-    """Refuse to begin where no picture can be drawn in the end."""
+    """Refuse to begin if no plot can be drawn in the end."""
     if find_spec("matplotlib") is None:
         raise MissingExtra("matplotlib", "plot")
 
@@ -411,7 +411,7 @@ def query_options(command: Command) -> Command:
 def budget_options(command: Command) -> Command:
     """Add --epsilon, --lower and --upper; the command gets them as one `budget`, None if none is given."""
 
-    @click.option("--epsilon", "--eps", type=float, help="A belief moves by at most a factor e^epsilon.")
+    @click.option("--epsilon", "--eps", type=float, help="A belief moves by at most a factor of e^epsilon.")
     @click.option("--lower", type=float, help="Budget for a belief that decreases (LIP only).")
     @click.option("--upper", type=float, help="Budget for a belief that increases (LIP only).")
     @functools.wraps(command)

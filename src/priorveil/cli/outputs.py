@@ -1,4 +1,4 @@
-"""What commands write: pictures, and the rows of tables that were refused."""
+"""What commands write: plots, and the rows of tables that were refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MANY_REFUSED = 0.05  # a larger share of the rows may change the results more t
 
 
 def save_plot(figure: Figure, path: Path) -> None:
-    """Write a picture and print where it is; warn if its font lacks letters of the names."""
+    """Save a plot and print where it is; warn if its font lacks letters of the names."""
     from priorveil.studies import plots
 
     complete = plots.save(figure, path)
@@ -34,7 +34,7 @@ def save_plot(figure: Figure, path: Path) -> None:
 
 
 def draw_plan(plan: pv.Plan, path: Path) -> None:
-    """Write a picture of a plan, with its error at other budgets."""
+    """Save a plot of a plan, with its error at other budgets."""
     from priorveil.studies import compare, plots
 
     with waiting("designing for other budgets"):

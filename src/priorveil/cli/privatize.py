@@ -15,7 +15,7 @@ Examples
       a report for every row, with its own id; all other columns stay behind
   priorveil privatize plan.json people.csv --column age --column smokes -o reports.parquet
       a plan on two attributes, one of which may be a number (design --grid);
-      without --column the columns that have their names are taken
+      without --column, the columns with the names of the attributes are used
   priorveil privatize plan.json day-*.parquet --column answer --keep town -o reports.parquet
       keep the public column town, to estimate by it later
   priorveil privatize plans/ people.csv --column answer --cohort country -o reports.parquet
@@ -25,25 +25,28 @@ Examples
   priorveil privatize plan.json people.csv --column answer -o reports.csv --refused refused.csv --json
       every refused row in a file, and a summary for a program to read
   priorveil privatize plan.json people.csv --column answer --missing none --other other -o reports.csv
-      an empty cell counts as none, a value that the plan lacks as other
+      an empty cell counts as none, an unknown value as other
   priorveil privatize campaign.json people.csv -o reports.csv
       a campaign: people.csv has a column for each question
   priorveil privatize campaign.json people.csv --cohort country -o reports.parquet
       a campaign with cohorts: the column country has their names
 
-A campaign. Each column has the name of its question and holds the code of the chosen option, a number, or for "tick
-all that apply" the codes with blanks between them, as ODK writes them (in Parquet and Arrow also lists; an empty cell
-says that nothing was ticked). Skip logic works as on the page: an answer to a question that is skipped does not
-count, and its cell may be empty. Every row is drawn once. The reports have the columns of a curator's export, and
-`priorveil estimate campaign.json` reads them.
+Campaigns. Each column has the name of its question and holds the code of the chosen option, a number, or, for "tick
+all that apply", the codes separated by spaces, as ODK writes them (in Parquet and Arrow also lists; an empty cell
+means that nothing was ticked). Skip logic works as on the answer page: an answer to a skipped question is ignored, and
+its cell may be empty. If questions are drawn, this is done once for every row. The reports have the columns of a
+curator's export, and `priorveil estimate campaign.json` reads them.
 
-A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number and reason. One
-reason is another spelling of a value: other capitals, spaces or punctuation; it stays refused with --other. A refused
-row sends nothing, which tells that it was refused; the list of refused rows is as private as the table. Who is refused
-is not random: if more than 5 % of the rows are, a line says that results may be biased. Exit status 1 if most rows are
-refused, or if there are none; nothing is written if all are refused, or with --strict if any is. The first row of data
-is row 1, also in JSON and in the file of --refused; row numbers continue from one file to the next. OUT is written
-completely or not at all. Every run makes new reports and spends the budget again: run it once, and keep the reports.
+Refused rows. A row whose value is missing or outside the plan's domain is refused: it gets no report, and is counted
+and listed by its number and reason. A value with other capitals, spaces or punctuation is refused as another spelling,
+even with --other. Anyone who knows the people learns which rows were refused; the list of refused rows is as private as
+the table. Refused rows are not a random sample: if they are more than 5 % of the rows, a line says that results may be
+biased. Exit status 1 if most rows are refused, or if there are no rows; nothing is written if all are refused, or with
+--strict if any is. The first row of data is row 1, also in JSON and in the file of --refused; row numbers continue from
+one file to the next.
+
+OUT is written completely or not at all. Every run makes new reports and spends the budget again: run it only once, and
+keep the reports.
 """
 
 from __future__ import annotations
@@ -115,7 +118,7 @@ def privatize(
     as_json: bool,
     **settings: Any,
 ) -> int:
-    """Turn private columns of tables, DATA, into reports, by a PLAN or a campaign."""
+    """Turn private columns of DATA into reports with a PLAN or a campaign."""
     from priorveil.priors.domain import (
         AMBIGUOUS_NUMBER,
         LEFT_OUT,

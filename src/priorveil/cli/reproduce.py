@@ -40,7 +40,7 @@ from priorveil.errors import plural
     "--out",
     type=click.Path(file_okay=False, writable=True, path_type=Path),
     default=Path("reproduction"),
-    help="Folder for pictures, numbers and the report.",
+    help="Folder for plots, numbers and the report.",
 )
 @options.SEED
 def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int) -> int:

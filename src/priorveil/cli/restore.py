@@ -3,7 +3,7 @@
 Examples
   priorveil restore /var/backups/priorveil.db /var/lib/priorveil/reports.db
   priorveil restore --force /var/backups/priorveil.dump postgresql://curator@localhost/priorveil
-      instead of what the database holds, with PostgreSQL's own pg_restore
+      replaces what the database holds, with PostgreSQL's own pg_restore
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from priorveil.cli import options
 def restore(file: Path, store: str, force: bool) -> None:
     """Fill a STORE from a FILE that `priorveil backup` made. Stop the curator first.
 
-    It works as a whole, or changes nothing. Then let `priorveil recount` check the store.
+    It succeeds as a whole, or changes nothing. Then check the store with `priorveil recount`.
     """
     from priorveil.curator.maintenance import restore_store
 

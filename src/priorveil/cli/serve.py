@@ -6,7 +6,7 @@ Examples
   priorveil serve --store postgresql://curator@localhost/surveys --port 8001
       PostgreSQL; start as many as there are cores, each on its own port
   priorveil serve --config priorveil.toml --check
-      what is in force, and where each value comes from
+      the settings in force, and where each comes from
   priorveil serve --new-token
       one more admin token, printed once; only its hash is stored
 """
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 @click.option(
     "--migrate",
     is_flag=True,
-    help="Bring a PostgreSQL database of an older priorveil forward; take a backup first.",
+    help="Migrate a PostgreSQL database of an older priorveil; take a backup first.",
 )
 @click.option("--token-file", type=options.INPUT_FILE, help="A file with an admin token.")
 def serve(
@@ -61,11 +61,11 @@ def serve(
     migrate: bool,
     token_file: Path | None,
 ) -> None:
-    """Collect reports and estimate while they come in.
+    """Collect reports and estimate while they arrive.
 
     Put a reverse proxy with TLS in front of it. It stores only the report of each person and keeps no access log.
-    Ctrl-C stops it, after all accepted reports are stored. Options count before environment variables
-    (PRIORVEIL_STORE, PRIORVEIL_REQUESTS_BODY, ...), and these before the file.
+    Ctrl-C stops it after all accepted reports are stored. Options override environment variables (PRIORVEIL_STORE,
+    PRIORVEIL_REQUESTS_BODY, ...), which override the file.
     """
     from priorveil.curator.settings import read_settings
 

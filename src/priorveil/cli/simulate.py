@@ -21,7 +21,7 @@ Examples
   priorveil simulate prior.csv --epsilon 1 --epsilon 2 --epsilon 3
       a table: expected and simulated error of several mechanisms
   priorveil simulate prior.csv --query distribution --plot study.png --csv > study.csv
-      a picture, and the numbers for a program
+      a plot, and the numbers for a program
   priorveil simulate prior.csv --data people.csv --column work --method best --method ldp-rr
       on your own people
   priorveil simulate --numbers 0:100:11 --query mean --method best --method ldp-best
@@ -121,7 +121,7 @@ def simulate(
     plot: Path | None,
     **settings: int,
 ) -> None:
-    """Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.
+    """Compare mechanisms on your own prior, people and budgets: a table, CSV or a plot.
 
     Methods: best, rr, arc, unary, hashing (certified); published-rr, published-unary, published-hashing (as
     printed, with the leakage they really have); ldp-best, ldp-rr, ldp-unary, ldp-hashing, context-free (LDP at the same

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from priorveil.surveys.report import SurveyReport
     from priorveil.surveys.survey import SurveyDesign
 
-_PEOPLE = 300  # who will answer, if nobody says
+_PEOPLE = 300  # who will answer, by default
 _CHECK_EXAMPLES = """\b
 Examples
   priorveil campaign new survey.toml
   priorveil campaign check survey.toml
-      what it promises, and what 300 people will tell
+      its promise, and how precise its results will be with 300 people
   priorveil campaign check form.xlsx --people 2000
-      an XLSForm, as ODK and Kobo use them; what cannot be carried over is listed
+      an XLSForm, as ODK and Kobo use them; what cannot be converted is listed
 
 \b
 The file
-  TOML: priorveil campaign new writes one with remarks on every key.
-  XLSForm: the sheets survey, choices and settings, with columns of our own:
+  TOML: priorveil campaign new writes an example with comments on every key.
+  XLSForm: the sheets survey, choices and settings, with these extra columns:
     survey    pv::prior, pv::query, pv::weight, pv::epsilon, pv::together,
               pv::range, pv::points, pv::unit
     choices   pv::prior (or pv_prior, which ODK accepts too): the share of each
@@ -42,14 +42,14 @@ The file
   Cohorts, such as regions, have priors of their own: [[cohort]] in TOML, and
   pv::cohorts with pv::prior::COHORT in an XLSForm.
   JSON: what the form on the dashboard saves, with the keys of TOML.
-  A mistake is named by its line, or by its sheet and cell."""
+  An error names the line, or the sheet and cell, of the mistake."""
 
 _BUILD_EXAMPLES = """\b
 Examples
   priorveil campaign build survey.toml -o campaign.json
       then give campaign.json to the dashboard of `priorveil serve`
   priorveil campaign build form.xlsx -o campaign.json
-Look first at what it promises and tells: priorveil campaign check FILE"""
+First look at its promise and its precision: priorveil campaign check FILE"""
 
 _TIME_LIMIT = click.option(
     "--time-limit", type=click.FloatRange(min=0), default=10.0, help="Seconds to search for each report."
@@ -60,10 +60,10 @@ _TIME_LIMIT = click.option(
 @click.argument("file", default="survey.toml", type=options.OutputFile())
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def new(file: Path, force: bool) -> None:
-    """Write a survey FILE with remarks, to be changed in an editor.
+    """Write an example survey FILE with comments; change it in a text editor.
 
-    It is TOML: a line for each thing that you say. Then look at it with `priorveil campaign check`, and make the
-    campaign with `priorveil campaign build`.
+    It is TOML, with a line for each setting. Then check it with `priorveil campaign check`, and make the campaign with
+    `priorveil campaign build`.
     """
     from priorveil.surveys.files import template
 
@@ -82,12 +82,12 @@ def new(file: Path, force: bool) -> None:
 @click.option(
     "--people",
     type=options.WholeNumber(min=1),
-    help="How many people will answer; by default those of the cohorts, or 300.",
+    help="How many people will answer. Default: the people of the cohorts, or 300.",
 )
 @_TIME_LIMIT
 @options.JSON
 def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> None:
-    """Design the survey in FILE; show what it promises and will tell.
+    """Design the survey in FILE; show its promise and its precision.
 
     Nothing is saved, and nobody is asked.
     """
@@ -115,7 +115,7 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
 
 
 def _print_cohorts(console: Console, report: SurveyReport) -> None:
-    """Print how many people each cohort has, and what its submissions tell, the most first."""
+    """Print how many people each cohort has, and the levels of its submissions, the highest first."""
     heads = ("cohort", *(f"{number:,} people" for number in report.people), "LIP", "LDP")
     rows = [
         (
@@ -149,13 +149,13 @@ def build(file: Path, output: Path, time_limit: float, force: bool) -> None:
 
 
 def _build(file: Path, time_limit: float) -> SurveyDesign:
-    """Read and design a survey; say what could not be carried over, and who should be named."""
+    """Read and design a survey; print what could not be converted, and what should be done before people are asked."""
     from priorveil.surveys import survey
     from priorveil.surveys.files import read_survey
 
     described = read_survey(file)
     if described.left_out:
-        click.echo(f"{file}: these cannot be carried over:", err=True)
+        click.echo(f"{file}: left out, because a campaign cannot have it:", err=True)
         for words in described.left_out:
             click.echo(f"  {words}", err=True)
     for remark in described.remarks:
@@ -166,6 +166,6 @@ def _build(file: Path, time_limit: float) -> SurveyDesign:
 
 @contextmanager
 def _design_bar() -> Iterator[Progress]:
-    """Show that designs go on; ctrl-C gives up. A survey has many designs, and each would still need a plan."""
+    """Show progress; ctrl-C gives up. It does not keep the plans so far: a survey needs a plan for every design."""
     with screen.end_on_interrupt(), screen.progress_bar("designing") as advance:
         yield lambda rounds, error, bound: advance(None, f"round {rounds}")

@@ -28,9 +28,9 @@ def token() -> None:
 @token.command()
 @click.argument("name")
 @click.option(
-    "--role", required=True, type=click.Choice(["admin", "analyst", "collect"]), help="What it opens."
+    "--role", required=True, type=click.Choice(["admin", "analyst", "collect"]), help="What it allows."
 )
-@click.option("--expires", metavar="TIME", help="When it ends, as 2027-01-31T12:00:00Z.")
+@click.option("--expires", metavar="TIME", help="When it expires, such as 2027-01-31T12:00:00Z.")
 @with_curator
 def new(api: CuratorApi, name: str, role: str, expires: str | None) -> None:
     """Make a token for NAME, and print its secret once."""
@@ -42,9 +42,9 @@ def new(api: CuratorApi, name: str, role: str, expires: str | None) -> None:
 @token.command("list")
 @with_curator
 def list_tokens(api: CuratorApi) -> None:
-    """List all tokens with their roles and ends, without their secrets."""
+    """List all tokens with their roles and expiry times, without their secrets."""
     for entry in api.request("GET", "v1", "tokens")["tokens"]:
-        end = f"until {entry['expires']}" if entry["expires"] else "without end"
+        end = f"until {entry['expires']}" if entry["expires"] else "never expires"
         click.echo(f"{entry['name']}  {entry['role']}, {end}")
 
 
@@ -52,6 +52,6 @@ def list_tokens(api: CuratorApi) -> None:
 @click.argument("name")
 @with_curator
 def revoke(api: CuratorApi, name: str) -> None:
-    """Revoke the token of NAME: it opens nothing any more."""
+    """Revoke the token of NAME: it stops working at once."""
     api.request("DELETE", "v1", "tokens", name)
     click.echo(f"revoked {name}")

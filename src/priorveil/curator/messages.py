@@ -247,7 +247,7 @@ class SurveyReport(Body):
     costs: Annotated[
         dict[str, Finite], about("how many times as many people each way needs as open questions")
     ]
-    left_out: Annotated[list[str], about("what could not be carried over")]
+    left_out: Annotated[list[str], about("what was left out of the file")]
     cohorts: list[SurveyCohort]
     small_groups: Annotated[
         list[str],

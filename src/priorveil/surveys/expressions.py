@@ -16,7 +16,7 @@ _NOT = re.compile(r"not\s*(\(.*\))", re.I | re.S)
 
 
 class UnreadableCondition(ValueError):
-    """A condition that cannot be carried over; its text says what to write instead."""
+    """A condition that cannot be converted; its text says what to write instead."""
 
 
 def read_condition(text: str, other_codes: OtherCodes) -> Gates:

@@ -42,5 +42,5 @@ def _sections(path: Path, content: bytes) -> SurveyFile:
 
 
 def template(name: str) -> str:
-    """A survey in TOML with remarks, to be changed; `name` is that of its file."""
+    """An example survey in TOML with comments; `name` is that of its file."""
     return _TEMPLATE.read_text(encoding="utf-8").format(name=name)

@@ -1,4 +1,4 @@
-"""The types of rows in XLSForms: which are carried over, which are left out and why, and which are mistyped."""
+"""The types of rows in XLSForms: which are converted, which are left out and why, and which are mistyped."""
 
 from __future__ import annotations
 

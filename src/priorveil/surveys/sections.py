@@ -148,7 +148,7 @@ class Section:
 
 @dataclass(frozen=True)
 class SurveyFile:
-    """The sections of a survey file, the tables inside it by name, and what of it cannot be carried over.
+    """The sections of a survey file, the tables inside it by name, and what is left out of it.
 
     A table has rows of cells by column, as texts. Tables of other files are looked for in `folder`; without one, no
     file is read.

@@ -30,7 +30,7 @@ class Survey:
 
     All `cohorts` have the same topics, with priors of their own; a survey without cohorts has one, `EVERYONE`.
     `epsilon` is what a whole submission may tell. `details` are the other fields of a `Campaign`, by name, and
-    `left_out` says what of the file could not be carried over.
+    `left_out` lists what was left out of the file.
     """
 
     questions: tuple[Question, ...]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 LISTS = ("question", "together", "cohort")  # which are written in double brackets
 
-_TEXT_OR_REMARK = re.compile(r'"(?:\\.|[^"\\])*"|' + r"'[^']*'|#.*")
+_STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|' + r"'[^']*'|#.*")
 _LONG_TEXT = re.compile(r'"""|' + "'''")
 _CURLY = re.compile("[\u2018-\u201f\u00ab\u00bb]")
 _NAME = r'[\w-]+|""'
@@ -16,7 +16,7 @@ _STATEMENT = re.compile(rf"\s*(?:(?:{_NAME})(?:\.(?:{_NAME}))*\s*=|\[+[\w.\"-]+\
 _KEY = re.compile(r"""\s*([\w.-]+|"[^"]*")\s*=""")
 _AFTER = r"[=\[,]\s*"  # what stands before a value
 
-# In a line without the contents of its texts and without its remark: the pattern of a mistake, and what to write.
+# In a line without the contents of its strings and without its comment: the pattern of a mistake, and what to write.
 _PATTERNS = (
     (r"^[^\"]*(\"\"[^\"]*)*\"(?!\")[^\"]*$|'", 'a text has no second quotation mark: write "..." around it'),
     (rf"^\s*(?:{_NAME})\s*:|[{{,]\s*(?:{_NAME})\s*:", "write = between a name and its value, not a colon"),
@@ -29,11 +29,11 @@ _PATTERNS = (
         'write a text in quotation marks, such as "yes"',
     ),
     (r"=\s*($|[,}\]])", "there is no value after =: write one, or remove the line"),
-    (r"^\s*[\w-]+(\s+[\w-]+)+\s*=", "a name has no blanks: write _ instead, as in asked_by"),
+    (r"^\s*[\w-]+(\s+[\w-]+)+\s*=", "a name has no spaces: write _ instead, as in asked_by"),
     (r'""\s*[^\s,=\]}.#]', 'write a comma between values; in a text write \\" for a quotation mark'),
     (r"[\d\w}\]]\s+(\"\"|[\w-]+\s*=|\{)", "there is no comma between two values: write one"),
     (r",\s*}", "remove the comma before }"),
-    (r"^[^=\[]*$", "write NAME = VALUE in a line; a remark begins with #"),
+    (r"^[^=\[]*$", "write NAME = VALUE in a line; a comment begins with #"),
 )
 _MISTAKES = [(re.compile(pattern), advice) for pattern, advice in _PATTERNS]
 
@@ -70,12 +70,12 @@ def explain_mistake(text: str, line: int, words: str) -> tuple[int, str] | None:
 
 
 def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """The numbers and contents of lines outside long texts, where every text is `""` and remarks are left out."""
+    """The numbers and contents of lines outside multi-line strings; every string is `""`, and comments are left out."""
     inside = False
     for number, line in enumerate(lines, 1):
         quotes = len(_LONG_TEXT.findall(line))
         if not inside and not quotes:
-            yield number, _TEXT_OR_REMARK.sub(lambda match: "" if match[0][0] == "#" else '""', line)
+            yield number, _STRING_OR_COMMENT.sub(lambda match: "" if match[0][0] == "#" else '""', line)
         inside ^= quotes % 2 == 1
 
 

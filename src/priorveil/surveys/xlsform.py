@@ -1,6 +1,6 @@
 """Surveys as XLSForms, the workbooks of ODK and Kobo: sheets `survey`, `choices` and `settings`, with columns of ours.
 
-Questions of the types `select_one`, `select_multiple`, `integer`, `decimal` and `range` are carried over, with labels
+Questions of the types `select_one`, `select_multiple`, `integer`, `decimal` and `range` are converted, with labels
 and hints in all languages, conditions (`relevant`) on earlier choices, and the range of a number from its `constraint`.
 Everything else is listed. The columns `pv::...` are what a survey in TOML has keys for.
 """
@@ -59,7 +59,7 @@ _NO_ANSWER = "every question needs an answer here: add an option such as “pref
 
 @dataclass
 class _Form:
-    """What is read from a workbook, and what cannot be carried over."""
+    """What is read from a workbook, and what is left out."""
 
     path: Path
     default: str = "en"
@@ -525,7 +525,7 @@ def _condition(form: _Form, row: Row) -> dict[str, list[str]]:
             raise UnreadableCondition(f"{gate} is not always asked: name the codes with =, instead of !=")
         return [option for option in map(_code, form.options[select.list_name]) if option not in codes]
 
-    refusal = "relevant: this condition cannot be carried over"
+    refusal = "relevant: this condition cannot be converted"
     try:
         return read_condition(row.text("relevant"), other_codes)
     except UnreadableCondition as error:

@@ -162,14 +162,14 @@ export function publishing(id, estimates, admin, showErrors, changed) {
   ];
 }
 
-/** How many reports there are, and how many of the results would show nothing. */
+/** How many reports there are, and how many of the results would be withheld. */
 function shownOf({ reports, results, withheld_because: reason }) {
   const cohorts = results.flatMap((result) => result.cohorts);
   const withheld = cohorts.filter((cohort) => cohort.withheld).length;
   const plural = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
   const came = `The campaign has ${plural(reports, "report")}`;
   if (withheld === 0) return `${came}, and all results would be shown.`;
-  return `${came}: ${withheld} of ${plural(cohorts.length, "result")} would show nothing. ${reason}`;
+  return `${came}: ${withheld} of ${plural(cohorts.length, "result")} would be withheld. ${reason}`;
 }
 
 /** Buttons that close, reopen or delete a campaign, once that is confirmed; `changed` and `deleted` are called when it is done. */

@@ -143,7 +143,7 @@ export async function newSurvey(showErrors, say) {
   const leftOutList = (leftOut) =>
     leftOut.length === 0
       ? []
-      : [el("p", { class: "warning" }, "These parts of the file cannot be carried over:"), el("ul", { id: "left-out" }, ...leftOut.map((words) => el("li", {}, words)))];
+      : [el("p", { class: "warning" }, "These parts of the file are left out, because a campaign cannot have them:"), el("ul", { id: "left-out" }, ...leftOut.map((words) => el("li", {}, words)))];
 
   function precision({ heads, rows, note }, { questions, languages }) {
     const figure = (i) => (i >= 2 ? "figure" : null);
