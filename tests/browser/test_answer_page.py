@@ -283,10 +283,10 @@ def test_the_promise_is_that_of_the_whole_submission(browser: Any, curator: Any)
     browser.open(curator.answer_page("work"))
     choose(browser, "None")
     promise = browser.text(".promise")
-    lip, ldp = map(float, re.findall("at most ([0-9.]+) times", promise))
+    lip, ldp = map(float, re.findall(r"at most a factor of ([0-9.]*[0-9])", promise))
     assert 0 <= lip - 2.718281828459045**levels.lip < 0.011
     assert 0 <= ldp - 2.718281828459045**levels.ldp < 0.011
-    in_order(promise, "as common as the people who ask expect", "Whatever anyone knows about you")
+    in_order(promise, "as common as the people who ask expect", "No matter what anyone already knows about you")
     plan = only_plan(curator, "work")
     unfold(browser, "All answers")
     joint = plan.prior.probabilities * plan.channel.matrix[:, sent_number(shown(browser))]
@@ -319,7 +319,7 @@ def test_what_is_not_protected_is_said_before_and_after(browser: Any, curator: A
 
 @pytest.mark.parametrize("name", ["bounded", "range"])
 def test_a_prior_that_nobody_knows_gives_no_figures_of_people(browser: Any, curator: Any, name: str) -> None:
-    """A set of priors, and one that is only assumed: what holds whatever anyone knows is promised, alone."""
+    """A set of priors, and one that is only assumed: only what holds for any prior is promised."""
     levels = curator.campaigns[name].promise["everyone"]
     browser.open(curator.answer_page(name))
     if name == "range":
@@ -330,9 +330,9 @@ def test_a_prior_that_nobody_knows_gives_no_figures_of_people(browser: Any, cura
         choose(browser, "yes")
     assert "100 people" not in browser.text("main")
     promise = browser.text(".promise")
-    (ldp,) = map(float, re.findall("at most ([0-9.]+) times", promise))
+    (ldp,) = map(float, re.findall(r"at most a factor of ([0-9.]*[0-9])", promise))
     assert 0 <= ldp - 2.718281828459045**levels.ldp < 0.011
-    assert "as common as" not in promise and "Whatever anyone knows about you" in promise
+    assert "as common as" not in promise and "No matter what anyone already knows about you" in promise
     unfold(browser, "For the curious")
     assert "Local differential privacy" in browser.text("main")
     assert "information privacy" not in browser.text("main")
@@ -460,7 +460,7 @@ def test_a_second_visit_replays(browser: Any, curator: Any) -> None:
     assert stored(browser) == [{**report, "delivered": True}]
     count = curator.counters("work")["reports"]["everyone"]
     browser.open(curator.answer_page("work"))
-    browser.see(STEPS, "You have answered already")
+    browser.see(STEPS, "You have already answered")
     assert curator.counters("work")["reports"]["everyone"] == count
 
 
@@ -647,7 +647,7 @@ def test_two_tabs_that_send_at_once_send_one_report(browser: Any, curator: Any) 
         browser.driver.switch_to.window(second)
         browser.driver.close()
         browser.driver.switch_to.window(first)
-    assert sorted(told) == ["Thank you", "You have answered already"]
+    assert sorted(told) == ["Thank you", "You have already answered"]
     assert kept[0] == kept[1] and kept[0] in reports
     sent = posted(browser)
     assert sent and all(report == kept[0] for report in sent)
@@ -680,7 +680,7 @@ def test_a_report_that_came_first_stands(browser: Any, curator: Any) -> None:
         json.dumps(record),
     )
     browser.click("button", "Send")
-    browser.see(STEPS, "You have answered already")
+    browser.see(STEPS, "You have already answered")
     assert posted(browser) == [earlier]
     assert stored(browser) == [{**earlier, "delivered": True}]
     assert browser.run("return durability") == ["strict", "strict"]
@@ -704,7 +704,7 @@ def test_a_browser_that_is_killed_still_remembers(
     again = stage.opened(*programs, tmp_path)
     try:
         again.open(curator.answer_page("few"))
-        again.see(STEPS, "You have answered already")
+        again.see(STEPS, "You have already answered")
         assert stored(again) == [{**report, "delivered": True}]
     finally:
         again.driver.quit()
@@ -737,17 +737,17 @@ def test_shut_and_unknown_questions_say_so(browser: Any, curator: Any) -> None:
 def test_a_full_survey_says_so_before_the_first_question(browser: Any, curator: Any) -> None:
     curator.surveyed("full", [{"answer": next(iter(curator.campaigns["full"].questions[0].options))}])
     browser.open(curator.answer_page("full"))
-    browser.see("main", "This survey has all the reports that it takes")
+    browser.see("main", "This survey already has as many reports as it accepts")
     assert not browser.driver.find_elements("css selector", "main form")
 
 
 def test_a_question_that_was_closed_early_promises_no_later_end(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("early"))
-    browser.see("#about", "Answers are taken until")
+    browser.see("#about", "Answers are accepted until")
     curator.close("early")
     browser.open(curator.answer_page("early"))
     browser.see("main", "This survey is closed")
-    assert "taken until" not in browser.text("body")
+    assert "accepted until" not in browser.text("body")
 
 
 def test_text_from_right_to_left_keeps_its_order(browser: Any, curator: Any) -> None:
@@ -826,7 +826,7 @@ def test_a_download_that_breaks_off_is_not_called_tampering(browser: Any, curato
 def test_a_failure_of_the_page_is_not_called_tampering(browser: Any, curator: Any) -> None:
     with running_first(browser, "crypto.subtle.digest = () => { throw new TypeError('not foreseen'); };"):
         browser.open(curator.answer_page("work"))
-        browser.see(STEPS, "This page has failed")
+        browser.see(STEPS, "Something went wrong")
     assert browser.faults() == []
 
 
@@ -941,11 +941,11 @@ def test_a_question_with_all_its_answers_says_so(browser: Any, curator: Any) -> 
     choose(browser, "Government")
     curator.answered("crowded", [0])
     browser.click("button", "Send")
-    browser.see("p.warning", "This survey has all the reports that it takes.")
+    browser.see("p.warning", "This survey already has as many reports as it accepts.")
     browser.forget()
     browser.open(f"{curator.url}/")
     browser.open(curator.answer_page("crowded"))
-    browser.see("#stage p", "This survey has all the reports that it takes.")
+    browser.see("#stage p", "This survey already has as many reports as it accepts.")
     assert not browser.see_now("form"), "nobody answers in vain"
 
 
@@ -1128,11 +1128,11 @@ def test_a_gate_without_a_report_is_said_to_be_told_by_the_follow_up(browser: An
     browser.open(curator.answer_page("follow-up"))
     browser.click("button", "Start")
     browser.see(STEPS, "Do you work?")
-    browser.see("main", "so the scrambled report about those tells something about it, within the limits")
+    browser.see("main", "so the scrambled report about those reveals something about it, within the limits")
     browser.click("label.choice", "No")
     browser.click("button", "Continue")
     browser.see(STEPS, "Check and send")
-    assert "tells something about it, within the limits below" in browser.text(".answers small")
+    assert "reveals something about it, within the limits below" in browser.text(".answers small")
     assert "not sent" not in browser.text("main")
     browser.picture("gate-review")
 
@@ -1151,7 +1151,7 @@ def test_figures_of_people_are_not_shown_for_linked_questions(browser: Any, cura
     promise = browser.text(".promise")
     assert "any combination of them" in promise and "any two ways to answer all the questions" in promise
     levels = curator.campaigns["survey"].promise["everyone"]
-    lip, ldp = map(float, re.findall("at most ([0-9.]+) times", promise))
+    lip, ldp = map(float, re.findall(r"at most a factor of ([0-9.]*[0-9])", promise))
     assert 0 <= lip - 2.718281828459045**levels.lip < 0.011
     assert 0 <= ldp - 2.718281828459045**levels.ldp < 0.011
 
@@ -1166,7 +1166,7 @@ def test_what_this_browser_told_before_counts_against_the_limit(browser: Any, cu
     browser.see("button", "Start")  # everything that the page loads is loaded
     browser.requests()
     browser.click("button", "Start")
-    browser.see(STEPS, "This browser has told enough")
+    browser.see(STEPS, "This browser has reached its limit")
     assert "more about you than the limit allows" in browser.text("main")
     assert browser.faults() == [] and browser.requests() == []
 

@@ -96,7 +96,7 @@ def test_estimates_stand_beside_the_prior(browser: Any, curator: Any) -> None:
         assert low < share < high
     assert len(browser.driver.find_elements("css selector", "#histogram tbody svg")) == 4
     page = browser.text("main")
-    assert "A belief in an answer moves by a factor of at most\n2.72" in page and "Prior check" not in page
+    assert "The probability of an answer changes by a factor of at most\n2.72" in page and "Prior check" not in page
     assert "mmse" not in page and "query" not in page and "Readable" not in page, "lay words come first"
     assert "LDP" not in page.replace("Privacy levels (LIP and LDP)", ""), "in a fold-out"
     for fold in browser.driver.find_elements("css selector", "#live summary"):
@@ -242,7 +242,7 @@ def test_an_assumed_prior_puts_ldp_first(browser: Any, curator: Any) -> None:
     assert "only if the assumed prior is right" in browser.text(".facts")
     browser.click("#levels summary")
     assert browser.text("#assumed") == (
-        "LDP holds for everybody. LIP holds only if the assumed prior is right."
+        "LDP holds for any prior. LIP holds only if the assumed prior is right."
     )
 
 
@@ -401,7 +401,7 @@ def luminance(colour: str) -> float:
 
 def test_the_dashboard_says_who_may_answer_and_what_that_means(browser: Any, curator: Any) -> None:
     open_dashboard(browser, curator, "few")
-    browser.see("#admission", "Everybody who knows the address can answer, also many times")
+    browser.see("#admission", "Anyone who knows the address can answer, even many times")
     texts = {
         "crowded": "At most 1 report can be stored, and strangers can fill that up.",
         "invited": "Each answer needs an invitation",

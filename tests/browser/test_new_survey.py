@@ -89,7 +89,7 @@ def write_survey(page: Any) -> None:
     write(page, "To", "12", card(3))
     write(page, "Unit", "hours", card(3))
     page.click("summary", "When, and who may answer")
-    write(page, "Show no answer from fewer reports than", "1")
+    write(page, "Show no result from fewer reports than", "1")
 
 
 def test_a_survey_is_written_checked_looked_at_created_and_answered(page: Any, curator: Any) -> None:
@@ -203,7 +203,7 @@ def test_what_epsilon_means_is_said_as_the_command_line_says_it(page: Any) -> No
     script = "return import('/static/survey_form.js').then(form => form.likelyAfterwards(...arguments))"
     for levels in ((0.1, 1.0, 1.0, 2.0), (0.1, 4.0, 4.0, 6.0), (0.2, 0.5, 3.0, 0.7), (0.1, 30.0, 30.0, 40.0)):
         assert page.run(script, *levels) == pytest.approx(likely_afterwards(*levels))
-    label = "What all answers of one person together may tell (epsilon)"
+    label = "How much everything that one person sends may reveal (epsilon)"
     for epsilon, words in (
         ("1", "is at most 27.2 % likely after"),
         ("4", "is at most 98.4 % likely after"),
@@ -336,7 +336,7 @@ def test_tables_are_counted_in_the_browser(page: Any, tmp_path: Path) -> None:
     assert "Anna" not in sent and json.loads(sent)["tables"] == {
         "people.csv": [{"q1": "no", "count": "30"}, {"q1": "yes", "count": "9"}]
     }
-    page.click(f"{card(1)} label.check", "This table is public already")
+    page.click(f"{card(1)} label.check", "This table is already public")
     page.click("#check")
     page.see("#checked h2", "What this survey does")
     assert "Who asks" in page.text("main") and "give asked_by and purpose" in page.text("#checked")
@@ -403,7 +403,7 @@ def test_a_campaign_is_made_from_its_file(page: Any, tmp_path: Path) -> None:
     file.write_text(campaign.to_json(), encoding="utf-8")
     page.click("summary", "I have a file already")
     page.see("#file").send_keys(str(file))
-    page.see("#checked h2", "A campaign that is built already")
+    page.see("#checked h2", "A finished campaign")
     page.see("#summary", "campaign.json")
     page.see("#summary", "Do you sing?")
     page.see("#summary", "LIP 1, LDP")

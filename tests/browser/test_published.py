@@ -120,7 +120,7 @@ def test_the_sheet_has_method_promise_and_limits_on_one_printed_page(
     browser.requests()
     browser.open(survey_sheet)
     browser.see("main h1", "Working hours, published")
-    for title in ("How this was found out", "What was promised to people", "What to keep in mind"):
+    for title in ("How these results were obtained", "What people were promised", "What to keep in mind"):
         browser.see("main h2", title)
     for question in (
         "Do you work at present?",
@@ -181,10 +181,10 @@ def test_the_sheet_says_what_was_drawn_what_was_promised_and_what_the_server_rec
     browser.open(drawn_sheet)
     browser.see("main h1", "Work and smoke")
     remarks = browser.text(".remarks")
-    assert "The server that counts them received scrambled reports only." in remarks
+    assert "The server that counts them received only scrambled reports." in remarks
     assert "true answers" not in remarks, "nobody knows who else had them, where reports come in batches"
-    assert f"at most {factor_at_most(promise.lip)} times as likely as before" in remarks
-    assert f"at most {factor_at_most(promise.ldp)} times as likely, compared with the other" in remarks
+    assert f"that person seems by at most a factor of {factor_at_most(promise.lip)}" in remarks
+    assert f"compared with the other, by at most a factor of {factor_at_most(promise.ldp)}" in remarks
     assert "Each person sent a report about one of the questions, drawn at random." in remarks
     counts = re.findall(r"Reports about this: ([\d,]+)\.", browser.text(".results"))
     assert len(counts) == 3 and sum(int(count.replace(",", "")) for count in counts) == 1200
@@ -254,7 +254,7 @@ def test_options_among_those_who_were_asked_are_one_table(browser: Any, curator:
 
 
 SHEET = {
-    "en": ("Habits by age", "How this was found out", "Under 30", "Yes", "0 to 2",
+    "en": ("Habits by age", "How these results were obtained", "Under 30", "Yes", "0 to 2",
            "Average: How much overtime? (hours)"),
     "de": ("Gewohnheiten nach Alter", "Wie das ermittelt", "Unter 30", "Ja", "0 bis 2",
            "Durchschnitt: Wie viele Überstunden? (Stunden)"),
@@ -389,7 +389,7 @@ def test_the_answers_to_a_question_that_few_were_asked_are_hidden(browser: Any, 
     curator.surveyed("sheet-few-asked", [working] * 20 + [idle] * 1500)
     curator.publish("sheet-few-asked")
     browser.open(curator.published_page("sheet-few-asked"))
-    browser.see(".withheld", "Not shown: what is said about Is your overtime paid?")
+    browser.see(".withheld", "Not shown: figures about Is your overtime paid?")
     heads = "return [...document.querySelectorAll('.histogram tbody th')].map(h => h.textContent)"
     assert browser.run(heads).count("not asked") == 1
     assert browser.faults() == []
@@ -473,4 +473,4 @@ def test_after_publication_the_page_says_that_a_report_stays(browser: Any, curat
     browser.click("dialog button", "Withdraw it")
     browser.see("[role=alert]", "The results are published")
     browser.open(curator.answer_page("withdrawing"))
-    browser.see("main h1", "You have answered already")
+    browser.see("main h1", "You have already answered")

@@ -195,7 +195,7 @@ def test_every_question_has_results(survey: Campaign) -> None:
     shares = [row.value for row in packs.display.rows]
     assert sum(shares) == pytest.approx(1)
     assert cough.labels == ["yes", "no", "not asked"], "programs get all of them"
-    assert table.display.label_head == "All that a person ticked"
+    assert table.display.label_head == "Everything that a person ticked"
     assert [row.label for row in cough.display.rows] == ["Cough"] and cough.display.label_head == "Ticked"
     assert [row.label for row in cough.display.groups[0].rows] == ["Cough"], "among those who were asked"
     assert cough.display.groups[0].title == "Among those who were asked: Which of these?"

@@ -85,7 +85,7 @@ def _print(plan: pv.Plan, rival: pv.Plan | None, comparison: LdpComparison | Non
     console.print()
     screen.print_levels(console, plan.levels)
     if plan.prior.assumed:
-        console.print(f"LDP holds for everybody, LIP {ONLY_IF_RIGHT}.", style="yellow")
+        console.print(f"LDP holds for any prior, LIP {ONLY_IF_RIGHT}.", style="yellow")
     if plan.secret is not None:
         console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
     if comparison is not None and rival is not None:

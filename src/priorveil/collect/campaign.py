@@ -1,4 +1,4 @@
-"""Campaigns: questions put to people, with a form for each cohort.
+"""Campaigns: questions that people are asked, with a form for each cohort.
 
 A campaign is public and frozen. Its id is the SHA-256 of its content, so changing anything makes a new campaign:
 translations as well, because a swapped yes and no would ask something else.
@@ -151,7 +151,7 @@ class Campaign:
 
     @property
     def leans_on_prior(self) -> bool:
-        """Whether some query uses the prior in its answer: a wrong prior is then not corrected by reports."""
+        """Whether the estimate of some query uses the prior: reports then do not correct a wrong prior."""
         return not all(part.plan.query.unbiased for form in self.cohorts.values() for part in form.parts)
 
     @cached_property
@@ -360,7 +360,7 @@ def stamp(time: datetime | None) -> str | None:
 
 
 def public_state(state: State, most_reports: int | None, reports: int) -> PublicState:
-    """The state as people see it: an open campaign that has as many reports as it takes is full.
+    """The state as people see it: an open campaign that has as many reports as it accepts is full.
 
     >>> public_state("open", 300, 299), public_state("open", 300, 300), public_state("closed", 300, 300)
     ('open', 'full', 'closed')

@@ -100,7 +100,7 @@ class Client:
 
     @cached_property
     def campaign(self) -> Campaign:
-        """The campaign, fetched once; refused if a certificate does not hold or its id is another."""
+        """The campaign, fetched once; refused if a certificate does not hold or its id differs."""
         try:
             answer = self._http.request(self._url, _LARGEST_CAMPAIGN)
         except UnreadableResponse as error:
@@ -124,7 +124,7 @@ class Client:
             return self._begin(cohort).draw
 
     def answer(self, answers: Any, cohort: str | None = None) -> Report:
-        """Answer the questions; only a report leaves. A second call replays the first answer: `replayed` is then true.
+        """Answer the questions; only a report is sent. A second call sends the first report: `replayed` is then true.
 
         `answers` are by the name of the question: a code, a list of codes, or a number. For a campaign with one
         question it may be the answer itself. Answers to questions that were not drawn are checked, and not used.
@@ -241,7 +241,7 @@ class Client:
             raise NotSent(other) from error
 
     def _check_limit(self, ldp: float) -> None:
-        """Refuse an answer if all answers to this curator would then tell more than the limit."""
+        """Refuse an answer if the LDP level of all answers to this curator would then exceed the limit."""
         curator = http.origin(self._url)
         earlier = [a.ldp for a in self._answers if a.report and http.origin(a.url) == curator]
         if math.isinf(ldp) and not earlier:

@@ -49,7 +49,7 @@ _COLUMNS = ("labels", "values", "std_error", "lower", "upper")  # of a record, o
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """An estimate and what may be shown of it: everything but what is said about the groups in `withheld`.
+    """An estimate and what may be shown of it: everything except figures about the groups in `withheld`.
 
     `questions` has the question of each attribute that is reported with it.
     """
@@ -124,7 +124,7 @@ class Figures:
         return any(is_in_group(levels, group) for group in self.withheld)
 
     def description(self, level: float) -> Description:
-        """What is shown, as people read it."""
+        """What is shown, as text."""
         return describe(self.estimate, level, hidden=self.hidden, others=self.tables(level))
 
     def record(self, level: float) -> dict[str, Any]:
@@ -313,9 +313,8 @@ class Result:
             return None
         groups = {", ".join(self.words(answers)) for answers in self.withheld_groups(figures)}
         return (
-            f"Withheld: what is said about {'; '.join(sorted(groups))}. By the estimate, fewer than "
-            f"{self.campaign.smallest_count:,} people belong to such a group, or the figures of one that is withheld "
-            "would follow from it."
+            f"Withheld: figures about {'; '.join(sorted(groups))}. Such a group is estimated to have fewer than "
+            f"{self.campaign.smallest_count:,} people, or its figures would reveal those of a group that is withheld."
         )
 
     def withheld_groups(self, figures: Figures) -> list[list[NamedAnswer]]:

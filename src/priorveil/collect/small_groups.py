@@ -112,7 +112,7 @@ class GroupTable:
         return frozenset(group for group, small in zip(self._groups[0], withheld, strict=True) if small)
 
     def _people(self, row: Array) -> float:
-        """How many people have the values in a row; infinite if reports do not say it, as nothing is then shown."""
+        """How many people have the values in a row; infinite if reports do not determine it: then nothing is shown."""
         try:
             return self.estimate.people * self.estimate.ratio(row, np.ones_like(row)).value
         except NotIdentifiable:

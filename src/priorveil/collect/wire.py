@@ -29,7 +29,7 @@ LARGEST_REPORT = 2**53  # JavaScript would round whole numbers from here on
 
 @dataclass(frozen=True)
 class Report:
-    """What leaves a device: a random id, the campaign and the form it answers, and its words in hexadecimal.
+    """What a device sends: a random id, the campaign and the form it answers, and its words in hexadecimal.
 
     The form is named so that an answer to another version of a campaign cannot be counted by mistake. `replayed` says
     that it was made for an earlier answer, and the new one was not used; it does not leave.

@@ -1,4 +1,4 @@
-"""The curator: a service that collects reports and estimates while they come in. It never sees a true value.
+"""The curator: a service that collects reports and estimates while they arrive. It never sees a true value.
 
 The app is a value: `create_app(open_store(url))`.
 """

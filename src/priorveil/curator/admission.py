@@ -1,7 +1,7 @@
 """Who may send a report: invitations, the largest number of reports of a campaign, and withdrawn reports.
 
-An invitation is a random code, of which only the SHA-256 is stored. The row of a used
-code is deleted in the transaction that stores its report, so that no row tells which code a report came with.
+An invitation is a random code, of which only the SHA-256 is stored. The row of a used code is deleted in the
+transaction that stores its report, so that no row shows which code a report came with.
 """
 
 from __future__ import annotations

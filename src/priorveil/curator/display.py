@@ -1,4 +1,4 @@
-"""What the dashboard shows: the words of plans and estimates, as parts of a response."""
+"""What the dashboard shows: plans and estimates in words, as parts of a response."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from priorveil.reading.wording import (
 
 _MOST_SHOWN = 200  # statistics on a page
 TICKED = "Ticked"  # the head of single options of "tick all that apply"
-TICKED_SET = "All that a person ticked"  # the head of sets of them
+TICKED_SET = "Everything that a person ticked"  # the head of sets of them
 EVERYONE = "Everyone"  # the label of the average over all groups
 NOT_FOR_PUBLICATION = (
     "Not for publication: reports can still come or be withdrawn, and two tables that differ by one report reveal that "
@@ -174,22 +174,22 @@ def privacy_facts(campaign: Campaign) -> list[messages.Fact]:
 
 
 def assumed_prior(campaign: Campaign) -> str | None:
-    """What holds for whom, if the prior of a cohort was only assumed; None if all priors are known."""
+    """What holds when, if the prior of a cohort was only assumed; None if all priors are known."""
     cohorts = [
         name for name, form in campaign.cohorts.items() if any(part.plan.prior.assumed for part in form.parts)
     ]
     if not cohorts:
         return None
     of_cohorts = f" of {', '.join(cohorts)}" if len(campaign.cohorts) > 1 else ""
-    return f"LDP holds for everybody. LIP{of_cohorts} holds {ONLY_IF_RIGHT}."
+    return f"LDP holds for any prior. LIP{of_cohorts} holds {ONLY_IF_RIGHT}."
 
 
 def admission_text(campaign: Campaign) -> str:
     """Who may answer, and what that means for the results."""
     if campaign.admission == "invitation":
-        text = "Each answer needs an invitation: a link or a code that is good for one answer."
+        text = "Each answer needs an invitation: a link or a code that is valid for one answer."
     else:
-        text = "Everybody who knows the address can answer, also many times: strangers can change the result."
+        text = "Anyone who knows the address can answer, even many times: strangers can change the result."
     if campaign.most_reports is not None:
         text += f" At most {plural(campaign.most_reports, 'report')} can be stored"
         text += ", and strangers can fill that up." if campaign.admission == "open" else "."

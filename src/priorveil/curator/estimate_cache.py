@@ -1,4 +1,4 @@
-"""Estimates of campaigns, calculated once for all who wait and kept until they change."""
+"""A cache of estimates: each is computed once for all waiting requests, and kept until it changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the curator logs. A line never has a person's address, a report, its id, a code, a token or a value."""
+"""What the curator logs. A line never contains a person's address, a report, its id, a code, a token or a value."""
 
 from __future__ import annotations
 

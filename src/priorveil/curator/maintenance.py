@@ -1,4 +1,4 @@
-"""Maintenance of a store that is given by its address: its first token, backups, and counting all reports again."""
+"""Maintenance of a store by its address: the first token, backups, and counting all reports again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the curator counts and times, for Prometheus.
 
-No metric has a label for a campaign, cohort, plan or question: who reads them learns nothing about a group of people.
+No metric has a label for a campaign, cohort, plan or question, so metrics reveal nothing about a group of people.
 """
 
 from __future__ import annotations

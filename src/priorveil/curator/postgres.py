@@ -1,7 +1,7 @@
 """The store for heavy load: PostgreSQL, which any number of curator processes may write to at once.
 
 One connection writes reports, a pool does everything else. A lost connection is replaced and its transaction is
-sent again; reports that had been stored after all are then known by their ids and not counted twice.
+sent again; reports that were stored after all are recognised by their ids and not counted twice.
 """
 
 from __future__ import annotations

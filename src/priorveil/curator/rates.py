@@ -1,6 +1,6 @@
 """Limits on how often something may be done, for each address and in total.
 
-Addresses are kept in memory only, as hashes with a salt that ends with the process.
+Addresses are kept only in memory, as hashes with a salt that is lost when the process ends.
 """
 
 from __future__ import annotations

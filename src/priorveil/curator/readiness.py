@@ -1,4 +1,4 @@
-"""Whether reports can be stored now: one probe of the store for all who ask."""
+"""Whether reports can be stored now: one probe of the store, shared by all requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 
 class Readiness:
-    """Runs a probe at most once in some seconds; who asks in between, or while it runs, shares its result."""
+    """Runs a probe at most once every few seconds; requests in between, or while it runs, share its result."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ class Precision(Body):
 
 
 class Privacy(Body):
-    """What a whole submission tells about any answer."""
+    """The levels of a whole submission."""
 
     lip: Finite
     lip_lower: Finite
@@ -223,7 +223,7 @@ PriorStatistics = Annotated[
 
 
 class Cohort(Body):
-    """A cohort: its form, how many submissions it has, and what each of them tells about any answer."""
+    """A cohort: its form, how many submissions it has, and the levels of each of them."""
 
     cohort: str
     form: ContentId

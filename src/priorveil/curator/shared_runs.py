@@ -1,4 +1,4 @@
-"""Work that is done once for all who wait for it."""
+"""Work that is done once and shared by all waiting requests."""
 
 from __future__ import annotations
 

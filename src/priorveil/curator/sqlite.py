@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file with a write-ahead log and full sync. Only one process may hold it."""
+"""The embedded store: one SQLite file with a write-ahead log and full sync. Only one process may open it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Stores of campaigns, reports and tallies: the interface, and the SQL that SQLite and PostgreSQL share.
 
 `schema/001.sql`, `002.sql`, ... make the tables, each file from those of the one before. A store of an older version is
-brought forward in one transaction. The tables are:
+migrated in one transaction. The tables are:
 
 * `campaigns` and `forms` give each campaign and each of its forms a short number;
 * `submissions` has one row for each submission, with the unique key (campaign, report_id). It has no serial number and

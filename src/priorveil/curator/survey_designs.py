@@ -1,4 +1,4 @@
-"""Surveys that are designed for the dashboard, each in a child process."""
+"""Designs of surveys for the dashboard, each in a child process."""
 
 from __future__ import annotations
 

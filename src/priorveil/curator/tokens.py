@@ -1,4 +1,4 @@
-"""Tokens: who holds them, what they open, and until when. A store holds only the SHA-256 of their secrets."""
+"""Tokens: who holds them, what they allow, and until when. A store holds only the SHA-256 of their secrets."""
 
 from __future__ import annotations
 

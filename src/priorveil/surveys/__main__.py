@@ -1,4 +1,4 @@
-"""Design a survey in a process of its own: it comes on standard input, and the result goes to standard output as JSON.
+"""Design a survey in a process of its own: read it from standard input, and write the result to standard output as JSON.
 
     python -m priorveil.surveys survey.toml --people 300 --seconds 50 --memory 1073741824 --nice 10 < survey.toml
 
@@ -28,7 +28,7 @@ _SEARCH_EACH = 10.0  # seconds to search for each report, as on the command line
 
 
 def main() -> int:
-    """Design what comes on standard input."""
+    """Design the survey on standard input."""
     parser = argparse.ArgumentParser(prog="python -m priorveil.surveys", description=__doc__)
     parser.add_argument("name")
     parser.add_argument("--people", type=int, required=True)
@@ -71,7 +71,7 @@ def _design(name: str, content: bytes, people: int, deadline: float) -> dict[str
 
 
 def _limit(seconds: float, memory: int, nice: int) -> None:
-    """Bound what this process takes, also if nobody is left to end it."""
+    """Limit the time and memory of this process, even if its parent is gone."""
     try:
         import resource
     except ImportError:  # Windows

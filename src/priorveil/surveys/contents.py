@@ -1,4 +1,4 @@
-"""From the sections of a survey file, of either kind, to a `Survey`: all checks, with errors that have places."""
+"""Make a `Survey` from the sections of a survey file: all checks, with errors that name the line or cell."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _texts(survey: Section, languages: Sequence[str]) -> dict[str, Any]:
 
 
 def _translated(section: Section, languages: Sequence[str], needed: bool, *keys: str) -> dict[str, str]:
-    """A text in all languages; the place of a missing translation is its own, if the file has one for it."""
+    """A text in all languages; the error about a missing translation names its own cell, if the file has one for it."""
     text: Any = section.values
     for key in keys:
         text = text.get(key, "")
@@ -96,7 +96,7 @@ def _translated(section: Section, languages: Sequence[str], needed: bool, *keys:
 
 
 def _details(survey: Section) -> dict[str, Any]:
-    """The fields of a campaign that are no texts, where the file has them."""
+    """The fields of a campaign that are not text, as far as the file has them."""
     details: dict[str, Any] = {}
     for key in TIMES:
         with survey.at(key):
@@ -142,7 +142,7 @@ def _people_by_cohort(file: SurveyFile) -> dict[str, int | None]:
 
 
 def _refuse_equal_cohorts(file: SurveyFile, cohorts: Mapping[str, Cohort]) -> None:
-    """Refuse cohorts whose reports would look alike, because all their priors are the same."""
+    """Refuse cohorts with the same priors: their forms would be the same, and nobody could tell their reports apart."""
     for (one, first), (other, second) in combinations(cohorts.items(), 2):
         if [topic.prior for topic in first.topics] == [topic.prior for topic in second.topics]:
             advice = (

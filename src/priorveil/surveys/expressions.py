@@ -92,7 +92,7 @@ def _split(text: str, word: str) -> list[str]:
 
 
 def _without_brackets(text: str) -> str:
-    """An expression without blanks and brackets around all of it."""
+    """An expression without spaces and brackets around all of it."""
     text = text.strip()
     while text.startswith("(") and _closing(text) == len(text) - 1:
         text = text[1:-1].strip()

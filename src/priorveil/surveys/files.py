@@ -18,14 +18,14 @@ _TEMPLATE = Path(__file__).with_name("template.toml")
 
 
 def read_survey(path: str | Path) -> Survey:
-    """The survey in a file; what is wrong is an error with its line or cell."""
+    """The survey in a file; an error names the line or cell of a mistake."""
     path = Path(path)
     _require_known_kind(path)
     return survey_of(replace(_sections(path, path.read_bytes()), folder=path.parent))
 
 
 def received_survey(name: str, content: bytes) -> Survey:
-    """The survey in the content of a file with this name, which came from elsewhere: it reads no files here."""
+    """The survey in the content of an uploaded file with this name; it must not refer to files on this machine."""
     _require_known_kind(Path(name))
     return survey_of(_sections(Path(name), content))
 

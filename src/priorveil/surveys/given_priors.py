@@ -56,7 +56,7 @@ class GivenPrior:
 
     @property
     def table(self) -> bool:
-        """Whether it is a table: a file beside the survey, or a sheet in it."""
+        """Whether it is a table: a file in the folder of the survey, or a sheet in it."""
         return isinstance(self.value, Mapping) and any(
             isinstance(self.value.get(key), str) for key in ("file", "sheet")
         )
@@ -172,7 +172,7 @@ class PriorReader:
         return [name for name in _WEIGHTS if name in names]
 
     def _columns(self, given: Mapping[str, Any], names: Sequence[str]) -> list[list[str]]:
-        """Columns of a file beside the survey, or of another sheet in it."""
+        """Columns of a file in the folder of the survey, or of another sheet in it."""
         if "sheet" not in given:
             wanted = (str(given["file"]), tuple(names))
             if wanted not in self._tables:
@@ -193,7 +193,7 @@ class PriorReader:
         return self.file.tables[sheet]
 
     def _path(self, given: Mapping[str, Any]) -> Path:
-        """The path of a table beside the survey. A survey that came over the network has none."""
+        """The path of a table in the folder of the survey. An uploaded survey has no folder."""
         if self.file.folder is None:
             advice = (
                 "a survey that is sent reads no files here: choose the table in the form, or run "
@@ -264,7 +264,7 @@ def _count(name: str, count: float | None) -> float:
 
 
 def _is_public(given: Mapping[str, Any]) -> bool:
-    """Whether a table is public already; keys that nobody would read are refused."""
+    """Whether a table is already public; unknown keys are refused."""
     if unknown := [key for key in given if key not in PRIOR_KEYS]:
         raise InvalidInput("prior", unknown[0], f"choose among {', '.join(PRIOR_KEYS)}")
     public = given.get("public", False)
@@ -282,7 +282,7 @@ def _smoothing(given: Mapping[str, Any]) -> float | None:
 
 
 def _entry(value: Any) -> str:
-    """An entry of a typed row as a text, as in a table."""
+    """An entry of a typed row as a string, as in a table."""
     if isinstance(value, str):
         return value
     return f"{value:.12g}" if isinstance(value, int | float) else str(value)
@@ -311,7 +311,7 @@ def _split_sets(questions: Sequence[Question], entries: Sequence[str]) -> tuple[
 
 
 def _ticks(codes: Sequence[str], text: str) -> tuple[str, ...]:
-    """For each option yes or no, from the codes of those that were ticked, with blanks or commas between them."""
+    """Yes or no for each option, from the codes of the ticked ones, separated by spaces or commas."""
     if text == NOT_ASKED:
         return tuple(NOT_ASKED for _ in codes)
     ticked = set(re.split(r"[\s,]+", text.strip())) - {""}

@@ -1,4 +1,4 @@
-"""Surveys in JSON: what a survey in TOML has, as the form on the dashboard writes it; and the tables of priors."""
+"""Surveys in JSON, as the form on the dashboard writes them: the keys of TOML, and the tables of priors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _sections(path: Path, document: Mapping[str, Any], name: str) -> tuple[Secti
 
 
 def _tables(path: Path, tables: Any) -> dict[str, list[dict[str, str]]]:
-    """The tables with all cells as texts."""
+    """The tables with all cells as strings."""
     if not isinstance(tables, dict):
         raise InvalidFile(path, f"{TABLES}: give tables by name", keys=(TABLES,))
     return {name: _table(path, name, rows) for name, rows in tables.items()}

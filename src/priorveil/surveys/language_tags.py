@@ -1,4 +1,4 @@
-"""The tags of languages that XLSForms name in their columns: `German (de)`, `de` or `German`."""
+"""Language tags of the columns of XLSForms, which are named `German (de)`, `de` or `German`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _REPEATS = ("lgroup", "looped group")  # older names
 
 @dataclass(frozen=True)
 class Select:
-    """A question with options: one choice or several, the list of its options, and whether people may add theirs."""
+    """A question with options: one choice or several, the list of its options, and whether people may add their own."""
 
     kind: Literal["choice", "choices"]
     list_name: str
@@ -68,7 +68,7 @@ class Bracket:
 
 
 def type_words(written: str) -> str:
-    """A type in lower case, with blanks instead of `_` and `-`."""
+    """A type in lower case, with spaces instead of `_` and `-`."""
     return " ".join(re.split("[ _-]+", written.lower()))
 
 

@@ -1,4 +1,4 @@
-"""What a survey promises to people, and what it will tell with so many of them: before anybody is asked."""
+"""The promise of a survey and the precision of its results, before anybody is asked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PartPrecision:
     unit: str = ""
 
     def texts(self) -> tuple[str, ...]:
-        """The half widths as people read them."""
+        """The half widths as text."""
         return tuple(_half_width_text(self.statistic, width, self.unit) for width in self.half_widths)
 
 
@@ -133,7 +133,7 @@ class SurveyReport:
         )
 
     def document(self) -> dict[str, Any]:
-        """All of it for a program, with the sentences."""
+        """The report for a program, with the sentences."""
         heads, rows = self.table()
         table = {"heads": heads, "rows": rows, "note": TABLE_NOTE}
         sentences = {"promise": self.promise(), "tells": self.tells(), "design": self.ways()}
@@ -148,7 +148,7 @@ class SurveyReport:
         }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """How precisely each part is known: the names of columns, and the rows."""
+        """The precision of each part, as a table: the names of its columns, and the rows."""
         heads = ["question", "result", "drawn", *(f"{number:,} people" for number in self.people)]
         rows = [[p.subject, p.query, f"{100 * p.drawn:.0f} %", *p.texts()] for p in self.parts]
         if len(self.cohorts) > 1:
@@ -248,7 +248,7 @@ class SurveyReport:
         return [part for part in parts if people[part.cohort] * part.drawn < self.smallest_count]
 
     def _shown(self, at: int) -> list[PartPrecision]:
-        """The parts that have enough reports; in all cohorts together only if each of them has."""
+        """The parts that have enough reports; for all cohorts together, only those that have enough in each cohort."""
         hidden = {(part.subject, part.cohort) for part in self._hidden(at)}
         subjects = {subject for subject, _ in hidden}
         together = "" if len(self.cohorts) > 1 else None
@@ -355,7 +355,7 @@ def _combined(parts: Sequence[PartPrecision], cohorts: Sequence[CohortPromise]) 
 
 
 def _small_groups(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[str]:
-    """The groups that should be too small to be shown, where the prior is known and the rest of a part is shown."""
+    """The groups that are expected to be too small to be shown, if the prior is known and the rest of a part is shown."""
     for cohort in cohorts:
         where = f" in {cohort.name}" if len(cohorts) > 1 else ""
         for slot in campaign.form_for(cohort.name).slots:

@@ -1,4 +1,4 @@
-"""The sections of a survey file, with the line or cell of each value: errors name it."""
+"""The sections of a survey file, with the line or cell of each value, which errors name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PLAIN = ("shares", "data")  # arguments of errors that say no more than the key
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of a file is a number that can be meant."""
+    """Whether a value of a file is a plausible number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands: the line of a text, the cell of a workbook, such as `survey!C4`, or the keys of JSON."""
+    """A place in a file: the line of a text, the cell of a workbook, such as `survey!C4`, or the keys of JSON."""
 
     line: int | None = None
     cell: str | None = None
@@ -80,7 +80,7 @@ class Section:
             raise self.error(error.message, *keys) from error
 
     def require_known(self, keys: Collection[str]) -> None:
-        """Refuse a key that nobody would read: it is probably mistyped."""
+        """Refuse an unknown key: it is probably mistyped."""
         for key in self.values:
             if key not in keys:
                 similar = get_close_matches(key, keys, 1)
@@ -88,7 +88,7 @@ class Section:
                 raise self.error(f"there is no such key: {advice}", key)
 
     def text(self, key: str, default: str = "") -> str:
-        """A text on its own, without translations."""
+        """A text without translations."""
         text = self.values.get(key, default)
         if not isinstance(text, str):
             raise self.error(f"{short_repr(text)} is not a text: write it in quotation marks", key)

@@ -1,4 +1,4 @@
-"""What is known about the answers to a question, or to several together: the prior, from typed shares or a table.
+"""The prior of a question, or of several together, from typed shares or a table.
 
 All of them are the same thing: shares of combinations of levels. A share that was typed for a range of a number is
 spread evenly over it. A question that is not always asked has the level "not asked"; the combinations that its

@@ -1,4 +1,4 @@
-"""A survey: its questions, and what is to be learnt from them; `build` makes a campaign of it."""
+"""A survey: its questions, and what is to be learnt from them; `build` makes it a campaign."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Survey:
         return tuple(self.remarks_at(datetime.now(UTC)))
 
     def remarks_at(self, now: datetime) -> Iterator[str]:
-        """The remarks at this time. Nothing of it makes the survey wrong."""
+        """The remarks at this time. None of them makes the survey invalid."""
         missing = [key for key in ("asked_by", "purpose") if not self.details[key]]
         if missing:
             yield f"people should know who asks and why: give {' and '.join(missing)}"

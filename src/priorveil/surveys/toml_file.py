@@ -1,4 +1,4 @@
-"""Surveys in TOML. The reader of Python's library knows no lines, so the text is searched for the line of each key."""
+"""Surveys in TOML. Python's TOML parser does not report lines, so the text is searched for the line of each key."""
 
 from __future__ import annotations
 

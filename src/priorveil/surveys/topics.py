@@ -264,7 +264,7 @@ class TopicReader:
 
 
 def _query(name: str, prior: Prior) -> Query:
-    """The query about one question: unbiased, so that the prior shapes the noise, never the answer."""
+    """The query about one question: unbiased, so that the prior shapes the noise, never the estimate."""
     if name == "mean" and prior.points is not None:
         return Sum(prior.points, unbiased=True)
     if name == "quantiles":

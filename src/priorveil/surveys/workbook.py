@@ -1,4 +1,4 @@
-"""The cells of a workbook: rows of its sheets by the names of their columns, and where each cell stands."""
+"""The cells of a workbook: rows of its sheets by the names of their columns, and the place of each cell."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PEOPLE_READ = ("label", "hint", "name", "value", "list_name")  # columns in whi
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a sheet: its cells by column, in lower case, without empty ones; and where each of them stands."""
+    """A row of a sheet: its cells by column, in lower case, without empty ones; and the place of each of them."""
 
     sheet: str
     number: int

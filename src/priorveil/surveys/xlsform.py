@@ -141,7 +141,7 @@ def _translations(form: _Form, row: Row, column: str) -> tuple[dict[str, str], d
 
 
 def _text(form: _Form, row: Row, column: str) -> str:
-    """A text that people read, as it is; one with an earlier answer in it is refused."""
+    """A text that people read, unchanged; one with an earlier answer in it is refused."""
     text = cell_words(row.cells[column])
     reference = _REFERENCE.search(text)
     if reference:
@@ -538,7 +538,7 @@ def _condition(form: _Form, row: Row) -> dict[str, list[str]]:
 
 
 def _list_columns(form: _Form, sheets: Mapping[str, list[Row]]) -> None:
-    """List the columns that have entries nobody reads; refuse mistyped ones of ours."""
+    """List the columns whose entries are left out; refuse mistyped `pv::` columns."""
     priors = _prior_columns(form).values()
     known = {
         "survey": {*_SURVEY_COLUMNS, *(f"{OURS}{key}" for key in _QUESTION_KEYS), *priors},

@@ -539,7 +539,7 @@ function reportsText({ slots }) {
 
 const shorten = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGEST_CODE)}…` : code);
 
-/** What the whole submission tells about any answer: under the prior, and whatever anyone knows. */
+/** What the whole submission reveals about any answer: under the prior, and under any prior. */
 function promise(form) {
   const { lip, ldp } = campaign.promise[cohort];
   const exposed = exposure(form);
@@ -568,7 +568,7 @@ function showsCrowd({ attributes, plan }) {
   return single && known && !isGate && question.askedIf.size === 0;
 }
 
-/** What one report tells about its question: of 100 people who send it, how many chose the same, and what the others chose. */
+/** What one report reveals about its question: of 100 people who send it, how many chose the same, and what the others chose. */
 function crowd(part, report) {
   const { plan } = part;
   const [shares, code] = [plan.posterior(report), codeOf(part)];

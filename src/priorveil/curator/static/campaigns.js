@@ -70,7 +70,7 @@ function copier(id, label, say) {
       say("The link is copied.");
       button.textContent = "Copied";
     } catch {
-      say("The browser did not let this page copy.");
+      say("The browser did not allow this page to copy.");
       button.textContent = "Not copied";
     }
     setTimeout(() => (button.textContent = "Copy link"), 2500);
@@ -109,7 +109,7 @@ const MOST = 10000; // invitations in one request
 
 const invitation = (id, changed) => ({
   title: "Make invitations?",
-  text: "Each makes a link that is good for one answer.",
+  text: "Each invitation is a link that is valid for one answer.",
   field: { type: "number", name: "count", min: 1, max: MOST, label: `How many, at most ${number(MOST)}` },
   check: (count) => /^[0-9]+$/.test(count) && count >= 1 && count <= MOST,
   otherwise: `Give a number from 1 to ${number(MOST)}.`,
@@ -154,7 +154,7 @@ export function publishing(id, estimates, admin, showErrors, changed) {
     el("h2", {}, "Publish"),
     draft === null
       ? el("p", {}, "These results are published at ", el("a", { href: place, id: "published" }, place), ".")
-      : el("p", {}, "Results are published once, on a sheet of their own, after the campaign has closed."),
+      : el("p", {}, "Results are published once, on a page of their own, after the campaign has closed."),
     draft !== null &&
       admin &&
       state === "closed" &&
@@ -178,21 +178,21 @@ export function ending(id, { state, not_for_publication: draft }, showErrors, ch
   const canReopen = closed && draft !== null;
   const closing = {
     title: "Close this campaign?",
-    text: "People who answer from now on are turned away. It can be reopened until its own end.",
+    text: "No more answers are accepted. You can reopen it until its closing time.",
     yes: "Close it",
     no: "Keep it open",
     run: () => send(`/campaigns/${id}/close`).then(() => changed()),
   };
   const reopening = {
     title: "Reopen this campaign?",
-    text: "People can answer again. A campaign whose own end has passed stays closed.",
+    text: "People can answer again. A campaign whose closing time has passed stays closed.",
     yes: "Reopen it",
     no: "Keep it closed",
     run: () => send(`/campaigns/${id}/reopen`).then(() => changed()),
   };
   const deletion = {
     title: "Delete this campaign?",
-    text: "All its reports and results are deleted, also published ones. This cannot be undone, and the same campaign cannot be created again.",
+    text: "All its reports and results are deleted, including published ones. This cannot be undone, and the same campaign cannot be created again.",
     field: { type: "text", name: "digits", label: `Type the first digits of its id, ${id.slice(0, DIGITS)}` },
     check: (digits) => digits.toLowerCase() === id.slice(0, DIGITS),
     otherwise: "These are not the first digits of its id.",
@@ -202,7 +202,7 @@ export function ending(id, { state, not_for_publication: draft }, showErrors, ch
   };
   return [
     el("h2", {}, "End"),
-    el("p", {}, "A closed campaign takes no more reports. Its estimates stay until it is deleted."),
+    el("p", {}, "A closed campaign accepts no more reports. Its estimates are kept until it is deleted."),
     el(
       "div",
       { class: "actions" },

@@ -22,7 +22,7 @@ export function reportsByDay(counts) {
       el(
         "p",
         { class: "quiet" },
-        "Days are in UTC. Withdrawn reports stay counted here. A crash of the curator can lose the counts of its last second.",
+        "Days are in UTC. Withdrawn reports are still counted here. A crash of the curator can lose the counts of its last second.",
       ),
     ),
   ];

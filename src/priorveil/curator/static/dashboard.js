@@ -352,7 +352,7 @@ function downloads(view, { not_for_publication: draft }, admin) {
   };
   return [
     el("h2", {}, "Keep"),
-    el("p", {}, "The results as on this page, by the method that is chosen above."),
+    el("p", {}, "The results as on this page, by the method chosen above."),
     el(
       "div",
       { class: "actions" },

@@ -4,7 +4,7 @@ import { amount, el, percent } from "/static/dom.js";
 
 /** How a page in English writes a table of estimates: with the texts of the curator. */
 const ENGLISH = Object.freeze({
-  words: Object.freeze({ picture: "Picture", estimate: "Estimate", interval: "Interval", prior: "Prior", numbers: "Numbers", group: "Group" }),
+  words: Object.freeze({ picture: "Chart", estimate: "Estimate", interval: "Interval", prior: "Prior", numbers: "Numbers", group: "Group" }),
   comma: ", ",
   head: ({ label_head }) => label_head,
   interval: ({ interval_head }) => interval_head,

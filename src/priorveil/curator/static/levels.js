@@ -20,7 +20,7 @@ export function levelTable(estimates) {
     el(
       "table",
       {},
-      el("caption", {}, "What a whole submission tells, natural logarithms, rounded up"),
+      el("caption", {}, "Levels of a whole submission (natural logarithms, rounded up)"),
       el(
         "thead",
         {},

@@ -228,7 +228,7 @@ export async function newSurvey(showErrors, say) {
     saved = textOf(draft);
     choose(null);
     drawForm();
-    return say("The survey is in the form.");
+    return say("The survey was loaded into the form.");
   }
 
   /** Check this file from now on, in place of the form; null for the form. */
@@ -254,7 +254,7 @@ export async function newSurvey(showErrors, say) {
     const most = (name) => readable(Math.max(...Object.values(read.promise).map((levels) => levels[name])));
     checked = null;
     results.replaceChildren(
-      el("h2", { tabindex: "-1" }, "A campaign that is built already"),
+      el("h2", { tabindex: "-1" }, "A finished campaign"),
       summary(document, read && `LIP ${most("lip")}, LDP ${most("ldp")}`),
       el("p", {}, "The curator proves its certificates again."),
       ...uses(text),
@@ -301,7 +301,7 @@ export async function newSurvey(showErrors, say) {
 
   return [
     ...head,
-    el("p", {}, "Write the survey here, check what it promises and what it will tell, look at the page that people see, and create the campaign."),
+    el("p", {}, "Write the survey here, check its promise and its precision, preview the page that people see, and create the campaign."),
     el(
       "details",
       { id: "files" },

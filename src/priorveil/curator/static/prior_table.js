@@ -12,7 +12,7 @@ function readCells(text) {
   const cell = new RegExp(`("(?:[^"]|"")*"|[^"${delimiter}\\r\\n][^${delimiter}\\r\\n]*|)(${delimiter}|\\r?\\n|\\r)`, "gy");
   while (cell.lastIndex < lines.length) {
     const [, content, end] = cell.exec(lines) ?? [];
-    if (content === undefined) throw new Error(`Line ${rows.length} has a quotation mark in a wrong place.`);
+    if (content === undefined) throw new Error(`Line ${rows.length} has a quotation mark in the wrong place.`);
     rows.at(-1).push((content.startsWith('"') ? content.slice(1, -1).replaceAll('""', '"') : content).trim());
     if (end !== delimiter) rows.push([]);
   }
@@ -22,9 +22,9 @@ function readCells(text) {
 /** A table from the text of a file: its columns and its rows. */
 export function readTable(name, text) {
   const [columns, ...rows] = readCells(text.replace(/^\uFEFF/, ""));
-  if (rows.length === 0) throw new Error("This table has no rows below its head. Choose a CSV file.");
+  if (rows.length === 0) throw new Error("This table has no rows below its header. Choose a CSV file.");
   const wrong = rows.findIndex((row) => row.length !== columns.length);
-  if (wrong >= 0) throw new Error(`Row ${wrong + 1} does not have as many cells as the head.`);
+  if (wrong >= 0) throw new Error(`Row ${wrong + 1} does not have as many cells as the header.`);
   if (new Set(columns).size < columns.length) throw new Error("Two columns have the same name.");
   return { name, columns, rows };
 }
@@ -39,11 +39,11 @@ export const hasShares = ({ columns }) => columns.includes("share");
 export function requireColumns(table, questions) {
   const others = table.columns.filter((name) => !WEIGHTS.includes(name));
   if (isOfPeople(table) && questions.some(({ kind }) => kind === "number"))
-    throw new Error("Of a number, give ranges such as 0 to 20, with a column share or count: the numbers of people are not sent.");
+    throw new Error("For a number, give ranges such as 0 to 20, with a column share or count: people's own numbers are not sent.");
   if (questions.length === 1 && others.length === 1) return;
   const missing = questions.filter(({ name }) => !others.includes(name.trim()));
   if (missing.length > 0)
-    throw new Error(`There is no column ${missing.map(({ name }) => name.trim()).join(", ")}: name the columns as the questions.`);
+    throw new Error(`There is no column ${missing.map(({ name }) => name.trim()).join(", ")}: name the columns like the questions.`);
 }
 
 /** The rows of a table that the curator needs: the columns of these questions with share or count; of people only counts. */

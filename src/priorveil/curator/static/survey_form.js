@@ -121,7 +121,7 @@ export function surveyForm(draft, changed) {
       languages(),
     ),
     el("h2", { id: "questions-title" }, "Questions"),
-    el("p", { class: "quiet" }, "All questions share one budget: each further one makes all answers less precise. So ask few."),
+    el("p", { class: "quiet" }, "All questions share one budget: every extra question makes all results less precise, so ask few."),
     draft.questions.map(questionCard),
     el("div", { class: "actions" }, el("button", { type: "button", class: "plain", id: "add-question", onclick: addQuestion }, "Add a question")),
     draft.questions.length > 1 && together(),
@@ -152,7 +152,7 @@ export function surveyForm(draft, changed) {
           ),
         ),
       select("more-languages", "Add a language", [["", "Choose…"], ...more], "", (tag) => tag && draft.languages.push(tag),
-        "Every text is then needed in every language."),
+        "Everything that people read is then needed in every language."),
     ];
   }
 
@@ -169,14 +169,14 @@ export function surveyForm(draft, changed) {
       const most = after > ALMOST_CERTAIN ? "may be almost certain" : `is at most ${Math.ceil(1000 * after - 1e-9) / 10} % likely`;
       meaning.textContent =
         epsilon > 0
-          ? `At ${epsilon}, an answer that was ${100 * LIKELY} % likely ${most} after all that a person has sent, if answers are as common as you say.`
+          ? `At ${epsilon}, an answer that was ${100 * LIKELY} % likely ${most} after everything that a person sends, if answers are as common as you say.`
           : "Give a number above zero, such as 1.";
     };
     const control = input("epsilon", draft, "epsilon", { type: "number", step: "0.1", min: "0", class: "short", "aria-describedby": "epsilon-meaning epsilon-hint" });
     control.addEventListener("input", explain);
     explain();
     return [
-      field("What all answers of one person together may tell (epsilon)", control, "Smaller is safer, and needs more people. Usual values are 0.5 to 2."),
+      field("How much everything that one person sends may reveal (epsilon)", control, "Smaller is safer, but needs more people. Usual values are 0.5 to 2."),
       meaning,
     ];
   }
@@ -187,11 +187,11 @@ export function surveyForm(draft, changed) {
     const whole = { step: "1", min: "0" };
     return [
       moment("opens", "Opens"),
-      moment("closes", "Closes", "Times are those of your own place. Without them, people can answer until you close the survey."),
-      moment("keep_until", "Reports are deleted", "Some time after the survey has closed. Results stay."),
+      moment("closes", "Closes", "Times are in your own time zone. Without them, people can answer until you close the survey."),
+      moment("keep_until", "Reports are deleted", "Some time after the survey has closed. Results are kept."),
       select("admission", "Who may answer", admissions, draft.admission, (value) => (draft.admission = value)),
-      numberField("smallest_count", "Show no answer from fewer reports than", draft, "smallest_count", { ...whole, placeholder: "100" }),
-      numberField("most_reports", "Take no more reports than", draft, "most_reports", { ...whole, placeholder: "no limit" }),
+      numberField("smallest_count", "Show no result from fewer reports than", draft, "smallest_count", { ...whole, placeholder: "100" }),
+      numberField("most_reports", "Accept no more reports than", draft, "most_reports", { ...whole, placeholder: "no limit" }),
     ];
   }
 
@@ -245,14 +245,14 @@ export function surveyForm(draft, changed) {
       question.kind === "number" ? numberParts(question) : optionParts(question, number),
       gatesFor(draft, question).length > 0 && condition(question),
       groupOf(draft, question)
-        ? el("p", { class: "quiet" }, "How common its answers are is said below, with the questions that it is designed together with.")
+        ? el("p", { class: "quiet" }, "Say below how common its answers are, with the questions that it is designed together with.")
         : knowledge(question, [question], `How common are the answers to ${number}?`),
       fold(
         `${key}-more`,
         `More about ${number}`,
         texts(`${key}-hint`, "Explanation", question, "hint", "Shown below the question."),
         textField(`${key}-name`, "Short name", question, "name", { class: "medium", spellcheck: "false" }, "Names it in results and files: letters, digits, _ and -."),
-        !groupOf(draft, question) && numberField(`${key}-weight`, "Weight", question, "weight", { min: "0", placeholder: "1" }, "At 2, its precision counts twice when the budget is shared out."),
+        !groupOf(draft, question) && numberField(`${key}-weight`, "Weight", question, "weight", { min: "0", placeholder: "1" }, "At 2, its precision counts twice when the budget is divided."),
         ["choice", "choices"].includes(question.kind) && codeFields(question),
       ),
     );
@@ -268,7 +268,7 @@ export function surveyForm(draft, changed) {
         numberField(`${key}-range`, "From", question, "from"),
         numberField(`${key}-to`, "To", question, "to"),
       ),
-      el("p", { class: "hint quiet" }, "Numbers outside count at the nearest end."),
+      el("p", { class: "hint quiet" }, "Numbers outside count as the nearest end."),
       texts(`${key}-unit`, "Unit", question, "unit"),
       groupOf(draft, question)
         ? null
@@ -384,7 +384,7 @@ export function surveyForm(draft, changed) {
     el(
       "p",
       { class: "hint quiet" },
-      "Then nothing is assumed: the protection holds whatever anyone knows or believes (LDP). That is safe, and needs more people. Even rough shares, from a census or a similar town, would help. They shape the noise, never the answer.",
+      "Then nothing is assumed: the protection holds no matter what anyone knows or believes (LDP). That is safe, but needs more people. Even rough shares, from a census or a similar town, would help. They shape the noise, never the result.",
     );
 
   function typedShares(question) {
@@ -396,7 +396,7 @@ export function surveyForm(draft, changed) {
       const total = Math.round(1e6 * entries().reduce((total, { share }) => total + Number(share), 0)) / 1e6;
       sum.textContent = several
         ? "The share of people who tick each option. They need not add up to 100 %."
-        : `Together: ${total} %${total === 100 ? "" : ", and it should be 100 %"}.`;
+        : `Total: ${total} %${total === 100 ? "" : ", which should be 100 %"}.`;
     };
     const percent = (id, words, owner) => {
       const control = input(id, owner, "share", { type: "number", step: "any", min: "0", max: "100", class: "short" });
@@ -480,7 +480,7 @@ export function surveyForm(draft, changed) {
               changed();
             },
           }),
-          "This table is public already. Otherwise answers of fewer than ten people are refused, and shares are rounded.",
+          "This table is already public. Otherwise answers of fewer than ten people are refused, and shares are rounded.",
         ),
     ];
   }
@@ -502,7 +502,7 @@ export function surveyForm(draft, changed) {
     return fold(
       "together",
       "Questions designed together",
-      el("p", {}, "For a table of two questions, an average by group, or shares within a group: these questions are sent as one report."),
+      el("p", {}, "For a table of two questions, an average by group, or shares within a group: these questions share one report."),
       draft.groups.map(groupCard),
       el("div", { class: "actions tight" }, button("add-group", "Design questions together", null, add)),
     );

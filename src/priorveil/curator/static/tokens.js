@@ -15,7 +15,7 @@ export async function tokenPage(showErrors, changed) {
   const { tokens } = await read("/tokens");
   return [
     ...pageHead("Tokens"),
-    el("p", {}, "Whoever has a token can do what its role allows. The curator stores only its hash."),
+    el("p", {}, "Anyone who has a token can do what its role allows. The curator stores only its hash."),
     scrolling(
       "Tokens",
       el(
@@ -32,7 +32,7 @@ export async function tokenPage(showErrors, changed) {
 function row({ name, role, expires }, showErrors, changed) {
   const question = {
     title: `Revoke the token ${name}?`,
-    text: "Whoever uses it is turned away from now on. This cannot be undone; a new token can have the same name.",
+    text: "It stops working at once. This cannot be undone; a new token can have the same name.",
     yes: "Revoke it",
     no: "Keep it",
     run: () => ask(`/tokens/${encodeURIComponent(name)}`, { method: "DELETE" }).then(() => changed),
@@ -77,7 +77,7 @@ function creation(showErrors, changed) {
       { onsubmit },
       el("label", { class: "field" }, "Name", name),
       el("label", { class: "field" }, "Role", role),
-      el("label", { class: "field" }, "Ends at the beginning of this day, in UTC (leave empty for never)", ends),
+      el("label", { class: "field" }, "Expires at the beginning of this day, in UTC (leave empty for never)", ends),
       el("button", { type: "submit" }, "Make this token…"),
     ),
   ];
