@@ -286,7 +286,9 @@ def test_the_promise_is_that_of_the_whole_submission(browser: Any, curator: Any)
     lip, ldp = map(float, re.findall(r"at most a factor of ([0-9.]*[0-9])", promise))
     assert 0 <= lip - 2.718281828459045**levels.lip < 0.011
     assert 0 <= ldp - 2.718281828459045**levels.ldp < 0.011
-    in_order(promise, "as common as the people who ask expect", "No matter what anyone already knows about you")
+    in_order(
+        promise, "as common as the people who ask expect", "No matter what anyone already knows about you"
+    )
     plan = only_plan(curator, "work")
     unfold(browser, "All answers")
     joint = plan.prior.probabilities * plan.channel.matrix[:, sent_number(shown(browser))]

@@ -96,7 +96,10 @@ def test_estimates_stand_beside_the_prior(browser: Any, curator: Any) -> None:
         assert low < share < high
     assert len(browser.driver.find_elements("css selector", "#histogram tbody svg")) == 4
     page = browser.text("main")
-    assert "The probability of an answer changes by a factor of at most\n2.72" in page and "Prior check" not in page
+    assert (
+        "The probability of an answer changes by a factor of at most\n2.72" in page
+        and "Prior check" not in page
+    )
     assert "mmse" not in page and "query" not in page and "Readable" not in page, "lay words come first"
     assert "LDP" not in page.replace("Privacy levels (LIP and LDP)", ""), "in a fold-out"
     for fold in browser.driver.find_elements("css selector", "#live summary"):

@@ -89,7 +89,9 @@ def test_results_are_published_after_the_end_and_only_when_confirmed(
     assert "close it" in capsys.readouterr().err
     assert admin.run("publish", campaign.id, typed="y\n") == 2
     said = capsys.readouterr()
-    assert "the campaign is open: close it first" in said.err and "cannot be undone" not in said.err + said.out
+    assert (
+        "the campaign is open: close it first" in said.err and "cannot be undone" not in said.err + said.out
+    )
     assert admin.run("close", campaign.id, "--yes") == 0
     place = f"{admin.url}/v1/campaigns/{campaign.id}/publication"
     with pytest.raises(KeyboardInterrupt):

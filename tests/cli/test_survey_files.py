@@ -64,7 +64,9 @@ def test_what_a_form_cannot_carry_over_is_printed(folder: Path) -> None:
     write_form(folder / "form.xlsx", survey=[*SURVEY, ["text", "remarks", "Anything else?", "Noch etwas?"]])
     status, out, err = run("campaign", "build", "form.xlsx", "-o", "c.json")
     assert status == 0 and "7 questions in en, de" in out
-    assert "left out, because a campaign cannot have it:\n  sheet survey, cell A9: remarks of type text" in err
+    assert (
+        "left out, because a campaign cannot have it:\n  sheet survey, cell A9: remarks of type text" in err
+    )
 
 
 def test_a_mistake_is_one_line_with_its_place(folder: Path) -> None:

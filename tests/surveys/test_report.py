@@ -98,7 +98,9 @@ def test_a_survey_of_unknown_answers_promises_ldp_alone(tmp_path: Path) -> None:
     report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
     assert report.all_assumed and report.ldp == pytest.approx(1.0)
     assert "all of it" in report.ways()[0] and len(report.ways()) == 2
-    assert report.promise()[0].startswith("No matter what anyone knows") and "LIP" not in "".join(report.promise())
+    assert report.promise()[0].startswith("No matter what anyone knows") and "LIP" not in "".join(
+        report.promise()
+    )
 
 
 UNKNOWN_GATE = TOML.replace("{yes = 0.2, no = 0.8}", '"unknown"').replace(

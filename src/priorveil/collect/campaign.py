@@ -156,7 +156,7 @@ class Campaign:
 
     @cached_property
     def promise(self) -> dict[str, JointLeakage]:
-        """What a whole submission reveals about any answer, for each cohort: LIP under the priors, LDP for any prior."""
+        """The level of a whole submission, for each cohort: LIP under the priors, LDP for any prior."""
         return {
             name: form.levels(unknown=contradictory_parts(self.questions, form))
             for name, form in self.cohorts.items()

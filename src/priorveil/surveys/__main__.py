@@ -1,4 +1,4 @@
-"""Design a survey in a process of its own: read it from standard input, and write the result to standard output as JSON.
+"""Design a survey in a process of its own: standard input has the survey, standard output gets the result as JSON.
 
     python -m priorveil.surveys survey.toml --people 300 --seconds 50 --memory 1073741824 --nice 10 < survey.toml
 

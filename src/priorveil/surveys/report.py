@@ -91,7 +91,9 @@ class SurveyReport:
     left_out: tuple[str, ...]
     cohorts: tuple[CohortPromise, ...]
     small_groups: tuple[str, ...]  # that would have fewer than `smallest_count` of the first number of people
-    limit: float | None = None  # the campaign's own, on the LDP level of everything that a device sends a curator
+    limit: float | None = (
+        None  # the campaign's own, on the LDP level of everything that a device sends a curator
+    )
 
     @classmethod
     def of(cls, built: SurveyDesign, people: int) -> SurveyReport:
@@ -355,7 +357,7 @@ def _combined(parts: Sequence[PartPrecision], cohorts: Sequence[CohortPromise]) 
 
 
 def _small_groups(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[str]:
-    """The groups that are expected to be too small to be shown, if the prior is known and the rest of a part is shown."""
+    """The groups expected to be too small to be shown, if the prior is known and the rest of a part is shown."""
     for cohort in cohorts:
         where = f" in {cohort.name}" if len(cohorts) > 1 else ""
         for slot in campaign.form_for(cohort.name).slots:
