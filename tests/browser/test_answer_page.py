@@ -350,7 +350,7 @@ def test_a_question_that_two_reports_are_about_has_no_figures_of_people(browser:
     browser.see(STEPS, "Check and send")
     alone = [fold.text for fold in browser.driver.find_elements("css selector", "summary")]
     assert [text for text in alone if "question alone" in text] == [
-        "What the report about one question alone tells: Drives?"
+        "What the report about one question alone reveals: Drives?"
     ]
 
 
@@ -927,7 +927,7 @@ def test_a_withdrawal_that_did_not_arrive_is_not_said_to_have(browser: Any, cura
     browser.see("[role=alert]", "your report is still there")
     browser.offline(False)
     browser.open(curator.answer_page("few"))
-    browser.see(STEPS, "You have answered already")
+    browser.see(STEPS, "You have already answered")
     browser.see("[role=alert]", "your report is still there")
     assert curator.counters("few")["reports"]["everyone"] == count
     browser.click("button", "Withdraw my report")
