@@ -191,7 +191,7 @@ function reportsAbout(results) {
 /** How precise shares are; other numbers have intervals of their own. */
 function precision({ shares, rows }) {
   if (!shares || rows.length === 0 || rows.some(({ lower, upper }) => lower === null || upper === null)) return null;
-  const half = Math.max(...rows.map(({ lower, upper }) => (upper - lower) / 2));
+  const half = Math.max(...rows.flatMap(({ value, lower, upper }) => [value - lower, upper - value]));
   const points = speak.number(100 * half, { maximumSignificantDigits: 2, roundingMode: "ceil" });
   return el("p", { class: "quiet" }, say("preciseShares", { points, level: level() }));
 }
