@@ -118,6 +118,7 @@ def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: 
     browser.see(STEPS, "Check and send")
     page = browser.text("main")
     assert "37.25" in page and "near 40" in page
+    assert re.search(r"\bcode \d+\b", browser.text(".leaving")), "a bare number would look like a rounded answer"
     report = shown(browser)
     browser.click("button", "Back")
     assert browser.see("input[name=answer]").get_attribute("value") == "37.25"
@@ -1318,6 +1319,8 @@ def test_what_is_needed_is_said_without_javascript(browser: Any, curator: Any) -
     try:
         browser.open(curator.answer_page("work"))
         text = browser.see("noscript").text
+        empty = browser.driver.find_elements("css selector", "#heading, #language")
+        assert len(empty) == 2 and not any(element.is_displayed() for element in empty)
     finally:
         browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert "needs JavaScript" in text and "braucht JavaScript" in text and "nothing is sent" in text

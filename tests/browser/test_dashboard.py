@@ -41,6 +41,14 @@ def test_a_wrong_token_is_refused(browser: Any, curator: Any) -> None:
     assert browser.run("return sessionStorage.length") == 0
 
 
+def test_a_browser_that_stores_nothing_cannot_sign_in_and_says_so(forgetful: Any, curator: Any) -> None:
+    forgetful.open(f"{curator.url}/dashboard")
+    forgetful.see(HEADING, "You cannot sign in with this browser")
+    assert "store data of this site" in forgetful.text("main")
+    assert forgetful.faults() == []
+    assert forgetful.complaints() == []
+
+
 def test_a_token_that_no_header_can_carry_is_refused(browser: Any, curator: Any) -> None:
     sign_in(browser, curator, token="to\u2010ken")
     browser.see("[role=alert]", "This token is not known here.")

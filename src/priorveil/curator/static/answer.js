@@ -512,7 +512,7 @@ function leaving(form, reports) {
     line(
       inCampaignLanguage(topic(part)),
       i in reports
-        ? el("code", { class: "report", dir: "ltr" }, shorten(String(reports[i].report)))
+        ? el("span", {}, ...phrase("reportCode", { code: el("code", { class: "report", dir: "ltr" }, shorten(String(reports[i].report))) }))
         : el("em", {}, say("previewReport")),
       i in reports && form.slots[i].drawn && el("small", {}, " ", say("drawnQuestion")),
     ),
