@@ -13,7 +13,19 @@ from typing import Any
 
 import pytest
 
-from browser.steps import COLOURS, DOWN, ENTER, ESCAPE, SPACE, TAB, choose, choose_language, start, type_over
+from browser.steps import (
+    COLOURS,
+    DOWN,
+    ENTER,
+    ESCAPE,
+    SPACE,
+    TAB,
+    choose,
+    choose_language,
+    ends_on_the_right,
+    start,
+    type_over,
+)
 from patience import wait_until
 from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign
@@ -1141,6 +1153,22 @@ def test_a_gate_without_a_report_is_said_to_be_told_by_the_follow_up(browser: An
 def sizes_of(body: str) -> dict[str, int]:
     """The fields of what was sent, in their order, and how long each is."""
     return {name: len(text) for name, text in json.loads(body).items()}
+
+
+def test_a_question_in_another_direction_keeps_its_own(browser: Any, curator: Any) -> None:
+    questions = [Question(name, f"Do you {name}?", options={"yes": "Yes", "no": "No"}) for name in ("sing", "dance")]
+    plan = design(Prior({"yes": 0.3, "no": 0.7}), 1.0, Distribution())
+    form = Form(tuple(Slot((Part((question.name,), plan),)) for question in questions))
+    campaign = Campaign("Music", questions, {"everyone": form})
+    curator.create(campaign)
+    browser.open(f"{curator.url}/answer/{campaign.id}")
+    choose_language(browser, "ar")
+    browser.click("main form button")
+    for question in questions:
+        browser.see(STEPS, f"Do you {question.name}?")
+        browser.click("label.choice", "Yes")
+        browser.click("main form button[type=submit]")
+    assert ends_on_the_right(browser, browser.see("summary", "Do you dance?"))
 
 
 def test_figures_of_people_are_not_shown_for_linked_questions(browser: Any, curator: Any) -> None:
