@@ -251,6 +251,13 @@ def test_all_conditions_that_cannot_be_carried_over_are_named_at_once(tmp_path: 
     assert "E7" in raised.value.message and "E8" not in raised.value.message
 
 
+@pytest.mark.parametrize(("cell", "is_listed"), [("F6", True), ("F7", False)])
+def test_a_question_that_may_be_left_unanswered_is_listed(tmp_path: Path, cell: str, is_listed: bool) -> None:
+    """But not "tick all that apply": nothing ticked is an answer."""
+    left_out = read(tmp_path, survey=changed(SURVEY, cell, "no")).left_out
+    assert any("left unanswered" in words for words in left_out) == is_listed
+
+
 def test_a_prior_may_be_rows_in_one_cell(tmp_path: Path) -> None:
     shares = {("young", "yes"): 0.15, ("young", "no"): 0.35, ("old", "yes"): 0.1, ("old", "no"): 0.4}
     rows = ", ".join(

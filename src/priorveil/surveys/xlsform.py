@@ -291,7 +291,7 @@ def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Sect
         elif reason:
             form.leave_out(row, "type", f"{row.text('name') or 'a row'} of type {kind}: {reason}")
         elif is_question:
-            optional += row.text("required").lower() not in _TRUE
+            optional += row.text("required").lower() not in _TRUE and not _ticks(kind)
             whole += kind.lower() in WHOLE_NUMBERS
             yield _question(form, row, kind, [group for group, _ in around])
         elif kind:
@@ -311,6 +311,12 @@ def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Sect
 
 def _type(row: Row) -> str:
     return " ".join(row.text("type").split())
+
+
+def _ticks(kind: str) -> bool:
+    """Whether a question is "tick all that apply": nothing ticked is an answer."""
+    select = read_select(kind)
+    return select is not None and select.kind == "choices"
 
 
 def _why_not_asked(row: Row, kind: str) -> str:
