@@ -180,7 +180,7 @@ def test_a_number_with_a_comma_is_a_decimal_in_german_and_is_shown_as_one(browse
 
 
 UNREADABLE = {
-    **dict.fromkeys(("1,234", "1.234", "1.234,5", "1 234"), "read in two ways"),
+    **dict.fromkeys(("1,234", "1.234", "1.234,5", "1 234", "\u0661\u066c\u0662\u0663\u0664"), "read in two ways"),
     "ten": "not a number",
     "": "Please enter a number",
 }

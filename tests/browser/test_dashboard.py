@@ -163,6 +163,8 @@ def test_every_question_of_a_survey_has_results(browser: Any, curator: Any) -> N
     heads = [head.text for head in browser.driver.find_elements("css selector", "h2")]
     asked = ["Do you work at present?", "Is your overtime paid?", "How many hours do you sleep? (hours)"]
     assert set(asked) <= set(heads)
+    promises = [head.text for head in browser.driver.find_elements("css selector", "h3")]
+    assert "How many hours do you sleep? (hours)" in promises, "±0.5 of what?"
     assert browser.text("#histogram").startswith("Answer") and "Prefer not to say" in browser.text(
         "#histogram"
     )

@@ -309,7 +309,7 @@ function planPromises(blocks, several) {
   return [
     el("h2", {}, "What the plan promises"),
     ...plans.flatMap((block) => [
-      plans.length > 1 && el("h3", { dir: "auto" }, block[0].title),
+      plans.length > 1 && el("h3", { dir: "auto" }, block[0].title, block[0].unit && ` (${block[0].unit})`),
       ...block.flatMap(({ option, cohorts }) => cohorts.map((c) => about([option, several && c.cohort], c.promise))),
     ]),
   ];
