@@ -130,7 +130,9 @@ def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: 
     browser.see(STEPS, "Check and send")
     page = browser.text("main")
     assert "37.25" in page and "near 40" in page
-    assert re.search(r"\bcode \d+\b", browser.text(".leaving")), "a bare number would look like a rounded answer"
+    assert re.search(r"\bcode \d+\b", browser.text(".leaving")), (
+        "a bare number would look like a rounded answer"
+    )
     report = shown(browser)
     browser.click("button", "Back")
     assert browser.see("input[name=answer]").get_attribute("value") == "37.25"
@@ -180,7 +182,9 @@ def test_a_number_with_a_comma_is_a_decimal_in_german_and_is_shown_as_one(browse
 
 
 UNREADABLE = {
-    **dict.fromkeys(("1,234", "1.234", "1.234,5", "1 234", "\u0661\u066c\u0662\u0663\u0664"), "read in two ways"),
+    **dict.fromkeys(
+        ("1,234", "1.234", "1.234,5", "1 234", "\u0661\u066c\u0662\u0663\u0664"), "read in two ways"
+    ),
     "ten": "not a number",
     "": "Please enter a number",
 }
@@ -1156,7 +1160,9 @@ def sizes_of(body: str) -> dict[str, int]:
 
 
 def test_a_question_in_another_direction_keeps_its_own(browser: Any, curator: Any) -> None:
-    questions = [Question(name, f"Do you {name}?", options={"yes": "Yes", "no": "No"}) for name in ("sing", "dance")]
+    questions = [
+        Question(name, f"Do you {name}?", options={"yes": "Yes", "no": "No"}) for name in ("sing", "dance")
+    ]
     plan = design(Prior({"yes": 0.3, "no": 0.7}), 1.0, Distribution())
     form = Form(tuple(Slot((Part((question.name,), plan),)) for question in questions))
     campaign = Campaign("Music", questions, {"everyone": form})

@@ -249,7 +249,9 @@ def test_options_among_those_who_were_asked_are_one_table(browser: Any, curator:
     assert row_heads(browser, ".results caption") == ["Among those who were asked: Why?"]
     assert row_heads(browser, "#group0-0-0 tbody th") == ["Pay", "My boss"]
     choose_language(browser, "ar")
-    assert ends_on_the_right(browser, browser.see(".results caption", "Why?")), "the survey is in English only"
+    assert ends_on_the_right(browser, browser.see(".results caption", "Why?")), (
+        "the survey is in English only"
+    )
     open_dashboard(browser, curator, "why")
     browser.see("main caption", "Among those who were asked: Why?")
     assert row_heads(browser, "#group0 tbody th") == ["Pay", "My boss"]

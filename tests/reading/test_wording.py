@@ -219,7 +219,9 @@ def test_the_precision_that_was_reached() -> None:
 def test_the_precision_of_averages_reaches_both_ends_of_their_intervals() -> None:
     shares = {(age, hours): 0.1 for age in ("young", "old") for hours in (0, 10, 20, 30, 40)}
     prior = pv.Prior.joint(shares, ("age", "hours"), grids=("hours",), outside="ends")
-    found = estimate_of(prior, pv.Linear.averages(prior, "hours", ["age"]), [("young", 0.0), ("old", 40.0)] * 200)
+    found = estimate_of(
+        prior, pv.Linear.averages(prior, "hours", ["age"]), [("young", 0.0), ("old", 40.0)] * 200
+    )
     low, high = found.averages.interval(0.95)
     below, above = found.averages.values - low, high - found.averages.values
     assert np.max(np.abs(below - above)) > 0.05 * np.max(below + above)  # the intervals lean to one side

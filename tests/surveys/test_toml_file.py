@@ -49,7 +49,9 @@ def test_how_many_are_asked_follows_from_questions_designed_together(tmp_path: P
     rows = [("yes", "yes", 0.3), ("yes", "no", 0.4), ("no", "yes", 0.1), ("no", "no", 0.2)]
     prior = ", ".join(f'{{rents = "{rents}", damp = "{damp}", share = {n}}}' for rents, damp, n in rows)
     together = f'[[together]]\nquestions = ["rents", "damp"]\nprior = [{prior}]\n'
-    text = "title = 'Homes'\nepsilon = 1.0\n" + yes_no("rents") + yes_no("damp") + yes_no("told", asked, KNOWN)
+    text = (
+        "title = 'Homes'\nepsilon = 1.0\n" + yes_no("rents") + yes_no("damp") + yes_no("told", asked, KNOWN)
+    )
     assert shares(read(tmp_path, text + together), "told") == {"yes": 0.15, "no": 0.15, NOT_ASKED: 0.7}
 
 
