@@ -955,7 +955,7 @@ const BLANKS = /^[ \t\r\n]+|[ \t\r\n]+$/g;
 const NUMBER = /^([+-]?)(?:([0-9]{1,40})(?:\.([0-9]{0,40}))?|\.([0-9]{1,40}))(?:e([+-]?[0-9]{1,3}))?$/i;
 // A comma before exactly three digits may be a decimal mark or stand between thousands, except after a zero.
 const DECIMAL_COMMA = /^([+-]?(?:[0-9]*(?=,(?![0-9]{3}(?![0-9])))|0*)),([0-9]+(?:e[+-]?[0-9]+)?)$/i;
-const SEPARATED = /^[+-]?[0-9]+(?:[.,'’ \u00a0\u202f_][0-9]+)+$/;
+const SEPARATED = /^[+-]?[0-9]+(?:[.,'’ \u00a0\u202f\u066c_][0-9]+)+$/;
 const AMBIGUOUS = "an ambiguous number: write 1234.5 or 1234,5, without separators of thousands";
 const LARGEST_NUMBER = 1e100;
 

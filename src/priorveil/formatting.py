@@ -9,7 +9,7 @@ import re
 _DECIMAL_COMMA = re.compile(
     r"([+-]?(?:[0-9]*(?=,(?![0-9]{3}(?![0-9])))|0*)),([0-9]+(?:e[+-]?[0-9]+)?)", re.IGNORECASE
 )
-_SEPARATED = re.compile(r"[+-]?[0-9]+(?:[.,' \u2019\u00a0\u202f_][0-9]+)+")
+_SEPARATED = re.compile(r"[+-]?[0-9]+(?:[.,' \u2019\u00a0\u202f\u066c_][0-9]+)+")
 
 
 def decimal_point(text: str) -> str:
@@ -27,7 +27,7 @@ def decimal_point(text: str) -> str:
 def is_ambiguous_number(text: str) -> bool:
     """Whether a text has digits with separators that may be thousands: it is no number that can be read.
 
-    >>> [is_ambiguous_number(text) for text in ("1,234", "1.234.567", "1 234", "12,5", "1.234", "two")]
+    >>> [is_ambiguous_number(text) for text in ("1,234", "1.234.567", "1\u066c234", "12,5", "1.234", "two")]
     [True, True, True, False, False, False]
     """
     return bool(_SEPARATED.fullmatch(text)) and read_number(text) is None

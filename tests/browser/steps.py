@@ -75,3 +75,19 @@ def choose_language(browser: Any, language: str) -> None:
         language,
     )
     browser.see(f"html[lang='{language}']")
+
+
+_ENDS_ON_THE_RIGHT = """
+  const range = document.createRange();
+  const walker = document.createTreeWalker(arguments[0], NodeFilter.SHOW_TEXT);
+  let text = null;
+  while (walker.nextNode()) if (walker.currentNode.data.includes("?")) text = walker.currentNode;
+  const left = (at) => (range.setStart(text, at), range.setEnd(text, at + 1), range.getBoundingClientRect().left);
+  const mark = text.data.lastIndexOf("?");
+  return left(mark) > left(mark - 1);
+"""
+
+
+def ends_on_the_right(browser: Any, element: Any) -> bool:
+    """Whether the last question mark in an element stands to the right of the letter before it."""
+    return bool(browser.run(_ENDS_ON_THE_RIGHT, element))

@@ -13,7 +13,19 @@ from typing import Any
 
 import pytest
 
-from browser.steps import COLOURS, DOWN, ENTER, ESCAPE, SPACE, TAB, choose, choose_language, start, type_over
+from browser.steps import (
+    COLOURS,
+    DOWN,
+    ENTER,
+    ESCAPE,
+    SPACE,
+    TAB,
+    choose,
+    choose_language,
+    ends_on_the_right,
+    start,
+    type_over,
+)
 from patience import wait_until
 from priorveil import Distribution, Prior, design
 from priorveil.collect.campaign import Campaign
@@ -118,6 +130,9 @@ def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: 
     browser.see(STEPS, "Check and send")
     page = browser.text("main")
     assert "37.25" in page and "near 40" in page
+    assert re.search(r"\bcode \d+\b", browser.text(".leaving")), (
+        "a bare number would look like a rounded answer"
+    )
     report = shown(browser)
     browser.click("button", "Back")
     assert browser.see("input[name=answer]").get_attribute("value") == "37.25"
@@ -167,7 +182,9 @@ def test_a_number_with_a_comma_is_a_decimal_in_german_and_is_shown_as_one(browse
 
 
 UNREADABLE = {
-    **dict.fromkeys(("1,234", "1.234", "1.234,5", "1 234"), "read in two ways"),
+    **dict.fromkeys(
+        ("1,234", "1.234", "1.234,5", "1 234", "\u0661\u066c\u0662\u0663\u0664"), "read in two ways"
+    ),
     "ten": "not a number",
     "": "Please enter a number",
 }
@@ -1144,6 +1161,24 @@ def sizes_of(body: str) -> dict[str, int]:
     return {name: len(text) for name, text in json.loads(body).items()}
 
 
+def test_a_question_in_another_direction_keeps_its_own(browser: Any, curator: Any) -> None:
+    questions = [
+        Question(name, f"Do you {name}?", options={"yes": "Yes", "no": "No"}) for name in ("sing", "dance")
+    ]
+    plan = design(Prior({"yes": 0.3, "no": 0.7}), 1.0, Distribution())
+    form = Form(tuple(Slot((Part((question.name,), plan),)) for question in questions))
+    campaign = Campaign("Music", questions, {"everyone": form})
+    curator.create(campaign)
+    browser.open(f"{curator.url}/answer/{campaign.id}")
+    choose_language(browser, "ar")
+    browser.click("main form button")
+    for question in questions:
+        browser.see(STEPS, f"Do you {question.name}?")
+        browser.click("label.choice", "Yes")
+        browser.click("main form button[type=submit]")
+    assert ends_on_the_right(browser, browser.see("summary", "Do you dance?"))
+
+
 def test_figures_of_people_are_not_shown_for_linked_questions(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("survey"))
     answer_all(browser)
@@ -1320,6 +1355,8 @@ def test_what_is_needed_is_said_without_javascript(browser: Any, curator: Any) -
     try:
         browser.open(curator.answer_page("work"))
         text = browser.see("noscript").text
+        empty = browser.driver.find_elements("css selector", "#heading, #language")
+        assert len(empty) == 2 and not any(element.is_displayed() for element in empty)
     finally:
         browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert "needs JavaScript" in text and "braucht JavaScript" in text and "nothing is sent" in text

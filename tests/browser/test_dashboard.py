@@ -41,6 +41,14 @@ def test_a_wrong_token_is_refused(browser: Any, curator: Any) -> None:
     assert browser.run("return sessionStorage.length") == 0
 
 
+def test_a_browser_that_stores_nothing_cannot_sign_in_and_says_so(forgetful: Any, curator: Any) -> None:
+    forgetful.open(f"{curator.url}/dashboard")
+    forgetful.see(HEADING, "You cannot sign in with this browser")
+    assert "store data of this site" in forgetful.text("main")
+    assert forgetful.faults() == []
+    assert forgetful.complaints() == []
+
+
 def test_a_token_that_no_header_can_carry_is_refused(browser: Any, curator: Any) -> None:
     sign_in(browser, curator, token="to\u2010ken")
     browser.see("[role=alert]", "This token is not known here.")
@@ -158,6 +166,8 @@ def test_every_question_of_a_survey_has_results(browser: Any, curator: Any) -> N
     heads = [head.text for head in browser.driver.find_elements("css selector", "h2")]
     asked = ["Do you work at present?", "Is your overtime paid?", "How many hours do you sleep? (hours)"]
     assert set(asked) <= set(heads)
+    promises = [head.text for head in browser.driver.find_elements("css selector", "h3")]
+    assert "How many hours do you sleep? (hours)" in promises, "±0.5 of what?"
     assert browser.text("#histogram").startswith("Answer") and "Prefer not to say" in browser.text(
         "#histogram"
     )

@@ -358,6 +358,7 @@ def test_a_survey_file_is_checked_and_created(page: Any, tmp_path: Path, kind: s
     page.picture(f"new-survey-bad-{kind}")
     page.see("#file").send_keys(str(good))
     page.see("#checked h2", "What this survey does")
+    assert page.see("#file").get_attribute("value").endswith(good.name), "it does not say that none is chosen"
     summary = page.text("#summary").split()
     title, questions, epsilon = {"toml": ("Health", "3", "1"), "xlsx": ("Work", "7", "2")}[kind]
     assert summary[summary.index("File") + 1] == good.name and summary[summary.index("Title") + 1] == title

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from browser.steps import ANALYST, answer_survey, choose, choose_language, open_dashboard
+from browser.steps import ANALYST, answer_survey, choose, choose_language, ends_on_the_right, open_dashboard
 from priorveil import Distribution, Linear, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import Question
@@ -248,6 +248,10 @@ def test_options_among_those_who_were_asked_are_one_table(browser: Any, curator:
     browser.see("main caption", "Among those who were asked: Why?")
     assert row_heads(browser, ".results caption") == ["Among those who were asked: Why?"]
     assert row_heads(browser, "#group0-0-0 tbody th") == ["Pay", "My boss"]
+    choose_language(browser, "ar")
+    assert ends_on_the_right(browser, browser.see(".results caption", "Why?")), (
+        "the survey is in English only"
+    )
     open_dashboard(browser, curator, "why")
     browser.see("main caption", "Among those who were asked: Why?")
     assert row_heads(browser, "#group0 tbody th") == ["Pay", "My boss"]

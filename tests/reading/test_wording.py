@@ -216,6 +216,19 @@ def test_the_precision_that_was_reached() -> None:
     )
 
 
+def test_the_precision_of_averages_reaches_both_ends_of_their_intervals() -> None:
+    shares = {(age, hours): 0.1 for age in ("young", "old") for hours in (0, 10, 20, 30, 40)}
+    prior = pv.Prior.joint(shares, ("age", "hours"), grids=("hours",), outside="ends")
+    found = estimate_of(
+        prior, pv.Linear.averages(prior, "hours", ["age"]), [("young", 0.0), ("old", 40.0)] * 200
+    )
+    low, high = found.averages.interval(0.95)
+    below, above = found.averages.values - low, high - found.averages.values
+    assert np.max(np.abs(below - above)) > 0.05 * np.max(below + above)  # the intervals lean to one side
+    sentence = reached_precision(found, 0.95)
+    assert float(sentence.partition("±")[2].split()[0]) >= max(*below, *above)
+
+
 @pytest.mark.parametrize(("count", "is_few"), [(30.0, True), (49.0, False), (900.0, False)])
 def test_an_interval_of_few_people_is_called_less_sure(count: float, is_few: bool) -> None:
     found = counts(values=np.array([count, 1000 - count]), std_error=np.array([3.0, 3.0]), reports=1000)

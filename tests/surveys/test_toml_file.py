@@ -36,6 +36,33 @@ def shares(survey: Survey, attribute: str) -> dict[object, float]:
     return dict(zip(prior.labels, prior.probabilities.round(6).tolist(), strict=True))
 
 
+def yes_no(name: str, *lines: str) -> str:
+    """The section of a question."""
+    return "\n".join(["[[question]]", f'name = "{name}"', f'text = "{name}?"', 'kind = "yes-no"', *lines, ""])
+
+
+KNOWN = "prior = {yes = 0.5, no = 0.5}"
+
+
+def test_how_many_are_asked_follows_from_questions_designed_together(tmp_path: Path) -> None:
+    asked = 'asked_if = {rents = ["yes"], damp = ["yes"]}'
+    rows = [("yes", "yes", 0.3), ("yes", "no", 0.4), ("no", "yes", 0.1), ("no", "no", 0.2)]
+    prior = ", ".join(f'{{rents = "{rents}", damp = "{damp}", share = {n}}}' for rents, damp, n in rows)
+    together = f'[[together]]\nquestions = ["rents", "damp"]\nprior = [{prior}]\n'
+    text = (
+        "title = 'Homes'\nepsilon = 1.0\n" + yes_no("rents") + yes_no("damp") + yes_no("told", asked, KNOWN)
+    )
+    assert shares(read(tmp_path, text + together), "told") == {"yes": 0.15, "no": 0.15, NOT_ASKED: 0.7}
+
+
+def test_how_many_are_asked_follows_from_the_last_of_nested_conditions(tmp_path: Path) -> None:
+    """As in a group of an XLSForm: the condition of the group applies to every question in it."""
+    group, both = 'asked_if = {works = ["yes"]}', 'asked_if = {works = ["yes"], overtime = ["yes"]}'
+    questions = [("works", KNOWN), ("overtime", group, KNOWN), ("paid", both, KNOWN)]
+    text = "title = 'Work'\nepsilon = 1.0\n" + "".join(yes_no(*each) for each in questions)
+    assert shares(read(tmp_path, text), "paid") == {"yes": 0.125, "no": 0.125, NOT_ASKED: 0.75}
+
+
 def test_a_survey_says_what_is_asked_and_what_is_known(tmp_path: Path) -> None:
     survey = read(tmp_path, TOML)
     assert [question.name for question in survey.questions] == ["smokes", "quit", "age"]

@@ -83,6 +83,22 @@ def test_a_hint_in_another_language_needs_the_label_in_it(tmp_path: Path) -> Non
     assert "languages" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("sheet", "header", "place"),
+    [
+        ("survey", "L1", "survey!K6"),  # the unit, which is in English only
+        ("choices", "D1", "choices!C2"),
+    ],
+)
+def test_a_text_without_a_column_in_a_language_needs_the_column(
+    tmp_path: Path, sheet: str, header: str, place: str
+) -> None:
+    column = str(SHEETS[sheet][0][ord(header[0]) - ord("A")])
+    with raises(InvalidFile, cell=place) as raised:
+        read(tmp_path, **{sheet: changed(SHEETS[sheet], header, "remarks")})
+    assert column in raised.value.message
+
+
 @pytest.mark.parametrize(("sheet", "cell"), [("survey", "C3"), ("survey", "D3"), ("choices", "C5")])
 def test_an_earlier_answer_cannot_be_shown_in_a_text(tmp_path: Path, sheet: str, cell: str) -> None:
     """People would read the name of the variable."""
@@ -226,6 +242,30 @@ def test_a_question_that_people_cannot_answer_is_left_out(
     survey = read(tmp_path, survey=[*rows, [kind, "extra", label, label, *[None] * 8, cell]])
     assert f"sheet survey, cell A9: extra of type {kind}: {reason}" in survey.left_out
     assert len(survey.questions) == 7
+
+
+def test_all_conditions_that_cannot_be_carried_over_are_named_at_once(tmp_path: Path) -> None:
+    survey = changed(changed(SURVEY, "E5", "${sleep} > 8"), "E7", "${union} = 'yes' or ${age} = 'old'")
+    with raises(InvalidFile, cell="survey!E5") as raised:
+        read(tmp_path, survey=changed(survey, "E8", "${union} = 'no'"))
+    assert "E7" in raised.value.message and "E8" not in raised.value.message
+
+
+@pytest.mark.parametrize(("cell", "is_listed"), [("F6", True), ("F7", False)])
+def test_a_question_that_may_be_left_unanswered_is_listed(tmp_path: Path, cell: str, is_listed: bool) -> None:
+    """But not "tick all that apply": nothing ticked is an answer."""
+    left_out = read(tmp_path, survey=changed(SURVEY, cell, "no")).left_out
+    assert any("left unanswered" in words for words in left_out) == is_listed
+
+
+def test_a_prior_may_be_rows_in_one_cell(tmp_path: Path) -> None:
+    shares = {("young", "yes"): 0.15, ("young", "no"): 0.35, ("old", "yes"): 0.1, ("old", "no"): 0.4}
+    rows = ", ".join(
+        f'{{age = "{age}", home = "{home}", share = {share}}}' for (age, home), share in shares.items()
+    )
+    for cell in (rows, f"[{rows}]"):
+        topic = read(tmp_path, survey=changed(SURVEY, "I3", cell)).topics[0]
+        assert dict(zip(topic.prior.labels, topic.prior.probabilities.tolist(), strict=True)) == shares
 
 
 @pytest.mark.parametrize("column", ["bind::relevant", "bind: relevant", "Relevance"])

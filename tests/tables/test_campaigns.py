@@ -25,6 +25,7 @@ from priorveil.collect.results import Result
 from priorveil.curator.store import open_store
 from priorveil.errors import InvalidInput
 from priorveil.plans.form import Form
+from priorveil.priors.domain import LabelDomain
 from priorveil.tables import ConflictingReports, NothingWritten, estimate_table, privatize_table, tally_table
 from priorveil.tables.answers import attribute_columns
 from priorveil.tables.batches import Batch
@@ -469,6 +470,13 @@ def test_the_same_report_in_two_files_is_counted_once(
     (folder / "all" / "again.csv").write_text(f"{lines[0]}{id},{form().id},{other}")
     with pytest.raises(ConflictingReports):
         tally_table("all", SURVEY)
+
+
+def test_labels_that_several_questions_have_are_named_once() -> None:
+    domains = [LabelDomain(["yes", "no"]), LabelDomain(["yes", "no", "other"])]
+    with raises(InvalidInput, argument="missing", value="silent") as raised:
+        Substitutes("silent").require_known(domains)
+    assert raised.value.advice.count("yes") == 1
 
 
 def test_what_is_refused_is_said_without_a_value(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -806,12 +806,14 @@ def precision_sentence(precision: Precision) -> str:
 
 
 def reached_precision(estimate: Estimate, confidence: float, hidden: Collection[int] = ()) -> str:
-    """How precise an estimate is: the largest half width of its intervals, per person, in a sentence.
+    """How precise an estimate is: the largest distance to an end of its intervals, per person, in a sentence.
 
-    Those in the `hidden` places do not count.
+    An interval of an average of a group may reach further on one side. Those in the `hidden` places do not count.
     """
-    low, high = np.delete(answer(estimate, confidence).columns[2:], sorted(hidden), axis=1)
-    half_width = float(np.max(high - low, initial=0.0)) / 2
+    values, _, low, high = np.delete(answer(estimate, confidence).columns, sorted(hidden), axis=1)
+    distances = np.maximum(values - low, high - values)
+    distances[np.isnan(values)] = math.inf  # the average of a group in which nobody is counted
+    half_width = float(np.max(distances, initial=0.0))
     if estimate.averages is None:
         half_width /= estimate.people
     leans = estimate.leans_on_prior

@@ -21,7 +21,6 @@ from priorveil.priors.label_texts import first_labels
 from priorveil.surveys.sections import Section, SurveyFile
 from priorveil.surveys.shares import (
     Attribute,
-    Margins,
     counted_prior,
     read_range,
     typed_prior,
@@ -100,21 +99,24 @@ class PriorReader:
     _tables: dict[tuple[str, tuple[str, ...]], list[list[str]]] = field(default_factory=dict)
 
     def prior(
-        self, given: GivenPrior, attributes: tuple[Attribute, ...], cohort: str, margins: Margins
+        self, given: GivenPrior, attributes: tuple[Attribute, ...], cohort: str, asked: float | None
     ) -> Prior:
-        """The prior of all attributes of some questions, as it is given for a cohort."""
+        """The prior of all attributes of some questions, as it is given for a cohort.
+
+        `asked` is the share of people who are asked the first of them, where it is known.
+        """
         questions = list({attribute.question.name: attribute.question for attribute in attributes}.values())
         if given.unknown:
             return unknown_prior(attributes)
         if given.table:
-            return self._table_prior(given.value, questions, attributes, cohort, margins)
+            return self._table_prior(given.value, questions, attributes, cohort, asked)
         value, smoothing = given.value, None
         if given.by_set and [question.kind for question in questions] == ["choices"]:
             if unknown := [key for key in value if key not in (JOINT, "smoothing")]:
                 raise InvalidInput("prior", unknown[0], f"beside {JOINT} there may only be smoothing")
             value, smoothing = value[JOINT], _smoothing(value)
         rows = [(_split_sets(questions, row), share) for row, share in _typed_rows(value, questions)]
-        return typed_prior(attributes, rows, margins, smoothing)
+        return typed_prior(attributes, rows, asked, smoothing)
 
     def _table_prior(
         self,
@@ -122,7 +124,7 @@ class PriorReader:
         questions: Sequence[Question],
         attributes: tuple[Attribute, ...],
         cohort: str,
-        margins: Margins,
+        asked: float | None,
     ) -> Prior:
         """The prior from a table of shares, of counts, or of people."""
         names = [question.name for question in questions]
@@ -143,8 +145,8 @@ class PriorReader:
             weights = [read(weighing[0], read_number(weight)) for weight in entries.pop()]
         rows = zip(_answers_in_table(questions, zip(*entries, strict=True)), weights, strict=True)
         if weighing == ["share"]:
-            return typed_prior(attributes, rows, margins, smoothing)
-        return counted_prior(attributes, rows, margins, public, smoothing)
+            return typed_prior(attributes, rows, asked, smoothing)
+        return counted_prior(attributes, rows, asked, public, smoothing)
 
     def _columns_of(
         self, given: Mapping[str, Any], columns: Sequence[str], cohort: str
@@ -203,7 +205,7 @@ class PriorReader:
         return self.file.folder / str(given["file"])
 
 
-def option_priors(given: GivenPrior, attributes: Sequence[Attribute], margins: Margins) -> list[Prior]:
+def option_priors(given: GivenPrior, attributes: Sequence[Attribute], asked: float | None) -> list[Prior]:
     """A prior for each option of "tick all that apply": from its share, or because nobody knows."""
     if given.unknown:
         return [unknown_prior((attribute,)) for attribute in attributes]
@@ -218,7 +220,7 @@ def option_priors(given: GivenPrior, attributes: Sequence[Attribute], margins: M
             raise InvalidInput(code, yes, "give a share above 0 and below 1")
         rows = [((YES,), yes), ((NO,), 1 - yes - (skipped or 0.0))]
         rows += [] if skipped is None else [((NOT_ASKED,), skipped)]
-        priors.append(typed_prior((attribute,), rows, margins, None))
+        priors.append(typed_prior((attribute,), rows, asked, None))
     return priors
 
 

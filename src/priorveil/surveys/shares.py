@@ -24,11 +24,10 @@ from priorveil.formatting import number_text, read_number
 from priorveil.priors import Domain, Label, Prior
 from priorveil.priors.disclosure import require_no_rare, round_weights
 from priorveil.priors.domain import LabelDomain
-from priorveil.priors.label_texts import first_labels
+from priorveil.priors.label_texts import first_labels, label_parts
 from priorveil.priors.number_domains import Cells, NumberDomain
 
 Combination = tuple[Any, ...]  # a level of each attribute
-Margins = Mapping[str, Mapping[Label, float]]  # the share of each level by attribute, where it is known
 
 _RANGE = re.compile(r"\s*([+-]?[\d.,]+)\s*(?:to|\u2013|-)\s*([+-]?[\d.,]+)\s*")
 _DUST = 1e-9  # how far from one typed shares may add up, by the rounding of floats
@@ -146,13 +145,13 @@ def unknown_prior(attributes: Sequence[Attribute]) -> Prior:
 def typed_prior(
     attributes: Sequence[Attribute],
     rows: Iterable[tuple[Sequence[str], float]],
-    margins: Margins,
+    asked: float | None,
     smoothing: float | None,
 ) -> Prior:
     """The prior from typed shares of entries, which add up to one.
 
-    Of a question that is not always asked, shares without "not asked" are among the people who are asked: what is known
-    about the question it depends on says how many these are.
+    Of a question that is not always asked, shares without "not asked" are among the people who are asked: `asked` is
+    their share of all people, where it is known.
     """
     shares = list(rows)
     total = math.fsum(share for _, share in shares)
@@ -161,13 +160,13 @@ def typed_prior(
     masses = _masses(attributes, shares)
     only_asked = _is_one_question(attributes) and _skipped_combination(attributes) not in masses
     complete = _normalise(_complete(attributes, masses, smoothing, only_asked))
-    return _as_prior(attributes, _of_all(attributes, complete, margins))
+    return _as_prior(attributes, _of_all(attributes, complete, asked))
 
 
 def counted_prior(
     attributes: Sequence[Attribute],
     rows: Iterable[tuple[Sequence[str], float]],
-    margins: Margins,
+    asked: float | None,
     public: bool,
     smoothing: float | None,
 ) -> Prior:
@@ -183,8 +182,8 @@ def counted_prior(
             NOT_SHOWN,
             "it counts nobody: give one with a row for each person, or with a column count",
         )
-    only_asked = _is_one_question(attributes) and asked_share(attributes[0].question, margins) is not None
-    if only_asked:  # how many are not asked follows from the question that it depends on
+    only_asked = _is_one_question(attributes) and asked is not None
+    if only_asked:  # how many are not asked follows from the questions that it depends on
         masses.pop(_skipped_combination(attributes), None)
     if not public:
         _require_no_rare([masses.get(each, 0.0) for each in _combinations(attributes, only_asked)])
@@ -192,29 +191,16 @@ def counted_prior(
     if not public:
         weights = round_weights(whole_numbers([Fraction(count) for count in counts.values()]))
         counts = dict(zip(counts, map(float, weights), strict=True))
-    return _as_prior(attributes, _of_all(attributes, _normalise(counts), margins))
+    return _as_prior(attributes, _of_all(attributes, _normalise(counts), asked))
 
 
-def asked_share(question: Question, margins: Margins) -> float | None:
-    """The share of people who are asked, if it follows from what is known about one earlier question."""
-    if len(question.asked_if) != 1:
+def asked_share(gates: Mapping[str, Sequence[str]], prior: Prior, names: Sequence[str]) -> float | None:
+    """The share of people with one of these codes in all gates; None if the prior does not know about all of them."""
+    if prior.assumed or not set(gates) <= set(names):
         return None
-    ((gate, codes),) = question.asked_if.items()
-    return math.fsum(margins[gate][code] for code in codes) if gate in margins else None
-
-
-def margins_of(prior: Prior, attributes: Sequence[str]) -> dict[str, dict[Label, float]]:
-    """The share of each level of each attribute; none if the prior is only assumed."""
-    if prior.assumed:
-        return {}
-    if prior.names is None:
-        return {attributes[0]: dict(zip(prior.labels, prior.probabilities.tolist(), strict=True))}
-    margins = {}
-    for name in prior.names:
-        levels, rows = prior.domain.margin([name])
-        shares = (rows @ prior.probabilities).tolist()
-        margins[name] = {level: share for (level,), share in zip(levels, shares, strict=True)}
-    return margins
+    levels = (dict(zip(names, label_parts(label), strict=True)) for label in prior.labels)
+    chosen = [all(level[gate] in codes for gate, codes in gates.items()) for level in levels]
+    return float(prior.probabilities[chosen].sum())
 
 
 def _masses(
@@ -236,13 +222,13 @@ def _masses(
 
 
 def _of_all(
-    attributes: Sequence[Attribute], masses: dict[Combination, float], margins: Margins
+    attributes: Sequence[Attribute], masses: dict[Combination, float], asked: float | None
 ) -> dict[Combination, float]:
     """The shares of all people, where those of a question that is not always asked may be of the people it is asked."""
     question = attributes[0].question
     if not _is_one_question(attributes):
         return masses
-    skipped, asked = _skipped_combination(attributes), asked_share(question, margins)
+    skipped = _skipped_combination(attributes)
     if skipped in masses:
         if asked is not None and abs(masses[skipped] - (1 - asked)) > _SAME:
             advice = f"{NOT_ASKED!r} has the share {masses[skipped]:.6g}, but after what is known about"

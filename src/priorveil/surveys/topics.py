@@ -6,7 +6,7 @@ Cohorts have the same topics. Only their priors differ.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -15,12 +15,12 @@ import numpy as np
 from priorveil.collect.questions import Question
 from priorveil.designs.forms import Topic
 from priorveil.errors import short_repr
-from priorveil.priors import Label, Prior
+from priorveil.priors import Prior
 from priorveil.priors.number_domains import Cells, Grid, NumberDomain
 from priorveil.queries import Distribution, Linear, Query, Sum
 from priorveil.surveys.given_priors import PriorReader, given_priors, option_priors
 from priorveil.surveys.sections import Section, SurveyFile
-from priorveil.surveys.shares import Attribute, attributes_of, margins_of
+from priorveil.surveys.shares import Attribute, asked_share, attributes_of
 
 TOPIC_KEYS = ("prior", "query", "weight", "epsilon")  # how a question is designed, on its own or with others
 TOGETHER_KEYS = ("questions", *TOPIC_KEYS)
@@ -64,11 +64,10 @@ class TopicReader:
     sections: Mapping[str, Section]
     epsilon: float
     shares: Mapping[str, float]
-    margins: dict[str, dict[str, dict[Label, float]]] = field(default_factory=dict)  # by cohort
+    known: list[tuple[tuple[str, ...], Priors]] = field(default_factory=list)  # of the attributes read so far
 
     def __post_init__(self) -> None:
         self.priors = PriorReader(self.file, tuple(self.shares))
-        self.margins = {cohort: {} for cohort in self.shares}
 
     def read(self) -> dict[str, tuple[Topic, ...]]:
         """The topics of each cohort, in the order in which their last question is asked."""
@@ -90,8 +89,7 @@ class TopicReader:
     ) -> dict[str, Topic]:
         """The topic of each cohort; what is known about its attributes is kept for the questions that follow."""
         names = tuple(attribute.name for attribute in attributes)
-        for cohort, prior in priors.items():
-            self.margins[cohort] |= margins_of(prior, names)
+        self.known.append((names, priors))
         epsilon = self._own_epsilon(section)
         return {cohort: Topic(names, prior, query, weight, epsilon) for cohort, prior in priors.items()}
 
@@ -109,8 +107,24 @@ class TopicReader:
         priors = {}
         for cohort, given in given_priors(section, tuple(self.shares)).items():
             with section.at(*given.keys):
-                priors[cohort] = self.priors.prior(given, attributes, cohort, self.margins[cohort])
+                priors[cohort] = self.priors.prior(
+                    given, attributes, cohort, self._asked_share(attributes[0].question, cohort)
+                )
         return priors
+
+    def _asked_share(self, question: Question, cohort: str) -> float | None:
+        """The share of people who are asked a question, if it follows from one of the priors read so far.
+
+        A condition that one of the other gates has as well says nothing new.
+        """
+
+        def is_implied(gate: str, codes: Collection[str]) -> bool:
+            others = (self.questions[other].asked_if.get(gate) for other in question.asked_if)
+            return any(other is not None and set(other) <= set(codes) for other in others)
+
+        gates = {gate: codes for gate, codes in question.asked_if.items() if not is_implied(gate, codes)}
+        shares = (asked_share(gates, priors[cohort], names) for names, priors in reversed(self.known))
+        return next((share for share in shares if share is not None), None) if gates else None
 
     def _number_domain(self, name: str, rounds: bool, ranges: int) -> NumberDomain | None:
         question, section = self.questions[name], self.sections[name]
@@ -164,7 +178,9 @@ class TopicReader:
         priors: dict[str, list[Prior]] = {}
         for cohort, given in given_priors(section, tuple(self.shares)).items():
             with section.at(*given.keys):
-                priors[cohort] = option_priors(given, attributes, self.margins[cohort])
+                priors[cohort] = option_priors(
+                    given, attributes, self._asked_share(attributes[0].question, cohort)
+                )
         for at, attribute in enumerate(attributes):
             yield attribute, {cohort: some[at] for cohort, some in priors.items()}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ _SURVEY_COLUMNS = (
 _QUESTION_KEYS = ("prior", "query", "weight", "epsilon", "range", "points", "unit", "together")
 _SETTINGS = ("asked_by", "purpose", "contact", "description", "title", "epsilon", "smallest_count")
 _MORE_SETTINGS = ("opens", "closes", "keep_until", "admission", "most_reports", "limit")
+_TEXT_SETTINGS = ("title", "asked_by", "purpose", "description")
+_QUESTION_TEXTS = {"text": "label", "hint": "hint", "unit": f"{OURS}unit"}  # the columns of texts, by key
 _COHORTS = f"{OURS}cohorts"
 _TRANSLATED = ("label", "hint", "pv::title", "pv::asked_by", "pv::purpose", "pv::description", "pv::unit")
 # Columns that say nothing to people: names and notes of the programs that wrote the form.
@@ -68,6 +71,7 @@ class _Form:
     questions: dict[str, Row] = field(default_factory=dict)  # the rows of those so far, by name
     conditional: set[str] = field(default_factory=set)  # the names of those that are not always asked
     options: dict[str, list[Row]] = field(default_factory=dict)  # the rows of each list of choices
+    unreadable: dict[str | None, str] = field(default_factory=dict)  # what is wrong with conditions, by cell
 
     @property
     def cohort_names(self) -> list[str]:
@@ -94,13 +98,14 @@ def read_xlsform(path: Path, content: bytes) -> SurveyFile:
     for row in sheets.get("choices", []):
         _add_option(form, row)
     sections = list(_questions(form, sheets["survey"]))
+    _refuse_unreadable_conditions(form)
     if not sections and sheets["survey"]:
         advice = f"no row of this sheet can be asked: add one of type {', '.join(CARRIED_OVER)}"
         raise form.error(sheets["survey"][0], "type", advice)
     languages = _languages(form, [*sheets["survey"], *sheets.get("choices", [])])
     survey = Section(path, {"languages": list(languages), **settings.values}, settings.places, settings.terms)
     _list_columns(form, sheets)
-    _require_translations(settings, languages)
+    _require_columns(settings, [question for question, _ in sections], languages)
     tables = {
         name: [{column: row.text(column) for column in row.letters} for row in rows]
         for name, rows in sheets.items()
@@ -166,14 +171,23 @@ def _languages(form: _Form, rows: Sequence[Row]) -> dict[str, str]:
     return default | endings if form.default in endings else endings or default
 
 
-def _require_translations(settings: Section, languages: Mapping[str, str]) -> None:
-    """Refuse a text of the settings that has no column for one of the languages."""
-    for key, text in settings.values.items():
-        for tag, ending in languages.items():
-            if isinstance(text, Mapping) and (key, tag) not in settings.places:
-                raise settings.error(
-                    f"there is no text in {tag}: add the column {OURS}{key}{ending}", key, tag
-                )
+def _require_columns(settings: Section, questions: Iterable[Section], languages: Mapping[str, str]) -> None:
+    """Refuse a text in some languages if another language has no column for it."""
+    for key in _TEXT_SETTINGS:
+        _require_column(settings, (key,), f"{OURS}{key}", languages)
+    for question in questions:
+        for key, column in _QUESTION_TEXTS.items():
+            _require_column(question, (key,), column, languages)
+        for code in question.values.get("options", {}):
+            _require_column(question, ("options", code), "label", languages)
+
+
+def _require_column(
+    section: Section, keys: tuple[str, ...], column: str, languages: Mapping[str, str]
+) -> None:
+    for tag, ending in languages.items():
+        if keys[0] in section.values and (*keys, tag) not in section.places:
+            raise section.error(f"there is no text in {tag}: add the column {column}{ending}", *keys, tag)
 
 
 # -- settings --------------------------------------------------------------------------------------------------
@@ -199,7 +213,7 @@ def _settings(form: _Form, rows: list[Row]) -> Section:
         form.default = tag
     if _COHORTS in row.cells:
         form.cohorts = tuple(_cohorts(form, row))
-    for key in ("title", "asked_by", "purpose", "description"):
+    for key in _TEXT_SETTINGS:
         texts, where = _translations(form, row, f"{OURS}{key}")
         if key == "title" and form.default not in texts and "form_title" in row.letters:
             where[form.default] = row.place("form_title")
@@ -277,7 +291,7 @@ def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Sect
         elif reason:
             form.leave_out(row, "type", f"{row.text('name') or 'a row'} of type {kind}: {reason}")
         elif is_question:
-            optional += row.text("required").lower() not in _TRUE
+            optional += row.text("required").lower() not in _TRUE and not _ticks(kind)
             whole += kind.lower() in WHOLE_NUMBERS
             yield _question(form, row, kind, [group for group, _ in around])
         elif kind:
@@ -297,6 +311,12 @@ def _questions(form: _Form, rows: Iterable[Row]) -> Iterator[tuple[Section, Sect
 
 def _type(row: Row) -> str:
     return " ".join(row.text("type").split())
+
+
+def _ticks(kind: str) -> bool:
+    """Whether a question is "tick all that apply": nothing ticked is an answer."""
+    select = read_select(kind)
+    return select is not None and select.kind == "choices"
 
 
 def _why_not_asked(row: Row, kind: str) -> str:
@@ -330,7 +350,7 @@ def _question(form: _Form, row: Row, kind: str, groups: list[Row]) -> tuple[Sect
     terms = {"text": "label", "kind": "type", "asked_if": "relevant", "range": "constraint or pv::range"}
     terms |= {key: f"{OURS}{key}" for key in _QUESTION_KEYS if key != "range"}
     select = read_select(kind)
-    for key, column in (("text", "label"), ("hint", "hint"), ("unit", "pv::unit")):
+    for key, column in _QUESTION_TEXTS.items():
         texts, where = _translations(form, row, column)
         if texts or key == "text":
             values[key], places[key,] = texts, next(iter(where.values()), row.place(column))
@@ -498,22 +518,18 @@ def _typed(form: _Form, row: Row, column: str) -> Any:
     text = row.text(column)
     if text == "unknown":
         return text
-    inner = f"{{{text}}}" if "=" in text and not text.startswith("{") else text
-    inner = f"[{inner}]" if not inner.startswith(("{", "[", '"')) else inner
-    try:
-        return tomllib.loads(f"value = {inner}")["value"]
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # broken TOML, thousands of digits, or brackets nested too deeply
+    has_brackets = text.startswith(("{", "[", '"'))
+    for value in (f"{{{text}}}", *([text] if has_brackets else []), f"[{text}]"):
+        with suppress(ValueError, RecursionError):  # broken, too many digits, nested too deeply
+            return tomllib.loads(f"value = {value}")["value"]
+    advice = 'write unknown, shares such as never = 0.8, daily = 0.2, or file = "census.csv"'
+    if not column.startswith(f"{OURS}prior"):
         advice = "write numbers with commas between them, such as 0, 20, 40"
-        if column.startswith(f"{OURS}prior"):
-            advice = 'write unknown, shares such as never = 0.8, daily = 0.2, or file = "census.csv"'
-        raise form.error(row, column, f"{short_repr(text)} cannot be read: {advice}") from error
+    raise form.error(row, column, f"{short_repr(text)} cannot be read: {advice}")
 
 
 def _condition(form: _Form, row: Row) -> dict[str, list[str]]:
-    """The codes of earlier choices after which a row is asked."""
+    """The codes of earlier choices after which a row is asked; one that cannot be read is noted, and has none."""
 
     def other_codes(gate: str, codes: Collection[str]) -> list[str]:
         before = form.questions.get(gate)
@@ -525,13 +541,24 @@ def _condition(form: _Form, row: Row) -> dict[str, list[str]]:
             raise UnreadableCondition(f"{gate} is not always asked: name the codes with =, instead of !=")
         return [option for option in map(_code, form.options[select.list_name]) if option not in codes]
 
-    refusal = "relevant: this condition cannot be converted"
     try:
         return read_condition(row.text("relevant"), other_codes)
     except UnreadableCondition as error:
-        raise form.error(row, "relevant", f"{refusal}: {error}") from None
+        form.unreadable.setdefault(row.place("relevant").cell, str(error))
     except RecursionError:
-        raise form.error(row, "relevant", f"{refusal}: its brackets are nested too deeply") from None
+        form.unreadable.setdefault(row.place("relevant").cell, "its brackets are nested too deeply")
+    return {}
+
+
+def _refuse_unreadable_conditions(form: _Form) -> None:
+    """Refuse the form for its first condition that cannot be converted, and name the cells of all others."""
+    if form.unreadable:
+        (cell, reason), *others = form.unreadable.items()
+        cells = ", ".join(str(other).rpartition("!")[2] for other, _ in others)
+        also = f"; nor can the conditions in {cells}" if cells else ""
+        raise InvalidFile(
+            form.path, f"relevant: this condition cannot be converted: {reason}{also}", cell=cell
+        )
 
 
 # -- what is left ----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ class Substitutes:
         """Refuse a label that none of the domains has."""
         for argument, label in (("missing", self.missing), ("other", self.other)):
             if label is not None and all(_label_in(d, label) is None for d in domains):
-                labels = [one for domain in domains if domain.resolution is None for one in domain.labels]
+                each = (domain.labels for domain in domains if domain.resolution is None)
+                labels = list(dict.fromkeys(chain.from_iterable(each)))
                 advice = (
                     f"choose one of {first_labels(labels)}"
                     if labels

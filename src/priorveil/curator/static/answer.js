@@ -469,11 +469,13 @@ function drawReview(report) {
     promise(form),
     alone && figures[0],
     el("div", { class: "actions edge" }, send, plainButton(say("back"), () => show(() => drawQuestion(last)))),
-    !alone && figures.map((figure, i) => figure && fold(say("reportAlone", { question: topic(parts[i]) }), figure, quiet("notThePromise"))),
+    !alone && figures.map((figure, i) => figure && fold(aloneTitle(parts[i]), figure, quiet("notThePromise"))),
     report && everything(report),
     details(form),
   );
 }
+
+const aloneTitle = (part) => el("span", {}, ...phrase("reportAlone", { question: inCampaignLanguage(topic(part)) }));
 
 /** A question, its answer, and a button to change it. */
 function answerLine(question) {
@@ -512,7 +514,7 @@ function leaving(form, reports) {
     line(
       inCampaignLanguage(topic(part)),
       i in reports
-        ? el("code", { class: "report", dir: "ltr" }, shorten(String(reports[i].report)))
+        ? el("span", {}, ...phrase("reportCode", { code: el("code", { class: "report", dir: "ltr" }, shorten(String(reports[i].report))) }))
         : el("em", {}, say("previewReport")),
       i in reports && form.slots[i].drawn && el("small", {}, " ", say("drawnQuestion")),
     ),

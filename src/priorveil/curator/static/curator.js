@@ -22,6 +22,15 @@ export class Refused extends Error {
 
 let holder = null; // whose token it is: { secret, role }
 
+/** Whether this browser lets the page keep a token: it may block the data of all sites. */
+export function keepsTokens() {
+  try {
+    return sessionStorage.length >= 0;
+  } catch {
+    return false;
+  }
+}
+
 export const signedIn = () => sessionStorage.getItem(TOKEN) !== null;
 export const signIn = (token) => sessionStorage.setItem(TOKEN, token);
 export const forget = () => sessionStorage.removeItem(TOKEN);

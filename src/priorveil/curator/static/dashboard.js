@@ -1,7 +1,7 @@
 // The curator's dashboard: sign in, choose a campaign, watch its estimates.
 
 import { badge, campaignList, ending, publishedLink, publishing, sharing } from "/static/campaigns.js";
-import { SignedOut, Unreachable, ask, forget, isAdmin, read, signIn, signedIn } from "/static/curator.js";
+import { SignedOut, Unreachable, ask, forget, isAdmin, keepsTokens, read, signIn, signedIn } from "/static/curator.js";
 import { reportsByDay } from "/static/daily_counts.js";
 import { el, number, saveFile } from "/static/dom.js";
 import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
@@ -35,6 +35,7 @@ function put(...content) {
 
 function route() {
   stop();
+  if (!keepsTokens()) return showNoStorage();
   const id = location.hash.slice(1);
   leave.hidden = !signedIn();
   if (leave.hidden) return showSignIn();
@@ -77,6 +78,15 @@ function stop() {
 }
 
 // -- signing in and choosing -------------------------------------------------------------------------------------------
+
+function showNoStorage() {
+  const advice = "Let your browser store data of this site (cookies and site data), or open the dashboard in another browser.";
+  put(
+    el("h1", { tabindex: "-1" }, "You cannot sign in with this browser"),
+    el("p", { class: "warning", role: "alert" }, "The dashboard keeps your token in this tab until you close it, and this browser does not let it."),
+    el("p", {}, advice),
+  );
+}
 
 function showSignIn(why) {
   document.title = "Dashboard · priorveil";
@@ -299,7 +309,7 @@ function planPromises(blocks, several) {
   return [
     el("h2", {}, "What the plan promises"),
     ...plans.flatMap((block) => [
-      plans.length > 1 && el("h3", { dir: "auto" }, block[0].title),
+      plans.length > 1 && el("h3", { dir: "auto" }, block[0].title, block[0].unit && ` (${block[0].unit})`),
       ...block.flatMap(({ option, cohorts }) => cohorts.map((c) => about([option, several && c.cohort], c.promise))),
     ]),
   ];

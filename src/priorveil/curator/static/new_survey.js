@@ -244,6 +244,7 @@ export async function newSurvey(showErrors, say) {
 
   const backToForm = () => {
     choose(null);
+    files.value = "";
     place.querySelector("input")?.focus();
     say("The form is checked, not the file.");
   };
@@ -267,11 +268,10 @@ export async function newSurvey(showErrors, say) {
     id: "file",
     accept: ".toml,.xlsx,.json",
     "aria-describedby": "file-hint",
-    onchange: ({ target }) => {
-      const [file] = target.files;
+    onclick: ({ target }) => {
       target.value = ""; // the same file may be chosen again, after a change
-      if (file) showErrors(() => load(file));
     },
+    onchange: ({ target: { files: [file] } }) => file && showErrors(() => load(file)),
   });
 
   const keepDraft = () => {

@@ -3,7 +3,7 @@
 
 import { el } from "/static/dom.js";
 import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
-import { bestLanguage, markLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
+import { bestLanguage, direction, markLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
 
 const HEADS = { answer: "answer", ticked: "ticked", "ticked set": "tickedSet", quantity: "quantity" }; // of the labels of a table
@@ -52,6 +52,9 @@ const campaignLanguage = () => bestLanguage([languages.value, speak.language], p
 const ownText = (texts) => texts[campaignLanguage()] ?? "";
 
 const inCampaignLanguage = (text) => markLanguage(campaignLanguage(), text);
+
+/** The same within a text of this page, if it is written in the other direction. */
+const isolated = (text) => (direction(campaignLanguage()) === speak.direction ? text : `\u2068${text}\u2069`);
 
 const questionNamed = (name) => publication.questions.find((question) => question.name === name);
 
@@ -191,7 +194,7 @@ function reportsAbout(results) {
 /** How precise shares are; other numbers have intervals of their own. */
 function precision({ shares, rows }) {
   if (!shares || rows.length === 0 || rows.some(({ lower, upper }) => lower === null || upper === null)) return null;
-  const half = Math.max(...rows.map(({ lower, upper }) => (upper - lower) / 2));
+  const half = Math.max(...rows.flatMap(({ value, lower, upper }) => [value - lower, upper - value]));
   const points = speak.number(100 * half, { maximumSignificantDigits: 2, roundingMode: "ceil" });
   return el("p", { class: "quiet" }, say("preciseShares", { points, level: level() }));
 }
@@ -210,12 +213,15 @@ const inLanguage = ({ labels, people }) => ({
   },
   comma: say("comma"),
   head: ({ label_kind: kind, averages_of: number }) =>
-    number === null ? say(HEADS[kind]) : say("averageHead", { question: numberName(number) }),
+    number === null ? say(HEADS[kind]) : say("averageHead", { question: isolated(numberName(number)) }),
   interval: () => say("intervalHead", { level: level() }),
   groupTitle: ({ shares, of, by }) =>
     by.length === 0
-      ? say("sharesOfAsked", { question: ownText(questionAbout(of).text) })
-      : say(shares ? "sharesOf" : "averageOf", { question: shares ? nameOf(of) : numberName(of), groups: by.map(nameOf).join(" × ") }),
+      ? say("sharesOfAsked", { question: isolated(ownText(questionAbout(of).text)) })
+      : say(shares ? "sharesOf" : "averageOf", {
+          question: isolated(shares ? nameOf(of) : numberName(of)),
+          groups: isolated(by.map(nameOf).join(" × ")),
+        }),
   labels: ({ answers, name }) => (answers.length > 0 ? answersWords(answers) : [statisticName(name, people)]),
   value: (row) => speak.like(row.value, row.value_text),
   ends: ({ lower, upper, value_text: text }) =>
@@ -244,7 +250,7 @@ function statisticName(name, people) {
   if (quantile) return say("quantile", { share: speak.number(Number(quantile[1]), { style: "percent" }) });
   if (/^Total of [\d,]+ people$/.test(name)) return say("totalOf", { count: speak.number(Math.round(people)) });
   const mean = /^mean (.+)$/.exec(name);
-  if (mean) return say("averageHead", { question: numberName(mean[1]) });
+  if (mean) return say("averageHead", { question: isolated(numberName(mean[1])) });
   if (name === "Everyone") return say("everyone");
   if (name === "Average per person" || name === "mean") return say("averagePerPerson");
   return el("bdi", { lang: "en" }, name);
