@@ -64,6 +64,7 @@ ABOUT_CELLS = (
     "This is the sum of one number for each cell, and its interval is about those numbers. People may be anywhere in "
     "their cells: the interval of mean() allows for that."
 )
+_MIDDLE = "a prior in the middle of the set"
 _UNBOUNDED = "not bounded"  # the text of an end that is infinite
 METHOD_TITLES: dict[EstimateMethod, str] = {
     "auto": "the usual one (recommended)",
@@ -793,11 +794,13 @@ def precision_text(precision: Precision) -> str:
     if precision.determined:
         sentence = f"reports of {people} are too few to estimate the population without the prior"
     if precision.population is not None:
-        sentence = f"with {people} {_half_width_text(statistic, precision.population, confidence)}"
+        under = f"under {_MIDDLE}, " if precision.middle_of_set else ""
+        sentence = f"{under}with {people} {_half_width_text(statistic, precision.population, confidence)}"
     if precision.these_people is None:
         return sentence
     leaning = _half_width_text(statistic, precision.these_people, confidence, f" among {people}")
-    return f"{sentence}; leaning on the prior, {leaning}, if the prior is right"
+    prior, right = (_MIDDLE, "that prior") if precision.middle_of_set else ("the prior", "the prior")
+    return f"{sentence}; leaning on {prior}, {leaning}, if {right} is right"
 
 
 def precision_sentence(precision: Precision) -> str:
