@@ -223,6 +223,17 @@ def test_an_interval_of_few_people_is_called_less_sure(count: float, is_few: boo
     assert FEW_PEOPLE not in replace(found, total=1000.0).notes  # a sum of weights is no number of people
 
 
+@pytest.mark.parametrize(("rare", "is_few"), [(3, True), (400, False)])
+def test_a_share_of_nearly_everybody_rests_on_the_few_others(rare: int, is_few: bool) -> None:
+    """The last cumulative share is everybody, and has no error."""
+    prior = pv.Prior([0.5, 0.4999, 0.0001])
+    plan = pv.design(prior, 8.0, pv.Linear.cumulative(prior, unbiased=True), notion=pv.LDP())
+    codes = np.repeat([0, 1, 2], [500, 500 - rare, rare])
+    estimate = plan.estimate(plan.tally(plan.privatize(codes, np.random.default_rng(1), codes=True)))
+    assert estimate.std_error[-1] == 0 and estimate.interval()[1].min() > 400
+    assert (FEW_PEOPLE in estimate.notes) == is_few
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_a_prior_that_nobody_knows_is_neither_shown_nor_checked(known: bool) -> None:
     prior = pv.Prior.uniform(["yes", "no"], assumed=not known)

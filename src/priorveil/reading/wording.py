@@ -39,10 +39,10 @@ _MOST_SHOWN = 50  # statistics that are printed
 _MOST_AVERAGED = 2_000
 _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
-_FEW_PEOPLE = 50  # an interval that ends below rests on so few people that its level is not reached
+_FEW_PEOPLE = 50  # an interval that leaves fewer on one side rests on so few that its level is not reached
 FEW_PEOPLE = (
-    f"An interval that ends below {_FEW_PEOPLE} people may rest on few reports, and then contains the truth less often "
-    "than its level says."
+    f"An interval that ends below {_FEW_PEOPLE} people, or begins above all but {_FEW_PEOPLE}, may rest on few reports, "
+    "and then contains the truth less often than its level says."
 )
 OUTSIDE_UNBIASED = (
     "Rare values come out too common if no share is negative, and over many values this adds up: the answer is outside "
@@ -765,8 +765,11 @@ def _negative_note(estimate: Estimate) -> str | None:
 
 
 def _few_people_note(estimate: Estimate) -> str | None:
-    counts_few = estimate.counts_people and estimate.total is None and estimate.reports > 0
-    return FEW_PEOPLE if counts_few and (estimate.interval()[1] < _FEW_PEOPLE).any() else None
+    if not estimate.counts_people or estimate.total is not None or estimate.reports == 0:
+        return None
+    low, high = estimate.interval()
+    few = (high < _FEW_PEOPLE) | (low > estimate.reports - _FEW_PEOPLE)
+    return FEW_PEOPLE if few[estimate.std_error > 0].any() else None  # everybody is known for sure
 
 
 def changes_among(alike: tuple[Label, Label] | None) -> str:
