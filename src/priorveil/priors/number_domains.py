@@ -280,7 +280,8 @@ class Cells(NumberDomain):
     @property
     def cell_edges(self) -> tuple[tuple[Array, Array], ...]:
         """The lower and the upper edges."""
-        return ((self.edges[:-1], self.edges[1:]),)
+        edges = np.array(self.bounds)
+        return ((edges[:-1], edges[1:]),)
 
     def cumulative_names(self) -> list[str]:
         """The upper edges: only the last cell holds its own."""

@@ -324,7 +324,7 @@ class Estimate:
         return self._with_method(mean if cells is None else self._mean_in_cells(mean, points, *cells), name)
 
     def _cells_around(self, numbers: Array) -> tuple[Array, Array] | None:
-        """The lower and the upper edges of the cells that these numbers lie in, one for each value; None without any."""
+        """The lower and the upper edges of the cells that these numbers lie in, for each value; None without any."""
         cells = self._own_readings[0].prior.domain.cell_edges
         around = ((low, high) for low, high in cells if ((low <= numbers) & (numbers <= high)).all())
         return next(around, None)
@@ -344,13 +344,21 @@ class Estimate:
             return replace(mean, bias=(float((points - low).max()), float((high - points).max())))
         return _between_edges(mean, below, above)
 
+    def group_shares(self, values: Array, by: Sequence[str]) -> Averages:
+        """The people with some values, which have a one in `values`, as shares of the groups that attributes form."""
+        return self._averages_of(values, "", tuple(by), None)
+
     def _averages(self, numbers: str | Sequence[float] | None, by: tuple[str, ...]) -> Averages:
-        points = self._numbers(numbers)[0]
-        name = numbers if isinstance(numbers, str) else ""
+        points, name = self._numbers(numbers)[0], numbers if isinstance(numbers, str) else ""
+        return self._averages_of(points, name, by, self._cells_around(points))
+
+    def _averages_of(
+        self, points: Array, name: str, by: tuple[str, ...], cells: tuple[Array, Array] | None
+    ) -> Averages:
+        """The average of a number for each value by group; `cells` are edges that people's own numbers lie between."""
         groups, members = group_rows(self._own_readings[0].prior.domain, by)
         labels = _labels_of(groups)
         averages, centres = self._group_averages(points, members, labels)
-        cells = self._cells_around(points)
         if cells is not None:
             below, above = (self._group_averages(edge, members, labels)[0] for edge in cells)
             averages = list(map(_between_edges, averages, below, above))
