@@ -13,6 +13,7 @@ import priorveil as pv
 from priorveil.errors import PlanError
 from priorveil.plans.document import content_id
 from priorveil.plans.wording import ldp_fact, privacy_facts, reading_title
+from priorveil.reading.wording import NO_PRIOR
 from refusals import raises
 
 PRIOR = pv.Prior([0.5, 0.3, 0.2])
@@ -119,6 +120,26 @@ def test_an_assumed_prior_puts_ldp_first_wherever_a_level_is_named() -> None:
     assert dict(guess.summary())["prior"] == "assumed, not known"
     (remark,) = guess.estimate(guess.tally([0])).remarks
     assert f"LDP at {guess.certificate.ldp:.6g} holds for everybody, LIP at 1 {right}" in remark
+
+
+def test_a_remark_says_which_prior_of_a_set_is_used_unless_one_is_given() -> None:
+    """People who follow a prior of the set fail the check of the middle: that is no fault of the set."""
+    first, second = [0.1958, 0.8042], [0.0328, 0.9672]
+    for query in (pv.Histogram(), pv.Distribution()):
+        plan = pv.design(pv.PriorSet([first, second]), 3.0, query)
+        reports = plan.privatize([0] * 392 + [1] * 1_608, np.random.default_rng(0), codes=True)
+        estimate = plan.estimate(plan.tally(reports))
+        assert estimate.prior_check < 1e-4
+        assert "another prior of the set may be right" in estimate.remarks[-1]
+        assert plan.estimate(plan.tally(reports), prior=first).remarks == ()
+        assert plan.estimate(plan.tally(reports), prior=first).prior_check > 0.01
+
+
+def test_an_assumed_prior_that_is_not_checked_has_no_remark_on_its_check() -> None:
+    plan = pv.design(pv.Prior([0.2, 0.8], assumed=True), 1.0, pv.Distribution())
+    estimate = plan.estimate(plan.tally([0, 1] * 50))
+    assert NO_PRIOR in estimate.notes
+    assert not any("check fails" in note for note in estimate.notes)
 
 
 def test_a_plan_file_says_that_its_prior_is_assumed() -> None:

@@ -68,6 +68,23 @@ def test_a_leaning_plan_says_what_its_precision_rests_on() -> None:
     assert str(leaning).startswith(start) and not leaning.determined
 
 
+def test_the_precision_for_a_set_of_priors_says_under_which_one_it_is() -> None:
+    """Under the first prior an unbiased share is known to ±0.84 points only; the expected error is the worst one."""
+    priors = pv.PriorSet([[0.1958, 0.8042], [0.0328, 0.9672]])
+    learnt, leaning = (pv.design(priors, 3.0, query) for query in (pv.Distribution(), pv.Histogram()))
+    middle = "under a prior in the middle of the set, with 10,000 people every share is known to ±0.69 points"
+    assert str(learnt.precision) == f"{middle} or better (95 %)"
+    assert str(leaning.precision) == (
+        f"{middle} or better (95 %); leaning on a prior in the middle of the set, every share among 10,000 people is "
+        "known to ±0.27 points or better (95 %), if that prior is right"
+    )
+    assert learnt.precision.middle_of_set and learnt.precision.document()["middle_of_set"]
+    for plan in (learnt, leaning):
+        assert dict(plan.summary())["expected error"].endswith(", under the worst prior of the set")
+    worst = 10_000 * np.sum(learnt.std_error(10_000) ** 2)
+    assert worst < 0.7 * learnt.expected_mse
+
+
 def test_a_leaning_plan_may_determine_only_its_statistics() -> None:
     """The summary says so, and states their precision; and what is stated can be estimated."""
     groups = pv.Linear([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]])

@@ -183,6 +183,37 @@ def test_the_mean_of_midpoints_is_read_where_that_of_edges_is_not_determined() -
     assert np.ptp(mean.interval()) == pytest.approx(2 * (widest + 1.959964 * mean.std_error))
 
 
+def test_means_of_midpoints_allow_for_cells_beside_groups() -> None:
+    """Everybody is at the lower edge: far below the middles, over all and in each group."""
+    labels = [(group, cell) for group in ("young", "old") for cell in CELLS.labels]
+    joint = pv.Prior.joint(
+        dict(zip(labels, np.outer([0.4, 0.6], CELLS.probabilities).ravel(), strict=True)),
+        ("age", "hours"),
+        cells={"hours": EDGES},
+    )
+    rng, numbers = np.random.default_rng(5), np.tile(MIDDLES, 2)
+    ages = rng.choice(["young", "old"], 4_000, p=[0.4, 0.6])
+    hours = rng.choice(EDGES[:-1], 4_000, p=CELLS.probabilities)
+    for query in (pv.Distribution(), pv.Sum(numbers)):
+        plan = pv.design(joint, 2.0, query)
+        estimate = plan.estimate(plan.tally(plan.privatize({"age": ages, "hours": hours}, rng)))
+        mean = estimate.mean(numbers)
+        assert mean.interval()[0] <= hours.mean() < mean.value - 6 * mean.std_error
+        assert mean.interval()[1] > mean.value + mean.bias[1]
+        assert (ABOUT_CELLS in estimate.notes) is estimate.is_sum
+    estimate = (p := pv.design(joint, 2.0, pv.Distribution())).estimate(
+        p.tally(p.privatize({"age": ages, "hours": hours}, rng))
+    )
+    for age, average in zip(("young", "old"), estimate.mean(numbers, by="age").statistics, strict=True):
+        low, high = average.interval()
+        truth = hours[ages == age].mean()
+        assert low <= truth < average.value - 6 * average.std_error
+        assert high > average.value + average.bias[1] > average.value
+    variance = estimate.variance(numbers)
+    assert variance.interval()[0] <= hours.var() <= variance.interval()[1]
+    assert estimate.mean([1, 0, 0, 1, 0, 0]).bias == (0.0, 0.0)
+
+
 def test_the_variance_of_midpoints_allows_for_the_width_of_cells() -> None:
     """All people at the lower edges of two cells: their variance is larger than that of the middles."""
     cells = pv.Prior.cells([0, 10, 14], [0.5, 0.5])

@@ -16,9 +16,12 @@ from priorveil.reading.wording import (
     describe,
     number_records,
     number_tables,
+    people_text,
     per_person_table,
     reached_precision,
+    shares_within,
     table_cells,
+    unbounded_shares_note,
     value_rows,
 )
 
@@ -234,6 +237,48 @@ def test_an_interval_of_few_people_is_called_less_sure(count: float, is_few: boo
     found = counts(values=np.array([count, 1000 - count]), std_error=np.array([3.0, 3.0]), reports=1000)
     assert (FEW_PEOPLE in found.notes) == is_few
     assert FEW_PEOPLE not in replace(found, total=1000.0).notes  # a sum of weights is no number of people
+
+
+@pytest.mark.parametrize(("rare", "is_few"), [(3, True), (400, False)])
+def test_a_share_of_nearly_everybody_rests_on_the_few_others(rare: int, is_few: bool) -> None:
+    """The last cumulative share is everybody, and has no error."""
+    prior = pv.Prior([0.5, 0.4999, 0.0001])
+    plan = pv.design(prior, 8.0, pv.Linear.cumulative(prior, unbiased=True), notion=pv.LDP())
+    codes = np.repeat([0, 1, 2], [500, 500 - rare, rare])
+    estimate = plan.estimate(plan.tally(plan.privatize(codes, np.random.default_rng(1), codes=True)))
+    assert estimate.std_error[-1] == 0 and estimate.interval()[1].min() > 400
+    assert (FEW_PEOPLE in estimate.notes) == is_few
+
+
+def test_shares_within_groups_are_no_numbers_in_cells() -> None:
+    """Zero lies in the first cell and one in the second, but they only say whose share it is."""
+    drinks = {"[0, 1)": 0.6, "[1, 9]": 0.4}
+    prior = pv.Prior.joint(
+        {(age, cell): share / 2 for age in ("young", "old") for cell, share in drinks.items()},
+        names=("age", "drinks"),
+        cells={"drinks": [0, 1, 9]},
+    )
+    people = [(age, number) for age in ("young", "old") for number in [0.5] * 600 + [3.0] * 400]
+    found = estimate_of(prior, pv.Distribution(), people)
+    for row in shares_within(found, ["age"]).rows:
+        label = (row.label[0], row.label[1])
+        ratio = found.ratio([label], [(row.label[0], cell) for cell in drinks])
+        assert row.numbers == pytest.approx((ratio.value, ratio.std_error, *ratio.interval()))
+
+
+def test_shares_that_reports_do_not_bound_say_how_many_people_would() -> None:
+    """At that many people the interval gets ends, if the shares stay as they are; at a higher level it takes more."""
+    rare = {("young", "yes"): 0.02, ("young", "no"): 0.06, ("old", "yes"): 0.32, ("old", "no"): 0.6}
+    people = [label for label, share in rare.items() for _ in range(int(100 * share))]
+    found = estimate_of(pv.Prior.joint(rare, names=("age", "smokes")), pv.Distribution(), people)
+    young = [label for label in rare if label[0] == "young"]
+    needed = found.ratio(young[:1], young).people_to_bound
+    assert needed > len(people)
+    note = unbounded_shares_note(found, ["age"], 0.95)
+    assert "too few people reported" in note and f"About {people_text(needed)} would be enough." in note
+    more = unbounded_shares_note(found, ["age"], 0.99)
+    assert f"About {people_text(needed * (2.5758293 / 1.9599640) ** 2)} would be enough." in more
+    assert unbounded_shares_note(found, ["smokes"], 0.5) is None
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -55,6 +55,16 @@ def test_a_plan_for_ldp_is_not_compared_with_its_own_promise() -> None:
     assert len(comparison.sentences) == 1 and "times as many" not in comparison.sentences[0]
 
 
+def test_ldp_that_reveals_less_than_the_plan_is_not_said_to_reveal_more() -> None:
+    """Unary encoding is far from the best: subsets with its LDP level have a smaller LIP level and a smaller error."""
+    found = pv.compare_with_ldp(pv.design(pv.Prior.zipf(12), 2.0, pv.Distribution(), method="unary"))
+    plan, *others = found.rows
+    same = next(row for row in others if row.equal == "the same LDP level")
+    assert same.lip < plan.lip
+    assert f"learn less (LIP {same.lip:.3g} instead of {plan.lip:.3g})" in found.sentences[1]
+    assert "learn more" not in " ".join(found.sentences)
+
+
 def test_a_query_about_each_person_has_no_number_of_people() -> None:
     """More people do not make what is learnt about each of them more precise."""
     squares = pv.Convex(lambda p: (p**2).sum(axis=1))

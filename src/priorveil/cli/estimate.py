@@ -58,7 +58,6 @@ from priorveil.cli import campaign_results, inputs, options, outputs, screen
 from priorveil.errors import InvalidInput, plural
 from priorveil.priors.label_texts import first_labels, label_parts, label_text
 from priorveil.reading.wording import (
-    UNBOUNDED_SHARE,
     answer,
     describe,
     group_title,
@@ -66,6 +65,7 @@ from priorveil.reading.wording import (
     shares_within,
     table_cells,
     table_records,
+    unbounded_shares_note,
     value_rows,
 )
 
@@ -343,5 +343,6 @@ def _print_estimate(
         screen.print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
         if table.left_out is not None:
             console.print(f"{table.left_out}; --csv lists all")
-    if any(row.is_unbounded for table in shares for row in table.rows):
-        console.print(UNBOUNDED_SHARE)
+    note = unbounded_shares_note(estimate, within, level) if within else None
+    if note is not None:
+        console.print(note)

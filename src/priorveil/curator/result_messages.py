@@ -36,6 +36,9 @@ class Precision(Body):
             "whether enough reports would determine the statistics, without the prior; null if not checked"
         ),
     ]
+    middle_of_set: Annotated[
+        bool, about("whether these are the half widths under one prior in the middle of a set of priors")
+    ]
     text: Annotated[str, about("the same in one sentence")]
 
 

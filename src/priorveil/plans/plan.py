@@ -302,7 +302,7 @@ class Plan:
         reading = self._reading(tally, method, aligned)
         check = self.reader.prior_check(tally.counts, aligned.probabilities)
         unseen_changes = check and self._unseen_changes(check.directions)
-        remarks, by_group = wording.plan_remarks(self), self.query.number_by_group
+        remarks, by_group = wording.plan_remarks(self, prior is None), self.query.number_by_group
         return read_estimate(reading, check, unseen_changes, remarks, by_group)
 
     def _align(self, prior: Prior) -> Prior:
@@ -401,7 +401,8 @@ class Plan:
 
         They are those of `estimate`: for the population if the query is unbiased, otherwise for these people only, if
         the prior is right. Those of a sum are of the average per person, and include the most that rounding to a grid
-        may add.
+        may add. Under a set of priors people follow the one in its middle that estimates use: `expected_mse`, which is
+        that of the worst prior, may be larger.
 
         >>> import priorveil as pv
         >>> pv.design(pv.Prior([0.2, 0.8]), 1.0, pv.Distribution()).std_error(10_000).round(4).tolist()
@@ -441,7 +442,8 @@ class Plan:
         widest = 1.0 if rows is None else float(np.ptp(rows, axis=1).max())
         if population is not None and population > widest / 2:
             population = None  # the interval holds all possible values
-        return Precision(people, confidence, population, leaning, self.query.statistic_name, determined)
+        name, of_set = self.query.statistic_name, not isinstance(self.prior, Prior)
+        return Precision(people, confidence, population, leaning, name, determined, of_set)
 
     def _unseen_changes(self, directions: int) -> str | None:
         """Which changes a prior check in this many directions does not notice, in a sentence."""

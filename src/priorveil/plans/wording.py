@@ -72,11 +72,12 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
     if warning is not None:
         levels.append(("weak protection", warning))
     lower_bound = readable_number(plan.lower_bound)
+    worst = "" if isinstance(plan.prior, Prior) else ", under the worst prior of the set"
     return [
         *facts,
         *levels,
         ("precision", str(plan.precision)),
-        ("expected error", f"{readable_number(plan.expected_mse)}, {plan.query.error_unit}"),
+        ("expected error", f"{readable_number(plan.expected_mse)}, {plan.query.error_unit}{worst}"),
         ("error without reports", _no_report_text(plan)),
         ("proven lower bound", f"no plan{there} has an error below {lower_bound}"),
         ("efficiency", f"at least {share_at_least(plan.efficiency)} of the possible gain"),
@@ -183,14 +184,22 @@ def ldp_fact(plan: Plan, rival: Plan) -> tuple[str, str]:
     return f"{name} at epsilon {plan.budget.smaller:.4g}", f"{error}, {gain}"
 
 
-def plan_remarks(plan: Plan) -> tuple[str, ...]:
-    """What to know about numbers that were counted at the ends of the range, and about a prior that was assumed."""
+def plan_remarks(plan: Plan, by_own_prior: bool) -> tuple[str, ...]:
+    """What to know about numbers that were counted at the ends of the range, and about a prior that was assumed.
+
+    If reports are read by the plan's own prior and it has a set of them, also which one that is.
+    """
     remarks = list(plan.domain.remarks())
     if plan.prior.assumed and plan.notion.bounds_lifts:
         remarks.append(
             f"The prior of the plan is assumed, not known{_what_is_assumed(plan)}. LDP at {plan.certificate.ldp:.6g} "
-            f"holds for everybody, LIP at {plan.certificate.lip:.6g} {ONLY_IF_RIGHT}. If the prior check fails, "
-            "design the next plan with known shares or a public sample, or for LDP."
+            f"holds for everybody, LIP at {plan.certificate.lip:.6g} {ONLY_IF_RIGHT}. Design the "
+            "next plan with known shares or a public sample, or for LDP."
+        )
+    if by_own_prior and not isinstance(plan.prior, Prior):
+        remarks.append(
+            "The plan is for a set of priors, and the prior of this estimate is one in the middle of the set: if "
+            "reports contradict it, another prior of the set may be right."
         )
     return tuple(remarks)
 

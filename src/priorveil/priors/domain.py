@@ -295,6 +295,11 @@ class Domain(ReadOnly):
         """
         return ()
 
+    @property
+    def cell_edges(self) -> tuple[tuple[Array, Array], ...]:
+        """The lower and the upper edge of the cell of each value, for each attribute that has cells of numbers."""
+        return ()
+
     def cumulative_names(self) -> list[str]:
         """What the people with each value or one before it are called."""
         return [f"up to {label_text(label)}" for label in self.labels]

@@ -152,6 +152,22 @@ class Joint(Domain):
             pairs.append(np.stack([order[:-1][same], order[1:][same]]))
         return tuple(pairs)
 
+    @property
+    def cell_edges(self) -> tuple[tuple[Array, Array], ...]:
+        """For each attribute with cells the lower and the upper edge of the cell of each value.
+
+        >>> cells = [("young", "[0, 5)"), ("young", "[5, 9]"), ("old", "[5, 9]")]
+        >>> low, high = Joint(cells, ["age", "hours"], {"hours": Cells([0, 5, 9])}).cell_edges[0]
+        >>> low.tolist(), high.tolist()
+        ([0.0, 5.0, 5.0], [5.0, 9.0, 9.0])
+        """
+        attributes = zip(self.attributes.values(), self._places, strict=True)
+        return tuple(
+            (part.edges[places], part.edges[places + 1])
+            for part, places in attributes
+            if part.edges is not None
+        )
+
     # -- values ----------------------------------------------------------------------------------------------
 
     def encode(self, columns: Sequence[Column], words: DrawWords) -> Codes:

@@ -277,6 +277,12 @@ class Cells(NumberDomain):
         numbers, foreign = self.read_numbers(column)
         return self.mark(numbers, foreign, self.cells_of(numbers))
 
+    @property
+    def cell_edges(self) -> tuple[tuple[Array, Array], ...]:
+        """The lower and the upper edges."""
+        edges = np.array(self.bounds)
+        return ((edges[:-1], edges[1:]),)
+
     def cumulative_names(self) -> list[str]:
         """The upper edges: only the last cell holds its own."""
         *inner, last = map(number_text, self.bounds[1:])

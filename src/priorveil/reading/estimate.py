@@ -307,9 +307,9 @@ class Estimate:
         that are numbers. The mean of a `Sum` is its total without offsets, divided by the reports or the total weight.
         Where numbers were rounded to a grid, the mean of the labels or of the attribute is that of the numbers
         themselves. The mean of other `numbers`, such as squares, is that of the points after rounding.
-        If values are cells and `numbers` lie in them, such as their midpoints, the interval reaches from the mean of
-        the lower edges to that of the upper edges, and noise is added on both sides: people may be anywhere in their
-        cells.
+        If values, or the levels of an attribute, are cells and `numbers` lie in them, such as their midpoints, the
+        interval reaches from the mean of the lower edges to that of the upper edges, and noise is added on both sides:
+        people may be anywhere in their cells.
 
         `by` is an attribute, or a list of them: the answer then has the average of each combination of their levels.
         An average is the ratio of a sum and a count, with Fieller's interval.
@@ -324,11 +324,10 @@ class Estimate:
         return self._with_method(mean if cells is None else self._mean_in_cells(mean, points, *cells), name)
 
     def _cells_around(self, numbers: Array) -> tuple[Array, Array] | None:
-        """The edges of the cells, if the values are cells of numbers and these numbers lie in them."""
-        edges = self._own_readings[0].prior.edges
-        if edges is None or not ((edges[:-1] <= numbers) & (numbers <= edges[1:])).all():
-            return None
-        return edges[:-1], edges[1:]
+        """The lower and the upper edges of the cells that these numbers lie in, for each value; None without any."""
+        cells = self._own_readings[0].prior.domain.cell_edges
+        around = ((low, high) for low, high in cells if ((low <= numbers) & (numbers <= high)).all())
+        return next(around, None)
 
     def _mean_in_cells(self, mean: Statistic, points: Array, low: Array, high: Array) -> Statistic:
         """The mean with what cells hide: the true mean is between those of their lower and of their upper edges.
@@ -343,14 +342,38 @@ class Estimate:
             )
         except NotIdentifiable:
             return replace(mean, bias=(float((points - low).max()), float((high - points).max())))
-        bias = max(mean.value - below.value, 0.0), max(above.value - mean.value, 0.0)
-        return replace(mean, bias=bias, ends=partial(_outer_ends, below, above))
+        return _between_edges(mean, below, above)
+
+    def group_shares(self, values: Array, by: Sequence[str]) -> Averages:
+        """The people with some values, which have a one in `values`, as shares of the groups that attributes form."""
+        return self._averages_of(values, "", tuple(by), None)
 
     def _averages(self, numbers: str | Sequence[float] | None, by: tuple[str, ...]) -> Averages:
-        points, expected = self._numbers(numbers)[0], self._expected_counts
-        name = numbers if isinstance(numbers, str) else ""
-        cells, members = group_rows(self._own_readings[0].prior.domain, by)
-        labels = _labels_of(cells)
+        points, name = self._numbers(numbers)[0], numbers if isinstance(numbers, str) else ""
+        return self._averages_of(points, name, by, self._cells_around(points))
+
+    def _averages_of(
+        self, points: Array, name: str, by: tuple[str, ...], cells: tuple[Array, Array] | None
+    ) -> Averages:
+        """The average of a number for each value by group; `cells` are edges that people's own numbers lie between."""
+        groups, members = group_rows(self._own_readings[0].prior.domain, by)
+        labels = _labels_of(groups)
+        averages, centres = self._group_averages(points, members, labels)
+        if cells is not None:
+            below, above = (self._group_averages(edge, members, labels)[0] for edge in cells)
+            averages = list(map(_between_edges, averages, below, above))
+        titles = [f"{wording.mean_name(name)}, {label_text(label)}" for label in labels]
+        statistics = tuple(map(self._with_method, averages, titles))
+        return Averages(name, by, labels, statistics, centres)
+
+    def _group_averages(
+        self, points: Array, members: Array, labels: tuple[Label, ...]
+    ) -> tuple[list[Statistic], Array]:
+        """The average of a number for each value in each group, and what the priors expect of it.
+
+        `members` has a row for each group: one where a value belongs to it.
+        """
+        expected = self._expected_counts
         centres = members @ (expected * points) / (members @ expected)
         distances = members * (points - centres[:, None])
         units = np.abs(distances).max(axis=1)
@@ -366,10 +389,8 @@ class Estimate:
             if people > 0:
                 deviations = tops[group] - members[group] * pair[0, 0] / people
                 covariance[0, 0] += self._rounding(deviations, min(people / self._whole, 1.0))
-            average = average_of(pair, covariance, centre, float(units[group]), self.reports)
-            title = f"{wording.mean_name(name)}, {label_text(labels[group])}"
-            statistics.append(self._with_method(average, title))
-        return Averages(name, by, labels, tuple(statistics), centres)
+            statistics.append(average_of(pair, covariance, centre, float(units[group]), self.reports))
+        return statistics, centres
 
     @cached_property
     def averages(self) -> Averages | None:
@@ -761,6 +782,12 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     least, most = (-math.inf, math.inf) if sums.limits is None else shift + sums.limits[:, 0] / whole
     error, limits = float(sums.variance[0]) ** 0.5 / whole, (float(least), float(most))
     return Statistic(value, error, centre=centre, limits=limits)
+
+
+def _between_edges(mean: Statistic, below: Statistic, above: Statistic) -> Statistic:
+    """A mean of numbers in cells, given those of their lower and of their upper edges: people may be anywhere."""
+    bias = max(mean.value - below.value, 0.0), max(above.value - mean.value, 0.0)
+    return replace(mean, bias=bias, ends=partial(_outer_ends, below, above))
 
 
 def _outer_ends(below: Statistic, above: Statistic, width: float) -> tuple[float, float]:

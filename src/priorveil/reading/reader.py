@@ -223,7 +223,7 @@ def _kept_distribution(
 
 
 # Simulations, and the methods and margins of one tally, test the same prior with the same number of reports.
-@lru_cache(maxsize=4)  # of 16 MB at most
+@lru_cache(maxsize=4)  # of 16 MB at most up to 100,000 values; of more, in proportion
 def _kept_test(reader: Reader[Any], prior: bytes, reports: float) -> ScoreTest | None:
     return reader.prior_test(np.frombuffer(prior), reports)
 

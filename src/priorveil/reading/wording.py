@@ -20,6 +20,7 @@ from priorveil.errors import InvalidInput, NotIdentifiable, plural
 from priorveil.formatting import amount_texts, p_value_text, percent, round_up, share_text
 from priorveil.priors import Domain, Label
 from priorveil.priors.label_texts import label_parts, label_text, named_levels
+from priorveil.reading.moments import normal_width
 from priorveil.reading.prior_check import DOUBTFUL
 
 if TYPE_CHECKING:
@@ -39,10 +40,10 @@ _MOST_SHOWN = 50  # statistics that are printed
 _MOST_AVERAGED = 2_000
 _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
-_FEW_PEOPLE = 50  # an interval that ends below rests on so few people that its level is not reached
+_FEW_PEOPLE = 50  # an interval that leaves fewer on one side rests on so few that its level is not reached
 FEW_PEOPLE = (
-    f"An interval that ends below {_FEW_PEOPLE} people may rest on few reports, and then contains the truth less often "
-    "than its level says."
+    f"An interval that ends below {_FEW_PEOPLE} people, or begins above all but {_FEW_PEOPLE}, may rest on few "
+    "reports, and then contains the truth less often than its level says."
 )
 OUTSIDE_UNBIASED = (
     "Rare values come out too common if no share is negative, and over many values this adds up: the answer is outside "
@@ -52,7 +53,7 @@ UNBOUNDED_AVERAGE = (
     "The reports do not bound the average of a group without an interval: too few people reported to exclude that "
     "nobody belongs to it. Its average is nan where the estimate counts nobody."
 )
-UNBOUNDED_SHARE = (
+_UNBOUNDED_SHARE = (
     "The reports do not bound the shares within a group without an interval: too few people reported to exclude that "
     "nobody belongs to it."
 )
@@ -64,6 +65,7 @@ ABOUT_CELLS = (
     "This is the sum of one number for each cell, and its interval is about those numbers. People may be anywhere in "
     "their cells: the interval of mean() allows for that."
 )
+_MIDDLE = "a prior in the middle of the set"
 _UNBOUNDED = "not bounded"  # the text of an end that is infinite
 METHOD_TITLES: dict[EstimateMethod, str] = {
     "auto": "the usual one (recommended)",
@@ -293,7 +295,7 @@ def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float =
     if not others:
         raise InvalidInput("within", list(groups), "no attribute is left whose shares to show: leave one out")
     levels, rows = domain.margin(others)
-    shares = [estimate.mean(row.tolist(), by=groups) for row in rows]
+    shares = [estimate.group_shares(row, groups) for row in rows]
     cells = [
         _statistic_row(
             (*label_parts(group), *level), share.statistics[place], confidence, _precise_share_texts
@@ -334,13 +336,24 @@ def describe_averages(averages: Averages) -> Description:
 
 def unbounded_note(averages: Averages) -> str | None:
     """That the reports do not bound the averages of some groups, and how many people would; None if they do."""
-    unbounded = [each for each in averages.statistics if math.isinf(np.ptp(each.interval()))]
+    return _bounding_note(UNBOUNDED_AVERAGE, averages, 0.95)
+
+
+def unbounded_shares_note(estimate: Estimate, groups: Sequence[str], confidence: float) -> str | None:
+    """That the reports do not bound the shares within some groups, and how many people would; None if they do."""
+    everybody = np.ones(len(estimate.readings[0].prior))
+    return _bounding_note(_UNBOUNDED_SHARE, estimate.group_shares(everybody, groups), confidence)
+
+
+def _bounding_note(text: str, averages: Averages, confidence: float) -> str | None:
+    unbounded = [each for each in averages.statistics if math.isinf(np.ptp(each.interval(confidence)))]
     if not unbounded:
         return None
     needed = [each.people_to_bound for each in unbounded]
     if None in needed:
-        return UNBOUNDED_AVERAGE
-    return f"{UNBOUNDED_AVERAGE} About {people_text(max(filter(None, needed)))} would be enough."
+        return text
+    level = (normal_width(confidence) / normal_width(0.95)) ** 2
+    return f"{text} About {people_text(level * max(filter(None, needed)))} would be enough."
 
 
 def people_text(people: float) -> str:
@@ -764,8 +777,11 @@ def _negative_note(estimate: Estimate) -> str | None:
 
 
 def _few_people_note(estimate: Estimate) -> str | None:
-    counts_few = estimate.counts_people and estimate.total is None and estimate.reports > 0
-    return FEW_PEOPLE if counts_few and (estimate.interval()[1] < _FEW_PEOPLE).any() else None
+    if not estimate.counts_people or estimate.total is not None or estimate.reports == 0:
+        return None
+    low, high = estimate.interval()
+    few = (high < _FEW_PEOPLE) | (low > estimate.reports - _FEW_PEOPLE)
+    return FEW_PEOPLE if few[estimate.std_error > 0].any() else None  # everybody is known for sure
 
 
 def changes_among(alike: tuple[Label, Label] | None) -> str:
@@ -793,11 +809,13 @@ def precision_text(precision: Precision) -> str:
     if precision.determined:
         sentence = f"reports of {people} are too few to estimate the population without the prior"
     if precision.population is not None:
-        sentence = f"with {people} {_half_width_text(statistic, precision.population, confidence)}"
+        under = f"under {_MIDDLE}, " if precision.middle_of_set else ""
+        sentence = f"{under}with {people} {_half_width_text(statistic, precision.population, confidence)}"
     if precision.these_people is None:
         return sentence
     leaning = _half_width_text(statistic, precision.these_people, confidence, f" among {people}")
-    return f"{sentence}; leaning on the prior, {leaning}, if the prior is right"
+    prior, right = (_MIDDLE, "that prior") if precision.middle_of_set else ("the prior", "the prior")
+    return f"{sentence}; leaning on {prior}, {leaning}, if {right} is right"
 
 
 def precision_sentence(precision: Precision) -> str:

@@ -149,8 +149,9 @@ class LdpComparison:
                 f"{_price(same)}"
             )
         if same := row.get("the same LDP level"):
+            learn = "may learn more" if same.lip > plan.lip else "learn less"
             parts.append(
-                f"with the same LDP level, those who know the prior may learn more (LIP {same.lip:.3g} instead of "
+                f"with the same LDP level, those who know the prior {learn} (LIP {same.lip:.3g} instead of "
                 f"{plan.lip:.3g}): {_price(same)}"
             )
         text = "; ".join(parts)
