@@ -199,7 +199,7 @@ AMONG_ASKED = {
     "de": "Unter denen, die gefragt wurden: Is it paid?",
     "fr": "Parmi les personnes à qui la question a été posée : Is it paid?",
     "es": "Entre las personas a quienes se les preguntó: Is it paid?",
-    "ar": "بين من طُرح عليهم السؤال: Is it paid?",
+    "ar": "بين من طُرح عليهم السؤال: \u2068Is it paid?\u2069",
 }
 
 
