@@ -45,10 +45,12 @@ def dashboard(browser: Any, curator: RunningCurator) -> Any:
 
 
 def answer(browser: Any, curator: RunningCurator) -> Any:
-    """A respondent's page, on a phone, before anything is sent."""
-    browser.size(400, 870, scale=1.5, mobile=True)
+    """A respondent's page, on a phone, before anything is sent: from what is sent to the hundred figures."""
+    browser.size(400, 1040, scale=1.5, mobile=True)
     browser.open(f"{curator.url}/answer/{curator.campaign.id}")
     choose(browser, "Self-employed")
+    title = "[...document.querySelectorAll('h2')].find((head) => head.innerText === 'What is sent')"
+    browser.run(f"{title}.scrollIntoView(); scrollBy(0, -24);")
     return browser.driver
 
 
@@ -62,12 +64,13 @@ def kept(driver: Any, name: str) -> None:
 def main() -> None:
     """Draw both."""
     campaign = ask("What kind of work do you do?", pv.Prior(KNOWN), 1.0, **TEXTS)
-    people = np.random.default_rng(7).choice(4, PEOPLE, p=REALLY)
+    people = np.random.default_rng(7).choice(list(KNOWN), PEOPLE, p=REALLY)
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         sys.exit("Chromium and ChromeDriver are not installed: run scripts/system-packages")
     with tempfile.TemporaryDirectory() as folder, run_curator(campaign) as curator:
-        send_answers(curator, people.tolist(), lambda: None)
+        for _ in send_answers(curator, [{"answer": work} for work in people.tolist()]):
+            pass
         browser = opened(chromium, driver, Path(folder))
         browser.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         try:
