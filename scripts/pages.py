@@ -1,4 +1,4 @@
-"""The pictures of the pages in README.md and docs/curator.md.
+"""The screenshots of the pages in README.md and docs/curator.md.
 
 `PYTHONPATH=tests python scripts/pages.py` writes them to docs/figures: a curator on this machine, simulated people
 who answer it over HTTP, and the browser of the tests, which looks at both pages.
@@ -34,6 +34,14 @@ TEXTS = {
 }
 
 
+def answer_all(curator: RunningCurator, people: int) -> None:
+    """Let simulated people answer the campaign over HTTP."""
+    (question,) = curator.campaign.questions
+    answers = np.random.default_rng(7).choice(list(KNOWN), people, p=REALLY)
+    for _ in send_answers(curator, [{question.name: label} for label in answers.tolist()]):
+        pass
+
+
 def dashboard(browser: Any, curator: RunningCurator) -> Any:
     """The curator's page, with the estimates of everybody's reports."""
     browser.size(960, 870, scale=1.5)
@@ -45,12 +53,10 @@ def dashboard(browser: Any, curator: RunningCurator) -> Any:
 
 
 def answer(browser: Any, curator: RunningCurator) -> Any:
-    """A respondent's page, on a phone, before anything is sent: from what is sent to the hundred figures."""
-    browser.size(400, 1040, scale=1.5, mobile=True)
+    """A respondent's page, on a phone, before anything is sent."""
+    browser.size(400, 870, scale=1.5, mobile=True)
     browser.open(f"{curator.url}/answer/{curator.campaign.id}")
     choose(browser, "Self-employed")
-    title = "[...document.querySelectorAll('h2')].find((head) => head.innerText === 'What is sent')"
-    browser.run(f"{title}.scrollIntoView(); scrollBy(0, -24);")
     return browser.driver
 
 
@@ -62,15 +68,13 @@ def kept(driver: Any, name: str) -> None:
 
 
 def main() -> None:
-    """Draw both."""
+    """Take both screenshots."""
     campaign = ask("What kind of work do you do?", pv.Prior(KNOWN), 1.0, **TEXTS)
-    people = np.random.default_rng(7).choice(list(KNOWN), PEOPLE, p=REALLY)
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         sys.exit("Chromium and ChromeDriver are not installed: run scripts/system-packages")
     with tempfile.TemporaryDirectory() as folder, run_curator(campaign) as curator:
-        for _ in send_answers(curator, [{"answer": work} for work in people.tolist()]):
-            pass
+        answer_all(curator, PEOPLE)
         browser = opened(chromium, driver, Path(folder))
         browser.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         try:

@@ -68,7 +68,7 @@ ABOUT_CELLS = (
 _MIDDLE = "a prior in the middle of the set"
 _UNBOUNDED = "not bounded"  # the text of an end that is infinite
 METHOD_TITLES: dict[EstimateMethod, str] = {
-    "auto": "the usual one (recommended)",
+    "auto": "the default (recommended)",
     "unbiased": "from the reports alone",
     "mmse": "from the reports and the prior",
     "mle": "most likely shares, none below zero",
