@@ -292,9 +292,7 @@ class PostgresStore(Store):
             try:
                 async with db.transaction():
                     yield db
-            except (
-                PriorveilError
-            ):  # our own refusal: the transaction is rolled back, and the connection is sound
+            except PriorveilError:  # a refusal of ours: it is rolled back, and the connection stays sound
                 raise
             except BaseException:  # also when cancelled: the state of the connection is unknown
                 db.terminate()
