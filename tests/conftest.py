@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
 import shutil
@@ -58,11 +57,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the slowest files first."""
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
-
-
-def pytest_collection_finish() -> None:
-    """Keep the garbage collector from looking at thousands of tests and modules again and again."""
-    gc.freeze()
 
 
 # Whoever runs the tests in the background has ctrl-C ignored, and so would the programs that they start.

@@ -32,8 +32,8 @@ TICKED = "Ticked"  # the head of single options of "tick all that apply"
 TICKED_SET = "Everything that a person ticked"  # the head of sets of them
 EVERYONE = "Everyone"  # the label of the average over all groups
 NOT_FOR_PUBLICATION = (
-    "Not for publication: reports can still arrive or be withdrawn, and two tables that differ by one report reveal that "
-    "report. Publish the results once, after the campaign has closed."
+    "Not for publication: reports can still arrive or be withdrawn, and two tables that differ by one report reveal "
+    "that report. Publish the results once, after the campaign has closed."
 )
 
 
