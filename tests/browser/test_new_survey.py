@@ -316,6 +316,19 @@ def test_questions_designed_together_are_kept_by_a_file(page: Any, tmp_path: Pat
     page.see("#checked h2", "What this survey does")
 
 
+def test_a_fold_out_stays_open_when_the_form_is_drawn_again(page: Any) -> None:
+    """Also at once: the event of its opening comes later."""
+    page.click("#add-question")
+    page.see("#together summary")
+    page.run(
+        "document.querySelector('#together summary').click(); document.querySelector('#add-group').click()"
+    )
+    page.see("#together h3")
+    page.click("#together summary", "Questions designed together")
+    page.click("#add-question")
+    assert page.run("return document.querySelector('#together').open") is False
+
+
 def test_tables_are_counted_in_the_browser(page: Any, tmp_path: Path) -> None:
     page.forgiven = ["422"]
     table = tmp_path / "people.csv"

@@ -435,7 +435,7 @@ def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str
         ("--by", "submissions to a campaign have no other columns"),
         ("--cohort", "every submission names its cohort"),
         ("--margin", "the results of a campaign have every margin"),
-        ("--plot", "there is no one picture of all the results"),
+        ("--plot", "the results of a campaign do not fit into one plot"),
         ("--column", "submissions to a campaign are in the column report"),
     ],
 )

@@ -40,7 +40,6 @@ export const likelyAfterwards = (before, lipLower, lipUpper, ldp = lipLower + li
  */
 export function surveyForm(draft, changed) {
   const place = el("div", { class: "survey" });
-  const opened = new Set(); // the fold-outs that are open
   let problem = null; // what is wrong with which field: { id, text }
 
   /** Draw everything again; the focus stays where it is, or goes to `focus`. */
@@ -102,9 +101,10 @@ export function surveyForm(draft, changed) {
   const button = (id, words, label, onclick, disabled = false) =>
     el("button", { type: "button", class: "plain small", id, "aria-label": label, onclick, disabled }, words);
 
+  /** A fold-out that stays as it is on the page when the form is drawn again. (An event of its opening comes too late.) */
   function fold(id, title, ...content) {
-    const ontoggle = (event) => (event.target.open ? opened.add(id) : opened.delete(id));
-    return el("details", { id, open: opened.has(id), ontoggle }, el("summary", {}, title), ...content);
+    const open = document.getElementById(id)?.open ?? false;
+    return el("details", { id, open }, el("summary", {}, title), ...content);
   }
 
   // -- the whole survey ------------------------------------------------------------------------------------------------
