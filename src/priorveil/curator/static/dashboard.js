@@ -150,15 +150,16 @@ async function refresh(view) {
   clearTimeout(view.timer);
   await showErrors(async () => {
     const admin = await isAdmin();
-    const [estimates, counters] = await Promise.all([
+    const [estimates, counters, { warnings }] = await Promise.all([
       read(`/campaigns/${view.id}/estimates?method=${view.method}`),
       read(`/campaigns/${view.id}/counters`),
+      read(`/campaigns/${view.id}/status`),
     ]);
     const counted = admin && estimates.admission === "invitation";
     const { free } = counted ? await read(`/campaigns/${view.id}/invitations`) : { free: null };
     if (openCampaign !== view) return;
     main.querySelector("#trouble")?.remove();
-    draw(view, estimates, { ...counters, free }, admin);
+    draw(view, estimates, { ...counters, free, warnings }, admin);
   });
   if (openCampaign === view && !document.hidden) view.timer = setTimeout(() => refresh(view), EVERY);
 }
@@ -184,7 +185,8 @@ function sections(view, estimates, counters, admin) {
   const shown = estimates.results.map((result) => ({ ...result, ...selectEstimate(result, view.cohort, several) }));
   const blocks = inBlocks(shown);
   return [
-    warnings(shown.flatMap((result) => result.cohorts), several, estimates.caution),
+    counters.warnings.map((text) => el("p", { class: "warning" }, text)),
+    contradictions(shown.flatMap((result) => result.cohorts), several, estimates.caution),
     estimates.not_for_publication && el("p", { class: "draft", id: "draft" }, estimates.not_for_publication),
     facts(estimates, counters),
     controls(view, estimates, several),
@@ -210,7 +212,7 @@ function selectEstimate({ cohorts, total }, name, several) {
 }
 
 /** What must be known before a number is read: a prior that the reports contradict, or one that nothing corrects. */
-function warnings(cohorts, several, caution) {
+function contradictions(cohorts, several, caution) {
   const contradicted = cohorts.filter((c) => c.warning).map((c) => about([several && c.cohort], c.warning, "warning"));
   return contradicted.length > 0 ? contradicted : caution && el("p", { class: "warning" }, caution);
 }
