@@ -34,7 +34,7 @@ def _sentences(campaign: Campaign) -> list[str]:
 
     lip, ldp = (max(getattr(each, name) for each in campaign.promise.values()) for name in ("lip", "ldp"))
     all_assumed = all(part.plan.prior.assumed for form in campaign.cohorts.values() for part in form.parts)
-    return promise_sentences(lip, ldp, all_assumed, ldp if all_assumed else lip)
+    return [*promise_sentences(lip, ldp, all_assumed), *campaign.warnings]
 
 
 def _reports(campaign: Campaign) -> Iterator[tuple[str, Part, float]]:

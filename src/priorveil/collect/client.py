@@ -193,11 +193,7 @@ class Client:
             advice = "the stored draw is not one of this campaign: move its file away, to draw again"
             raise InvalidInput("state", str(self._answers.folder), advice)
         cohort_name = self.campaign.cohort_of[form.id]
-        ldp = (
-            math.inf
-            if any(part.is_unbounded for part in form.parts)
-            else self.campaign.promise[cohort_name].ldp
-        )
+        ldp = self.campaign.spent(cohort_name)
         self._check_limit(ldp)
         if stored is None:
             code, draws = self._free_code(), self.campaign.draw_forms()

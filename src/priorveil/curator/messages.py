@@ -125,20 +125,25 @@ class CodeStatus(Body):
 # -- campaigns ---------------------------------------------------------------------------------------------
 
 
+Warnings = Annotated[list[str], about("what should be changed before people are asked, in sentences")]
+
+
 class Created(Body):
     """Where a new campaign is."""
 
     id: ContentId
     url: str
+    warnings: Warnings
 
 
 class Status(Body):
-    """Whether a campaign takes reports, whether its estimates lean on the prior, and whether results are published."""
+    """Whether a campaign takes reports, leans on the prior, and is published; and what is wrong with it."""
 
     campaign: ContentId
     state: PublicState
     leans_on_prior: bool
     published: bool
+    warnings: Warnings
 
 
 class Summary(Body):
@@ -255,7 +260,7 @@ class SurveyReport(Body):
             "the groups that should have fewer than `smallest_count` people, about which nothing would be shown"
         ),
     ]
-    limit: Annotated[float | None, about("the campaign's own, on all that a device tells a curator")]
+    warnings: Warnings
     headings: SurveyHeadings
     text: SurveySentences
     table: SurveyTable

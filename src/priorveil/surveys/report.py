@@ -8,15 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from priorveil.collect.campaign import DEFAULT_LIMIT, Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.collect.small_groups import Group, GroupTable
 from priorveil.designs.forms import Topic
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
 from priorveil.plans.composition import Names, agree
 from priorveil.plans.form import PARTS, Part
-from priorveil.plans.wording import weak_protection
-from priorveil.priors import Budget
 from priorveil.priors.label_texts import first_labels, label_text
 from priorveil.reading.precision import Precision
 from priorveil.surveys.survey import SurveyDesign
@@ -91,9 +89,7 @@ class SurveyReport:
     left_out: tuple[str, ...]
     cohorts: tuple[CohortPromise, ...]
     small_groups: tuple[str, ...]  # that would have fewer than `smallest_count` of the first number of people
-    limit: float | None = (
-        None  # the campaign's own, on the LDP level of everything that a device sends a curator
-    )
+    warnings: tuple[str, ...] = ()  # what should be changed before people are asked
 
     @classmethod
     def of(cls, built: SurveyDesign, people: int) -> SurveyReport:
@@ -131,7 +127,7 @@ class SurveyReport:
             left_out=survey.left_out,
             cohorts=cohorts,
             small_groups=tuple(dict.fromkeys(_small_groups(built.campaign, cohorts))),
-            limit=built.campaign.limit,
+            warnings=built.campaign.warnings,
         )
 
     def document(self) -> dict[str, Any]:
@@ -161,20 +157,8 @@ class SurveyReport:
 
     def promise(self) -> list[str]:
         """What a whole submission reveals, in sentences."""
-        sentences = promise_sentences(self.lip, self.ldp, self.all_assumed, self.epsilon)
-        return [*sentences, *self._refused_by_devices(), *self._why_ldp()]
-
-    def _refused_by_devices(self) -> list[str]:
-        """Devices limit the LDP level of all their answers to one curator together."""
-        limit = min(DEFAULT_LIMIT, math.inf if self.limit is None else self.limit)
-        if self.ldp <= limit:
-            return []
-        whose, advice = "their usual limit", "lower epsilon"
-        if limit == self.limit:
-            whose, advice = "the limit of this survey", "raise the limit or leave it out, or lower epsilon"
-        return [
-            f"Devices would refuse to answer: LDP {level_at_most(self.ldp)} is above {whose}, {limit:g}: {advice}."
-        ]
+        sentences = promise_sentences(self.lip, self.ldp, self.all_assumed)
+        return [*sentences, *self.warnings, *self._why_ldp()]
 
     def _why_ldp(self) -> list[str]:
         sentences, names = [], ", ".join(self.assumed)
@@ -291,11 +275,8 @@ class SurveyReport:
         return [*ways, size]
 
 
-def promise_sentences(lip: float, ldp: float, all_assumed: bool, epsilon: float) -> list[str]:
-    """What a whole submission with these levels reveals: under the priors, unless all are assumed, and under any prior.
-
-    `epsilon` is the budget, named where it is so large that a submission nearly reveals an answer.
-    """
+def promise_sentences(lip: float, ldp: float, all_assumed: bool) -> list[str]:
+    """What a submission with these levels reveals: under the priors, unless all are assumed, and under any prior."""
     sentences = [
         f"No matter what anyone knows or believes (LDP {level_at_most(ldp)}): everything that a person sends changes "
         f"the odds of any answer by at most a factor of {factor_at_most(ldp)}. "
@@ -308,8 +289,7 @@ def promise_sentences(lip: float, ldp: float, all_assumed: bool, epsilon: float)
             f"changes the probability of any answer by at most a factor of {factor_at_most(lip)}. "
             f"{_example(likely_afterwards(_BEFORE, lip, lip, ldp))}",
         )
-    warning = weak_protection(ldp if all_assumed else lip, Budget(epsilon), "a submission", "answer")
-    return sentences if warning is None else [*sentences, f"This is weak protection: {warning}."]
+    return sentences
 
 
 def _all_parts(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[PartPrecision]:
@@ -432,7 +412,7 @@ def likely_afterwards(before: float, lip_lower: float, lip_upper: float, ldp: fl
     """How likely an answer can be after a submission, at most, if it was `before` likely.
 
     The answer becomes at most `e^lip_upper` times as likely, all other answers together keep at least `e^-lip_lower` of
-    their probability, and the odds grow by at most `e^ldp`. `likelyAfterwards` in survey_form.js is the same.
+    their probability, and the odds grow by at most `e^ldp`. `likelyAfterwards` in levels.js is the same.
 
     >>> likely_afterwards(0.1, 1.0, 1.0, 2.0), likely_afterwards(0.1, 4.0, 4.0, 6.0) < 0.979
     (0.27182818284590454, True)
