@@ -2464,7 +2464,7 @@ function readRecord(text) {
 }
 
 const UNREADABLE = "what was remembered cannot be read; clear it to answer again";
-const LONGEST_LOCK = 60_000; // milliseconds that a program waits for others
+const LONGEST_LOCK = 60_000; // milliseconds; programs hold it for a few
 const ANSWERED = /^priorveil:[0-9a-f]{64}$/; // the keys of submissions
 const sleep = (seconds) =>
   new Promise((done) => {
@@ -2622,8 +2622,8 @@ export class FileStorage {
     try {
       fs.mkdirSync(own, { mode: 0o700 });
       fs.writeFileSync(`${own}/${mine}`, "");
-      for (const end = Date.now() + LONGEST_LOCK; !this.#rename(own, lock); await sleep(0.02 * Math.random())) {
-        for (const name of fs.readdirSync(lock)) if (this.#isDead(name)) fs.rmSync(`${lock}/${name}`, { force: true });
+      for (const end = Date.now() + 2 * LONGEST_LOCK; !this.#rename(own, lock); await sleep(0.02 * Math.random())) {
+        for (const name of fs.readdirSync(lock)) if (this.#isDead(lock, name)) fs.rmSync(`${lock}/${name}`, { force: true });
         need(Date.now() < end, "storage", `another program holds ${lock}: delete it if there is none. ${UNSENT}`);
       }
       return await work();
@@ -2644,12 +2644,15 @@ export class FileStorage {
     }
   }
 
-  /** Whether the program of a lock ran on this machine and has ended. */
-  #isDead(name) {
+  /** Whether the program of a lock has ended; one of another machine or container is given a minute. */
+  #isDead(lock, name) {
+    const { process } = globalThis;
     const [pid, , ...host] = name.split(".");
-    if (host.join(".") !== this.#host) return false;
+    const age = Date.now() - (this.#fs.statSync(`${lock}/${name}`, { throwIfNoEntry: false })?.mtimeMs ?? Infinity);
+    if (host.join(".") !== this.#host) return age > LONGEST_LOCK;
+    if (Number(pid) === process.pid) return age > 1000 * process.uptime(); // a container starts again with the same number
     try {
-      globalThis.process.kill(Number(pid), 0); // sends nothing
+      process.kill(Number(pid), 0); // sends nothing
       return false;
     } catch (error) {
       return error.code === "ESRCH";

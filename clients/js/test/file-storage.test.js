@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -118,6 +118,29 @@ test("another program that comes between keeps its report, and that is the one s
     assert.deepEqual(receipt, { report: theirs, replayed: true });
     assert.deepEqual(c.sent.map(({ body }) => body), [JSON.stringify(theirs), JSON.stringify(theirs)]);
   }));
+
+test("a lock of a program that has ended is taken over, and one that is held is waited for", { skip: process.platform === "win32" }, () =>
+  within(async (folder) => {
+    const store = await FileStorage.open(folder);
+    const before = new Date(Date.now() - 1000 * process.uptime() - 90_000);
+    mkdirSync(join(folder, ".lock"));
+    for (const left of [`${process.pid}.${"0".repeat(32)}.${hostname()}`, `1.${"0".repeat(32)}.elsewhere.example`]) {
+      writeFileSync(join(folder, ".lock", left), "");
+      utimesSync(join(folder, ".lock", left), before, before);
+      assert.equal(await store.lock(async () => "done"), "done");
+    }
+    const said = [];
+    const slow = store.lock(async () => {
+      await new Promise((done) => setTimeout(done, 50));
+      said.push("first");
+    });
+    await (await FileStorage.open(folder)).lock(async () => said.push("second"));
+    await slow;
+    assert.deepEqual(said, ["first", "second"]);
+    await assert.rejects(store.lock(async () => assert.fail("it failed")), /it failed/);
+    assert.deepEqual(readdirSync(join(folder, ".lock")), []);
+  }),
+);
 
 /** Answer a campaign of its own, once all programs are ready, and say what came of it. */
 const PROGRAM = `
