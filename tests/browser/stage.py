@@ -252,7 +252,6 @@ def asked() -> dict[str, Campaign]:
             1.5,
             smallest_count=50,
         ),
-        "sheet-few-asked": survey(title="Working hours, few asked", smallest_count=200),
         "sheet-table": table_survey(),
         "publishing": ask("Which bus do you take?", work, smallest_count=20, **texts),
         "withdrawing": ask("Do you read?", pv.Prior({"yes": 0.3, "no": 0.7})),

@@ -249,12 +249,6 @@ class SurveyReport(Body):
     ]
     left_out: Annotated[list[str], about("what was left out of the file")]
     cohorts: list[SurveyCohort]
-    small_groups: Annotated[
-        list[str],
-        about(
-            "the groups that should have fewer than `smallest_count` people, about which nothing would be shown"
-        ),
-    ]
     limit: Annotated[float | None, about("the campaign's own, on all that a device tells a curator")]
     headings: SurveyHeadings
     text: SurveySentences
