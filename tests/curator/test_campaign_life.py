@@ -59,7 +59,7 @@ class Curator:
 
 
 def on(url: str, work: Callable[[Curator], Coroutine[Any, Any, None]], **details: Any) -> None:
-    campaign = ask("Do you sing?", PRIOR, smallest_count=1, **details)
+    campaign = ask("Do you sing?", PRIOR, **{"smallest_count": 1, **details})
 
     async def run() -> None:
         async with running(open_store(url), campaign) as http:

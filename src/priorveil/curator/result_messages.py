@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from priorveil.collect.campaign import Admission, PublicState
 from priorveil.collect.questions import Kind
-from priorveil.curator.messages import Body, ContentId, Finite, Natural, about, described
+from priorveil.curator.messages import Body, ContentId, Finite, Natural, StoredResults, about, described
 from priorveil.queries.matrices import StatisticName
 
 Label = Annotated[Any, described(type=["string", "number", "array"])]
@@ -301,6 +301,12 @@ class Estimates(Body):
     state: PublicState
     not_for_publication: Annotated[
         str | None, about("a sentence to show with every number; null once the results are published")
+    ] = None
+    stored: Annotated[
+        StoredResults | None,
+        about(
+            "the stored results: for an analyst these; for an admin, who gets those of now, what analysts see"
+        ),
     ] = None
 
 
