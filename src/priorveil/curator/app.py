@@ -428,10 +428,10 @@ class Curator:
         """All campaigns, oldest first; an analyst gets the numbers of reports of stored results."""
         store = self.service.store
         counts = await store.report_counts() if _is_admin(request) else None
-        results = {id: messages.StoredResults(*title) for id, title in (await store.result_titles()).items()}
+        origins = {id: messages.ResultOrigin(*each) for id, each in (await store.result_origins()).items()}
         entries = []
         for id, *times in await store.campaign_ids():
-            stored = results.get(id)
+            stored = origins.get(id)
             reports = stored.reports if stored else None
             if counts is not None:
                 reports = counts.get(id, 0)
@@ -442,7 +442,7 @@ class Curator:
         self,
         id: str,
         reports: int | None,
-        stored: messages.StoredResults | None,
+        stored: messages.ResultOrigin | None,
         closed: str | None,
         published: str | None,
         deleted: str | None,
@@ -479,11 +479,9 @@ class Curator:
     async def release(self, request: Request) -> Response:
         """Let analysts see the results so far."""
         live = await self._live(request.path_params["id"])
-        await self.service.life.release(live)
-        summary = await self._summary_now(live)
-        count = None if summary.stored is None else summary.stored.reports
-        await self.service.record(request.state.token.name, "released", live.campaign.id, count)
-        return json_response(summary, 201)
+        released = await self.service.life.release(live)
+        await self.service.record(request.state.token.name, "released", live.campaign.id, released.reports)
+        return json_response(await self._summary_now(live), 201)
 
     async def publish(self, request: Request) -> Response:
         """Publish the results of a closed campaign, once and for all; later requests get the same."""
@@ -509,18 +507,19 @@ class Curator:
 
     async def _summary_now(self, live: StoredCampaign) -> messages.Summary:
         reports = await self.service.store.report_count(live.campaign.id)
-        outline, stored = CampaignOutline.of(live.campaign), await self._stored_results(live)
-        return self._summary(outline, reports, stored, live.closed, live.published, live.deleted)
+        outline, origin = CampaignOutline.of(live.campaign), await self._result_origin(live)
+        return self._summary(outline, reports, origin, live.closed, live.published, live.deleted)
 
-    async def _stored_results(self, live: StoredCampaign) -> messages.StoredResults | None:
-        title = (await self.service.store.result_titles()).get(live.campaign.id)
-        return None if title is None else messages.StoredResults(*title)
+    async def _result_origin(self, live: StoredCampaign) -> messages.ResultOrigin | None:
+        id = live.campaign.id
+        origin = (await self.service.store.result_origins(id)).get(id)
+        return None if origin is None else messages.ResultOrigin(*origin)
 
     def _summary(
         self,
         outline: CampaignOutline,
         reports: int | None,
-        stored: messages.StoredResults | None,
+        stored: messages.ResultOrigin | None,
         closed: str | None,
         published: str | None,
         deleted: str | None,
@@ -586,7 +585,8 @@ class Curator:
             return Response(estimates, 200, HEADERS, responses.CSV)
         if live.published is None:
             estimates = msgspec.structs.replace(estimates, not_for_publication=display.NOT_FOR_PUBLICATION)
-        return json_response(msgspec.structs.replace(estimates, stored=await self._stored_results(live)))
+        origin = _origin(stored) if stored else await self._result_origin(live)
+        return json_response(msgspec.structs.replace(estimates, stored=origin))
 
     async def _analyst_result(self, live: StoredCampaign) -> StoredResult:
         """The stored results of a campaign, which are all that an analyst sees of its reports."""
@@ -703,6 +703,10 @@ class Curator:
     async def openapi(self, request: Request) -> Response:
         """This API as an OpenAPI document."""
         return json_response(responses.openapi(), headers=_ANY_ORIGIN)
+
+
+def _origin(stored: StoredResult) -> messages.ResultOrigin:
+    return messages.ResultOrigin(stored.kind, stored.made, stored.reports)
 
 
 def _is_admin(request: Request) -> bool:

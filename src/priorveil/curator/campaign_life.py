@@ -80,10 +80,10 @@ class CampaignLife:
             await self.store.reopen_campaign(live.campaign.id)
             live.closed = None
 
-    async def release(self, live: StoredCampaign) -> None:
+    async def release(self, live: StoredCampaign) -> StoredResult:
         """Store the results so far for analysts; raises `TooFewReports` if few came since the last."""
         async with self._changing:
-            await self._store_result(live.campaign, "released", least_further(live.campaign))
+            return await self._store_result(live.campaign, "released", least_further(live.campaign))
 
     async def stored_result(self, live: StoredCampaign) -> StoredResult | None:
         """The results that analysts see.
@@ -105,10 +105,10 @@ class CampaignLife:
         with suppress(TooFewReports, Ended):  # Ended: another process has just published them
             await self._store_result(campaign, "closed")
 
-    async def _store_result(self, campaign: Campaign, kind: ResultKind, least: int = 0) -> None:
+    async def _store_result(self, campaign: Campaign, kind: ResultKind, least: int = 0) -> StoredResult:
         await self.writer.flush()  # what was accepted is in the results
         await self.save_counts()
-        await self.store.store_result(campaign, kind, self.now(), least)
+        return await self.store.store_result(campaign, kind, self.now(), least)
 
     async def publish(self, live: StoredCampaign) -> bool:
         """Publish the results of a closed campaign, once; False if that was done before. Raises `StillOpen`."""

@@ -142,8 +142,8 @@ class Status(Body):
     published: bool
 
 
-class StoredResults(Body):
-    """The results that analysts see: why and when they were made, and from how many reports. They do not change."""
+class ResultOrigin(Body):
+    """Why and when the results that analysts see were made, and from how many reports. They do not change."""
 
     kind: ResultKind
     made: str
@@ -165,7 +165,7 @@ class Summary(Body):
     closed: Annotated[str | None, about("when it was closed early")]
     deleted: Annotated[str | None, about("when its reports were deleted; it never reopens")]
     published: Annotated[str | None, about("when its results were published; it never reopens")]
-    stored: StoredResults | None
+    stored: ResultOrigin | None
 
 
 class Deleted(Body):

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from priorveil.collect.campaign import Admission, PublicState
 from priorveil.collect.questions import Kind
-from priorveil.curator.messages import Body, ContentId, Finite, Natural, StoredResults, about, described
+from priorveil.curator.messages import Body, ContentId, Finite, Natural, ResultOrigin, about, described
 from priorveil.queries.matrices import StatisticName
 
 Label = Annotated[Any, described(type=["string", "number", "array"])]
@@ -303,7 +303,7 @@ class Estimates(Body):
         str | None, about("a sentence to show with every number; null once the results are published")
     ] = None
     stored: Annotated[
-        StoredResults | None,
+        ResultOrigin | None,
         about(
             "the stored results: for an analyst these; for an admin, who gets those of now, what analysts see"
         ),

@@ -49,9 +49,7 @@ _ADD_CELLS, _PROBE, _REPORTS, _PUBLISH, _STORE_RESULT, _REFUSE, _ADD_TO_DAY, _TO
 )
 _DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
 _END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
-_LEAST_FURTHER = (
-    20  # reports, which are needed for new results also where a campaign shows estimates of fewer
-)
+_LEAST_FURTHER = 20  # reports, between two results for analysts
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
 _AROUND_REPORT = 4 << 10  # bytes of a submission besides its report
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
@@ -80,7 +78,7 @@ _REPORT_COUNTS = """
 _REFUSALS = "SELECT reason, count FROM refusals WHERE campaign = $1 ORDER BY reason"
 _DAILY_COUNTS = f"SELECT day, count FROM daily_counts WHERE campaign = {_OF_CAMPAIGN} ORDER BY day"
 _RESULT = f"SELECT kind, made, content FROM results WHERE campaign = {_OF_CAMPAIGN}"
-_RESULT_TITLES = "SELECT id, kind, made, reports FROM results JOIN campaigns ON number = campaign"
+_RESULT_ORIGINS = "SELECT id, kind, made, reports FROM results JOIN campaigns ON number = campaign"
 _TALLIES = f"SELECT id, cell, count FROM tallies JOIN forms ON number = form WHERE campaign = {_OF_CAMPAIGN}"
 
 
@@ -176,9 +174,9 @@ class FormTally:
         return np.concatenate([[self.reports], *(cells for part in parts for cells in part)])
 
     def updated(self, now: FormTally, campaign: Campaign) -> FormTally:
-        """These tallies, each replaced by that of now if the difference shows no few reports.
+        """Each of these tallies as it is now, or as it was if the difference could reveal single reports.
 
-        It shows none where enough further reports came, or where nothing was shown because there were too few.
+        It cannot where enough further reports came, or where the tally had too few reports to be shown.
         """
 
         def select(old: _Counted, new: _Counted) -> _Counted:
@@ -411,14 +409,16 @@ class Store(ABC):
         rows = await self._fetch(query, campaign)
         return rows[0][0].encode() if rows and rows[0][0] is not None else None
 
-    async def store_result(self, campaign: Campaign, kind: ResultKind, when: str, least: int = 0) -> None:
+    async def store_result(
+        self, campaign: Campaign, kind: ResultKind, when: str, least: int = 0
+    ) -> StoredResult:
         """Store the results of now for analysts, in place of the last ones.
 
         Raises `TooFewReports` if they would show nothing new, or fewer than `least` further reports; and `Ended` once
         results are published.
         """
 
-        def statements() -> Statements[None]:
+        def statements() -> Statements[StoredResult]:
             published, _ = yield from self._lock(campaign.id)
             if published is not None:
                 raise Ended(f"there are no new results of this campaign: {published_because(published)}")
@@ -431,18 +431,19 @@ class Store(ABC):
                 tallies = last.updated(tallies, campaign)
             if further < least or (rows and tallies == last.tallies):
                 raise TooFewReports(_too_few(campaign, further))
-            yield from _store_result(campaign.id, kind, when, tallies)
+            return (yield from _store_result(campaign.id, kind, when, tallies))
 
-        await self.transact(statements)
+        return await self.transact(statements)
 
     async def stored_result(self, campaign: Campaign) -> StoredResult | None:
         """The last stored results of a campaign."""
         rows = await self._fetch(_RESULT, campaign.id)
         return StoredResult.read(campaign, *rows[0]) if rows else None
 
-    async def result_titles(self) -> dict[str, tuple[ResultKind, str, int]]:
-        """Why and when the stored results of each campaign were made, and from how many reports."""
-        return {id: tuple(title) for id, *title in await self._fetch(_RESULT_TITLES)}
+    async def result_origins(self, campaign: str | None = None) -> dict[str, tuple[ResultKind, str, int]]:
+        """Why and when the stored results of each campaign were made, and from how many reports; or of only one."""
+        query = f"{_RESULT_ORIGINS} WHERE id = COALESCE(CAST($1 AS text), id)"
+        return {id: tuple(origin) for id, *origin in await self._fetch(query, campaign)}
 
     def _lock(self, campaign: str) -> Statements[tuple[str | None, str | None]]:
         """Let no report of a campaign come or go until this is done; when it was published, and closed early."""
@@ -655,7 +656,7 @@ def published_because(when: str) -> str:
 
 
 def least_further(campaign: Campaign) -> int:
-    """How many reports two results differ by at least."""
+    """How many more reports new results for analysts need than the last ones had."""
     return max(campaign.smallest_count, _LEAST_FURTHER)
 
 
@@ -671,11 +672,12 @@ def _store_result(
     made: str,
     tallies: Mapping[str, FormTally],
     publication: str | None = None,
-) -> Statements[None]:
+) -> Statements[StoredResult]:
     """Store results with the counters of now."""
     refused, by_day = (yield _REFUSALS, campaign), (yield _DAILY_COUNTS, campaign)
     result = StoredResult(kind, made, tallies, dict(map(tuple, refused)), dict(map(tuple, by_day)))
     yield _STORE_RESULT, campaign, kind, made, result.reports, result.content(), publication
+    return result
 
 
 def _read_tallies(campaign: Campaign, rows: Iterable[Any]) -> dict[str, FormTally]:

@@ -38,7 +38,7 @@ function entry({ id, title, state, cohorts, reports, opens, closes, closed, publ
       "p",
       { class: "quiet" },
       badge(published && state === "closed" ? "published" : state),
-      ` ${number(reports)} ${reports === 1 ? "report" : "reports"} ·`,
+      reports === null ? " no results yet ·" : ` ${number(reports)} ${reports === 1 ? "report" : "reports"} ·`,
       cohorts.length > 1 && ` ${cohorts.length} cohorts ·`,
       ...dates.flatMap(([word, time]) => [` ${word} `, day(time), " ·"]),
       ` id ${id.slice(0, 12)}`,

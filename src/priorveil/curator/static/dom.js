@@ -32,6 +32,10 @@ export const percent = (share, places = 1) => `${amount(100 * share, places)} %`
 export const day = (time, timeZone = undefined) =>
   el("time", { datetime: time }, new Date(time).toLocaleDateString(undefined, { dateStyle: "medium", timeZone }));
 
+/** A time, in the reader's own place. */
+export const moment = (time) =>
+  el("time", { datetime: time }, new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }));
+
 /** The head of a page of the dashboard, with the way back. */
 export const pageHead = (title) => [el("p", {}, el("a", { href: "#" }, "All campaigns")), el("h1", { tabindex: "-1" }, title)];
 
