@@ -14,10 +14,11 @@ import httpx
 import numpy as np
 
 from conftest import PRIOR
+from curator.test_api import reports
 from curator.test_campaign_life import CLOSES, DAY, TIMES, Curator, on
 from curator.test_tokens import new_token
 from local_server import running
-from priorveil.collect.campaign import ask
+from priorveil.collect.campaign import Campaign, ask
 from priorveil.curator.store import open_store
 from sample_surveys import health, people
 from submissions import submissions
@@ -108,7 +109,7 @@ def test_an_analyst_who_polls_sees_no_results_that_differ_by_few_reports(store_u
 
 
 def test_a_release_needs_further_reports_whatever_is_withdrawn(store_url: str) -> None:
-    """Not only reports that were sent since: some of the others may be gone."""
+    """Reports that come and go count for nothing, and neither do those that come in place of old ones."""
 
     async def work(curator: Curator, analyst: Analyst) -> None:
         least = 25
@@ -118,9 +119,7 @@ def test_a_release_needs_further_reports_whatever_is_withdrawn(store_url: str) -
         old += await upload(curator, 1)
         released = await curator.http.post(f"{curator.place}/release")
         assert (released.status_code, released.json()["stored"]["kind"]) == (201, "released")
-        for _ in range(
-            2
-        ):  # those who come and go count for nothing, and neither do others in place of the old ones
+        for _ in range(2):
             await withdraw(curator, *await upload(curator, least))
             await withdraw(curator, *old)
             old = await upload(curator, least)
@@ -234,5 +233,18 @@ def test_each_question_needs_further_reports_of_its_own(tmp_path: Path) -> None:
                 assert steps["ills/cough+ills/asthma"] == 22
                 assert all(step == 0 or step >= LEAST for step in steps.values()), steps
             assert found[0]["hours"] > 0 and found[-1]["packs"] >= 4 * LEAST, "and it gets them"
+
+    asyncio.run(work())
+
+
+def test_a_release_that_would_change_no_cohort_is_refused(tmp_path: Path, cohorts: Campaign) -> None:
+    async def work() -> None:
+        async with running(open_store(str(tmp_path / "a.db")), cohorts) as http:
+            place = f"/v1/campaigns/{cohorts.id}"
+            for status, detail in ((201, ""), (409, "no cohort or drawn question has 20"), (201, "")):
+                sent = [report for cohort in cohorts.cohorts for report in reports(cohorts, 10, cohort)]
+                assert (await http.post(f"{place}/reports", json={"reports": sent})).status_code == 200
+                answer = await http.post(f"{place}/release")
+                assert answer.status_code == status and detail in answer.text
 
     asyncio.run(work())

@@ -3,7 +3,7 @@
 import { badge, campaignList, ending, publishedLink, publishing, sharing } from "/static/campaigns.js";
 import { SignedOut, Unreachable, ask, forget, isAdmin, keepsTokens, read, signIn, signedIn } from "/static/curator.js";
 import { reportsByDay } from "/static/daily_counts.js";
-import { el, number, saveFile } from "/static/dom.js";
+import { el, number, reportsText, saveFile } from "/static/dom.js";
 import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
 import { levelTable } from "/static/levels.js";
 import { newSurvey } from "/static/new_survey.js";
@@ -161,9 +161,8 @@ async function refresh(view) {
     const counted = admin && estimates.admission === "invitation";
     const { free } = counted ? await read(`/campaigns/${view.id}/invitations`) : { free: null };
     if (openCampaign !== view) return;
-    const came = `${number(estimates.reports)} ${estimates.reports === 1 ? "report" : "reports"}`;
     const content = [estimates, counters, free, view.method, view.cohort];
-    draw(view, estimates.title, came, content, () => sections(view, estimates, { ...counters, free }, admin));
+    draw(view, estimates.title, reportsText(estimates.reports), content, () => sections(view, estimates, { ...counters, free }, admin));
   });
   if (openCampaign === view && !document.hidden) view.timer = setTimeout(() => refresh(view), EVERY);
 }

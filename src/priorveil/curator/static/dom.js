@@ -22,6 +22,9 @@ export function number(value) {
   return value.toLocaleString("en", digits);
 }
 
+/** How many reports, in words. */
+export const reportsText = (count) => `${number(count)} ${count === 1 ? "report" : "reports"}`;
+
 /** A number with so many decimals. */
 export const amount = (value, places) =>
   value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });

@@ -3,7 +3,7 @@
 import { badge } from "/static/campaigns.js";
 import { read, send } from "/static/curator.js";
 import { confirmButton } from "/static/dialogs.js";
-import { el, moment, number } from "/static/dom.js";
+import { el, moment, reportsText } from "/static/dom.js";
 
 const WHY = { closed: "after the campaign closed", released: "when an admin released them", published: "for the publication" };
 const WHEN = "when an admin releases them, when the campaign closes, and at its publication";
@@ -42,7 +42,7 @@ export function releasing(id, { stored, state }, showErrors, changed) {
     el("h2", {}, "What analysts see"),
     stored === null
       ? el("p", { id: "stored" }, `No results yet. They are made ${WHEN}.`)
-      : el("p", { id: "stored" }, "Results from ", `${number(stored.reports)} ${stored.reports === 1 ? "report" : "reports"}, made on `, moment(stored.made), `, ${WHY[stored.kind]}.`),
+      : el("p", { id: "stored" }, `Results from ${reportsText(stored.reports)}, made on `, moment(stored.made), `, ${WHY[stored.kind]}.`),
     state !== "closed" && el("div", { class: "actions" }, confirmButton("release", "Release interim results…", release, showErrors)),
   ];
 }
