@@ -327,6 +327,8 @@ def test_reports_can_be_downloaded(browser: Any, curator: Any) -> None:
 
 @pytest.mark.parametrize("token", [TOKEN, ANALYST])
 def test_results_can_be_downloaded(browser: Any, curator: Any, token: str) -> None:
+    if token == ANALYST:
+        curator.close("work", "release")
     open_dashboard(browser, curator, "work", token)
     browser.click("#notes summary")
     browser.see("#method").send_keys("most likely")

@@ -217,14 +217,6 @@ def test_costs_are_compared_with_asking_without_noise(toml: SurveyDesign) -> Non
     assert "times as many people as asking without noise" in SurveyReport.of(toml, 300).ways()[0]
 
 
-def test_groups_that_should_be_too_small_are_named(toml: SurveyDesign) -> None:
-    """Enough people report about quitting, but only a fifth of all smoke, and are asked."""
-    few = SurveyReport.of(toml, 200)
-    assert few.small_groups == ("people who are asked quit",)
-    assert "fewer than 50 people (smallest_count)" in few.tells()[-1]
-    assert SurveyReport.of(toml, 260).small_groups == ()
-
-
 def test_each_way_to_use_the_budget_has_its_price(toml: SurveyDesign) -> None:
     report = SurveyReport.of(toml, 300)
     prices = {way: cost for way, cost in report.costs.items() if cost is not None}

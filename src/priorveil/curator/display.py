@@ -43,7 +43,7 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
     The average over everybody stands below those of the groups, and no number stands there twice.
     """
     estimate = figures.estimate
-    table = per_person_table(estimate, confidence, _MOST_SHOWN, figures.hidden)
+    table = per_person_table(estimate, confidence, _MOST_SHOWN)
     people = estimate.people if estimate.counts_people else None
     levels = {label_text(label): result.levels(estimate, label) for label in estimate.labels}
     named = [(row, levels.get(row.label[0], {})) for row in table.rows]
@@ -69,9 +69,7 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
         left_out=table.left_out,
         numbers=numbers,
         groups=[_group_table(result, figures, each) for each in others if each.heads != NUMBERS],
-        withheld=result.withheld_text(figures),
-        withheld_groups=[list(map(_named_answer, group)) for group in result.withheld_groups(figures)],
-        precision=reached_precision(estimate, confidence, figures.hidden),
+        precision=reached_precision(estimate, confidence),
     )
 
 

@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Any
 
 from priorveil.collect.campaign import DEFAULT_LIMIT, Campaign
-from priorveil.collect.small_groups import Group, GroupTable
 from priorveil.designs.forms import Topic
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
@@ -17,7 +16,6 @@ from priorveil.plans.composition import Names, agree
 from priorveil.plans.form import PARTS, Part
 from priorveil.plans.wording import weak_protection
 from priorveil.priors import Budget
-from priorveil.priors.label_texts import first_labels, label_text
 from priorveil.reading.precision import Precision
 from priorveil.surveys.survey import SurveyDesign
 
@@ -90,7 +88,6 @@ class SurveyReport:
     costs: dict[str, float | None]  # how many times as many people as without noise, on average
     left_out: tuple[str, ...]
     cohorts: tuple[CohortPromise, ...]
-    small_groups: tuple[str, ...]  # that would have fewer than `smallest_count` of the first number of people
     limit: float | None = (
         None  # the campaign's own, on the LDP level of everything that a device sends a curator
     )
@@ -130,7 +127,6 @@ class SurveyReport:
             costs={way: None if cost is None else cost / weight for way, cost in built.costs.items()},
             left_out=survey.left_out,
             cohorts=cohorts,
-            small_groups=tuple(dict.fromkeys(_small_groups(built.campaign, cohorts))),
             limit=built.campaign.limit,
         )
 
@@ -216,7 +212,7 @@ class SurveyReport:
                 sentences.append(f"With {people:,} people {known} ±{widest} points in each cohort.")
             if widest := self._widest_share(at, [part for part in shown if not part.cohort]):
                 sentences.append(f"With {people:,} people {known} ±{widest} points in all cohorts together.")
-        return [*sentences, *self._withheld(), *self._withheld_groups()]
+        return [*sentences, *self._withheld()]
 
     def _names(self, parts: Sequence[PartPrecision]) -> str:
         """What these parts are about, each subject once, with its cohorts if there are several."""
@@ -270,15 +266,6 @@ class SurveyReport:
         return [
             f"With {people:,} people no result would be shown for: {names}. Each needs "
             f"{plural(self.smallest_count, 'report')} (smallest_count), which takes about {math.ceil(fewest):,} people."
-        ]
-
-    def _withheld_groups(self) -> list[str]:
-        if not self.small_groups:
-            return []
-        return [
-            f"If answers are as common as the survey says, {self.people[0]:,} people are too few to show anything "
-            f"about these groups, which would have fewer than {self.smallest_count:,} people (smallest_count): "
-            f"{first_labels(self.small_groups)}."
         ]
 
     def ways(self) -> list[str]:
@@ -354,28 +341,6 @@ def _combined(parts: Sequence[PartPrecision], cohorts: Sequence[CohortPromise]) 
     people = [cohort.people[0] for cohort in cohorts]
     drawn = math.fsum(n * part.drawn for n, part in zip(people, parts, strict=True)) / sum(people)
     return replace(parts[0], cohort="", drawn=drawn, half_widths=tuple(widths))
-
-
-def _small_groups(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[str]:
-    """The groups expected to be too small to be shown, if the prior is known and the rest of a part is shown."""
-    for cohort in cohorts:
-        where = f" in {cohort.name}" if len(cohorts) > 1 else ""
-        for slot in campaign.form_for(cohort.name).slots:
-            for part, share in zip(slot.parts, slot.shares, strict=True):
-                people, least = cohort.people[0], campaign.smallest_count
-                if part.plan.prior.assumed or people * share / PARTS < least:
-                    continue
-                questions = {name: campaign.questions_about([name])[0] for name in part.attributes}
-                table = GroupTable(part.plan.estimate(part.plan.tally([])), questions)
-                for group in table.expected_small_groups(people, least):
-                    yield f"{_group_name(group)}{where}"
-
-
-def _group_name(group: Group) -> str:
-    ((first, level), *_) = group
-    if level is None:
-        return f"people who are asked {_questions([first])[0]}"
-    return " with ".join(f"{name} = {label_text(level)}" for name, level in group if level is not None)
 
 
 def _precision(
