@@ -16,7 +16,7 @@ from priorveil.curator.results import campaign_estimates
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.surveys.files import read_survey
 from priorveil.surveys.report import SurveyReport, likely_afterwards
-from priorveil.surveys.survey import Cohort, SurveyDesign, build
+from priorveil.surveys.survey import SurveyDesign, build
 from sample_survey_files import TOML, write_form
 
 SEARCH = {"rounds": 20, "progress": False}

@@ -92,9 +92,9 @@ class Ledger:
 
     @property
     def assumed(self) -> bool:
-        """Whether a prior is only assumed, so that levels of LIP hold only if it is right."""
+        """Whether the level of LIP holds only if an assumed prior is right; sums of LDP levels hold in any case."""
         priors = self.prior.values() if isinstance(self.prior, dict) else [self.prior]
-        return any(prior.assumed for prior in priors)
+        return self.level.exact and any(prior.assumed for prior in priors)
 
     def would(self, plan: Plan | Form, about: str | Sequence[str] | None = None) -> JointLeakage:
         """The level after a report by this plan, or a submission of this form; nothing is spent."""
