@@ -245,18 +245,17 @@ def test_a_sum_shows_the_average_and_the_total(browser: Any, curator: Any) -> No
     browser.picture("dashboard-sum-light")
 
 
-def test_an_assumed_prior_puts_ldp_first(browser: Any, curator: Any) -> None:
-    open_dashboard(browser, curator, "range")
+@pytest.mark.parametrize("name", ["range", "survey"])
+def test_an_assumed_prior_and_several_reports_have_ldp_alone(browser: Any, curator: Any, name: str) -> None:
+    levels = curator.campaigns[name].promise["everyone"]
+    assert levels.lip == levels.ldp
+    open_dashboard(browser, curator, name)
     browser.see(".facts")
-    facts = [fact.text for fact in browser.driver.find_elements("css selector", ".facts dt")]
-    names = ("The odds of one answer against another change", "The probability of an answer changes")
-    first, second = (facts.index(f"{name} by a factor of at most") for name in names)
-    assert first < second
-    assert "only if the assumed prior is right" in browser.text(".facts")
+    facts = browser.text(".facts")
+    assert "The odds of one answer against another change by a factor of at most" in facts
+    assert "The probability of an answer" not in facts
     browser.click("#levels summary")
-    assert browser.text("#assumed") == (
-        "LDP holds for any prior. LIP holds only if the assumed prior is right."
-    )
+    assert "The LDP levels of several reports add up." in browser.text("#levels caption")
 
 
 def test_precision_is_said_with_its_unit(browser: Any, curator: Any) -> None:

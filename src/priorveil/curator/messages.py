@@ -249,8 +249,7 @@ class SurveyReport(Body):
     lip: float
     ldp: float
     assumed: Annotated[list[str], about("the questions whose prior nobody knows")]
-    all_assumed: bool
-    contradictory: Annotated[list[str], about("the questions about which two priors say different things")]
+    reports: Annotated[int, about("that each person sends")]
     people: list[int]
     parts: list[SurveyPart]
     smallest_count: Natural

@@ -289,9 +289,6 @@ class Estimates(Body):
     ]
     withheld_because: Annotated[str, about("why some results are withheld, if some are")]
     facts: list[Fact]
-    assumed_prior: Annotated[
-        str | None, about("a sentence on what holds if a prior was only assumed; null if all are known")
-    ]
     admission: Admission
     admission_text: Annotated[str, about("who may answer, and what that means for the results")]
     methods: list[MethodTitle]

@@ -330,7 +330,6 @@ function privacy(estimates) {
       { id: "levels" },
       el("summary", {}, "Privacy levels (LIP and LDP)"),
       levelTable(estimates),
-      estimates.assumed_prior && el("p", { id: "assumed" }, estimates.assumed_prior),
     ),
   ];
 }
