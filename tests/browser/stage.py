@@ -204,6 +204,7 @@ def asked() -> dict[str, Campaign]:
         "cohorts": ask("Are you ill?", {"north": ill, "south": pv.Prior({"yes": 0.2, "no": 0.8})}, 1.5),
         "ending": ask("Which paper do you read?", work, smallest_count=20),
         "watched": ask("Which fruit do you like?", rare, 1.0, pv.Histogram(), smallest_count=20),
+        "released": ask("Which tree do you like?", rare, 1.0, smallest_count=20),
         "range": ask("How many hours of overtime?", pv.Prior.grid([0, 20, 40, 80], outside="ends")),
         "hours": ask(
             "How many hours do you work?",
@@ -253,7 +254,6 @@ def asked() -> dict[str, Campaign]:
             1.5,
             smallest_count=50,
         ),
-        "sheet-few-asked": survey(title="Working hours, few asked", smallest_count=200),
         "sheet-table": table_survey(),
         "publishing": ask("Which bus do you take?", work, smallest_count=20, **texts),
         "withdrawing": ask("Do you read?", pv.Prior({"yes": 0.3, "no": 0.7})),

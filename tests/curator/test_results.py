@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,7 +13,6 @@ import pytest
 from priorveil import Distribution, Histogram, Linear, Prior, Sum, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import Question
-from priorveil.collect.results import results as collect_results
 from priorveil.curator.result_messages import Estimates, Result, Shown
 from priorveil.curator.results import campaign_estimates, estimates_csv
 from priorveil.curator.store import FormTally, count_cells
@@ -200,18 +198,6 @@ def test_every_question_has_results(survey: Campaign) -> None:
     assert [row.label for row in cough.display.groups[0].rows] == ["Cough"], "among those who were asked"
     assert cough.display.groups[0].title == "Among those who were asked: Which of these?"
     assert hours.display.rows[0].label == "Average per person" and hours.display.numbers == []
-
-
-def test_a_withheld_option_is_named(survey: Campaign) -> None:
-    """Each option has an estimate of its own, so one may be withheld and another one shown."""
-    counts = tallies(survey, answered(survey, 4000))
-    table, cough, *_ = collect_results(survey, {form: tally.parts for form, tally in counts.items()})
-    asked = frozenset({((name, None),) for name in table.attributes})
-    for result, text in ((table, 'asked "Which of these?".'), (cough, 'asked "Which of these? Cough".')):
-        assert result.total is not None
-        own = asked & {((name, None),) for name in result.attributes}
-        sentence = result.withheld_text(replace(result.total, withheld=own))
-        assert sentence is not None and text in sentence
 
 
 def test_few_reports_about_a_drawn_question_are_withheld() -> None:

@@ -112,8 +112,6 @@ def _print_tables(console: Console, results: list[Result], level: float) -> None
                 heads, rows = table_cells(table, description)
                 numbers = len(heads) - len(table.heads)
                 screen.print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
-            if figures.withheld:
-                console.print(result.withheld_text(figures))
         for note in own_notes:
             if counts[note] == 1:
                 console.print(note)

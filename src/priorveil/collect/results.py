@@ -1,9 +1,7 @@
 """Results of a campaign: the estimates of every part of its forms, by cohort and in total, and the margins of tables.
 
 A result is withheld where it has fewer reports than the campaign promises. Then its total over all cohorts is withheld
-too: without the other cohorts it would be the withheld one. Small groups within a table of several questions, and
-among the people who are asked a question, are withheld in the same way (`small_groups`): one that is withheld in a
-cohort is withheld in the total.
+too: without the other cohorts it would be the withheld one.
 """
 
 from __future__ import annotations
@@ -11,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import NO, NOT_ASKED, YES, Question
-from priorveil.collect.small_groups import Group, GroupTable, is_in_group
 from priorveil.errors import NotIdentifiable
 from priorveil.plans.composition import Names
 from priorveil.plans.form import Form, Part
@@ -44,64 +41,57 @@ AMONG_ASKED = "share of those asked"
 _MOST_SHARED = 2_000  # values of a table up to which it also has shares within groups
 _MOST_ASKED = 100  # answers up to which there are shares of those asked: each takes milliseconds
 _RANGE = re.compile(r"\[(.+), (.+)[\])]")  # the label of a range of numbers
-_COLUMNS = ("labels", "values", "std_error", "lower", "upper")  # of a record, one entry for each statistic
 
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """An estimate and what may be shown of it: everything except figures about the groups in `withheld`.
-
-    `questions` has the question of each attribute that is reported with it.
-    """
+    """An estimate, and the question of each attribute that is reported with it."""
 
     estimate: Estimate
     questions: Mapping[str, str]
-    withheld: frozenset[Group] = frozenset()
 
     @cached_property
     def by(self) -> Names:
-        """The attributes that form the groups of an average or of a table; empty without groups."""
-        groupings = GroupTable(self.estimate, self.questions).groupings
-        return groupings[0] if len(groupings) == 1 else ()
+        """The attributes that form the groups of an average or of a table: all but the last; empty without groups."""
+        if not self._is_about_several(self.estimate.attributes):
+            return ()
+        if self.estimate.number_by_group is not None:
+            return self.estimate.number_by_group.by
+        names, grids = self._domain.names or (), self._domain.grids
+        if self.estimate.histogram:
+            return tuple(name for name in names if name not in grids) if grids else names[:-1]
+        margins = dict.fromkeys(tuple(named_levels(str(label), names)) for label in self.estimate.labels)
+        groupings = {margin[:-1] for margin in margins if self._is_about_several(margin)}
+        return groupings.pop() if len(groupings) == 1 else ()
 
-    @cached_property
-    def hidden(self) -> frozenset[int]:
-        """The places in the answer of the statistics that are withheld."""
-        return GroupTable(self.estimate, self.questions).withheld_places(self.withheld)
+    def _is_about_several(self, attributes: Names) -> bool:
+        return len({self.questions[name] for name in attributes}) > 1
 
     @property
     def _domain(self) -> Domain:
         return self.estimate.readings[0].prior.domain
 
     def rows(self, level: float) -> list[tuple[Label, StatisticRow]]:
-        """The label and the row of each statistic that is shown."""
+        """The label and the row of each statistic."""
         labels = answer(self.estimate, level).labels
-        places = [place for place in range(len(labels)) if place not in self.hidden]
-        return [
-            (labels[i], row) for i, row in zip(places, value_rows(self.estimate, level, places), strict=True)
-        ]
+        return list(zip(labels, value_rows(self.estimate, level), strict=True))
 
     def tables(self, level: float) -> list[StatisticTable]:
-        """Statistics of numbers, averages of groups, shares of the last question within each group, or of those asked.
-
-        If a group is withheld, so are the averages of groups that are formed in another way: they are totals.
-        """
+        """Statistics of numbers, averages and shares within groups, or shares of the people who were asked."""
         return [*self._group_tables(level), *self._asked_shares(level)]
 
     def _asked_shares(self, level: float) -> Iterator[StatisticTable]:
         """The answers to a question that is not always asked, as shares of the people who were asked it.
 
-        There are none if these people are withheld, or if the reports do not tell how many they are.
+        There are none if the reports do not tell how many people that are.
         """
         estimate, names = self.estimate, self.estimate.attributes or tuple(self.questions)
         labels = estimate.labels if estimate.histogram else ()
         asked = [label for label in labels if NOT_ASKED not in label_parts(label)]
-        is_about_one_question = len({self.questions[name] for name in names}) == 1
-        if not 0 < len(asked) < len(labels) or len(asked) > _MOST_ASKED or not is_about_one_question:
+        if not 0 < len(asked) < len(labels) or len(asked) > _MOST_ASKED or self._is_about_several(names):
             return
-        if not any(((name, None),) in self.withheld for name in names):
-            with suppress(NotIdentifiable):
-                yield shares_among(estimate, asked, names, AMONG_ASKED, level)
+        with suppress(NotIdentifiable):
+            yield shares_among(estimate, asked, names, AMONG_ASKED, level)
 
     def _group_tables(self, level: float) -> list[StatisticTable]:
         estimate = self.estimate
@@ -111,37 +101,20 @@ class Figures:
         if self.by and estimate.histogram and not estimate.has_grid:
             few = len(self._domain) <= _MOST_SHARED
             tables += [shares_within(estimate, self.by, level)] if few else []
-        if not self.withheld:
-            return tables
-        return [
-            replace(table, rows=tuple(row for row in table.rows if not self._is_withheld(table, row)))
-            for table in tables
-            if table.heads == NUMBERS or table.heads[: len(self.by)] == self.by
-        ]
-
-    def _is_withheld(self, table: StatisticTable, row: StatisticRow) -> bool:
-        levels = dict(zip(table.heads, row.label, strict=True))
-        return any(is_in_group(levels, group) for group in self.withheld)
+        return tables
 
     def description(self, level: float) -> Description:
-        """What is shown, as text."""
-        return describe(self.estimate, level, hidden=self.hidden, others=self.tables(level))
+        """The estimate as text."""
+        return describe(self.estimate, level, others=self.tables(level))
 
     def record(self, level: float) -> dict[str, Any]:
-        """What is shown, as JSON, with the names of the groups that are withheld."""
-        record = self.estimate.record(level)
-        columns = {
-            name: [entry for place, entry in enumerate(record[name]) if place not in self.hidden]
-            for name in _COLUMNS
-        }
+        """The estimate as JSON."""
         statistics = [entry for table in self.tables(level) for entry in table_records(table)]
-        groups = [dict(group) for group in sorted(self.withheld, key=str)]
-        return {**record, **columns, "statistics": statistics, "withheld_groups": groups}
+        return {**self.estimate.record(level), "statistics": statistics}
 
     def margin(self, attribute: str) -> Figures:
         """The counts of the answers to one of the questions: they are about everybody who was asked."""
-        withheld = self.withheld & {((attribute, None),)}
-        return Figures(self.estimate.margin(attribute), self.questions, withheld)
+        return Figures(self.estimate.margin(attribute), self.questions)
 
 
 @dataclass(frozen=True)
@@ -157,7 +130,7 @@ class NamedAnswer:
     """What a label says about one question, for everybody who puts it into words, in any language.
 
     `options` has codes, of which those in `unticked` were not chosen; no code at all: none was ticked. A number has a
-    `range`, and any other level is itself. `asked` says that people were asked or not, whatever they answered.
+    `range`, and any other level is itself. `asked` is false for people who were not asked.
     """
 
     question: str
@@ -165,7 +138,7 @@ class NamedAnswer:
     unticked: tuple[str, ...] = ()
     range: tuple[str, str] | None = None
     level: str | None = None
-    asked: bool | None = None
+    asked: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +162,8 @@ class Result:
         if len(self.estimates) < len(self.campaign.cohorts):
             return None
         every = [*self.estimates.values()]
-        withheld = frozenset().union(*(each.withheld for each in every))
         combined = combine_estimates([each.estimate for each in every])
-        return Figures(combined, every[0].questions, withheld)
+        return Figures(combined, every[0].questions)
 
     def shown(self) -> Iterator[tuple[str, Figures]]:
         """The estimate of each cohort that is not withheld, if there are several; then that of all, named ""."""
@@ -286,10 +258,7 @@ class Result:
 
     def _answer_text(self, answer: NamedAnswer) -> str:
         question = self._question(answer.question)
-        if answer.asked:
-            subject = Subject(answer.question, answer.options[0] if answer.options else None)
-            return f'the people who were asked "{self._subject_text(subject)}"'
-        if answer.asked is False:
+        if not answer.asked:
             return NOT_ASKED
         if answer.range is not None:
             return " to ".join(answer.range)
@@ -306,29 +275,6 @@ class Result:
             self._asked[name].kind == "choices" and owners.count(owner) == 1 and levels[name] != YES
             for name, owner in zip(levels, owners, strict=True)
         )
-
-    def withheld_text(self, figures: Figures) -> str | None:
-        """Which groups are withheld, and why, in a sentence; None if none are."""
-        if not figures.withheld:
-            return None
-        groups = {", ".join(self.words(answers)) for answers in self.withheld_groups(figures)}
-        return (
-            f"Withheld: figures about {'; '.join(sorted(groups))}. Such a group is estimated to have fewer than "
-            f"{self.campaign.smallest_count:,} people, or its figures would reveal those of a group that is withheld."
-        )
-
-    def withheld_groups(self, figures: Figures) -> list[list[NamedAnswer]]:
-        """The groups that are withheld, by the answers of their people."""
-        return [self._group_answers(group) for group in sorted(figures.withheld, key=str)]
-
-    def _group_answers(self, group: Group) -> list[NamedAnswer]:
-        levels = {name: label_text(level) for name, level in group if level is not None}
-        if levels:
-            return self.answers(levels)
-        subject = self._subject(group[0][0])
-        return [
-            NamedAnswer(subject.question, () if subject.option is None else (subject.option,), asked=True)
-        ]
 
 
 def _named_answer(question: Question, levels: Mapping[str, str]) -> NamedAnswer:
@@ -381,21 +327,12 @@ def results(
 def _figures(
     campaign: Campaign, form: Form, tallies: Sequence[Tally], method: EstimateMethod
 ) -> dict[Names, Figures]:
-    """What is shown of the parts of a form that have enough reports, by attributes.
-
-    Which groups are withheld does not depend on the method: what one method shows would tell what another withholds.
-    """
+    """The estimates of the parts of a form that have enough reports, by attributes."""
     least = max(campaign.smallest_count, 1)
     parts = zip(form.parts, tallies, strict=True)
     enough = [part.attributes for part, tally in parts if tally.reports >= least]
     estimates = form.estimate(tallies, method, enough)
-    figures = {}
-    for names, estimate in estimates.items():
-        table = GroupTable(estimate, {name: campaign.questions_about([name])[0] for name in names})
-        if table.has_groups and method != "auto":
-            usual = form.estimate(tallies, "auto", [names])[names]
-            withheld = replace(table, estimate=usual).small_groups(least)
-        else:
-            withheld = table.small_groups(least)
-        figures[names] = Figures(estimate, table.questions, withheld)
-    return figures
+    return {
+        names: Figures(estimate, {name: campaign.questions_about([name])[0] for name in names})
+        for names, estimate in estimates.items()
+    }

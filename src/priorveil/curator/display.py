@@ -12,7 +12,6 @@ from priorveil.collect.results import Figures, NamedAnswer, Result
 from priorveil.curator import result_messages as messages
 from priorveil.errors import plural
 from priorveil.formatting import interval_title, level_at_most, percent
-from priorveil.notions import ONLY_IF_RIGHT
 from priorveil.plans import wording as plan_wording
 from priorveil.plans.composition import JointLeakage
 from priorveil.priors.label_texts import label_text
@@ -43,7 +42,7 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
     The average over everybody stands below those of the groups, and no number stands there twice.
     """
     estimate = figures.estimate
-    table = per_person_table(estimate, confidence, _MOST_SHOWN, figures.hidden)
+    table = per_person_table(estimate, confidence, _MOST_SHOWN)
     people = estimate.people if estimate.counts_people else None
     levels = {label_text(label): result.levels(estimate, label) for label in estimate.labels}
     named = [(row, levels.get(row.label[0], {})) for row in table.rows]
@@ -69,9 +68,7 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
         left_out=table.left_out,
         numbers=numbers,
         groups=[_group_table(result, figures, each) for each in others if each.heads != NUMBERS],
-        withheld=result.withheld_text(figures),
-        withheld_groups=[list(map(_named_answer, group)) for group in result.withheld_groups(figures)],
-        precision=reached_precision(estimate, confidence, figures.hidden),
+        precision=reached_precision(estimate, confidence),
     )
 
 
@@ -169,19 +166,7 @@ def _people_text(number: int) -> str:
 
 def privacy_facts(campaign: Campaign) -> list[messages.Fact]:
     """The levels that hold for every cohort."""
-    facts = plan_wording.privacy_facts(campaign.promise.values(), assumed_prior(campaign) is not None)
-    return [messages.Fact(*fact) for fact in facts]
-
-
-def assumed_prior(campaign: Campaign) -> str | None:
-    """What holds when, if the prior of a cohort was only assumed; None if all priors are known."""
-    cohorts = [
-        name for name, form in campaign.cohorts.items() if any(part.plan.prior.assumed for part in form.parts)
-    ]
-    if not cohorts:
-        return None
-    of_cohorts = f" of {', '.join(cohorts)}" if len(campaign.cohorts) > 1 else ""
-    return f"LDP holds for any prior. LIP{of_cohorts} holds {ONLY_IF_RIGHT}."
+    return [messages.Fact(*fact) for fact in plan_wording.privacy_facts(campaign.promise.values())]
 
 
 def admission_text(campaign: Campaign) -> str:

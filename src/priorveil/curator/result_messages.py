@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from priorveil.collect.campaign import Admission, PublicState
 from priorveil.collect.questions import Kind
-from priorveil.curator.messages import Body, ContentId, Finite, Natural, about, described
+from priorveil.curator.messages import Body, ContentId, Finite, Natural, ResultOrigin, about, described
 from priorveil.queries.matrices import StatisticName
 
 Label = Annotated[Any, described(type=["string", "number", "array"])]
@@ -69,9 +69,7 @@ class NamedAnswer(Body):
     unticked: Annotated[list[str], about("those of these options that were not ticked")]
     range: Annotated[list[float] | None, about("the ends of a range of numbers")]
     level: Annotated[str | None, about("any other level, as it is")]
-    asked: Annotated[
-        bool | None, about("true: everybody who was asked; false: those who were not; null: see the others")
-    ]
+    asked: Annotated[bool, about("false: these people were not asked")]
 
 
 class DisplayRow(Body):
@@ -129,12 +127,6 @@ class Display(Body):
     left_out: Annotated[str | None, about("which statistics are shown; null if all are")]
     numbers: Annotated[list[DisplayRow], about("the mean of numbers, or their quantiles")]
     groups: list[GroupTable]
-    withheld: Annotated[
-        str | None, about("which groups are withheld, and why, in a sentence; null if none are")
-    ]
-    withheld_groups: Annotated[
-        list[list[NamedAnswer]], about("the groups that are withheld, by the answers of their people")
-    ]
     precision: Annotated[str, about("how precise the estimate is")]
 
 
@@ -203,14 +195,6 @@ class Total(Body, kw_only=True):
         about(
             "the mean of numbers on a grid, quantiles of numbers in cells, averages by group, and shares within "
             "groups; empty for other values"
-        ),
-    ]
-    withheld_groups: Annotated[
-        list[dict[str, Any]],
-        about(
-            "the groups about which nothing is said, by the levels of their attributes (null: all who were asked): "
-            "the estimate counts fewer than `smallest_count` people in them, or figures that are withheld would follow "
-            "from theirs"
         ),
     ]
     converged: bool
@@ -305,9 +289,6 @@ class Estimates(Body):
     ]
     withheld_because: Annotated[str, about("why some results are withheld, if some are")]
     facts: list[Fact]
-    assumed_prior: Annotated[
-        str | None, about("a sentence on what holds if a prior was only assumed; null if all are known")
-    ]
     admission: Admission
     admission_text: Annotated[str, about("who may answer, and what that means for the results")]
     methods: list[MethodTitle]
@@ -317,6 +298,12 @@ class Estimates(Body):
     state: PublicState
     not_for_publication: Annotated[
         str | None, about("a sentence to show with every number; null once the results are published")
+    ] = None
+    stored: Annotated[
+        ResultOrigin | None,
+        about(
+            "the stored results: for an analyst these; for an admin, who gets those of now, what analysts see"
+        ),
     ] = None
 
 

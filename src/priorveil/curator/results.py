@@ -34,7 +34,6 @@ def campaign_estimates(
         caution=LEANING if display.leans(campaign, method) else None,
         withheld_because=display.withheld_because(campaign),
         facts=display.privacy_facts(campaign),
-        assumed_prior=display.assumed_prior(campaign),
         admission=campaign.admission,
         admission_text=display.admission_text(campaign),
         methods=display.methods(campaign),

@@ -6,7 +6,7 @@ Printed estimates, the command line, plots and the dashboard lay these out; none
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -203,17 +203,16 @@ def describe(
     estimate: Estimate,
     confidence: float = 0.95,
     most: int = _MOST_SHOWN,
-    hidden: Collection[int] = (),
     others: Sequence[StatisticTable] | None = None,
 ) -> Description:
     """An estimate as people read it: a table for the values, or for each margin, and one for statistics of numbers.
 
-    Of more than `most` statistics there are the largest counts, or the first ones if they are not a histogram. Those
-    in the `hidden` places are left out. `others` are the tables after the first ones, by default `number_tables`.
+    Of more than `most` statistics there are the largest counts, or the first ones if they are not a histogram.
+    `others` are the tables after the first ones, by default `number_tables`.
     """
-    indices = most_relevant(estimate, most, hidden)
+    indices = most_relevant(estimate, most)
     tables = list(_tables_by_heads(estimate, indices, value_rows(estimate, confidence, indices)))
-    if tables and (rest := _size(estimate) - len(hidden) - len(indices)):
+    if tables and (rest := _size(estimate) - len(indices)):
         tables[-1] = replace(tables[-1], left_out=f"and {rest:,} more")
     tables += number_tables(estimate, confidence) if others is None else others
     notes = estimate.notes
@@ -376,12 +375,9 @@ def table_records(table: StatisticTable) -> list[dict[str, Any]]:
     return [{"name": table.name_of(row), **dict(zip(names, row.numbers, strict=True))} for row in table.rows]
 
 
-def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN, hidden: Collection[int] = ()) -> list[int]:
-    """What to show, by index: all in their order; of more than `most` the largest counts, or the first statistics.
-
-    Those in the `hidden` places are left out.
-    """
-    shown = [index for index in range(_size(estimate)) if index not in hidden]
+def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
+    """What to show, by index: all in their order; of more than `most` the largest counts, or the first statistics."""
+    shown = list(range(_size(estimate)))
     if len(shown) <= most:
         return shown
     if estimate.histogram:
@@ -394,14 +390,12 @@ def _size(estimate: Estimate) -> int:
     return len(estimate.labels) if estimate.averages is None else len(estimate.averages)
 
 
-def per_person_table(
-    estimate: Estimate, confidence: float, most: int, hidden: Collection[int] = ()
-) -> StatisticTable:
+def per_person_table(estimate: Estimate, confidence: float, most: int) -> StatisticTable:
     """Shares of the people; statistics other than counts have a row for the average per person and one for the total.
 
     Of more than `most` statistics there are those of `most_relevant`.
     """
-    people, indices = estimate.people, most_relevant(estimate, most, hidden)
+    people, indices = estimate.people, most_relevant(estimate, most)
     rows: list[StatisticRow] = []
     for i, row in zip(indices, value_rows(estimate, confidence, indices), strict=True):
         name = label_text(estimate.labels[i])
@@ -415,7 +409,7 @@ def per_person_table(
     head = "Answer" if estimate.counts_people else "Quantity"
     if estimate.averages is not None:
         head = _quantity(estimate)
-    left_out = _selection_text(estimate, len(indices), _size(estimate) - len(hidden))
+    left_out = _selection_text(estimate, len(indices), _size(estimate))
     return StatisticTable((head,), tuple(rows), left_out=left_out)
 
 
@@ -823,12 +817,12 @@ def precision_sentence(precision: Precision) -> str:
     return _sentence(precision_text(precision))
 
 
-def reached_precision(estimate: Estimate, confidence: float, hidden: Collection[int] = ()) -> str:
+def reached_precision(estimate: Estimate, confidence: float) -> str:
     """How precise an estimate is: the largest distance to an end of its intervals, per person, in a sentence.
 
-    An interval of an average of a group may reach further on one side. Those in the `hidden` places do not count.
+    An interval of an average of a group may reach further on one side.
     """
-    values, _, low, high = np.delete(answer(estimate, confidence).columns, sorted(hidden), axis=1)
+    values, _, low, high = answer(estimate, confidence).columns
     distances = np.maximum(values - low, high - values)
     distances[np.isnan(values)] = math.inf  # the average of a group in which nobody is counted
     half_width = float(np.max(distances, initial=0.0))

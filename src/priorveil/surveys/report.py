@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
 from typing import Any
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.small_groups import Group, GroupTable
-from priorveil.designs.forms import Topic
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
-from priorveil.plans.composition import Names, agree
+from priorveil.plans.composition import Names
 from priorveil.plans.form import PARTS, Part
-from priorveil.priors.label_texts import first_labels, label_text
 from priorveil.reading.precision import Precision
 from priorveil.surveys.survey import SurveyDesign
 
@@ -77,8 +73,7 @@ class SurveyReport:
     lip: float
     ldp: float
     assumed: tuple[str, ...]  # the questions whose prior nobody knows
-    all_assumed: bool  # whether no plan uses a prior that is known
-    contradictory: tuple[str, ...]  # the questions about which two priors say different things
+    reports: int  # that each person sends
     people: tuple[int, ...]
     parts: tuple[PartPrecision, ...]
     smallest_count: int
@@ -88,7 +83,6 @@ class SurveyReport:
     costs: dict[str, float | None]  # how many times as many people as without noise, on average
     left_out: tuple[str, ...]
     cohorts: tuple[CohortPromise, ...]
-    small_groups: tuple[str, ...]  # that would have fewer than `smallest_count` of the first number of people
     warnings: tuple[str, ...] = ()  # what should be changed before people are asked
 
     @classmethod
@@ -107,7 +101,6 @@ class SurveyReport:
         )
         topics = [topic for cohort in survey.cohorts.values() for topic in cohort.topics]
         unknown = [topic for topic in topics if topic.prior.assumed]
-        contradictory = [name for cohort in survey.cohorts.values() for name in _contradictory(cohort.topics)]
         weight = math.fsum(topic.weight for topic in survey.topics)
         forms = built.campaign.cohorts.values()
         return cls(
@@ -115,8 +108,7 @@ class SurveyReport:
             lip=max(cohort.lip for cohort in cohorts),
             ldp=max(cohort.ldp for cohort in cohorts),
             assumed=tuple(dict.fromkeys(_subject(topic.attributes) for topic in unknown)),
-            all_assumed=all(part.plan.prior.assumed for form in forms for part in form.parts),
-            contradictory=tuple(dict.fromkeys(contradictory)),
+            reports=max(len(form.slots) for form in forms),
             people=numbers,
             parts=tuple(_all_parts(built.campaign, cohorts)),
             smallest_count=built.campaign.smallest_count,
@@ -126,7 +118,6 @@ class SurveyReport:
             costs={way: None if cost is None else cost / weight for way, cost in built.costs.items()},
             left_out=survey.left_out,
             cohorts=cohorts,
-            small_groups=tuple(dict.fromkeys(_small_groups(built.campaign, cohorts))),
             warnings=built.campaign.warnings,
         )
 
@@ -157,28 +148,28 @@ class SurveyReport:
 
     def promise(self) -> list[str]:
         """What a whole submission reveals, in sentences."""
-        sentences = promise_sentences(self.lip, self.ldp, self.all_assumed)
+        sentences = promise_sentences(self.lip, self.ldp, self.reports)
         return [*sentences, *self.warnings, *self._why_ldp()]
 
     def _why_ldp(self) -> list[str]:
-        sentences, names = [], ", ".join(self.assumed)
+        names = ", ".join(self.assumed)
+        if self.reports > 1:
+            return [
+                "LDP levels of several reports add up, and LIP levels do not. So all answers are protected by LDP, "
+                "which holds no matter what anyone already knows."
+            ]
         if self.chosen == "together":
             helpful = f" A prior of {names}, even a rough one, might help." if self.assumed else ""
-            sentences.append(
+            return [
                 "One report is about all questions, and nobody knows how often their answers occur together. So it is "
                 f"protected by LDP, which holds no matter what anyone already knows.{helpful}"
-            )
-        elif self.assumed:
-            sentences.append(
+            ]
+        if self.assumed:
+            return [
                 f"Nobody knows how common the answers to {names} are. So these are protected by LDP, which holds no "
                 "matter what anyone already knows, and needs more people. A prior, even a rough one, would help."
-            )
-        if self.contradictory and self.chosen == "split":
-            sentences.append(
-                f"The priors of {', '.join(self.contradictory)} differ from table to table, so only LDP levels can be "
-                "added up. Make all these tables from the same people, with public = true."
-            )
-        return sentences
+            ]
+        return []
 
     def tells(self) -> list[str]:
         """How precise the results will be, in sentences."""
@@ -200,7 +191,7 @@ class SurveyReport:
                 sentences.append(f"With {people:,} people {known} ±{widest} points in each cohort.")
             if widest := self._widest_share(at, [part for part in shown if not part.cohort]):
                 sentences.append(f"With {people:,} people {known} ±{widest} points in all cohorts together.")
-        return [*sentences, *self._withheld(), *self._withheld_groups()]
+        return [*sentences, *self._withheld()]
 
     def _names(self, parts: Sequence[PartPrecision]) -> str:
         """What these parts are about, each subject once, with its cohorts if there are several."""
@@ -256,15 +247,6 @@ class SurveyReport:
             f"{plural(self.smallest_count, 'report')} (smallest_count), which takes about {math.ceil(fewest):,} people."
         ]
 
-    def _withheld_groups(self) -> list[str]:
-        if not self.small_groups:
-            return []
-        return [
-            f"If answers are as common as the survey says, {self.people[0]:,} people are too few to show anything "
-            f"about these groups, which would have fewer than {self.smallest_count:,} people (smallest_count): "
-            f"{first_labels(self.small_groups)}."
-        ]
-
     def ways(self) -> list[str]:
         """How the budget is used, and what the other ways would have cost, in sentences."""
         size = f"A submission has {plural(self.bytes, 'byte')}, the same for everybody."
@@ -275,14 +257,18 @@ class SurveyReport:
         return [*ways, size]
 
 
-def promise_sentences(lip: float, ldp: float, all_assumed: bool) -> list[str]:
-    """What a submission with these levels reveals: under the priors, unless all are assumed, and under any prior."""
+def promise_sentences(lip: float, ldp: float, reports: int) -> list[str]:
+    """What a whole submission with these levels reveals: under the priors, if that is less, and under any prior.
+
+    `reports` is their number in a submission.
+    """
+    added_up = f", the sum of {reports} reports" if reports > 1 else ""
     sentences = [
-        f"No matter what anyone knows or believes (LDP {level_at_most(ldp)}): everything that a person sends changes "
-        f"the odds of any answer by at most a factor of {factor_at_most(ldp)}. "
+        f"No matter what anyone knows or believes (LDP {level_at_most(ldp)}{added_up}): everything that a person sends "
+        f"changes the odds of any answer by at most a factor of {factor_at_most(ldp)}. "
         f"{_example(likely_afterwards(_BEFORE, math.inf, math.inf, ldp))}"
     ]
-    if not all_assumed:
+    if lip < ldp:
         sentences.insert(
             0,
             f"If answers are as common as the survey says (LIP {level_at_most(lip)}): everything that a person sends "
@@ -336,28 +322,6 @@ def _combined(parts: Sequence[PartPrecision], cohorts: Sequence[CohortPromise]) 
     return replace(parts[0], cohort="", drawn=drawn, half_widths=tuple(widths))
 
 
-def _small_groups(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[str]:
-    """The groups expected to be too small to be shown, if the prior is known and the rest of a part is shown."""
-    for cohort in cohorts:
-        where = f" in {cohort.name}" if len(cohorts) > 1 else ""
-        for slot in campaign.form_for(cohort.name).slots:
-            for part, share in zip(slot.parts, slot.shares, strict=True):
-                people, least = cohort.people[0], campaign.smallest_count
-                if part.plan.prior.assumed or people * share / PARTS < least:
-                    continue
-                questions = {name: campaign.questions_about([name])[0] for name in part.attributes}
-                table = GroupTable(part.plan.estimate(part.plan.tally([])), questions)
-                for group in table.expected_small_groups(people, least):
-                    yield f"{_group_name(group)}{where}"
-
-
-def _group_name(group: Group) -> str:
-    ((first, level), *_) = group
-    if level is None:
-        return f"people who are asked {_questions([first])[0]}"
-    return " with ".join(f"{name} = {label_text(level)}" for name, level in group if level is not None)
-
-
 def _precision(
     campaign: Campaign, part: Part, drawn: float, expected: Sequence[Precision], cohort: str
 ) -> PartPrecision:
@@ -385,19 +349,6 @@ def _subject(attributes: Names) -> str:
     owners = [name.partition("/")[0] for name in attributes]
     pairs = zip(owners, attributes, strict=True)
     return " x ".join(dict.fromkeys(owner if owners.count(owner) > 1 else name for owner, name in pairs))
-
-
-def _contradictory(topics: Sequence[Topic]) -> tuple[str, ...]:
-    """The questions about which two known priors say different things."""
-    pairs = combinations((topic for topic in topics if not topic.prior.assumed), 2)
-    wrong = [
-        name
-        for one, other in pairs
-        if not agree(one.attributes, one.prior, other.attributes, other.prior)
-        for name in one.attributes
-        if name in other.attributes
-    ]
-    return _questions(wrong)
 
 
 def _price(cost: float | None) -> str:

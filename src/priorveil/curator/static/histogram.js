@@ -15,7 +15,6 @@ const ENGLISH = Object.freeze({
   expected: (row) => row.expected_text,
   people: (row) => row.people_text,
   leftOut: ({ left_out }) => left_out,
-  withheld: ({ withheld }) => withheld,
   percent,
   amount,
 });
@@ -34,7 +33,7 @@ function groupBy(items, keyOf) {
 export const inBlocks = (results) =>
   groupBy(results, ({ attributes, questions, margin_of: table, option }) => [option === null ? attributes : questions, table]);
 
-/** One display for all results of a block: those of options have a row each, another among those who were asked, and what is withheld. */
+/** One display for all results of a block: those of options have a row each and another among those who were asked. */
 export function joinDisplays(displays) {
   if (displays.length === 1) return displays[0];
   const groups = displays.flatMap((display) => display.groups);
@@ -43,8 +42,6 @@ export function joinDisplays(displays) {
     ...displays[0],
     rows: displays.flatMap(({ rows }) => rows),
     groups: asked,
-    withheld: displays.flatMap(({ withheld }) => withheld ?? []).join(" "),
-    withheld_groups: displays.flatMap((display) => display.withheld_groups),
   };
 }
 
@@ -55,7 +52,7 @@ export function joinDisplays(displays) {
 export function estimateTables(display, suffix = "", precision = null, page = ENGLISH) {
   const { shares, averages_of: averaged, rows, numbers, groups } = display;
   const [head, interval] = [page.head(display), page.interval(display)];
-  const [left, withheld] = [page.leftOut(display), page.withheld(display)];
+  const left = page.leftOut(display);
   const scale = shares ? scaleFor(rows, true) : averaged ? scaleFor(rows, false) : null;
   return [
     scale && legend(scale, rows, page),
@@ -68,7 +65,6 @@ export function estimateTables(display, suffix = "", precision = null, page = EN
       .map((group, n) =>
         table(`group${n}${suffix}`, group.rows, scaleFor(group.rows, group.shares), group.by.length > 0 ? page.words.group : head, interval, page, page.groupTitle(group)),
       ),
-    withheld && el("p", { class: "withheld" }, withheld),
   ];
 }
 

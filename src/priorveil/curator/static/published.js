@@ -92,8 +92,7 @@ const numberName = (attribute) => withUnit(nameOf(attribute), questionNamed(attr
 /** What a label says about one question, in words. */
 function answerWords({ question: name, options, unticked, range, level, asked }) {
   const question = questionNamed(name);
-  if (asked === true) return [inCampaignLanguage(subjectText({ question: name, option: options[0] ?? null }))];
-  if (asked === false) return [say("notAsked")];
+  if (!asked) return [say("notAsked")];
   if (range !== null) return [say("between", { from: speak.exact(range[0]), to: speak.exact(range[1]) })];
   if (level !== null) return [el("bdi", {}, level)];
   const text = (code) => inCampaignLanguage(ownText(question.options[code]));
@@ -104,7 +103,7 @@ function answerWords({ question: name, options, unticked, range, level, asked })
 /** An element for each answer. */
 const answersWords = (answers) => answers.map((answer) => el("span", {}, ...answerWords(answer)));
 
-const separate = (parts, comma = say("comma")) => parts.flatMap((part, i) => (i > 0 ? [comma, part] : [part]));
+const separate = (parts) => parts.flatMap((part, i) => (i > 0 ? [say("comma"), part] : [part]));
 
 // -- the sheet -----------------------------------------------------------------------------------------------------------
 
@@ -239,17 +238,11 @@ const inLanguage = ({ labels, people }) => ({
   people: ({ people: count }) => say(speak.isOne(count) ? "onePerson" : "people", { count: speak.number(count) }),
   leftOut: ({ left_out: left, rows }) =>
     left && say("largestOf", { count: speak.number(rows.length), all: speak.number(labels.length) }),
-  withheld: ({ withheld_groups: groups }) => groups.length > 0 && el("span", {}, ...speak.phrase("withheldGroups", withheldValues(groups))),
   percent: (share, places) => speak.number(share, { style: "percent", ...decimals(places) }),
   amount: (value, places) => speak.number(value, decimals(places)),
 });
 
 const decimals = (places) => ({ minimumFractionDigits: places, maximumFractionDigits: places });
-
-const withheldValues = (groups) => ({
-  groups: el("span", {}, ...separate(groups.map((group) => el("span", {}, ...separate(answersWords(group)))), "; ")),
-  count: speak.number(publication.results.smallest_count),
-});
 
 /** The name of a statistic that is not an answer, of so many people; one that the campaign's makers have named stays as it is. */
 function statisticName(name, people) {
