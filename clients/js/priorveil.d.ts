@@ -102,7 +102,7 @@ export interface Plan {
   readonly prior: readonly number[] | null;
   /** Whether the prior was assumed and not known: `levels.lip` then holds only if it is right. */
   readonly priorAssumed: boolean;
-  /** Reports are the whole numbers below this; null where they are not. */
+  /** How many reports a table can make: the whole numbers below this. Null for other mechanisms. */
   readonly outputs: number | null;
   /** What the certificate is about: the value itself, or a secret behind it. */
   readonly protects: "value" | "secret";

@@ -867,8 +867,8 @@ const MECHANISMS = {
  * `levels` are the proven ones, in natural logarithms: `lip` of what `protects` names ("value" or "secret") under the prior, and
  * `ldp` of the value itself whatever is known. `proof` is "budget" where the whole certificate was proven again, and "ldp"
  * where only that level could be; `lip` is then `ldp`, which implies it. `priorAssumed` says that nobody knows the prior: `lip`
- * then holds only if it is right. Reports are the whole numbers below `outputs`, unless it is null. `numbers` is null, or says how
- * a number becomes a value; `attributes` is null, or has the name, the labels and the numbers of each attribute.
+ * then holds only if it is right. `outputs` is how many reports a table can make, whole numbers from 0, and null for others. `numbers` is
+ * null, or says how a number becomes a value; `attributes` is null, or has the name, the labels and the numbers of each attribute.
  */
 class Plan {
   #mechanism;
@@ -887,7 +887,7 @@ class Plan {
     this.draws = mechanism.draws + domain.draws;
     this.words = mechanism.width ?? 1;
     this.reportsBits = mechanism.width !== undefined;
-    this.outputs = this.reportsBits || mechanism.base !== undefined ? null : mechanism.outputs;
+    this.outputs = mechanism instanceof Table || mechanism instanceof Grouped ? mechanism.outputs : null;
     this.prior = probabilities(document.prior);
     this.priorAssumed = document.prior.assumed === true;
     this.protects = document.secret === null ? "value" : "secret";
