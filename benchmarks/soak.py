@@ -4,8 +4,8 @@
     python benchmarks/soak.py --store postgres --minutes 10 --restart 2
     python benchmarks/soak.py --write docs/soak.md        also write the report into a page
 
-People send single reports, a gateway sends batches of 100, invited people use their codes, an analyst reads
-estimates, and an admin exports all reports. Every other restart is a kill -9. A sender repeats what was not
+People send single reports, a gateway sends batches of 100, invited people use their codes, and an admin
+reads estimates and exports all reports. Every other restart is a kill -9. A sender repeats what was not
 acknowledged, with the same ids, so at the end each report must be there exactly once. An error
 is explained by a restart during the request, by a limit that asks to wait (429), or, if it is a timeout (408),
 by a machine so busy that the senders themselves stood still for seconds. Any other error, or a wrong number of reports,
@@ -63,8 +63,8 @@ EXPLANATIONS = {
 HEAD = """# Soak test
 
 Mixed load for an hour, written by `python benchmarks/soak.py --write docs/soak.md` and again with `--store postgres`.
-People send single reports, a gateway sends batches of 100, invited people use codes, an analyst reads estimates, and
-an admin exports all reports. What was not acknowledged is sent again, with the same ids. Every other restart is a
+People send single reports, a gateway sends batches of 100, invited people use codes, and an admin reads estimates and
+exports all reports. What was not acknowledged is sent again, with the same ids. Every other restart is a
 kill -9. The command fails if an error has no explanation, or if a report is missing or stored twice. Memory is
 the private memory of the curator's process. On SQLite it has a cache that grows with the file up to about 75 MiB, and
 is full at 1.8 million reports; `python benchmarks/curator.py --hold 10000000` shows that memory then stays as it is.

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import priorveil as pv
+from joint_laws import without_joint_law
 from priorveil.certify import TOTAL, certificate
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import Question
@@ -270,33 +271,9 @@ def campaigns() -> Iterator[tuple[str, Campaign, list[dict[str, Any]]]]:
     ]
     yield "number", numbers, counted
 
-    def table(first: str, second: str, same: float) -> tuple[tuple[str, ...], Plan]:
-        """Two answers that are the same with this probability, and as often yes as no."""
-        pairs = {(x, y): (same if x == y else 1 - same) / 2 for x in ("yes", "no") for y in ("yes", "no")}
-        return (first, second), pv.design(pv.Prior.joint(pairs, (first, second)), 0.5, learn)
-
-    yes_no = {"yes": "Yes", "no": "No"}
-    three = [Question(name, f"{name}?", "choice", yes_no) for name in "abc"]
-    tables = [table("a", "b", 0.9), table("b", "c", 0.9), table("a", "c", 0.2)]
-    answered = [{"a": "yes", "b": "no", "c": "yes"}]
-    yield "tables-in-a-circle", made(three, *(slot(part) for part in tables)), answered
-    work = Question("work", "Work?", "choice", yes_no)
-    paid = Question("paid", "Paid?", "choice", yes_no, asked_if={"work": ("yes",)})
-    drives = Question("drives", "Drive?", "choice", yes_no)
-    of_paid = {
-        (x, y): p / 2 for x, p in (("yes", 0.3), ("no", 0.2), ("not asked", 0.5)) for y in ("yes", "no")
-    }
-    on_paid = pv.design(pv.Prior.joint(of_paid, ("paid", "drives")), 0.5, learn)
-    linked = made(
-        [work, paid, drives], slot(table("work", "drives", 0.9)), slot((("paid", "drives"), on_paid))
-    )
-    yield "follow-up-in-a-circle", linked, [{"work": "no", "drives": "yes"}]
-    rare = pv.design(pv.Prior({"yes": 0.1, "no": 0.9}), 0.5, learn)
-    yield (
-        "drawn-priors-that-differ",
-        made(three[:2], slot(table("a", "b", 0.9), (("b",), rare))),
-        [{"a": "yes", "b": "no"}],
-    )
+    form, _ = without_joint_law(1.0)
+    three = [Question(name, f"{name}?", "choice", {"yes": "Yes", "no": "No"}) for name in "abc"]
+    yield "no-joint-law", Campaign("Test", three, {"everyone": form}), [{"a": "yes", "b": "no", "c": "yes"}]
 
 
 def submission(campaign: Campaign, answers: dict[str, Any], randomness: bytes) -> dict[str, Any]:

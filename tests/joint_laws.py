@@ -1,20 +1,16 @@
-"""What whole submissions tell, written out: every tuple of answers with every submission, under many joint laws.
-
-`worst_level` searches joint laws with given margins: independent ones, random ones, and those in which the answers go
-together, or against each other, as much as they can for some submission.
-"""
+"""What whole submissions tell, written out: every tuple of answers with every submission, under any joint law."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import linprog
 
 import priorveil as pv
-from priorveil.plans.form import PARTS, Form, Slot
+from priorveil.plans.form import PARTS, Form, Part, Slot
 
 Cell = tuple[object, ...]
 Law = dict[Cell, float]
@@ -67,106 +63,60 @@ def attribute_level(form: Form, names: Sequence[str], joint: Law, name: str) -> 
     return max(sides(has @ Q / mass[:, None], mass / mass.sum()))
 
 
-# -- joint laws ------------------------------------------------------------------------------------------------
+# -- the worst joint law ---------------------------------------------------------------------------------------
 
 
-def staircase(margins: Sequence[Sequence[float]], orders: Sequence[Sequence[int]]) -> np.ndarray:
-    """The joint law that pairs the first values of all orders, then the next ones: the answers go together."""
-    joint = np.zeros([len(margin) for margin in margins])
-    left = [list(margin) for margin in margins]
-    at = [0] * len(margins)
-    while all(place < len(order) for place, order in zip(at, orders, strict=True)):
-        cell = tuple(order[place] for place, order in zip(at, orders, strict=True))
-        mass = min(left[i][value] for i, value in enumerate(cell))
-        joint[cell] += mass
-        for i, value in enumerate(cell):
-            left[i][value] -= mass
-            if left[i][value] <= 1e-15:
-                at[i] += 1
-    return joint / joint.sum()
+def worst_level(form: Form, plans: dict[str, pv.Plan]) -> float:
+    """The most that a submission can tell under any joint law of the answers that has the priors of the plans.
 
-
-def along(axis: int, margin: np.ndarray, count: int) -> np.ndarray:
-    return margin.reshape([-1 if i == axis else 1 for i in range(count)])
-
-
-def margin_of(joint: np.ndarray, axis: int) -> np.ndarray:
-    return joint.sum(axis=tuple(i for i in range(joint.ndim) if i != axis))
-
-
-def random_law(margins: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    """A random joint law, scaled until it nearly has the margins; what is then missing is added independently."""
-    joint, n = rng.gamma(0.3, size=[len(margin) for margin in margins]) + 1e-6, len(margins)
-    for _ in range(30):
-        for axis, margin in enumerate(margins):
-            joint = joint * along(axis, margin / margin_of(joint, axis), n)
-    for axis, margin in enumerate(margins):
-        joint = joint * along(axis, np.minimum(1.0, margin / margin_of(joint, axis)), n)
-    rest = np.ones(1)
-    missing = 1 - joint.sum()
-    for axis, margin in enumerate(margins):
-        rest = rest * along(axis, np.maximum(margin - margin_of(joint, axis), 0.0), n)
-    whole = joint + rest / missing ** (n - 1) if missing > 1e-12 else joint
-    return whole / whole.sum()
-
-
-def joint_laws(plans: dict[str, pv.Plan], rng: np.random.Generator, tries: int) -> Iterator[Law]:
-    margins = [plan.reference.probabilities for plan in plans.values()]
-    columns = [plan.channel.matrix.T for plan in plans.values()]
-    apart = np.ones([len(margin) for margin in margins])
-    for axis, margin in enumerate(margins):
-        apart = apart * along(axis, margin, len(margins))
-    laws = [apart]
-    for _ in range(tries):
-        laws.append(random_law(margins, rng))
-        laws.append(staircase(margins, [rng.permutation(len(margin)) for margin in margins]))
-        reports = [column[rng.integers(len(column))] for column in columns]
-        together = staircase(margins, [np.argsort(-report) for report in reports])
-        signs = rng.choice([-1, 1], len(reports))
-        against = staircase(margins, [np.argsort(sign * r) for sign, r in zip(signs, reports, strict=True)])
-        laws += [together, against, 0.999 * against + 0.001 * apart]
+    For each submission linear programmes find the least and the largest probability that it can have.
+    """
     cells = list(itertools.product(*(plan.labels for plan in plans.values())))
-    for law in laws:
-        yield dict(zip(cells, law.ravel().tolist(), strict=True))
-
-
-def worst_level(form: Form, plans: dict[str, pv.Plan], rng: np.random.Generator, tries: int) -> float:
-    return max(max(levels(form, list(plans), law)) for law in joint_laws(plans, rng, tries))
-
-
-# -- margins of several answers with two values each -----------------------------------------------------------
-
-
-def margin_rows(names: Sequence[str], groups: Sequence[Sequence[str]]) -> np.ndarray:
-    """For every group a row for each combination of its levels: one for the tuples of all answers that have them."""
-    rows = []
-    for group in groups:
-        places = [list(names).index(name) for name in group]
-        for combination in itertools.product((0, 1), repeat=len(group)):
-            tuples = itertools.product((0, 1), repeat=len(names))
-            rows.append([float(tuple(each[at] for at in places) == combination) for each in tuples])
-    return np.array(rows)
-
-
-def agreeing_margins(groups: Sequence[Sequence[str]], rng: np.random.Generator) -> np.ndarray:
-    """Random margins of the groups, one after the other, that agree where two overlap; there may be no joint law."""
-    ends = np.cumsum([0, *(2 ** len(group) for group in groups)])
-
-    def weights(at: int, names: Sequence[str]) -> np.ndarray:
-        """A row for each combination of levels of some answers of a group: one for the cells that have them."""
-        rows = margin_rows(groups[at], [names])
-        return np.hstack(
-            [np.zeros((len(rows), ends[at])), rows, np.zeros((len(rows), ends[-1] - ends[at + 1]))]
-        )
-
-    equal = [
-        weights(i, shared) - weights(j, shared)
-        for (i, one), (j, other) in itertools.combinations(enumerate(groups), 2)
-        for shared in [sorted(set(one) & set(other))]
+    has = [
+        [cell[at] == label for cell in cells]
+        for at, plan in enumerate(plans.values())
+        for label in plan.labels
     ]
-    totals = np.vstack([weights(at, []) for at in range(len(groups))])
-    rows = np.vstack([totals, *equal])
-    sums = np.concatenate([np.ones(len(totals)), np.zeros(len(rows) - len(totals))])
-    solved = linprog(rng.normal(size=ends[-1]), A_eq=rows, b_eq=sums)
-    assert solved.success
-    return np.asarray(solved.x)
+    shares = np.concatenate([plan.reference.probabilities for plan in plans.values()])
+    worst = 0.0
+    for column in submission_matrix(form, list(plans), cells).T:
+        least, largest = (
+            sign * linprog(sign * column, A_eq=np.array(has, dtype=float), b_eq=shares).fun
+            for sign in (1, -1)
+        )
+        worst = max(worst, math.log(column.max() / least), math.log(largest / column.min()))
+    return worst
+
+
+# -- priors that agree in pairs and have no joint law ------------------------------------------------------------
+
+
+def chained(ac: float, bc: float) -> Law:
+    """The law of a, b and c, each as often yes as no: a and b follow c, and are like it with these probabilities."""
+    return {
+        (a, b, c): (ac if a == c else 1 - ac) * (bc if b == c else 1 - bc) / 2
+        for a, b, c in itertools.product(("yes", "no"), repeat=3)
+    }
+
+
+def without_joint_law(epsilon: float) -> tuple[Form, Law]:
+    """Three slots whose priors agree in pairs and have no joint law, and a law that has most of them as margins.
+
+    A is mostly B, B is mostly C, and the prior of A and C says that A is often not C. The table of all three, drawn
+    instead of A x B, has the margins of both other slots. Under the law, what is reported about A and C at `epsilon`
+    tells nearly twice that.
+    """
+    rare = 1e-3
+    same_ac = 1 / (1 + math.exp(epsilon))
+
+    def part(names: str, law: Law, level: float) -> Part:
+        margin: Law = {}
+        for cell, p in law.items():
+            own = tuple(cell["abc".index(name)] for name in names)
+            margin[own] = margin.get(own, 0.0) + p
+        prior = pv.Prior.joint(margin, tuple(names))
+        return Part(tuple(names), pv.design(prior, level, pv.Distribution(), rounds=3))
+
+    stated, real = chained(same_ac, 1 - rare), chained(1 - rare / 10, 1 - rare)
+    drawn = Slot.drawn([part("ab", real, 0.01), part("abc", stated, 0.01)], [1.0, 1.0])
+    return Form((drawn, Slot((part("bc", stated, 0.02),)), Slot((part("ac", stated, epsilon),)))), real

@@ -27,7 +27,7 @@ COLUMNS = {
     "Estimate": ["value", "estimate", "std_error", "low", "high", "expected", "share"],
     "Statistic": ["estimate", "std_error", "low", "high"],
     "Averages": ["age", "estimate", "std_error", "low", "high", "expected"],
-    "Ledger": ["plan", "lip", "ldp"],
+    "Ledger": ["plan", "ldp"],
     "TradeOffs": [
         "query", "epsilon", "error", "lower_bound", "no_report", "efficiency", "lip", "ldp", "ldp_error",
     ],

@@ -1521,8 +1521,7 @@ function wordNumber(text) {
 /**
  * What the people of a cohort send: one report for each slot. Made by `readForm` and `readCampaign` only.
  *
- * `levels` are those of a whole submission, about any answer and all of them together: proven for each plan, and added up by a
- * bound that holds whatever the answers have to do with each other.
+ * `levels` are those of a whole submission, about any answer and all of them together, whatever they have to do with each other.
  */
 class Form {
   constructor(id, slots) {
@@ -1582,93 +1581,17 @@ class Form {
 
 /**
  * What a whole submission tells about all answers together, and so about each of them, whatever they have to do with each
- * other. Of one report, the largest levels of its parts. Of several, `min(2 sum - max, sum of LDP levels)`. A part counts with its
- * LDP level if its prior is only assumed, or need not be a margin of one joint law with those of parts in other slots: it contradicts
- * one of them, or they overlap in a circle.
+ * other. One report has the largest levels of its parts; a part counts with its LDP level if its prior is only assumed. The LDP
+ * levels of several reports add up, whatever anyone knows.
  */
-function submissionLevels(slots, contradicted = []) {
-  const parts = slots.flatMap((slot) => slot.parts);
-  const unknown = new Set([...contradicted, ...parts.filter(({ plan }) => plan.priorAssumed), ...cyclicParts(slots)]);
-  for (const slot of slots) {
-    for (const other of partsBeside(slots, slot)) {
-      for (const part of slot.parts) if (!priorsAgree(part, other)) unknown.add(part).add(other);
-    }
-  }
-  const each = slots.map((slot) => {
-    const top = (name) =>
-      Math.max(...slot.parts.map((part) => (unknown.has(part) ? part.plan.levels.ldp : part.plan.levels[name])));
-    return { lip: top("lip"), lipLower: top("lipLower"), lipUpper: top("lipUpper"), ldp: top("ldp") };
+function submissionLevels(slots) {
+  const each = slots.map(({ parts }) => {
+    const largest = (name) => Math.max(...parts.map(({ plan }) => plan.levels[plan.priorAssumed ? "ldp" : name]));
+    return { lip: largest("lip"), lipLower: largest("lipLower"), lipUpper: largest("lipUpper"), ldp: largest("ldp") };
   });
   if (each.length === 1) return each[0];
-  const [lips, ldp] = [each.map((level) => level.lip), each.reduce((total, level) => total + level.ldp, 0)];
-  const lip = Math.min(2 * lips.reduce((a, b) => a + b) - Math.max(...lips), ldp);
-  return { lip, lipLower: lip, lipUpper: lip, ldp };
-}
-
-/** The parts of all slots but one. */
-const partsBeside = (slots, slot) => slots.filter((other) => other !== slot).flatMap((other) => other.parts);
-
-/** The parts that overlap in a circle with parts of other slots and with `linked` groups of attributes. */
-function cyclicParts(slots, linked = []) {
-  return slots.flatMap((slot) => {
-    const beside = partsBeside(slots, slot).map((part) => part.attributes);
-    return slot.parts.filter(({ attributes }) => isCyclic(attributes, beside, linked));
-  });
-}
-
-/** Whether a group of attributes overlaps in a circle with others, such as A x B with B x C and A x C, also by `linked` attributes. */
-function isCyclic(attributes, others, linked) {
-  let rest = [attributes, ...others];
-  for (;;) {
-    const core = cyclicCore([...rest, ...linked]);
-    const overlaps = (names) => core.some((own) => own.every((name) => names.includes(name)));
-    if (overlaps(attributes)) return true;
-    const left = rest.filter((names) => !overlaps(names)); // these may overlap without the ones that held them
-    if (left.length === rest.length) return false;
-    rest = left;
-  }
-}
-
-/** What is left of groups without attributes of one group only, and groups within others (Graham's algorithm). */
-function cyclicCore(groups) {
-  const distinct = (sets) => [...new Map(sets.map((own) => [canonical([...own].sort()), own])).values()];
-  let left = distinct(groups);
-  for (;;) {
-    const counts = new Map();
-    for (const name of left.flat()) counts.set(name, (counts.get(name) ?? 0) + 1);
-    const inner = distinct(left.map((own) => own.filter((name) => counts.get(name) > 1)));
-    const isWithin = (own) => inner.some((other) => other.length > own.length && own.every((name) => other.includes(name)));
-    const rest = inner.filter((own) => own.length > 0 && !isWithin(own));
-    if (rest.length === left.length && rest.flat().length === left.flat().length) return left;
-    left = rest;
-  }
-}
-
-const SAME_SHARE = 1e-9; // how much two priors of one attribute may differ, relative
-
-/** Whether two parts give the attributes that they share the same prior shares; sets of priors agree only if they are the same. */
-function priorsAgree(one, other) {
-  const shared = one.attributes.filter((name) => other.attributes.includes(name));
-  if (shared.length === 0) return true;
-  const content = ({ attributes, plan: { document } }) => canonical([attributes, document.labels, document.prior]);
-  if (content(one) === content(other)) return true;
-  if (one.plan.prior === null || other.plan.prior === null) return false;
-  const [ours, theirs] = [one, other].map((part) => marginOf(part, shared));
-  return ours.size === theirs.size && [...ours].every(([key, share]) => nearlyEqual(share, theirs.get(key)));
-}
-
-const nearlyEqual = (a, b) => a !== null && b !== null && b !== undefined && Math.abs(a - b) <= SAME_SHARE * Math.max(a, b);
-
-/** The prior share of each combination of levels of some of a part's attributes. */
-function marginOf({ attributes, plan }, some) {
-  const places = some.map((name) => attributes.indexOf(name));
-  const shares = new Map();
-  plan.labels.forEach((label, code) => {
-    const levels = plan.attributes === null ? [label] : label;
-    const key = valueKey(places.map((i) => levels[i]));
-    shares.set(key, (shares.get(key) ?? 0) + plan.prior[code]);
-  });
-  return shares;
+  const ldp = each.reduce((total, level) => total + level.ldp, 0);
+  return { lip: ldp, lipLower: ldp, lipUpper: ldp, ldp };
 }
 
 /** Read a form from its document: check its id and every plan in it, or refuse it with the field. */
@@ -1787,38 +1710,6 @@ class Question {
   }
 }
 
-/**
- * The parts of a form with several slots whose priors cannot be margins of one joint law, because of skip logic. The prior of a
- * question that is not always asked counts if it has one gate, the gate is reported too, and both agree on how many are asked. Parts
- * that overlap in a circle do not count, where a question overlaps with its gate.
- */
-function contradictedParts(questions, { slots, parts }) {
-  const contradicted = new Set();
-  const about = (name) => parts.filter(({ attributes }) => attributes.includes(name));
-  for (const { attributes, askedIf } of slots.length > 1 ? questions : []) {
-    const own = attributes.flatMap((name) => about(name).map((part) => [part, name]));
-    if (askedIf.size === 0 || own.length === 0) continue;
-    const skipped = own.map(([part, name]) => shareOf(part, name, [NOT_ASKED]));
-    const gates = [...askedIf].flatMap(([name, codes]) => about(name).map((part) => [part, name, codes]));
-    const known = gates.map(([part, name, codes]) => shareOf(part, name, codes)).filter((share) => share !== null);
-    const shares = [...skipped, ...known.map((share) => 1 - share)];
-    const comparable = askedIf.size === 1 && known.length > 0;
-    if (comparable && shares.every((share) => nearlyEqual(share, shares[0]))) continue;
-    for (const [part] of own) contradicted.add(part);
-    if (comparable) for (const [part] of gates) contradicted.add(part);
-  }
-  const single = questions.filter(({ askedIf }) => askedIf.size === 1);
-  const linked = single.map(({ attributes, askedIf }) => [...askedIf.keys(), ...attributes]);
-  return new Set([...contradicted, ...(slots.length > 1 ? cyclicParts(slots, linked) : [])]);
-}
-
-/** The prior share of some levels of an attribute of a part; null if that is not known. */
-function shareOf(part, name, levels) {
-  if (part.plan.prior === null || part.plan.priorAssumed) return null;
-  const margin = marginOf(part, [name]);
-  return levels.reduce((total, level) => total + (margin.get(valueKey([level])) ?? 0), 0);
-}
-
 /** The questions that give some attributes, and those that decide whether they are asked, in order. */
 function questionsFor(questions, attributes) {
   const needed = new Set();
@@ -1845,8 +1736,7 @@ class Campaign {
     for (const name of ["id", "title", "description", "purpose", "contact", "languages", "admission"])
       this[name] = document[name];
     this.questions = Object.freeze(questions);
-    const levels = (form) => Object.freeze(submissionLevels(form.slots, contradictedParts(questions, form)));
-    this.promise = Object.freeze(Object.fromEntries(Object.entries(forms).map(([name, form]) => [name, levels(form)])));
+    this.promise = Object.freeze(Object.fromEntries(Object.entries(forms).map(([name, form]) => [name, form.levels])));
     this.#questions = new Map(questions.map((question) => [question.name, question]));
     this.askedBy = document.asked_by;
     this.smallestCount = document.smallest_count;

@@ -203,6 +203,7 @@ def asked() -> dict[str, Campaign]:
         "cohorts": ask("Are you ill?", {"north": ill, "south": pv.Prior({"yes": 0.2, "no": 0.8})}, 1.5),
         "ending": ask("Which paper do you read?", work, smallest_count=20),
         "watched": ask("Which fruit do you like?", rare, 1.0, pv.Histogram(), smallest_count=20),
+        "released": ask("Which tree do you like?", rare, 1.0, smallest_count=20),
         "range": ask("How many hours of overtime?", pv.Prior.grid([0, 20, 40, 80], outside="ends")),
         "hours": ask(
             "How many hours do you work?",

@@ -89,6 +89,7 @@ def _inviting(browser: Any, curator: Any) -> None:
 
 
 def _reading(browser: Any, curator: Any) -> None:
+    curator.close("watched", "release")
     open_dashboard(browser, curator, "watched", ANALYST)
     browser.see("#histogram")
 

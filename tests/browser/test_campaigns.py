@@ -174,12 +174,38 @@ def test_a_dialog_says_that_the_curator_cannot_be_reached(browser: Any, curator:
 def test_an_analyst_is_offered_what_the_token_opens_and_no_more(browser: Any, curator: Any) -> None:
     """The console stays empty, so nothing that needs another role was asked for."""
     open_dashboard(browser, curator, token=ANALYST)
-    entry(browser, "Do you own a bicycle?").find_element("css selector", "a").click()
+    listed = entry(browser, "Do you own a bicycle?")
+    assert "no results yet" in listed.text
+    listed.find_element("css selector", "a").click()
+    browser.see("#stored", "There are no results yet")
+    curator.close("invited")
+    browser.see("#stored", "after the campaign closed")
     browser.see("#admission", "Each answer needs an invitation")
-    assert browser.gone("#free, #invite, #close, #reopen, #delete, #download, #download-csv, #download-json")
+    changes = "#free, #invite, #release, #close, #reopen, #delete"
+    assert browser.gone(f"{changes}, #download, #download-csv, #download-json")
+    curator.close("invited", "reopen")
     browser.click("main a", "All campaigns")
     entry(browser, "Do you own a bicycle?")
     assert browser.gone("main a[href='#new'], main a[href='#records']")
+
+
+def test_an_admin_releases_results_to_analysts(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["409"]
+    open_dashboard(browser, curator, "released")
+    browser.see("#stored", "No results yet")
+    curator.answered("released", [0] * 19)
+    browser.click("#release")
+    browser.click("dialog button", "Release them")
+    browser.see("dialog [role=alert]", "19 of 20")
+    curator.answered("released", [0])
+    browser.click("dialog button", "Release them")
+    assert browser.gone("dialog")
+    browser.see("#stored", "Results from 20 reports")
+    curator.answered("released", [0])
+    open_dashboard(browser, curator, "released", ANALYST)
+    browser.see("#stored", "an admin released them")
+    assert browser.text("#reports") == "20"
+    browser.picture("dashboard-stored-light")
 
 
 def test_records_tell_who_did_what(browser: Any, curator: Any) -> None:

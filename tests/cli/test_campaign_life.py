@@ -1,4 +1,4 @@
-"""`priorveil campaign list`, `close`, `reopen`, `publish` and `delete`, as an admin runs them against a curator."""
+"""`priorveil campaign list`, `release`, `close`, `reopen`, `publish` and `delete`, as an admin runs them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from local_server import Server
 from patience import PATIENCE
 from priorveil.cli import run
 from priorveil.collect.campaign import Campaign, ask
-from submissions import plan_of
+from submissions import plan_of, submission
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +105,21 @@ def test_results_are_published_after_the_end_and_only_when_confirmed(
     capsys.readouterr()
     assert admin.run("list") == 0
     assert f"{campaign.id}  published  Do you swim?\n" in capsys.readouterr().out
+
+
+def test_results_are_released_to_analysts(admin: Admin, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = ask("Do you row?", PRIOR, smallest_count=1)
+    admin.create(campaign)
+    with pytest.raises(KeyboardInterrupt):
+        admin.run("release", campaign.id, typed="n\n")
+    assert admin.run("release", campaign.id, typed="y\n") == 2
+    assert "409: too few further reports for new results: 0 of 20" in capsys.readouterr().err
+    place = f"{admin.url}/v1/campaigns/{campaign.id}/reports"
+    header = {"authorization": f"Bearer {admin.secret}"}
+    sent = {"reports": [submission(campaign) for _ in range(20)]}
+    assert httpx.post(place, json=sent, headers=header, timeout=PATIENCE).json()["accepted"] == 20
+    assert admin.run("release", campaign.id, "--yes") == 0
+    assert capsys.readouterr().out == f"released {campaign.id}: results from 20 reports\n"
 
 
 def test_what_has_ended_does_not_reopen(admin: Admin, capsys: pytest.CaptureFixture[str]) -> None:

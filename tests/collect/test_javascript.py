@@ -8,8 +8,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,9 @@ import priorveil as pv
 from forged_documents import forged_documents
 from patience import PATIENCE
 from priorveil.collect.campaign import Campaign, ask, ask_with, read_time
-from priorveil.collect.questions import Question
 from priorveil.errors import Infeasible, PlanError, PriorveilError, TooLarge
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
-from priorveil.plans.form import Form, Part, Slot
 from vector_reports import report_to_json
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -276,49 +272,6 @@ def test_campaigns_have_the_same_id_in_both_languages() -> None:
         purpose="Pour \u2028 savoir",
     )
     assert in_javascript([], [campaign.to_json()])["campaigns"] == [campaign.id]
-
-
-PROMISE = """
-import { readCampaign } from "./priorveil.js";
-import { readFileSync } from "node:fs";
-const promises = [];
-for (const text of JSON.parse(readFileSync(0, "utf8"))) promises.push((await readCampaign(text)).promise.everyone);
-console.log(JSON.stringify(promises));
-"""
-
-
-def test_both_languages_promise_the_same() -> None:
-    """Parts of one slot may contradict each other; of a question with two gates only its own prior is not known."""
-    works, drives = (Question(name, name, options={"yes": "Yes", "no": "No"}) for name in ("works", "drives"))
-    paid = replace(works, name="paid", asked_if={"works": ("yes",), "drives": ("yes",)})
-    half = {pair: 0.25 for pair in product(("yes", "no"), repeat=2)}
-    together = pv.design(pv.Prior.joint(half, names=("works", "drives")), 0.5, pv.Distribution())
-
-    def part(name: str, epsilon: float, **shares: float) -> Part:
-        prior = pv.Prior({label.replace("_", " "): share for label, share in shares.items()})
-        return Part((name,), pv.design(prior, epsilon, pv.Distribution()))
-
-    alone = part("works", 1.0, yes=0.3, no=0.7)
-    drawn = Form((Slot.drawn([alone, Part(("works", "drives"), together)], [1.0, 1.0]),))
-    others = part("drives", 0.1, yes=0.6, no=0.4), part("paid", 0.1, yes=0.1, no=0.1, not_asked=0.8)
-    gated = Form(tuple(Slot((each,)) for each in (alone, *others)))
-    campaigns = [
-        Campaign("Drawn", [works, drives], {"everyone": drawn}),
-        Campaign("Gated", [works, drives, paid], {"everyone": gated}),
-    ]
-    ran = subprocess.run(
-        [*node(), "--input-type=module", "-e", PROMISE],
-        cwd=CLIENT,
-        input=json.dumps([campaign.to_json() for campaign in campaigns]),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert ran.returncode == 0, ran.stderr
-    for campaign, read in zip(campaigns, json.loads(ran.stdout), strict=True):
-        levels = campaign.promise["everyone"]
-        assert [read["lip"], read["ldp"]] == pytest.approx([levels.lip, levels.ldp])
-        assert levels.lip < levels.ldp
 
 
 JUDGE = """

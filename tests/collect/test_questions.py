@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,7 +12,7 @@ from priorveil import Distribution, Plan, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import NOT_ASKED, Question
 from priorveil.errors import InvalidInput, PlanError
-from priorveil.plans.form import Form, Slot
+from priorveil.plans.form import Form
 from refusals import raises
 from sample_surveys import HOURS, ILLS, PACKS, QUESTIONS, SMOKES, always, form, plans
 
@@ -251,69 +250,3 @@ def test_a_wrong_question_in_a_document_is_refused(survey: Campaign, change: dic
     document["questions"][0] |= change
     with pytest.raises(PlanError):
         Campaign.from_json(json.dumps(document))
-
-
-# -- what a whole submission tells ---------------------------------------------------------------------------
-
-
-def followed(not_asked: float, gates: Sequence[str] = ("smokes",), reported: bool = True) -> Campaign:
-    """A campaign about smoking (30 % do), and how it follows up, with a share of people who are not asked."""
-    rest = (1 - not_asked) / 2
-    wants = Question(
-        "wants",
-        "Do you want to stop?",
-        options={"yes": "Yes", "no": "No"},
-        asked_if=dict.fromkeys(gates, ("daily",)),
-    )
-    drives = replace(SMOKES, name="drives")
-    slots = {
-        "smokes": always(("smokes",), SMOKING),
-        "drives": always(("drives",), plan(Prior({"never": 0.7, "daily": 0.3}))),
-        "wants": always(("wants",), plan(Prior({"yes": rest, "no": rest, NOT_ASKED: not_asked}))),
-    }
-    chosen = [slots[name] for name in (*(gates if reported else ()), "wants")]
-    hours = [] if reported else [always(("hours",), WORKING)]
-    questions = [SMOKES, *([drives] if "drives" in gates else []), wants, *([] if reported else [HOURS])]
-    return Campaign("Smoking", questions, {"all": Form((*chosen, *hours))})
-
-
-def test_the_promise_adds_up_what_linked_questions_tell_if_their_priors_agree() -> None:
-    campaign = followed(0.7)
-    levels = [part.plan.certificate for part in campaign.form_for(None).parts]
-    lips = [level.lip for level in levels]
-    promise = campaign.promise["all"]
-    assert promise.lip == pytest.approx(2 * sum(lips) - max(lips)) and promise.lip < sum(
-        level.ldp for level in levels
-    )
-
-
-def test_only_ldp_levels_add_up_where_priors_of_linked_questions_contradict() -> None:
-    """Both priors cannot be right, so nothing is promised that rests on them."""
-    campaign = followed(0.5)
-    ldp = sum(part.plan.certificate.ldp for part in campaign.form_for(None).parts)
-    promise = campaign.promise["all"]
-    assert promise.lip == promise.ldp == pytest.approx(ldp)
-    assert campaign.form_for(None).levels().lip < promise.lip
-
-
-def test_a_follow_up_of_two_questions_counts_with_its_ldp_level() -> None:
-    """Nothing is known about how often both are answered so that it is asked."""
-    campaign = followed(0.7, gates=("smokes", "drives"))
-    *gates, wants = (part.plan.certificate for part in campaign.form_for(None).parts)
-    lips = [*(gate.lip for gate in gates), wants.ldp]
-    expected = min(2 * sum(lips) - max(lips), sum(gate.ldp for gate in gates) + wants.ldp)
-    assert campaign.promise["all"].lip == pytest.approx(expected)
-    assert campaign.form_for(None).levels().lip < expected
-
-
-def test_a_follow_up_without_its_gate_counts_with_its_ldp_level() -> None:
-    campaign = followed(0.7, reported=False)
-    wants, hours = (part.plan.certificate for part in campaign.form_for(None).parts)
-    expected = min(2 * (wants.ldp + hours.lip) - max(wants.ldp, hours.lip), wants.ldp + hours.ldp)
-    assert campaign.promise["all"].lip == pytest.approx(expected)
-
-
-def test_in_one_slot_every_part_keeps_its_own_prior(survey: Campaign) -> None:
-    parts = survey.form_for(None).slots[1].parts
-    campaign = Campaign("Health", [SMOKES, HOURS, PACKS], {"all": Form((Slot.drawn(parts, [1, 1]),))})
-    assert campaign.promise["all"].lip == max(part.plan.certificate.lip for part in parts)

@@ -23,7 +23,7 @@ from refusals import raises
 OPENS, CLOSES, KEPT = (datetime(2026, month, 1, tzinfo=UTC) for month in (2, 3, 4))
 DAY = timedelta(days=1)
 TIMES = {"opens": OPENS, "closes": CLOSES, "keep_until": KEPT}
-TABLES = ("submissions", "tallies", "forms", "refusals", "invitations", "daily_counts")
+TABLES = ("submissions", "tallies", "forms", "refusals", "invitations", "daily_counts", "results")
 
 
 class Curator:
@@ -59,7 +59,7 @@ class Curator:
 
 
 def on(url: str, work: Callable[[Curator], Coroutine[Any, Any, None]], **details: Any) -> None:
-    campaign = ask("Do you sing?", PRIOR, smallest_count=1, **details)
+    campaign = ask("Do you sing?", PRIOR, **{"smallest_count": 1, **details})
 
     async def run() -> None:
         async with running(open_store(url), campaign) as http:

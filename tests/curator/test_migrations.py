@@ -91,7 +91,7 @@ def test_every_older_version_is_brought_forward(store_url: str, version: int, ca
             ]
             assert {row[0] for row in tokens} == set(DIGESTS)
             assert await store._fetch("SELECT deleted FROM campaigns") == [(None,)]
-            for table in ("invitations", "records", "daily_counts"):
+            for table in ("invitations", "records", "daily_counts", "results"):
                 assert await store._fetch(f"SELECT * FROM {table}") == []
 
     asyncio.run(migrate())
@@ -116,10 +116,11 @@ def test_an_older_backup_replaces_a_newer_store(
         await store.add_invitations(campaign.id, [bytes(32)])
         await store.add_record(Record("2026-02-02T00:00:00Z", "anna", "closed"))
         await store.add_daily_counts({(campaign.id, "2026-02-02"): 20})
+        await store.store_result(campaign, "closed", "2026-02-02T00:00:00Z")
 
     async def check(store: Store) -> None:
         await check_content(store, campaign)
-        assert await store.daily_counts(campaign.id) == {}
+        assert await store.daily_counts(campaign.id) == {} and await store.stored_result(campaign) is None
         assert await store.free_invitations(campaign.id) == 0 and await store.records(9) == []
 
     asyncio.run(migrate(use))

@@ -35,6 +35,7 @@ ADMIN = {
     "create_token",
     "delete",
     "publish",
+    "release",
     "reopen",
     "revoke_token",
     *ANALYST,

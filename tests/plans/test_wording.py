@@ -11,7 +11,10 @@ import pytest
 
 import priorveil as pv
 from priorveil.errors import PlanError
+from priorveil.formatting import factor_at_most
+from priorveil.plans.composition import JointLeakage
 from priorveil.plans.document import content_id
+from priorveil.plans.form import Form
 from priorveil.plans.wording import ldp_fact, privacy_facts, reading_title
 from priorveil.reading.wording import NO_PRIOR
 from refusals import raises
@@ -85,7 +88,8 @@ def test_an_ldp_mechanism_is_compared_by_its_share_of_the_gain() -> None:
 
 def test_privacy_facts_are_those_of_the_weakest_plan() -> None:
     strong, weak = (pv.design(PRIOR, epsilon, pv.Histogram()) for epsilon in (0.5, 1.0))
-    lip, ldp = privacy_facts([strong.certificate, weak.certificate], assumed=False)
+    forms = [Form.of(name, plan) for name, plan in (("work", strong), ("home", weak))]
+    lip, ldp = privacy_facts(form.levels() for form in forms)
     assert lip == (
         "The probability of an answer changes by a factor of at most",
         "2.72",
@@ -95,9 +99,12 @@ def test_privacy_facts_are_those_of_the_weakest_plan() -> None:
         ldp[0] == "The odds of one answer against another change by a factor of at most"
         and ldp[2] == "no matter what is already known"
     )
-    endless = replace(strong.certificate, lip_lower=math.inf, ldp=math.inf)
-    lip, ldp = privacy_facts([endless], assumed=False)
-    assert lip[1:] == ("by any factor", "a report can rule out a value")
+    both = factor_at_most(
+        strong.certificate.ldp + weak.certificate.ldp
+    )  # LIP says no more of several reports
+    assert privacy_facts([Form((*forms[0].slots, *forms[1].slots)).levels()]) == [(ldp[0], both, ldp[2])]
+    endless = JointLeakage(math.inf, 1.0, math.inf)
+    assert privacy_facts([endless])[0][1:] == ("by any factor", "a report can rule out a value")
 
 
 def test_an_assumed_prior_puts_ldp_first_wherever_a_level_is_named() -> None:
@@ -114,8 +121,8 @@ def test_an_assumed_prior_puts_ldp_first_wherever_a_level_is_named() -> None:
     assert facts["prior"] == ("assumed, not known: all numbers from 0 to 80 are taken to be equally common")
     assert facts["LIP, certified"].endswith(right) and "under an assumed prior" in facts["asked"]
     assert "assumed" not in str(known)
-    first, second = privacy_facts([known.certificate, assumed.certificate], assumed=True)
-    assert first[0].startswith("The odds of one answer") and second[2] == right
+    (only,) = privacy_facts([Form.of("hours", assumed).levels()])
+    assert only[0].startswith("The odds of one answer")
     guess = pv.design(pv.Prior([0.2, 0.8], assumed=True), 1.0, pv.Histogram())
     assert dict(guess.summary())["prior"] == "assumed, not known"
     (remark,) = guess.estimate(guess.tally([0])).remarks

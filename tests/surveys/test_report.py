@@ -16,7 +16,7 @@ from priorveil.curator.results import campaign_estimates
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.surveys.files import read_survey
 from priorveil.surveys.report import SurveyReport, likely_afterwards
-from priorveil.surveys.survey import Cohort, SurveyDesign, build
+from priorveil.surveys.survey import SurveyDesign, build
 from sample_survey_files import TOML, write_form
 
 SEARCH = {"rounds": 20, "progress": False}
@@ -96,7 +96,7 @@ def test_a_survey_of_unknown_answers_promises_ldp_alone(tmp_path: Path) -> None:
     path = tmp_path / "survey.toml"
     path.write_text('title = "T"\nepsilon = 1\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n')
     report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
-    assert report.all_assumed and report.ldp == pytest.approx(1.0)
+    assert report.lip == report.ldp == pytest.approx(1.0)
     assert "all of it" in report.ways()[0] and len(report.ways()) == 2
     assert report.promise()[0].startswith("No matter what anyone knows") and "LIP" not in "".join(
         report.promise()
@@ -114,7 +114,7 @@ def test_one_report_about_everything_promises_ldp_alone(tmp_path: Path) -> None:
     text = UNKNOWN_GATE.replace("epsilon = 1.0", "epsilon = 8").partition('\n[[question]]\nname = "age"')[0]
     path.write_text(text, encoding="utf-8")
     report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
-    assert report.chosen == "together" and report.all_assumed and report.assumed == ("smokes",)
+    assert report.chosen == "together" and report.lip == report.ldp and report.assumed == ("smokes",)
     words = " ".join(report.promise())
     assert "as common as the survey says" not in words
     assert "nobody knows how often their answers occur together" in words
@@ -224,19 +224,18 @@ def test_each_way_to_use_the_budget_has_its_price(toml: SurveyDesign) -> None:
     assert sum("(chosen)" in text for text in report.ways()) == 1
 
 
-def test_tables_that_contradict_each_other_are_named(toml: SurveyDesign) -> None:
-    topic = toml.survey.topics[0]
-    other = replace(topic, prior=type(topic.prior)({"yes": 0.3, "no": 0.7}))
-    survey = replace(toml.survey, cohorts={EVERYONE: Cohort((*toml.survey.topics, other))})
-    assert SurveyReport.of(replace(toml, survey=survey), 300).contradictory == ("smokes",)
-
-
-def test_linked_questions_of_which_little_is_known_keep_the_budget(tmp_path: Path) -> None:
-    """With a large budget everybody answers everything, and only LDP levels of linked questions add up."""
+def test_the_ldp_levels_of_several_reports_keep_the_budget(tmp_path: Path) -> None:
+    """With a large budget everybody answers everything."""
     text = TOML.replace("epsilon = 1.0", "epsilon = 8").replace("{yes = 0.2, no = 0.8}", '"unknown"')
     shares = '{yes = 0.1, no = 0.1, secret = 0.1, "not asked" = 0.7}'
     path = tmp_path / "survey.toml"
     path.write_text(text.replace("{yes = 0.5, no = 0.4, secret = 0.1}", shares), encoding="utf-8")
     made = build(read_survey(path), **SEARCH)
     assert made.chosen == "split"
-    assert made.campaign.promise[EVERYONE].lip <= 8 * (1 + 1e-9)
+    levels = made.campaign.promise[EVERYONE]
+    assert levels.lip == levels.ldp and 7.99 < levels.ldp <= 8
+    report = SurveyReport.of(made, 300)
+    assert report.promise()[0].startswith(
+        "No matter what anyone knows or believes (LDP 8, the sum of 3 reports)"
+    )
+    assert "LDP levels of several reports add up" in report.promise()[-1]

@@ -21,6 +21,8 @@ One question from a plan of your own
 
 Campaigns of a running curator
   priorveil campaign list --server https://survey.example
+  priorveil campaign release campaign.json
+      analysts see the results so far; otherwise when it closes
   priorveil campaign close campaign.json
   priorveil campaign publish campaign.json
 """
@@ -54,7 +56,14 @@ _SECTIONS = {
 _COMMANDS = {
     "From a survey file": ("new", "check", "build"),
     "From a plan of your own": ("from-plan",),
-    "Campaigns of a running curator, given by file or id": ("list", "close", "reopen", "publish", "delete"),
+    "Campaigns of a running curator, given by file or id": (
+        "list",
+        "release",
+        "close",
+        "reopen",
+        "publish",
+        "delete",
+    ),
 }
 _PLAN_EXAMPLES = """\b
 Examples
@@ -121,6 +130,23 @@ def list_campaigns(api: CuratorApi) -> None:
         reports = ", reports deleted" if entry["deleted"] else ""
         state = "published" if entry["published"] and entry["state"] == "closed" else entry["state"]
         click.echo(f"{entry['id']}  {state}{reports}  {entry['title']}")
+
+
+@campaign.command()
+@click.argument("campaign")
+@_YES
+@with_curator
+def release(api: CuratorApi, campaign: str, yes: bool) -> None:
+    """Let analysts see the results of a CAMPAIGN so far.
+
+    Refused until enough further reports have come since the last results: `smallest_count` of the campaign, and at
+    least 20.
+    """
+    id = campaign_id(campaign)
+    if not yes:
+        click.confirm(f"Let analysts see the results of the campaign {id[:12]}?", abort=True, err=True)
+    released = api.request("POST", "v1", "campaigns", id, "release")
+    click.echo(f"released {id}: results from {plural(released['stored']['reports'], 'report')}")
 
 
 @campaign.command()

@@ -33,8 +33,8 @@ def _sentences(campaign: Campaign) -> list[str]:
     from priorveil.surveys.report import promise_sentences
 
     lip, ldp = (max(getattr(each, name) for each in campaign.promise.values()) for name in ("lip", "ldp"))
-    all_assumed = all(part.plan.prior.assumed for form in campaign.cohorts.values() for part in form.parts)
-    return promise_sentences(lip, ldp, all_assumed, ldp if all_assumed else lip)
+    reports = max(len(form.slots) for form in campaign.cohorts.values())
+    return promise_sentences(lip, ldp, reports, lip)
 
 
 def _reports(campaign: Campaign) -> Iterator[tuple[str, Part, float]]:

@@ -20,8 +20,8 @@ from priorveil.cli.curator_api import CuratorApi, with_curator
 def token() -> None:
     """Make, list and revoke the tokens of a running curator.
 
-    A token has one role. An admin may do everything; an analyst sees campaigns, counts and estimates; a
-    collector (collect) sends batches of reports. `priorveil serve` makes the first admin token.
+    A token has one role. An admin may do everything; an analyst sees campaigns and their stored results;
+    a collector (collect) sends batches of reports. `priorveil serve` makes the first admin token.
     """
 
 

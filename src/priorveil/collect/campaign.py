@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from priorveil.collect.linked_priors import contradictory_parts
 from priorveil.collect.questions import (
     Question,
     Text,
@@ -156,11 +155,8 @@ class Campaign:
 
     @cached_property
     def promise(self) -> dict[str, JointLeakage]:
-        """The level of a whole submission, for each cohort: LIP under the priors, LDP for any prior."""
-        return {
-            name: form.levels(unknown=contradictory_parts(self.questions, form))
-            for name, form in self.cohorts.items()
-        }
+        """The level of a whole submission, for each cohort: LIP under the priors, LDP for any prior (`Form.levels`)."""
+        return {name: form.levels() for name, form in self.cohorts.items()}
 
     @cached_property
     def id(self) -> str:

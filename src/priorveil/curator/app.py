@@ -54,6 +54,7 @@ from priorveil.curator.store import (
     StillOpen,
     Store,
     StoredCampaign,
+    StoredResult,
     StoreFull,
     Unavailable,
 )
@@ -114,7 +115,7 @@ class Curator:
             BodyMemory(self.limits.bodies),
             campaigns,
             estimates,
-            CampaignLife(store, writer, campaigns, estimates),
+            CampaignLife(store, writer, campaigns, estimates, lambda: self.service.save_counts()),
             TokenAttempts(settings.attempts),
             SurveyDesigner(settings.surveys),
             threads,
@@ -195,6 +196,7 @@ class Curator:
             Route("/v1/campaigns/{id}/invitations", admin(self.free_invitations), methods=["GET"]),
             Route("/v1/campaigns/{id}/close", admin(self.close), methods=["POST"]),
             Route("/v1/campaigns/{id}/reopen", admin(self.reopen), methods=["POST"]),
+            Route("/v1/campaigns/{id}/release", admin(self.release), methods=["POST"]),
             Route("/v1/campaigns/{id}/estimates", analyst(self.estimates), methods=["GET"]),
             Route("/v1/campaigns/{id}/publication", admin(self.publish), methods=["POST"]),
             Route("/v1/campaigns/{id}/publication", self.publication, methods=["GET"]),
@@ -359,7 +361,7 @@ class Curator:
         """An endpoint for the holders of tokens with these roles."""
 
         async def with_token(request: Request) -> Response:
-            request.state.who = self._require_token(request, roles).name
+            request.state.token = self._require_token(request, roles)
             return await endpoint(request)
 
         return with_token
@@ -397,7 +399,7 @@ class Curator:
             raise HTTPException(422, str(error)) from error
         new = await self.service.store.add_campaign(campaign)
         if new:
-            await self.service.record(request.state.who, "created", campaign.id)
+            await self.service.record(request.state.token.name, "created", campaign.id)
         url = f"/v1/campaigns/{campaign.id}"
         created = messages.Created(campaign.id, url)
         return json_response(created, 201 if new else 200, {"location": url})
@@ -426,28 +428,38 @@ class Curator:
             raise HTTPException(503, "the curator is stopping", {"retry-after": "10"}) from None
 
     async def index(self, request: Request) -> Response:
-        """All campaigns, oldest first."""
+        """All campaigns, oldest first; an analyst gets the numbers of reports of stored results."""
         store = self.service.store
-        counts = await store.report_counts()
-        entries = [
-            await self._index_entry(id, counts.get(id, 0), *times)
-            for id, *times in await store.campaign_ids()
-        ]
+        counts = await store.report_counts() if _is_admin(request) else None
+        origins = {id: messages.ResultOrigin(*each) for id, each in (await store.result_origins()).items()}
+        entries = []
+        for id, *times in await store.campaign_ids():
+            stored = origins.get(id)
+            reports = stored.reports if stored else None
+            if counts is not None:
+                reports = counts.get(id, 0)
+            entries.append(await self._index_entry(id, reports, stored, *times))
         return json_response(messages.Campaigns([entry for entry in entries if entry is not None]))
 
     async def _index_entry(
-        self, id: str, reports: int, closed: str | None, published: str | None, deleted: str | None
+        self,
+        id: str,
+        reports: int | None,
+        stored: messages.ResultOrigin | None,
+        closed: str | None,
+        published: str | None,
+        deleted: str | None,
     ) -> messages.Summary | None:
         """One campaign of the index; a damaged campaign must not hide the others. None if it was just deleted."""
         try:
             outline = await self.service.campaigns.outline(id)
         except Damaged as error:
             return messages.Summary(
-                id, str(error), [], "damaged", reports, None, None, closed, deleted, published
+                id, str(error), [], "damaged", reports, None, None, closed, deleted, published, stored
             )
         if outline is None:
             return None
-        return self._summary(outline, reports, closed, published, deleted)
+        return self._summary(outline, reports, stored, closed, published, deleted)
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -455,7 +467,7 @@ class Curator:
         was_open = live.closed is None
         await self.service.life.close(live)
         if was_open:
-            await self.service.record(request.state.who, "closed", live.campaign.id)
+            await self.service.record(request.state.token.name, "closed", live.campaign.id)
         return json_response(await self._summary_now(live))
 
     async def reopen(self, request: Request) -> Response:
@@ -464,8 +476,15 @@ class Curator:
         was_closed = live.closed is not None
         await self.service.life.reopen(live)
         if was_closed:
-            await self.service.record(request.state.who, "reopened", live.campaign.id)
+            await self.service.record(request.state.token.name, "reopened", live.campaign.id)
         return json_response(await self._summary_now(live))
+
+    async def release(self, request: Request) -> Response:
+        """Let analysts see the results so far."""
+        live = await self._live(request.path_params["id"])
+        released = await self.service.life.release(live)
+        await self.service.record(request.state.token.name, "released", live.campaign.id, released.reports)
+        return json_response(await self._summary_now(live), 201)
 
     async def publish(self, request: Request) -> Response:
         """Publish the results of a closed campaign, once and for all; later requests get the same."""
@@ -477,7 +496,7 @@ class Curator:
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
         if new:
-            await self.service.record(request.state.who, "published", live.campaign.id)
+            await self.service.record(request.state.token.name, "published", live.campaign.id)
         return json_response(await self._summary_now(live), 201 if new else 200)
 
     async def delete(self, request: Request) -> Response:
@@ -486,18 +505,24 @@ class Curator:
         reports = await self.service.life.delete(id)
         if reports is None:
             raise HTTPException(404, _UNKNOWN)
-        await self.service.record(request.state.who, "deleted", id, reports)
+        await self.service.record(request.state.token.name, "deleted", id, reports)
         return json_response(messages.Deleted(id, reports))
 
     async def _summary_now(self, live: StoredCampaign) -> messages.Summary:
         reports = await self.service.store.report_count(live.campaign.id)
-        outline = CampaignOutline.of(live.campaign)
-        return self._summary(outline, reports, live.closed, live.published, live.deleted)
+        outline, origin = CampaignOutline.of(live.campaign), await self._result_origin(live)
+        return self._summary(outline, reports, origin, live.closed, live.published, live.deleted)
+
+    async def _result_origin(self, live: StoredCampaign) -> messages.ResultOrigin | None:
+        id = live.campaign.id
+        origin = (await self.service.store.result_origins(id)).get(id)
+        return None if origin is None else messages.ResultOrigin(*origin)
 
     def _summary(
         self,
         outline: CampaignOutline,
-        reports: int,
+        reports: int | None,
+        stored: messages.ResultOrigin | None,
         closed: str | None,
         published: str | None,
         deleted: str | None,
@@ -508,13 +533,14 @@ class Curator:
             outline.id,
             outline.title,
             list(outline.cohorts),
-            public_state(state, outline.most_reports, reports),
+            public_state(state, outline.most_reports, reports or 0),
             reports,
             stamp(outline.opens),
             stamp(outline.closes),
             closed,
             deleted,
             published,
+            stored,
         )
 
     async def invite(self, request: Request) -> Response:
@@ -524,7 +550,7 @@ class Curator:
             raise HTTPException(409, "this campaign has open admission: everybody can answer without a code")
         codes = fresh_codes((await self._read(request, messages.InvitationsBody)).count)
         await self.service.store.add_invitations(live.campaign.id, filter(None, map(code_digest, codes)))
-        await self.service.record(request.state.who, "invited", live.campaign.id, len(codes))
+        await self.service.record(request.state.token.name, "invited", live.campaign.id, len(codes))
         return json_response(messages.Invitations(codes), 201)
 
     async def free_invitations(self, request: Request) -> Response:
@@ -534,7 +560,7 @@ class Curator:
         return json_response(messages.FreeInvitations(free))
 
     async def estimates(self, request: Request) -> Response:
-        """The estimates from the reports so far, or with `?format=csv` as CSV."""
+        """The estimates from the reports so far, for an analyst as they were stored; with `?format=csv` as CSV."""
         live = await self._live(request.path_params["id"])
         method = request.query_params.get("method", "auto")
         level = _level(request.query_params.get("level", "0.95"))
@@ -547,26 +573,41 @@ class Curator:
                 return estimates_csv(live.campaign, tallies, method, level)
             return campaign_estimates(live.campaign, tallies, method, level, state)
 
-        state = partial(self.service.life.state, live)
+        stored = None if _is_admin(request) else await self._analyst_result(live)
+        key = (method, level, kind, stored.made if stored else None)
+        state, tallies = partial(self.service.life.state, live), stored.tallies if stored else None
         try:
-            estimates = await self.service.estimates.find(
-                live.campaign, state, (method, level, kind), calculate
-            )
+            estimates = await self.service.estimates.find(live.campaign, state, key, calculate, tallies)
         except Unavailable:
             raise
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
         if isinstance(estimates, str):
             return Response(estimates, 200, HEADERS, responses.CSV)
-        mark = display.NOT_FOR_PUBLICATION if live.published is None else None
-        return json_response(msgspec.structs.replace(estimates, not_for_publication=mark))
+        if live.published is None:
+            estimates = msgspec.structs.replace(estimates, not_for_publication=display.NOT_FOR_PUBLICATION)
+        origin = _origin(stored) if stored else await self._result_origin(live)
+        return json_response(msgspec.structs.replace(estimates, stored=origin))
+
+    async def _analyst_result(self, live: StoredCampaign) -> StoredResult:
+        """The stored results of a campaign, which are all that an analyst sees of its reports."""
+        stored = await self.service.life.stored_result(live)
+        if stored is None:
+            when = "when the campaign closes, or when an admin releases them"
+            raise HTTPException(404, f"this campaign has no results yet: they are made {when}")
+        return stored
 
     async def counters(self, request: Request) -> Response:
         """How many reports came, by cohort and by day, and how many were refused, by reason."""
-        campaign = (await self._live(request.path_params["id"])).campaign
-        tallies = await self.service.store.tallies(campaign)
+        live = await self._live(request.path_params["id"])
+        campaign = live.campaign
+        if _is_admin(request):
+            tallies: Mapping[str, FormTally] = await self.service.store.tallies(campaign)
+            refused, by_day = await self.service.counters(campaign.id)
+        else:
+            stored = await self._analyst_result(live)
+            tallies, refused, by_day = stored.tallies, stored.refused, stored.by_day
         counts = {campaign.cohort_of[form]: tally.reports for form, tally in tallies.items()}
-        refused, by_day = await self.service.counters(campaign.id)
         return json_response(messages.Counters(campaign.id, counts, refused, by_day))
 
     async def export(self, request: Request) -> Response:
@@ -588,7 +629,7 @@ class Curator:
             raise HTTPException(503, problem, {"retry-after": "1"}) from error
         count = await self.service.store.report_count(live.campaign.id)
         # Before anything leaves.
-        await self.service.record(request.state.who, "exported", live.campaign.id, count)
+        await self.service.record(request.state.token.name, "exported", live.campaign.id, count)
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{live.campaign.id[:12]}.{kind}"'}
         return responses.Export(_chain(first, pieces), 200, headers, media_type)
 
@@ -623,7 +664,7 @@ class Curator:
                 409, f"there is a token with the name {wanted.name}: revoke it, or choose another name"
             )
         await self.service.load_tokens()
-        await self.service.record(request.state.who, f"made the {wanted.role} token {wanted.name}")
+        await self.service.record(request.state.token.name, f"made the {wanted.role} token {wanted.name}")
         return json_response(messages.CreatedToken(wanted.name, wanted.role, expires, secret=secret), 201)
 
     async def revoke_token(self, request: Request) -> Response:
@@ -632,7 +673,7 @@ class Curator:
         if not await self.service.store.remove_token(name):
             raise HTTPException(404, "no token has this name")
         await self.service.load_tokens()
-        await self.service.record(request.state.who, f"revoked the token {name}")
+        await self.service.record(request.state.token.name, f"revoked the token {name}")
         return Response(None, 204, HEADERS)
 
     # -- records ---------------------------------------------------------------------------------------------
@@ -663,6 +704,15 @@ class Curator:
     async def openapi(self, request: Request) -> Response:
         """This API as an OpenAPI document."""
         return json_response(responses.openapi(), headers=_ANY_ORIGIN)
+
+
+def _origin(stored: StoredResult) -> messages.ResultOrigin:
+    return messages.ResultOrigin(stored.kind, stored.made, stored.reports)
+
+
+def _is_admin(request: Request) -> bool:
+    token: Token = request.state.token
+    return token.role == "admin"
 
 
 def _require_role(token: Token | None, roles: Sequence[Role]) -> Token:

@@ -1,10 +1,11 @@
-"""The life of a campaign: it is open, closed, reopened, published and deleted."""
+"""The life of a campaign: it is open, closed, reopened, published and deleted; and the results of each of these."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +17,17 @@ from priorveil.curator.estimate_cache import EstimateCache
 from priorveil.curator.group_commit import Writer
 from priorveil.curator.loaded_campaigns import CAMPAIGN_ID, CampaignLoader
 from priorveil.curator.results import campaign_publication
-from priorveil.curator.store import Ended, FormTally, Record, Store, StoredCampaign
+from priorveil.curator.store import (
+    Ended,
+    FormTally,
+    Record,
+    ResultKind,
+    Store,
+    StoredCampaign,
+    StoredResult,
+    TooFewReports,
+    least_further,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +44,7 @@ class CampaignLife:
     writer: Writer
     campaigns: CampaignLoader
     estimates: EstimateCache
+    save_counts: Callable[[], Awaitable[None]]
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     grace: float = 600.0
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -57,6 +69,7 @@ class CampaignLife:
             except BaseException:
                 live.closed = before
                 raise
+            await self._store_closing_result(live.campaign)
 
     async def reopen(self, live: StoredCampaign) -> None:
         """Accept reports again for a campaign that was closed early; raises `Ended` after its end or publication."""
@@ -67,11 +80,42 @@ class CampaignLife:
             await self.store.reopen_campaign(live.campaign.id)
             live.closed = None
 
+    async def release(self, live: StoredCampaign) -> StoredResult:
+        """Store the results so far for analysts; raises `TooFewReports` if few came since the last."""
+        async with self._changing:
+            return await self._store_result(live.campaign, "released", least_further(live.campaign))
+
+    async def stored_result(self, live: StoredCampaign) -> StoredResult | None:
+        """The results that analysts see.
+
+        Those of a campaign whose end has passed are made when they are first asked for. Later ones would show too few
+        further reports, so two requests at once, or to two processes, get the same.
+        """
+        campaign, last = live.campaign, await self.store.stored_result(live.campaign)
+        if self.state(live) != "closed" or live.published is not None:
+            return last
+        if last is not None and last.updated(await self.store.tallies(campaign), campaign) == last.tallies:
+            return last
+        async with self._changing:
+            await self._store_closing_result(campaign)
+        return await self.store.stored_result(campaign)
+
+    async def _store_closing_result(self, campaign: Campaign) -> None:
+        """Store the results of a campaign that has closed, unless they would show few further reports."""
+        with suppress(TooFewReports, Ended):  # Ended: another process has just published them
+            await self._store_result(campaign, "closed")
+
+    async def _store_result(self, campaign: Campaign, kind: ResultKind, least: int = 0) -> StoredResult:
+        await self.writer.flush()  # what was accepted is in the results
+        await self.save_counts()
+        return await self.store.store_result(campaign, kind, self.now(), least)
+
     async def publish(self, live: StoredCampaign) -> bool:
         """Publish the results of a closed campaign, once; False if that was done before. Raises `StillOpen`."""
         campaign = live.campaign
         async with self._changing:
             await self.writer.flush()  # what was accepted is in the results
+            await self.save_counts()
             while await self.store.publication(campaign.id) is None:
                 now = self.clock()
                 when = stamp(now) or ""

@@ -1,7 +1,6 @@
 -- End a campaign for good, before its reports are deleted: no later report is stored. $3 is its document, empty if the
--- whole campaign goes, with what was published of it.
-UPDATE campaigns SET closed = COALESCE(closed, $2), deleted = COALESCE(deleted, $2), document = COALESCE($3, document),
-    publication = CASE WHEN COALESCE($3, document) = '' THEN NULL ELSE publication END
+-- whole campaign goes.
+UPDATE campaigns SET closed = COALESCE(closed, $2), deleted = COALESCE(deleted, $2), document = COALESCE($3, document)
 WHERE id = $1 AND document <> ''
 RETURNING (
     SELECT CAST(COALESCE(sum(count), 0) AS bigint) FROM tallies JOIN forms ON forms.number = form
@@ -14,6 +13,7 @@ SELECT number FROM campaigns WHERE deleted IS NOT NULL AND (
     OR EXISTS (SELECT 1 FROM invitations WHERE campaign = number)
     OR (document = '' AND EXISTS (SELECT 1 FROM forms WHERE campaign = campaigns.number))
     OR (document = '' AND EXISTS (SELECT 1 FROM daily_counts WHERE campaign = number))
+    OR (document = '' AND EXISTS (SELECT 1 FROM results WHERE campaign = number))
 )
 
 -- Delete some of the reports of a campaign.
@@ -28,4 +28,5 @@ DELETE FROM tallies WHERE form IN (
 );
 DELETE FROM refusals WHERE campaign = (SELECT id FROM campaigns WHERE number = $1 AND document = '');
 DELETE FROM daily_counts WHERE campaign = (SELECT number FROM campaigns WHERE number = $1 AND document = '');
+DELETE FROM results WHERE campaign = (SELECT number FROM campaigns WHERE number = $1 AND document = '');
 DELETE FROM forms WHERE campaign = (SELECT number FROM campaigns WHERE number = $1 AND document = '')

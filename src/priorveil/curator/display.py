@@ -12,7 +12,6 @@ from priorveil.collect.results import Figures, NamedAnswer, Result
 from priorveil.curator import result_messages as messages
 from priorveil.errors import plural
 from priorveil.formatting import interval_title, level_at_most, percent
-from priorveil.notions import ONLY_IF_RIGHT
 from priorveil.plans import wording as plan_wording
 from priorveil.plans.composition import JointLeakage
 from priorveil.priors.label_texts import label_text
@@ -168,19 +167,7 @@ def _people_text(number: int) -> str:
 
 def privacy_facts(campaign: Campaign) -> list[messages.Fact]:
     """The levels that hold for every cohort."""
-    facts = plan_wording.privacy_facts(campaign.promise.values(), assumed_prior(campaign) is not None)
-    return [messages.Fact(*fact) for fact in facts]
-
-
-def assumed_prior(campaign: Campaign) -> str | None:
-    """What holds when, if the prior of a cohort was only assumed; None if all priors are known."""
-    cohorts = [
-        name for name, form in campaign.cohorts.items() if any(part.plan.prior.assumed for part in form.parts)
-    ]
-    if not cohorts:
-        return None
-    of_cohorts = f" of {', '.join(cohorts)}" if len(campaign.cohorts) > 1 else ""
-    return f"LDP holds for any prior. LIP{of_cohorts} holds {ONLY_IF_RIGHT}."
+    return [messages.Fact(*fact) for fact in plan_wording.privacy_facts(campaign.promise.values())]
 
 
 def admission_text(campaign: Campaign) -> str:

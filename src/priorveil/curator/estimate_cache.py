@@ -34,12 +34,20 @@ class EstimateCache:
         self._calculators = ThreadPoolExecutor(threads, thread_name_prefix="priorveil-calculator")
 
     async def find(
-        self, campaign: Campaign, state: Callable[[], State], key: Hashable, calculate: Estimator[T]
+        self,
+        campaign: Campaign,
+        state: Callable[[], State],
+        key: Hashable,
+        calculate: Estimator[T],
+        tallies: Mapping[str, FormTally] | None = None,
     ) -> T:
-        """The estimates of a campaign, calculated once for all who wait for those with the same key."""
+        """The estimates of a campaign, calculated once for all who wait for those with the same key.
+
+        They are made from the reports of now, unless other tallies are given.
+        """
 
         async def run() -> T:
-            source = (state(), await self._store.tallies(campaign))
+            source = (state(), tallies or await self._store.tallies(campaign))
             entry = self._entries.pop(name, None)
             if entry is None or entry.source != source:
                 loop = asyncio.get_running_loop()

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from priorveil.collect.campaign import PublicState
 from priorveil.collect.wire import CODE_BYTES, ID_BYTES
+from priorveil.curator.store import ResultKind
 from priorveil.curator.tokens import NAME_PATTERN, Role
 
 LARGEST_BATCH = 10_000
@@ -141,6 +142,14 @@ class Status(Body):
     published: bool
 
 
+class ResultOrigin(Body):
+    """Why and when the results that analysts see were made, and from how many reports. They do not change."""
+
+    kind: ResultKind
+    made: str
+    reports: Natural
+
+
 class Summary(Body):
     """A campaign in the list of campaigns. If it is damaged, `title` says what is wrong."""
 
@@ -148,12 +157,15 @@ class Summary(Body):
     title: str
     cohorts: list[str]
     state: PublicState | Literal["damaged"]
-    reports: Natural
+    reports: Annotated[
+        Natural | None, about("for an analyst those of the stored results; null if there are none")
+    ]
     opens: str | None
     closes: Annotated[str | None, about("its own end")]
     closed: Annotated[str | None, about("when it was closed early")]
     deleted: Annotated[str | None, about("when its reports were deleted; it never reopens")]
     published: Annotated[str | None, about("when its results were published; it never reopens")]
+    stored: ResultOrigin | None
 
 
 class Deleted(Body):
@@ -172,7 +184,8 @@ class Campaigns(Body):
 class Counters(Body):
     """How many reports there are, by cohort, how many were refused, by reason, and about how many came, by day.
 
-    A day is one in UTC, such as 2026-11-17. Days without reports are missing. Withdrawn reports stay in their day.
+    An analyst gets those of the stored results. A day is one in UTC, such as 2026-11-17. Days without reports are
+    missing. Withdrawn reports stay in their day.
     """
 
     campaign: ContentId
@@ -236,8 +249,7 @@ class SurveyReport(Body):
     lip: float
     ldp: float
     assumed: Annotated[list[str], about("the questions whose prior nobody knows")]
-    all_assumed: bool
-    contradictory: Annotated[list[str], about("the questions about which two priors say different things")]
+    reports: Annotated[int, about("that each person sends")]
     people: list[int]
     parts: list[SurveyPart]
     smallest_count: Natural

@@ -26,7 +26,15 @@ from priorveil.curator import result_messages as results
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
 from priorveil.curator.service import RETRY_FULL_SECONDS
-from priorveil.curator.store import Damaged, Ended, StillOpen, StoredReport, StoreFull, Unavailable
+from priorveil.curator.store import (
+    Damaged,
+    Ended,
+    StillOpen,
+    StoredReport,
+    StoreFull,
+    TooFewReports,
+    Unavailable,
+)
 from priorveil.curator.survey_designs import SurveyRefused
 from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.frames import pyarrow
@@ -90,7 +98,7 @@ def problem_for(error: BaseException) -> Response:
     match error:
         case HTTPException():
             return problem(error.status_code, error.detail, error.headers)
-        case Ended() | StillOpen():
+        case Ended() | StillOpen() | TooFewReports():
             return problem(409, str(error))
         case QueueFull():
             return problem(429, str(error), {"retry-after": "1"})

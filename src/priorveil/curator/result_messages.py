@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from priorveil.collect.campaign import Admission, PublicState
 from priorveil.collect.questions import Kind
-from priorveil.curator.messages import Body, ContentId, Finite, Natural, about, described
+from priorveil.curator.messages import Body, ContentId, Finite, Natural, ResultOrigin, about, described
 from priorveil.queries.matrices import StatisticName
 
 Label = Annotated[Any, described(type=["string", "number", "array"])]
@@ -289,9 +289,6 @@ class Estimates(Body):
     ]
     withheld_because: Annotated[str, about("why some results are withheld, if some are")]
     facts: list[Fact]
-    assumed_prior: Annotated[
-        str | None, about("a sentence on what holds if a prior was only assumed; null if all are known")
-    ]
     admission: Admission
     admission_text: Annotated[str, about("who may answer, and what that means for the results")]
     methods: list[MethodTitle]
@@ -301,6 +298,12 @@ class Estimates(Body):
     state: PublicState
     not_for_publication: Annotated[
         str | None, about("a sentence to show with every number; null once the results are published")
+    ] = None
+    stored: Annotated[
+        ResultOrigin | None,
+        about(
+            "the stored results: for an analyst these; for an admin, who gets those of now, what analysts see"
+        ),
     ] = None
 
 

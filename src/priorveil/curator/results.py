@@ -46,7 +46,6 @@ def campaign_estimates(
         caution=LEANING if leans else None,
         withheld_because=display.withheld_because(campaign),
         facts=display.privacy_facts(campaign),
-        assumed_prior=display.assumed_prior(campaign),
         admission=campaign.admission,
         admission_text=display.admission_text(campaign),
         methods=display.methods(campaign),

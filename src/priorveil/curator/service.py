@@ -93,7 +93,7 @@ class Service:
             await asyncio.wait(self._tasks)
         await self.writer.stop()
         with contextlib.suppress(StoreFull, Unavailable):
-            await self._save_counts()
+            await self.save_counts()
         await self.store.close()
         self.estimates.stop()
         self._decoders.shutdown(wait=False, cancel_futures=True)
@@ -210,7 +210,8 @@ class Service:
             by_day = await self.store.daily_counts(campaign)
         return _add(refused, self._unsaved, campaign), _add(by_day, self._unsaved_days, campaign)
 
-    async def _save_counts(self) -> None:
+    async def save_counts(self) -> None:
+        """Save the counts of refusals, and of reports by day."""
         async with self._saving:
             for unsaved, save in (
                 (self._unsaved, self.store.refuse),
@@ -237,7 +238,7 @@ class Service:
 
     async def refresh(self) -> None:
         """Save counts, and notice what other processes changed."""
-        await self._save_counts()
+        await self.save_counts()
         await self.load_tokens()
         await self.life.notice_changes()
 

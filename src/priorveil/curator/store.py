@@ -10,6 +10,7 @@ migrated in one transaction. The tables are:
   form counts. Cells change in the transaction that stores the reports;
 * `refusals` counts refused reports by campaign and reason;
 * `daily_counts` counts the reports of each campaign by day, and changes in transactions of its own;
+* `results` has the last stored results of each campaign, which analysts see;
 * `tokens` holds the SHA-256 of every token, with its name and role;
 * `invitations` holds the SHA-256 of every free invitation;
 * `records` says what the holders of tokens did.
@@ -27,7 +28,7 @@ from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,9 +44,12 @@ from priorveil.reading.tally import Tally
 _SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))
 _MIGRATIONS = [file.read_text(encoding="utf-8") for file in _SCHEMA_FILES]
 _STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
-_ADD_CELLS, _PROBE, _REPORTS, _PUBLISH, _REFUSE, _ADD_TO_DAY, _TOTALS = _STATEMENTS.split("\n\n")
+_ADD_CELLS, _PROBE, _REPORTS, _PUBLISH, _STORE_RESULT, _REFUSE, _ADD_TO_DAY, _TOTALS = _STATEMENTS.split(
+    "\n\n"
+)
 _DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
 _END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
+_LEAST_FURTHER = 20  # reports, between two results for analysts
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
 _AROUND_REPORT = 4 << 10  # bytes of a submission besides its report
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
@@ -71,12 +75,18 @@ _REPORT_COUNTS = """
     SELECT campaigns.id, sum(count) FROM tallies JOIN forms ON forms.number = form
     JOIN campaigns ON campaigns.number = campaign WHERE cell = 0 GROUP BY campaigns.id
 """
+_REFUSALS = "SELECT reason, count FROM refusals WHERE campaign = $1 ORDER BY reason"
+_DAILY_COUNTS = f"SELECT day, count FROM daily_counts WHERE campaign = {_OF_CAMPAIGN} ORDER BY day"
+_RESULT = f"SELECT kind, made, content FROM results WHERE campaign = {_OF_CAMPAIGN}"
+_RESULT_ORIGINS = "SELECT id, kind, made, reports FROM results JOIN campaigns ON number = campaign"
 _TALLIES = f"SELECT id, cell, count FROM tallies JOIN forms ON number = form WHERE campaign = {_OF_CAMPAIGN}"
 
 
 Cells = npt.NDArray[np.int64]
+ResultKind = Literal["closed", "released", "published"]  # why results were stored
 StoredReport = tuple[bytes, str, bytes]  # the id, the form's id, and the words
 T = TypeVar("T")
+_Counted = TypeVar("_Counted", "FormTally", Tally)
 # A transaction: it yields statements with their arguments, is sent the rows of each, and returns its result.
 Statements = Generator[tuple[Any, ...], list[Any], T]
 
@@ -95,6 +105,10 @@ class Ended(PriorveilError):
 
 class StillOpen(PriorveilError):
     """The campaign can take reports, so its results cannot be published."""
+
+
+class TooFewReports(PriorveilError):
+    """New results would differ from the last stored ones by few reports, and so reveal them."""
 
 
 class Damaged(PriorveilError):
@@ -158,6 +172,54 @@ class FormTally:
         """The cells as they are stored."""
         parts = [[[tally.reports], tally.counts.ravel()] for tally in self.parts]
         return np.concatenate([[self.reports], *(cells for part in parts for cells in part)])
+
+    def updated(self, now: FormTally, campaign: Campaign) -> FormTally:
+        """Each of these tallies as it is now, or as it was if the difference could reveal single reports.
+
+        It cannot where enough further reports came, or where the tally had too few reports to be shown.
+        """
+
+        def select(old: _Counted, new: _Counted) -> _Counted:
+            was_withheld = old.reports < max(campaign.smallest_count, 1)
+            return new if was_withheld or new.reports - old.reports >= least_further(campaign) else old
+
+        return FormTally(select(self, now).reports, tuple(map(select, self.parts, now.parts)))
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """Results that do not change: why and when they were made, from which tallies, and the counters of that moment."""
+
+    kind: ResultKind
+    made: str
+    tallies: Mapping[str, FormTally]
+    refused: dict[str, int]
+    by_day: dict[str, int]
+
+    @property
+    def reports(self) -> int:
+        """How many submissions they are made from."""
+        return sum(tally.reports for tally in self.tallies.values())
+
+    def updated(self, now: Mapping[str, FormTally], campaign: Campaign) -> dict[str, FormTally]:
+        """The tallies that new results may have, one of each form."""
+        return {form: tally.updated(now[form], campaign) for form, tally in self.tallies.items()}
+
+    @classmethod
+    def read(cls, campaign: Campaign, kind: ResultKind, made: str, content: str) -> Self:
+        """The results in a row of the store."""
+        stored = json.loads(content)
+        cells = [
+            (form, int(cell), count)
+            for form, counts in stored["tallies"].items()
+            for cell, count in counts.items()
+        ]
+        return cls(kind, made, _read_tallies(campaign, cells), stored["refused"], stored["by_day"])
+
+    def content(self) -> str:
+        """The tallies and counters as JSON."""
+        tallies = {form: json.loads(cells_as_json(tally.cells())) for form, tally in self.tallies.items()}
+        return json.dumps({"tallies": tallies, "refused": self.refused, "by_day": self.by_day})
 
 
 @dataclass
@@ -328,26 +390,70 @@ class Store(ABC):
         """
 
         def statements() -> Statements[bool]:
-            rows = yield "SELECT number FROM campaigns WHERE id = $1 AND document <> ''", campaign.id
-            if not rows:
-                raise Unavailable("this store does not have the campaign")
-            yield self.campaign_lock, rows[0][0]  # no report comes or goes until this is done
-            [[published, closed]] = yield "SELECT published, closed FROM campaigns WHERE id = $1", campaign.id
+            published, closed = yield from self._lock(campaign.id)
             if published is not None:
                 return False
             if closed is None and not ended:
                 raise StillOpen("this campaign takes reports: close it before you publish its results")
             if _read_tallies(campaign, (yield _TALLIES, campaign.id)) != tallies:
                 return False
-            yield _PUBLISH, campaign.id, publication, when
+            yield _PUBLISH, campaign.id, when
+            yield from _store_result(campaign.id, "published", when, tallies, publication)
             return True
 
         return await self.transact(statements)
 
     async def publication(self, campaign: str) -> bytes | None:
         """What was published of a campaign."""
-        rows = await self._fetch("SELECT publication FROM campaigns WHERE id = $1", campaign)
+        query = f"SELECT publication FROM results WHERE campaign = {_OF_CAMPAIGN}"
+        rows = await self._fetch(query, campaign)
         return rows[0][0].encode() if rows and rows[0][0] is not None else None
+
+    async def store_result(
+        self, campaign: Campaign, kind: ResultKind, when: str, least: int = 0
+    ) -> StoredResult:
+        """Store the results of now for analysts, in place of the last ones.
+
+        Raises `TooFewReports` if they would show nothing new, or fewer than `least` further reports; and `Ended` once
+        results are published.
+        """
+
+        def statements() -> Statements[StoredResult]:
+            published, _ = yield from self._lock(campaign.id)
+            if published is not None:
+                raise Ended(f"there are no new results of this campaign: {published_because(published)}")
+            tallies = _read_tallies(campaign, (yield _TALLIES, campaign.id))
+            further = sum(tally.reports for tally in tallies.values())
+            rows = yield _RESULT, campaign.id
+            if rows:
+                last = StoredResult.read(campaign, *rows[0])
+                further -= last.reports
+                tallies = last.updated(tallies, campaign)
+            if further < least or (rows and tallies == last.tallies):
+                raise TooFewReports(_too_few(campaign, further))
+            return (yield from _store_result(campaign.id, kind, when, tallies))
+
+        return await self.transact(statements)
+
+    async def stored_result(self, campaign: Campaign) -> StoredResult | None:
+        """The last stored results of a campaign."""
+        rows = await self._fetch(_RESULT, campaign.id)
+        return StoredResult.read(campaign, *rows[0]) if rows else None
+
+    async def result_origins(self, campaign: str | None = None) -> dict[str, tuple[ResultKind, str, int]]:
+        """Why and when the stored results of each campaign were made, and from how many reports; or of only one."""
+        query = f"{_RESULT_ORIGINS} WHERE id = COALESCE(CAST($1 AS text), id)"
+        return {id: tuple(origin) for id, *origin in await self._fetch(query, campaign)}
+
+    def _lock(self, campaign: str) -> Statements[tuple[str | None, str | None]]:
+        """Let no report of a campaign come or go until this is done; when it was published, and closed early."""
+        find = "SELECT number FROM campaigns WHERE id = $1 AND document <> ''"
+        rows = yield find, campaign
+        if not rows:
+            raise Unavailable("this store does not have the campaign")
+        yield self.campaign_lock, rows[0][0]
+        [[published, closed]] = yield "SELECT published, closed FROM campaigns WHERE id = $1", campaign
+        return published, closed
 
     async def campaign_ids(self) -> list[tuple[str, str | None, str | None, str | None]]:
         """All campaigns, oldest first, each with the times at which it was closed early, was published and deleted."""
@@ -493,8 +599,7 @@ class Store(ABC):
 
     async def refusals(self, campaign: str) -> dict[str, int]:
         """How many reports were refused, by reason."""
-        query = "SELECT reason, count FROM refusals WHERE campaign = $1 ORDER BY reason"
-        return {reason: count for reason, count in await self._fetch(query, campaign)}
+        return dict(map(tuple, await self._fetch(_REFUSALS, campaign)))
 
     async def add_daily_counts(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Add to the numbers of reports, by campaign and day; those of deleted campaigns are left out."""
@@ -503,8 +608,7 @@ class Store(ABC):
 
     async def daily_counts(self, campaign: str) -> dict[str, int]:
         """About how many reports came, by day."""
-        query = f"SELECT day, count FROM daily_counts WHERE campaign = {_OF_CAMPAIGN} ORDER BY day"
-        return {day: count for day, count in await self._fetch(query, campaign)}
+        return dict(map(tuple, await self._fetch(_DAILY_COUNTS, campaign)))
 
     async def add_token(self, token: Token) -> bool:
         """Store a token; False if there already is one with its name or its secret."""
@@ -549,6 +653,31 @@ def open_store(
 def published_because(when: str) -> str:
     """Why nothing changes any more after publication."""
     return f"its results were published {when}, and two tables that differ by one report reveal that report"
+
+
+def least_further(campaign: Campaign) -> int:
+    """How many more reports new results for analysts need than the last ones had."""
+    return max(campaign.smallest_count, _LEAST_FURTHER)
+
+
+def _too_few(campaign: Campaign, further: int) -> str:
+    least = least_further(campaign)
+    few = f"{max(further, 0)} of {least}" if further < least else f"no cohort or drawn question has {least}"
+    return f"too few further reports for new results: {few}; results that differ by few reports reveal them"
+
+
+def _store_result(
+    campaign: str,
+    kind: ResultKind,
+    made: str,
+    tallies: Mapping[str, FormTally],
+    publication: str | None = None,
+) -> Statements[StoredResult]:
+    """Store results with the counters of now."""
+    refused, by_day = (yield _REFUSALS, campaign), (yield _DAILY_COUNTS, campaign)
+    result = StoredResult(kind, made, tallies, dict(map(tuple, refused)), dict(map(tuple, by_day)))
+    yield _STORE_RESULT, campaign, kind, made, result.reports, result.content(), publication
+    return result
 
 
 def _read_tallies(campaign: Campaign, rows: Iterable[Any]) -> dict[str, FormTally]:

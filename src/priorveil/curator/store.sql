@@ -12,8 +12,15 @@ SELECT report_id, forms.id, words FROM submissions JOIN forms ON forms.number = 
 WHERE submissions.campaign = (SELECT number FROM campaigns WHERE id = $1) AND report_id > $2
 ORDER BY report_id LIMIT $3
 
--- Publish the results of a campaign.
-UPDATE campaigns SET publication = $2, published = $3, closed = COALESCE(closed, $3) WHERE id = $1
+-- Close a campaign for good, because its results are published.
+UPDATE campaigns SET published = $2, closed = COALESCE(closed, $2) WHERE id = $1
+
+-- Store results, in place of the last ones.
+INSERT INTO results (campaign, kind, made, reports, content, publication)
+SELECT number, CAST($2 AS text), CAST($3 AS text), CAST($4 AS bigint), CAST($5 AS text), CAST($6 AS text)
+FROM campaigns WHERE id = $1
+ON CONFLICT (campaign) DO UPDATE SET kind = excluded.kind, made = excluded.made, reports = excluded.reports,
+    content = excluded.content, publication = excluded.publication
 
 -- Add to the number of refused reports, unless the campaign was deleted.
 INSERT INTO refusals (campaign, reason, count)

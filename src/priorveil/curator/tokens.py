@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Self, get_args
 
 from priorveil.collect.campaign import stamp
 
-# An admin may do everything, an analyst reads estimates, a collector sends batches of reports.
+# An admin may do everything, an analyst reads stored results, a collector sends batches of reports.
 Role = Literal["admin", "analyst", "collect"]
 ROLES: tuple[Role, ...] = get_args(Role)
 SECRET_BYTES = 32

@@ -3,10 +3,8 @@
 The *cost* of a form is the sum over its topics of `weight * variance`, each variance relative to that of the same
 question without noise. Without noise it would be the sum of the weights.
 
-- *split*: a report for each topic. Levels of LIP keep `2 sum - max` within the budget, or levels of LDP keep their sum
-  within it, whichever costs less. A variance is about `k / eps**2`, so for a given sum of levels the cost is least
-  for levels in proportion to the cube root of `weight * k`. Where the bound of the whole is below the budget, all
-  levels are raised.
+- *split*: a report for each topic, with levels of LDP that add up to the budget. A variance is about `k / eps**2`, so
+  the cost is least for levels in proportion to the cube root of `weight * k`.
 - *draw*: each person reports about one topic, at the whole budget. With the variances `v_j` and shares `s_j` the cost
   is `sum weight_j v_j / s_j`, least for shares in proportion to `sqrt(weight_j v_j)`.
 - *together*: one plan on all attributes, for the joint prior, or under LDP if there are few values.
@@ -15,7 +13,7 @@ question without noise. Without noise it would be the sum of the weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 from typing import Any
@@ -26,7 +24,7 @@ from priorveil.arrays import Array
 from priorveil.designs.methods import design
 from priorveil.errors import InvalidInput, NotIdentifiable, TooLarge
 from priorveil.notions import LDP, PriorOrSet
-from priorveil.plans.composition import JointLeakage, Names, extend
+from priorveil.plans.composition import Names, positions
 from priorveil.plans.form import PARTS, Form, Part, Slot
 from priorveil.priors import Prior
 from priorveil.priors.number_domains import NumberDomain
@@ -34,11 +32,7 @@ from priorveil.queries import Distribution, Linear, Query
 
 # Values of one plan for all topics under LDP: beyond, its noise is larger than that of the other ways.
 _MOST_TOGETHER = 64
-_NEAR = 0.999  # a split that tells this share of the budget is not raised further
-_RAISES = 3  # how often it is: each time all plans are designed again
-_STEPS = 60  # of a bisection: far below the rounding of floats
-
-Levels = Sequence[float]
+_BELOW = 1 - 1e-12  # levels add up to this share of the budget: rounding in sums of floats stays below it
 
 
 @dataclass(frozen=True)
@@ -60,18 +54,19 @@ class Topic:
         if self.epsilon is not None and not 0 < self.epsilon < math.inf:
             raise InvalidInput("epsilon", self.epsilon, "give a number above zero, or None")
 
+    @property
+    def most(self) -> float:
+        """The most that the topic's own report may tell, infinite if nothing limits it but the budget."""
+        return math.inf if self.epsilon is None else self.epsilon
+
 
 @dataclass(frozen=True)
 class FormDesign:
-    """The form of each way that is possible, what they cost, the way with the least cost, and what that form tells.
-
-    The cost of a way that is not possible is None.
-    """
+    """The form of each way that is possible, what they cost (None if a way is not possible), and the cheapest way."""
 
     forms: Mapping[str, Form]
     costs: Mapping[str, float | None]
     chosen: str
-    levels: JointLeakage
 
     @property
     def form(self) -> Form:
@@ -86,7 +81,6 @@ class _Problem:
     topics: tuple[Topic, ...]
     epsilon: float
     joint: Prior | None
-    unknown: Collection[Names]
     options: Mapping[str, Any]
     designed: dict[tuple[int, float, bool], Part] = field(default_factory=dict)
 
@@ -94,11 +88,11 @@ class _Problem:
     def weights(self) -> Array:
         return np.array([topic.weight for topic in self.topics])
 
-    def part(self, at: int, epsilon: float, under_ldp: bool) -> Part:
+    def part(self, at: int, epsilon: float, under_ldp: bool = False) -> Part:
         """The plan of a topic at a level, under LDP if so or if its prior is only assumed."""
         topic = self.topics[at]
         ldp = under_ldp or topic.prior.assumed
-        level = epsilon if topic.epsilon is None else min(epsilon, topic.epsilon)
+        level = min(epsilon, topic.most)
         if (at, level, ldp) not in self.designed:
             plan = design(topic.prior, level, topic.query, notion=LDP() if ldp else None, **self.options)
             self.designed[at, level, ldp] = Part(topic.attributes, plan)
@@ -108,9 +102,6 @@ class _Problem:
         """The cost if these shares of all people report about each topic."""
         return float(np.sum(self.weights * [relative_variance(part) for part in parts] / np.array(shares)))
 
-    def levels(self, form: Form) -> JointLeakage:
-        return form.levels(self.joint, self.unknown if len(form.slots) > 1 else ())
-
 
 Candidate = tuple[Form, float]
 
@@ -119,14 +110,12 @@ def design_form(
     topics: Sequence[Topic],
     epsilon: float,
     joint: Prior | None = None,
-    unknown: Collection[Names] = (),
     **options: Any,
 ) -> FormDesign:
     """The form about all topics with the least cost, of which a whole submission tells at most `epsilon`.
 
-    `joint` is the joint prior of all attributes, where it is known. `unknown` has the attributes of topics whose priors
-    do not fit those of others, because the questions are linked: where both are reported they count with their LDP
-    levels, as do those that contradict each other. The other `options` are those of `design`.
+    With the `joint` prior of all attributes, one plan for all topics is designed for it. The other `options` are those
+    of `design`.
 
     >>> import priorveil as pv
     >>> shares = {"smokes": 0.3, "drives": 0.4}
@@ -134,11 +123,11 @@ def design_form(
     >>> topics = [Topic((name,), prior, pv.Distribution()) for name, prior in priors.items()]
     >>> best = design_form(topics, 1.0)
     >>> {way: round(cost, 1) for way, cost in best.costs.items()}  # 2 without noise
-    {'split': 32.0, 'draw': 10.0, 'together': 20.4}
+    {'split': 36.9, 'draw': 10.0, 'together': 20.4}
     >>> best.form
     Form(LIP 1, LDP 1.906; one of smokes (50.0 %), drives (50.0 %))
     """
-    problem = _Problem(tuple(topics), epsilon, joint, frozenset(unknown), options)
+    problem = _Problem(tuple(topics), epsilon, joint, options)
     _require_topics(problem)
     ways: dict[str, Callable[[_Problem], Candidate | None]]
     ways = {"split": _split, "draw": _draw, "together": _together}
@@ -146,7 +135,7 @@ def design_form(
     costs = {way: None if candidate is None else candidate[1] for way, candidate in candidates.items()}
     forms = {way: candidate[0] for way, candidate in candidates.items() if candidate is not None}
     chosen = min(forms, key=lambda way: costs[way] or 0.0)
-    return FormDesign(forms, costs, chosen, problem.levels(forms[chosen]))
+    return FormDesign(forms, costs, chosen)
 
 
 def relative_variance(part: Part) -> float:
@@ -182,62 +171,36 @@ def _require_topics(problem: _Problem) -> None:
 
 
 def _split(problem: _Problem) -> Candidate | None:
-    """The best of levels of LIP and levels of LDP, equal ones and those in proportion to the variances."""
+    """The better of equal levels and levels in proportion to the variances."""
     if len(problem.topics) == 1:
-        part = problem.part(0, problem.epsilon, under_ldp=False)
-        return Form((Slot((part,)),)), problem.cost([part], [1.0])
-    candidates = []
-    for under_ldp in (False, True):
-        equal = _levels(problem, np.ones(len(problem.topics)), under_ldp)
-        parts = _parts(problem, equal, under_ldp)
-        scale = [relative_variance(part) * level**2 for part, level in zip(parts, equal, strict=True)]
-        roots = np.maximum(np.cbrt(problem.weights * scale), 1e-3 * np.cbrt(np.max(problem.weights * scale)))
-        for levels in (equal, _levels(problem, roots, under_ldp)):
-            candidates += _split_candidates(problem, levels, under_ldp)
-    return min(candidates, key=lambda candidate: candidate[1], default=None)
+        return _one_slot_each(problem, [problem.part(0, problem.epsilon)])
+    equal = _levels(problem, np.ones(len(problem.topics)))
+    parts = _parts(problem, equal)
+    scale = [relative_variance(part) * level**2 for part, level in zip(parts, equal.tolist(), strict=True)]
+    roots = np.maximum(np.cbrt(problem.weights * scale), 1e-3 * np.cbrt(np.max(problem.weights * scale)))
+    uneven = _parts(problem, _levels(problem, roots))
+    return min((_one_slot_each(problem, own) for own in (parts, uneven)), key=lambda found: found[1])
 
 
-def _split_candidates(problem: _Problem, levels: Array, under_ldp: bool) -> list[Candidate]:
-    """The form with these levels if it is within the budget, and with larger ones that use more of it."""
-    candidates: list[Candidate] = []
-    factor, too_large = 1.0, math.inf
-    for _ in range(1 + _RAISES):
-        parts = _parts(problem, factor * levels, under_ldp)
-        form = Form(tuple(Slot((part,)) for part in parts))
-        lip = problem.levels(form).lip
-        if lip <= problem.epsilon:
-            candidates.append((form, problem.cost(parts, [1.0] * len(parts))))
-            least, wish = factor, factor * problem.epsilon / lip
-            if lip > _NEAR * problem.epsilon:
-                break
-        elif not candidates:
-            break
-        else:
-            too_large = factor
-        factor = wish if wish < too_large else math.sqrt(least * too_large)
-    return candidates
+def _parts(problem: _Problem, levels: Array) -> list[Part]:
+    return [problem.part(at, level, under_ldp=True) for at, level in enumerate(levels.tolist())]
 
 
-def _parts(problem: _Problem, levels: Array, under_ldp: bool) -> list[Part]:
-    return [problem.part(at, level, under_ldp) for at, level in enumerate(levels.tolist())]
+def _one_slot_each(problem: _Problem, parts: Sequence[Part]) -> Candidate:
+    return Form(tuple(Slot((part,)) for part in parts)), problem.cost(parts, [1.0] * len(parts))
 
 
-def _levels(problem: _Problem, shares: Array, under_ldp: bool) -> Array:
-    """Levels in proportion to the shares, none above its topic's own, that use the whole budget if they can."""
-    most = np.array([math.inf if t.epsilon is None else t.epsilon for t in problem.topics])
-    most = np.minimum(most, problem.epsilon)
+def _levels(problem: _Problem, weights: Array) -> Array:
+    """Levels in proportion to the weights that add up to the budget; none is above the most that its topic may tell.
 
-    def level_of_all(levels: Array) -> float:
-        return float(levels.sum() if under_ldp else 2 * levels.sum() - levels.max())
-
-    low, high = 0.0, float((most / shares).max())
-    if level_of_all(np.minimum(most, high * shares)) <= problem.epsilon:
-        return np.asarray(most)
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        is_within = level_of_all(np.minimum(most, middle * shares)) <= problem.epsilon
-        low, high = (middle, high) if is_within else (low, middle)
-    return np.asarray(np.minimum(most, low * shares))
+    A topic that is held back leaves the rest to the others, so those with the least room are first.
+    """
+    most, levels = np.array([topic.most for topic in problem.topics]), np.zeros(len(weights))
+    left = _BELOW * problem.epsilon
+    for done, at in enumerate(order := np.argsort(most / weights)):
+        levels[at] = min(most[at], left * weights[at] / weights[order[done:]].sum())
+        left -= levels[at]
+    return levels
 
 
 # -- one topic for each person -----------------------------------------------------------------------------
@@ -247,7 +210,7 @@ def _draw(problem: _Problem) -> Candidate | None:
     """Each topic at the whole budget; None where an answer leans on the prior, or there is one topic only."""
     if len(problem.topics) == 1 or not all(topic.query.unbiased for topic in problem.topics):
         return None
-    parts = [problem.part(at, problem.epsilon, under_ldp=False) for at in range(len(problem.topics))]
+    parts = [problem.part(at, problem.epsilon) for at in range(len(problem.topics))]
     slot = Slot.drawn(parts, np.sqrt(problem.weights * [relative_variance(part) for part in parts]).tolist())
     return Form((slot,)), problem.cost(parts, [share / PARTS for share in slot.shares])
 
@@ -267,13 +230,12 @@ def _together(problem: _Problem) -> Candidate | None:
     if not all(topic.query.unbiased for topic in topics) or (joint.assumed and len(joint) > _MOST_TOGETHER):
         return None
     assert joint.names is not None
-    own = [topic.epsilon for topic in topics if topic.epsilon is not None]
     asks_counts = all(isinstance(t.query, Linear) and t.query.asks_all_counts for t in topics)
     margins = Linear.margins(joint, [topic.attributes for topic in topics], unbiased=True)
     query = margins if asks_counts else Distribution()
-    notion = LDP() if joint.assumed else None
+    notion, level = LDP() if joint.assumed else None, min(problem.epsilon, *(topic.most for topic in topics))
     try:
-        plan = design(joint, min([problem.epsilon, *own]), query, notion=notion, **problem.options)
+        plan = design(joint, level, query, notion=notion, **problem.options)
         errors = [_rows(topic, joint).error(plan.channel, joint) for topic in topics]
     except (NotIdentifiable, TooLarge):
         return None
@@ -310,4 +272,4 @@ def _rows(topic: Topic, joint: Prior) -> Linear:
     prior = topic.prior.centre
     rows = topic.query.rows(prior)
     own = np.eye(len(prior)) if rows is None else rows
-    return Linear(extend(own.T, prior.labels, topic.attributes, joint).T, unbiased=True)
+    return Linear(own[:, positions(prior.labels, topic.attributes, joint)], unbiased=True)

@@ -12,7 +12,7 @@ Randomness: first one word for each slot with several parts, in order; its upper
 is the number of partial sums of the shares that are at most `r`. Then, slot by slot, what the drawn plan takes.
 
 The draw does not depend on the answers, so it cancels in every lift. The level of a slot is the largest of the levels
-of its parts. `plans.composition` has the levels of several slots.
+of its parts, and the LDP levels of several slots add up (`plans.composition`).
 
 Of `N` people `n_j` are asked about part `j`, a random part of all, and its shares are estimated from their reports
 alone. Given `n_j` they are `n_j` independent reports, so estimates and intervals of the plan hold as they are. They are
@@ -26,7 +26,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from itertools import accumulate, combinations, pairwise, product
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,19 +43,9 @@ from priorveil.mechanisms import Table
 from priorveil.mechanisms.interface import FROM_PRIVATIZE
 from priorveil.mechanisms.randomness import WORD, Source, Words, as_source
 from priorveil.notions import PriorOrSet
-from priorveil.plans.composition import (
-    MOST_EXACT_ENTRIES,
-    JointLeakage,
-    Names,
-    agree,
-    bound,
-    cyclic,
-    extend,
-    measure,
-)
+from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, Names, positions
 from priorveil.plans.document import content_id, parse, read_field
 from priorveil.plans.plan import Plan
-from priorveil.priors import Prior
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.precision import Precision
 from priorveil.reading.tally import Tally, Weighted
@@ -96,6 +86,13 @@ class Part:
     def is_unbounded(self) -> bool:
         """Whether no LDP level bounds what a report tells about the attributes."""
         return self.plan.secret is not None or math.isinf(self.plan.certificate.ldp)
+
+    def levels(self) -> JointLeakage:
+        """What a report tells about each answer of a person; only its LDP level counts if its prior is assumed."""
+        proof = self.plan.certificate
+        if self.plan.prior.assumed:
+            return JointLeakage.for_any_prior(proof.ldp)
+        return JointLeakage(proof.lip_lower, proof.lip_upper, proof.ldp)
 
     def privatize(self, columns: Mapping[str, Column], rows: Ints, source: Source) -> Words:
         """The reports of some people, a row of words for each; `columns` have the values of all people."""
@@ -183,12 +180,9 @@ class Slot:
         """The number of 64-bit words: those of the longest report, and one for the part if it is drawn."""
         return self.is_drawn + max(part.width for part in self.parts)
 
-    def levels(self, unknown: Collection[Part] = ()) -> JointLeakage:
-        """The largest levels of its parts; those whose priors are `unknown` count with their LDP levels."""
-        proofs = [(part.plan.certificate, part in unknown) for part in self.parts]
-        lower = max(proof.ldp if is_unknown else proof.lip_lower for proof, is_unknown in proofs)
-        upper = max(proof.ldp if is_unknown else proof.lip_upper for proof, is_unknown in proofs)
-        return JointLeakage(lower, upper, max(proof.ldp for proof, _ in proofs))
+    def levels(self) -> JointLeakage:
+        """What its report tells: the largest levels of its parts."""
+        return JointLeakage.largest(part.levels() for part in self.parts)
 
     @cached_property
     def _lottery(self) -> Table:
@@ -237,7 +231,7 @@ class Form:
     >>> plans = {name: pv.design(known, 0.4, pv.Distribution()) for name, known in (("s", smokes), ("d", drives))}
     >>> form = Form(tuple(Slot((Part((name,), plan),)) for name, plan in plans.items()))
     >>> form
-    Form(LIP 1.2, LDP 1.329; s, d)
+    Form(LIP 1.329, LDP 1.329; s, d)
     >>> words = form.privatize({"s": ["yes", "no"], "d": ["no", "no"]})
     >>> words.shape, form.accepts(words).tolist()
     ((2, 2), [True, True])
@@ -293,51 +287,15 @@ class Form:
 
     # -- levels --------------------------------------------------------------------------------------------
 
-    def levels(self, joint: Prior | None = None, unknown: Collection[Names] = ()) -> JointLeakage:
+    def levels(self) -> JointLeakage:
         """What a whole submission tells about all answers together, and so about each of them.
 
-        It holds whatever the answers have to do with each other. With the `joint` prior of all attributes it is
-        measured on the joint channel where that is small. A plan counts with its LDP level if its prior is only
-        assumed, or if it contradicts the joint prior or those of plans in other slots. (Of the parts of one slot a
-        person reports about one only, so each of them needs its own prior alone.) So do the parts about `unknown`
-        attributes, whose priors the caller does not trust.
+        It holds whatever the answers have to do with each other. One report has its levels of LIP, under the prior of
+        its plan; several have the sum of their LDP levels, whatever anyone knows.
         """
-        if joint is not None:
-            return self._levels_under(joint, unknown)
-        assumed = {part.attributes for part in self.parts if part.plan.prior.assumed}
-        slots = self._slot_levels({*assumed, *unknown} | self.contradictory)
-        return slots[0] if len(slots) == 1 else bound((slot.lip, slot.ldp) for slot in slots)
-
-    @cached_property
-    def contradictory(self) -> frozenset[Names]:
-        """The attributes of the parts whose priors need not be margins of one joint law (`contradictory_in`)."""
-        return contradictory_in([slot.parts for slot in self.slots])
-
-    def cyclic_parts(self, linked: Collection[Names] = ()) -> set[Names]:
-        """The attributes of the parts that overlap in a circle with parts of other slots, and `linked` attributes."""
-        return _cyclic_in([slot.parts for slot in self.slots], linked)
-
-    def _slot_levels(self, unknown: Collection[Names]) -> list[JointLeakage]:
-        """The levels of each slot; the parts about `unknown` attributes count with their LDP levels."""
-        return [
-            slot.levels([part for part in slot.parts if part.attributes in unknown]) for slot in self.slots
-        ]
-
-    def _levels_under(self, joint: Prior, unknown: Collection[Names]) -> JointLeakage:
-        if joint.names is None or not set(self.attributes) <= set(joint.names):
-            raise InvalidInput("joint", joint.names, f"give a joint prior of {', '.join(self.attributes)}")
-        wrong = {
-            part.attributes
-            for part in self.parts
-            if joint.assumed or not agree(part.attributes, part.plan.prior, joint.names, joint)
-        }
-        slots = self._slot_levels({*wrong, *unknown})
-        if len(slots) == 1 and not wrong:
-            return slots[0]  # certified
-        channel = None if joint.assumed or unknown else self.channel(joint)
-        if channel is not None:
-            return measure(channel, joint)
-        return slots[0] if len(slots) == 1 else bound((slot.lip, slot.ldp) for slot in slots)
+        if len(self.slots) == 1:
+            return self.slots[0].levels()
+        return JointLeakage.for_any_prior(math.fsum(slot.levels().ldp for slot in self.slots))
 
     def channel(self, joint: PriorOrSet) -> Channel | None:
         """The channel from the tuples of all answers to whole submissions; None if it cannot be written out.
@@ -345,14 +303,14 @@ class Form:
         A matrix that averages over reports would understate the leakage. Numbers, also beside other attributes, are
         rounded again for each report, so they have no joint channel: that of the grid can leak less.
         """
+        places = {part.attributes: positions(part.plan.labels, part.attributes, joint) for part in self.parts}
         if any(part.plan.mechanism.averages or part.plan.domain.rounds for part in self.parts):
             return None
         whole = Channel(np.ones((len(joint), 1)), joint.labels)
         try:
             for slot in self.slots:
                 blocks = [
-                    extend(part.plan.channel.matrix, part.plan.labels, part.attributes, joint)
-                    * (share / PARTS)
+                    part.plan.channel.matrix[places[part.attributes]] * (share / PARTS)
                     for part, share in zip(slot.parts, slot.shares, strict=True)
                 ]
                 if whole.matrix.size * sum(block.shape[1] for block in blocks) > MOST_EXACT_ENTRIES:
@@ -550,32 +508,6 @@ class Form:
     def load(cls, path: str | Path) -> Form:
         """Read the file that `save` wrote, proving every certificate again."""
         return cls.read(parse(Path(path).read_bytes(), _FORMAT, _VERSION, "`Form.save`"))
-
-
-def contradictory_in(slots: Sequence[Sequence[Part]], linked: Collection[Names] = ()) -> frozenset[Names]:
-    """The attributes of the parts whose priors need not be margins of one joint law; `slots` has the parts of each.
-
-    Each contradicts the prior of a part in another slot, or overlaps with such parts, and with `linked` attributes, in
-    a circle.
-    """
-    pairs = frozenset(
-        part.attributes
-        for slot, later in combinations(slots, 2)
-        for one, other in product(slot, later)
-        if not agree(one.attributes, one.plan.prior, other.attributes, other.plan.prior)
-        for part in (one, other)
-    )
-    return pairs | _cyclic_in(slots, linked)
-
-
-def _cyclic_in(slots: Sequence[Sequence[Part]], linked: Collection[Names]) -> set[Names]:
-    """The attributes of the parts that overlap in a circle with parts of other slots, and `linked` attributes."""
-    found = set()
-    for at, slot in enumerate(slots):
-        beside = [part.attributes for other in (*slots[:at], *slots[at + 1 :]) for part in other]
-        own = (part.attributes for part in slot)
-        found |= {names for names in own if names in cyclic([names, *beside], linked)}
-    return found
 
 
 def _read_slot(parts: Sequence[Mapping[str, Any]]) -> Slot:

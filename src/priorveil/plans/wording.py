@@ -152,16 +152,17 @@ def reading_title(plans: Sequence[Plan], estimate: Estimate) -> str:
     return f"{asked[0].upper()}{asked[1:]}, {estimate.method} reading of {reports}, {budget}"
 
 
-def privacy_facts(levels: Iterable[JointLeakage | Certificate], assumed: bool) -> list[tuple[str, str, str]]:
+def privacy_facts(promise: Iterable[JointLeakage]) -> list[tuple[str, str, str]]:
     """What everything that a person sends reveals at most, in lay words: name, factor, and when it holds.
 
-    The levels are the largest of these. LDP comes first if a prior is only assumed.
+    The levels are the largest of these; LIP is left out where it says no more than LDP.
     """
-    lip, ldp = (max(each) for each in zip(*((level.lip, level.ldp) for level in levels), strict=True))
+    lip, ldp = (max(each) for each in zip(*((level.lip, level.ldp) for level in promise), strict=True))
     odds = _changes("The odds of one answer against another change", ldp, "no matter what is already known")
-    usually = ONLY_IF_RIGHT if assumed else "if answers are as common as expected"
-    probability = _changes("The probability of an answer changes", lip, usually)
-    return [odds, probability] if assumed else [probability, odds]
+    probability = _changes(
+        "The probability of an answer changes", lip, "if answers are as common as expected"
+    )
+    return [probability, odds] if lip < ldp else [odds]
 
 
 def _changes(name: str, level: float, when: str) -> tuple[str, str, str]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
 from typing import Any
 
 from priorveil.collect.campaign import DEFAULT_LIMIT, Campaign
-from priorveil.designs.forms import Topic
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
-from priorveil.plans.composition import Names, agree
+from priorveil.plans.composition import Names
 from priorveil.plans.form import PARTS, Part
 from priorveil.plans.wording import weak_protection
 from priorveil.priors import Budget
@@ -77,8 +75,7 @@ class SurveyReport:
     lip: float
     ldp: float
     assumed: tuple[str, ...]  # the questions whose prior nobody knows
-    all_assumed: bool  # whether no plan uses a prior that is known
-    contradictory: tuple[str, ...]  # the questions about which two priors say different things
+    reports: int  # that each person sends
     people: tuple[int, ...]
     parts: tuple[PartPrecision, ...]
     smallest_count: int
@@ -108,7 +105,6 @@ class SurveyReport:
         )
         topics = [topic for cohort in survey.cohorts.values() for topic in cohort.topics]
         unknown = [topic for topic in topics if topic.prior.assumed]
-        contradictory = [name for cohort in survey.cohorts.values() for name in _contradictory(cohort.topics)]
         weight = math.fsum(topic.weight for topic in survey.topics)
         forms = built.campaign.cohorts.values()
         return cls(
@@ -116,8 +112,7 @@ class SurveyReport:
             lip=max(cohort.lip for cohort in cohorts),
             ldp=max(cohort.ldp for cohort in cohorts),
             assumed=tuple(dict.fromkeys(_subject(topic.attributes) for topic in unknown)),
-            all_assumed=all(part.plan.prior.assumed for form in forms for part in form.parts),
-            contradictory=tuple(dict.fromkeys(contradictory)),
+            reports=max(len(form.slots) for form in forms),
             people=numbers,
             parts=tuple(_all_parts(built.campaign, cohorts)),
             smallest_count=built.campaign.smallest_count,
@@ -157,7 +152,7 @@ class SurveyReport:
 
     def promise(self) -> list[str]:
         """What a whole submission reveals, in sentences."""
-        sentences = promise_sentences(self.lip, self.ldp, self.all_assumed, self.epsilon)
+        sentences = promise_sentences(self.lip, self.ldp, self.reports, self.epsilon)
         return [*sentences, *self._refused_by_devices(), *self._why_ldp()]
 
     def _refused_by_devices(self) -> list[str]:
@@ -173,24 +168,24 @@ class SurveyReport:
         ]
 
     def _why_ldp(self) -> list[str]:
-        sentences, names = [], ", ".join(self.assumed)
+        names = ", ".join(self.assumed)
+        if self.reports > 1:
+            return [
+                "LDP levels of several reports add up, and LIP levels do not. So all answers are protected by LDP, "
+                "which holds no matter what anyone already knows."
+            ]
         if self.chosen == "together":
             helpful = f" A prior of {names}, even a rough one, might help." if self.assumed else ""
-            sentences.append(
+            return [
                 "One report is about all questions, and nobody knows how often their answers occur together. So it is "
                 f"protected by LDP, which holds no matter what anyone already knows.{helpful}"
-            )
-        elif self.assumed:
-            sentences.append(
+            ]
+        if self.assumed:
+            return [
                 f"Nobody knows how common the answers to {names} are. So these are protected by LDP, which holds no "
                 "matter what anyone already knows, and needs more people. A prior, even a rough one, would help."
-            )
-        if self.contradictory and self.chosen == "split":
-            sentences.append(
-                f"The priors of {', '.join(self.contradictory)} differ from table to table, so only LDP levels can be "
-                "added up. Make all these tables from the same people, with public = true."
-            )
-        return sentences
+            ]
+        return []
 
     def tells(self) -> list[str]:
         """How precise the results will be, in sentences."""
@@ -278,24 +273,26 @@ class SurveyReport:
         return [*ways, size]
 
 
-def promise_sentences(lip: float, ldp: float, all_assumed: bool, epsilon: float) -> list[str]:
-    """What a whole submission with these levels reveals: under the priors, unless all are assumed, and under any prior.
+def promise_sentences(lip: float, ldp: float, reports: int, epsilon: float) -> list[str]:
+    """What a whole submission with these levels reveals: under the priors, if that is less, and under any prior.
 
-    `epsilon` is the budget, named where it is so large that a submission nearly reveals an answer.
+    `reports` is their number in a submission. `epsilon` is the budget, named where it is so large that a submission
+    nearly reveals an answer.
     """
+    added_up = f", the sum of {reports} reports" if reports > 1 else ""
     sentences = [
-        f"No matter what anyone knows or believes (LDP {level_at_most(ldp)}): everything that a person sends changes "
-        f"the odds of any answer by at most a factor of {factor_at_most(ldp)}. "
+        f"No matter what anyone knows or believes (LDP {level_at_most(ldp)}{added_up}): everything that a person sends "
+        f"changes the odds of any answer by at most a factor of {factor_at_most(ldp)}. "
         f"{_example(likely_afterwards(_BEFORE, math.inf, math.inf, ldp))}"
     ]
-    if not all_assumed:
+    if lip < ldp:
         sentences.insert(
             0,
             f"If answers are as common as the survey says (LIP {level_at_most(lip)}): everything that a person sends "
             f"changes the probability of any answer by at most a factor of {factor_at_most(lip)}. "
             f"{_example(likely_afterwards(_BEFORE, lip, lip, ldp))}",
         )
-    warning = weak_protection(ldp if all_assumed else lip, Budget(epsilon), "a submission", "answer")
+    warning = weak_protection(lip, Budget(epsilon), "a submission", "answer")
     return sentences if warning is None else [*sentences, f"This is weak protection: {warning}."]
 
 
@@ -370,19 +367,6 @@ def _subject(attributes: Names) -> str:
     owners = [name.partition("/")[0] for name in attributes]
     pairs = zip(owners, attributes, strict=True)
     return " x ".join(dict.fromkeys(owner if owners.count(owner) > 1 else name for owner, name in pairs))
-
-
-def _contradictory(topics: Sequence[Topic]) -> tuple[str, ...]:
-    """The questions about which two known priors say different things."""
-    pairs = combinations((topic for topic in topics if not topic.prior.assumed), 2)
-    wrong = [
-        name
-        for one, other in pairs
-        if not agree(one.attributes, one.prior, other.attributes, other.prior)
-        for name in one.attributes
-        if name in other.attributes
-    ]
-    return _questions(wrong)
 
 
 def _price(cost: float | None) -> str:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from priorveil.collect.campaign import Campaign, stamp
-from priorveil.collect.linked_priors import contradictory_parts
 from priorveil.collect.questions import Question
 from priorveil.designs.forms import FormDesign, Topic, design_form
 from priorveil.errors import CertificateError
-from priorveil.plans.composition import Names
 
 
 @dataclass(frozen=True)
@@ -101,14 +99,10 @@ def build(survey: Survey, **options: Any) -> SurveyDesign:
 
     All cohorts use the budget in the same way, or their results could not be put together.
     """
-    designs = _designs(survey, {}, options)
-    chosen, costs = _cheapest(survey, designs)
-    unknown = {
-        name: contradictory_parts(survey.questions, design.forms[chosen]) for name, design in designs.items()
+    designs = {
+        name: design_form(cohort.topics, survey.epsilon, **options) for name, cohort in survey.cohorts.items()
     }
-    if any(unknown.values()):
-        designs = _designs(survey, unknown, options)
-        chosen, costs = _cheapest(survey, designs)
+    chosen, costs = _cheapest(survey, designs)
     cohorts = {name: design.forms[chosen] for name, design in designs.items()}
     campaign = Campaign(
         questions=survey.questions, cohorts=cohorts, languages=survey.languages, **survey.details
@@ -119,15 +113,6 @@ def build(survey: Survey, **options: Any) -> SurveyDesign:
             f"a whole submission would tell {lip:.4g}, more than epsilon {survey.epsilon:g}"
         )
     return SurveyDesign(survey, campaign, chosen, costs)
-
-
-def _designs(
-    survey: Survey, unknown: Mapping[str, Collection[Names]], options: Mapping[str, Any]
-) -> dict[str, FormDesign]:
-    return {
-        name: design_form(cohort.topics, survey.epsilon, unknown=unknown.get(name, ()), **options)
-        for name, cohort in survey.cohorts.items()
-    }
 
 
 def _cheapest(survey: Survey, designs: Mapping[str, FormDesign]) -> tuple[str, dict[str, float | None]]:

@@ -25,7 +25,6 @@ CREATE TABLE records (
 ALTER TABLE campaigns ADD COLUMN keep_until text;
 ALTER TABLE campaigns ADD COLUMN deleted text;
 
--- The results as they were published, and when. From then on no report comes or goes: two tables that differ by one report
--- reveal that report.
+-- When the results were published. From then on no report comes or goes: two tables that differ by one report reveal that
+-- report.
 ALTER TABLE campaigns ADD COLUMN published text;
-ALTER TABLE campaigns ADD COLUMN publication text;

@@ -2,7 +2,7 @@
 
 import { isAdmin, read, remove, send } from "/static/curator.js";
 import { closeButton, confirmButton, openDialog } from "/static/dialogs.js";
-import { day, el, number, saveFile } from "/static/dom.js";
+import { day, el, number, reportsText, saveFile } from "/static/dom.js";
 
 /** The page of all campaigns, newest first; `say` tells a screen reader. */
 export async function campaignList(say) {
@@ -38,7 +38,7 @@ function entry({ id, title, state, cohorts, reports, opens, closes, closed, publ
       "p",
       { class: "quiet" },
       badge(published && state === "closed" ? "published" : state),
-      ` ${number(reports)} ${reports === 1 ? "report" : "reports"} ·`,
+      reports === null ? " no results yet ·" : ` ${reportsText(reports)} ·`,
       cohorts.length > 1 && ` ${cohorts.length} cohorts ·`,
       ...dates.flatMap(([word, time]) => [` ${word} `, day(time), " ·"]),
       ` id ${id.slice(0, 12)}`,

@@ -3,11 +3,12 @@
 import { badge, campaignList, ending, publishedLink, publishing, sharing } from "/static/campaigns.js";
 import { SignedOut, Unreachable, ask, forget, isAdmin, keepsTokens, read, signIn, signedIn } from "/static/curator.js";
 import { reportsByDay } from "/static/daily_counts.js";
-import { el, number, saveFile } from "/static/dom.js";
+import { el, number, reportsText, saveFile } from "/static/dom.js";
 import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
 import { levelTable } from "/static/levels.js";
 import { newSurvey } from "/static/new_survey.js";
 import { recordTable } from "/static/records.js";
+import { madeWhen, noResults, releasing, withoutResults } from "/static/stored_results.js";
 import { tokenPage } from "/static/tokens.js";
 
 const EVERY = 4000; // milliseconds between looks at the counts
@@ -150,6 +151,9 @@ async function refresh(view) {
   clearTimeout(view.timer);
   await showErrors(async () => {
     const admin = await isAdmin();
+    const waiting = admin ? null : await withoutResults(view.id);
+    if (openCampaign !== view) return;
+    if (waiting) return draw(view, waiting.title, waiting.state, waiting, () => noResults(waiting));
     const [estimates, counters] = await Promise.all([
       read(`/campaigns/${view.id}/estimates?method=${view.method}`),
       read(`/campaigns/${view.id}/counters`),
@@ -157,26 +161,27 @@ async function refresh(view) {
     const counted = admin && estimates.admission === "invitation";
     const { free } = counted ? await read(`/campaigns/${view.id}/invitations`) : { free: null };
     if (openCampaign !== view) return;
-    main.querySelector("#trouble")?.remove();
-    draw(view, estimates, { ...counters, free }, admin);
+    const content = [estimates, counters, free, view.method, view.cohort];
+    draw(view, estimates.title, reportsText(estimates.reports), content, () => sections(view, estimates, { ...counters, free }, admin));
   });
   if (openCampaign === view && !document.hidden) view.timer = setTimeout(() => refresh(view), EVERY);
 }
 
-function draw(view, estimates, counters, admin) {
-  const text = JSON.stringify([estimates, counters, view.method, view.cohort]);
+/** Draw a campaign, unless the page shows this content already; the `summary` is said in a few words. */
+function draw(view, title, summary, content, drawn) {
+  main.querySelector("#trouble")?.remove();
+  const text = JSON.stringify(content);
   if (text === view.lastText) return;
   const fresh = view.lastText === null;
   view.lastText = text;
   const focused = document.activeElement?.id;
-  const came = `${number(estimates.reports)} ${estimates.reports === 1 ? "report" : "reports"}`;
-  document.title = `${came} · ${estimates.title}`;
-  main.querySelector("#question").textContent = estimates.title;
+  document.title = `${summary} · ${title}`;
+  main.querySelector("#question").textContent = title;
   const unfolded = [...main.querySelectorAll("#live details[open]")].map(({ id }) => id);
-  main.querySelector("#live").replaceChildren(...sections(view, estimates, counters, admin).flat(Infinity).filter(Boolean));
+  main.querySelector("#live").replaceChildren(...drawn().flat(Infinity).filter(Boolean));
   for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
   if (focused) document.getElementById(focused)?.focus();
-  if (!fresh) say(came);
+  if (!fresh) say(summary);
 }
 
 function sections(view, estimates, counters, admin) {
@@ -186,6 +191,7 @@ function sections(view, estimates, counters, admin) {
   return [
     warnings(shown.flatMap((result) => result.cohorts), several, estimates.caution),
     estimates.not_for_publication && el("p", { class: "draft", id: "draft" }, estimates.not_for_publication),
+    !admin && madeWhen(estimates),
     facts(estimates, counters),
     controls(view, estimates, several),
     blocks.map((block, place) => results(block, estimates, blocks.length > 1, place)),
@@ -195,6 +201,7 @@ function sections(view, estimates, counters, admin) {
     refusedReports(counters),
     sharing(view.id, estimates, counters.free, showErrors, () => refresh(view), say),
     downloads(view, estimates, admin),
+    admin && releasing(view.id, estimates, showErrors, () => refresh(view)),
     publishing(view.id, estimates, admin, showErrors, () => refresh(view)),
     admin && ending(view.id, estimates, showErrors, () => refresh(view), () => {
       location.hash = "";
@@ -323,7 +330,6 @@ function privacy(estimates) {
       { id: "levels" },
       el("summary", {}, "Privacy levels (LIP and LDP)"),
       levelTable(estimates),
-      estimates.assumed_prior && el("p", { id: "assumed" }, estimates.assumed_prior),
     ),
   ];
 }

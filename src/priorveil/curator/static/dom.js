@@ -22,6 +22,9 @@ export function number(value) {
   return value.toLocaleString("en", digits);
 }
 
+/** How many reports, in words. */
+export const reportsText = (count) => `${number(count)} ${count === 1 ? "report" : "reports"}`;
+
 /** A number with so many decimals. */
 export const amount = (value, places) =>
   value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
@@ -31,6 +34,10 @@ export const percent = (share, places = 1) => `${amount(100 * share, places)} %`
 /** The day of a time, in the reader's own place unless another time zone is given. */
 export const day = (time, timeZone = undefined) =>
   el("time", { datetime: time }, new Date(time).toLocaleDateString(undefined, { dateStyle: "medium", timeZone }));
+
+/** A time, in the reader's own place. */
+export const moment = (time) =>
+  el("time", { datetime: time }, new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }));
 
 /** The head of a page of the dashboard, with the way back. */
 export const pageHead = (title) => [el("p", {}, el("a", { href: "#" }, "All campaigns")), el("h1", { tabindex: "-1" }, title)];

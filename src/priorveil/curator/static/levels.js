@@ -20,7 +20,12 @@ export function levelTable(estimates) {
     el(
       "table",
       {},
-      el("caption", {}, "Levels of a whole submission (natural logarithms, rounded up)"),
+      el(
+        "caption",
+        {},
+        "Levels of a whole submission (natural logarithms, rounded up). LIP is smaller than LDP only for a single report whose " +
+          "prior is known. The LDP levels of several reports add up.",
+      ),
       el(
         "thead",
         {},

@@ -1,7 +1,7 @@
 // The records: which holder of a token did what, and when.
 
 import { read } from "/static/curator.js";
-import { el, number, pageHead, scrolling } from "/static/dom.js";
+import { el, moment, number, pageHead, scrolling } from "/static/dom.js";
 
 const HEADS = ["Time", "Token", "What was done", "Campaign", "Number"];
 
@@ -31,11 +31,10 @@ function table(records, titles) {
 
 function row({ at, who, action, campaign, count }, titles) {
   const title = titles.get(campaign);
-  const time = new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
   return el(
     "tr",
     {},
-    el("td", {}, el("time", { datetime: at }, time)),
+    el("td", {}, moment(at)),
     el("td", {}, who),
     el("td", {}, action),
     // A deleted campaign has no title and no page any more.

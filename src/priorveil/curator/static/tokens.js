@@ -5,7 +5,7 @@ import { askFirst, closeButton, confirmButton, openDialog } from "/static/dialog
 import { day, el, pageHead, scrolling } from "/static/dom.js";
 
 const ROLES = {
-  analyst: "analyst: results, no reports and no changes",
+  analyst: "analyst: stored results, no reports and no changes",
   collect: "collect: sends reports of many people at once",
   admin: "admin: everything",
 };
