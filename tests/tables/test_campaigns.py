@@ -404,7 +404,7 @@ def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str
     table = ask("Work?", pv.Prior.joint(joint, names=("age", "share")), smallest_count=1)
     columns = {"age": ["young", "old"] * 200, "share": ["yes", "no", "no", "no"] * 100}
     lines = results_csv(table, columns, capsys)
-    heads = ["attributes", "cohort", "statistic", "age", "share (answer)", "reports", "estimate"]
+    heads = ["attributes", "cohort", "statistic", "age", "share (answer)", "reports", "method", "estimate"]
     assert list(lines[0]) == [*heads, "std_error", "low", "high", "share"]
     cells = [(line["age"], line["share (answer)"]) for line in lines if line["attributes"] == "age x share"]
     assert cells[:4] == list(joint)

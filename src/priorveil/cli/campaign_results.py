@@ -30,7 +30,7 @@ def estimate_campaign(
     refused_file: Path | None,
 ) -> SubmissionTallies:
     """Print the results of a campaign from tables of submissions; return what was counted."""
-    from priorveil.collect.results_csv import write_csv
+    from priorveil.collect.results_csv import statistic_lines, write_csv
     from priorveil.tables import estimate_table
 
     campaign = inputs.read_campaign(path)
@@ -49,7 +49,7 @@ def estimate_campaign(
     if as_json:
         screen.print_json(_record(results, tallies, level))
     elif as_csv:
-        write_csv(campaign, results, level, sys.stdout)
+        write_csv(campaign, statistic_lines(results, level), sys.stdout)
     else:
         _print_tables(screen.open_console(), results, level)
     return tallies

@@ -140,6 +140,7 @@ def _display_row(
 ) -> messages.DisplayRow:
     """A row, with the number of people behind a share of so many."""
     count = None if people is None else round(row.value * people)
+    lower, upper = row.ends
     name = ", ".join(row.label)
     answers = result.answers(levels)
     words = result.words(answers)
@@ -149,8 +150,8 @@ def _display_row(
         words=words,
         answers=list(map(_named_answer, answers)),
         value=row.value,
-        lower=row.low,
-        upper=row.high,
+        lower=lower,
+        upper=upper,
         expected=row.expected,
         value_text=row.value_text,
         interval_text=row.interval_text,
@@ -191,11 +192,6 @@ def methods(campaign: Campaign) -> list[messages.MethodTitle]:
     free = all(part.plan.identifiable for form in campaign.cohorts.values() for part in form.parts)
     names: Iterable[EstimateMethod] = METHOD_TITLES if free else ("auto", "mmse")
     return [messages.MethodTitle(name, METHOD_TITLES[name]) for name in names]
-
-
-def leans(campaign: Campaign, method: EstimateMethod) -> bool:
-    """Whether estimates of a campaign by this method lean on the prior."""
-    return campaign.leans_on_prior if method == "auto" else method == "mmse"
 
 
 def withheld_because(campaign: Campaign) -> str:

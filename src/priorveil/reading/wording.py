@@ -20,7 +20,7 @@ from priorveil.errors import InvalidInput, NotIdentifiable, plural
 from priorveil.formatting import amount_texts, p_value_text, percent, round_up, share_text
 from priorveil.priors import Domain, Label
 from priorveil.priors.label_texts import label_parts, label_text, named_levels
-from priorveil.reading.moments import normal_width
+from priorveil.reading.moments import UNLIMITED, Ends, normal_width, open_sides
 from priorveil.reading.prior_check import DOUBTFUL
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ ABOUT_CELLS = (
     "their cells: the interval of mean() allows for that."
 )
 _MIDDLE = "a prior in the middle of the set"
-_UNBOUNDED = "not bounded"  # the text of an end that is infinite
+_UNBOUNDED = "not bounded"  # the text of the ends of an interval that has every possible number
 METHOD_TITLES: dict[EstimateMethod, str] = {
     "auto": "the default (recommended)",
     "unbiased": "from the reports alone",
@@ -112,6 +112,7 @@ class StatisticRow:
     """A statistic: its label, a text for each column of labels, and its number with the ends of its interval.
 
     `expected` is what the prior expects of it, if that is known. The texts are the same numbers as people read them.
+    `limits` are the least and the most that it can be; infinite where the method does not limit it.
     """
 
     label: tuple[str, ...]
@@ -124,6 +125,7 @@ class StatisticRow:
     low_text: str
     high_text: str
     expected_text: str
+    limits: Ends
 
     @property
     def numbers(self) -> tuple[float, float, float, float]:
@@ -131,14 +133,27 @@ class StatisticRow:
         return self.value, self.std_error, self.low, self.high
 
     @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The ends of the interval; None on a side where it reaches to the limit of what is possible."""
+        no_low, no_high = open_sides((self.low, self.high), self.limits)
+        return None if no_low else self.low, None if no_high else self.high
+
+    @property
     def is_unbounded(self) -> bool:
-        """Whether the interval has no ends."""
-        return math.isinf(self.high - self.low)
+        """Whether the interval has every possible number."""
+        return self.ends == (None, None)
 
     @property
     def interval_text(self) -> str:
         """The interval in a few words."""
-        return _UNBOUNDED if self.is_unbounded else f"{self.low_text.removesuffix(' %')} to {self.high_text}"
+        match self.ends:
+            case None, None:
+                return _UNBOUNDED
+            case None, _:
+                return f"at most {self.high_text}"
+            case _, None:
+                return f"at least {self.low_text}"
+        return f"{self.low_text.removesuffix(' %')} to {self.high_text}"
 
 
 @dataclass(frozen=True)
@@ -179,10 +194,14 @@ class Description:
 
 @dataclass(frozen=True)
 class Answer:
-    """The numbers that answer the query, one for each label; `columns` has values, standard errors, and both ends."""
+    """The numbers that answer the query, one for each label; `columns` has values, standard errors, and both ends.
+
+    `limits` has the least and the most that each can be.
+    """
 
     labels: tuple[Label, ...]
     columns: Array
+    limits: Array
     expected: Array | None
 
 
@@ -191,7 +210,9 @@ def answer(estimate: Estimate, confidence: float = 0.95) -> Answer:
     averages, labels, expected = estimate.averages, estimate.labels, estimate.expected
     if averages is not None:
         labels, expected = labels[: len(averages)], averages.expected
-    return Answer(labels, _columns(estimate if averages is None else averages, confidence), expected)
+    numbers = estimate if averages is None else averages
+    limits = np.outer(UNLIMITED, np.ones(len(labels))) if numbers.limits is None else numbers.limits
+    return Answer(labels, _columns(numbers, confidence), limits, expected)
 
 
 def _columns(numbers: Estimate | Averages, confidence: float) -> Array:
@@ -217,7 +238,8 @@ def describe(
     tables += number_tables(estimate, confidence) if others is None else others
     notes = estimate.notes
     explained = any(note.startswith(UNBOUNDED_AVERAGE) for note in notes)
-    if not explained and any(row.is_unbounded for table in tables for row in table.rows):
+    averages = [row for table in tables if table.quantity != "estimate" for row in table.rows]
+    if not explained and any(row.is_unbounded for row in averages):
         notes += (UNBOUNDED_AVERAGE,)
     return Description(estimate.warning, tuple(tables), notes, confidence)
 
@@ -237,6 +259,7 @@ def value_rows(
             tuple(whole.columns[:, i].tolist()),
             None if expected is None else float(expected[i]),
             texts,
+            (float(whole.limits[0, i]), float(whole.limits[1, i])),
         )
         for i in (range(len(whole.labels)) if indices is None else indices)
     ]
@@ -280,8 +303,10 @@ def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTab
     columns = _columns(averages, confidence)
     texts = _texts_of_averages(columns)
     rows = [
-        _row(tuple(map(label_text, label_parts(label))), tuple(numbers), None, texts)
-        for label, numbers in zip(averages.labels, columns.T.tolist(), strict=True)
+        _row(tuple(map(label_text, label_parts(label))), tuple(numbers), None, texts, statistic.limits)
+        for label, numbers, statistic in zip(
+            averages.labels, columns.T.tolist(), averages.statistics, strict=True
+        )
     ]
     return StatisticTable(averages.by, tuple(rows), averages.title)
 
@@ -345,7 +370,7 @@ def unbounded_shares_note(estimate: Estimate, groups: Sequence[str], confidence:
 
 
 def _bounding_note(text: str, averages: Averages, confidence: float) -> str | None:
-    unbounded = [each for each in averages.statistics if math.isinf(np.ptp(each.interval(confidence)))]
+    unbounded = [each for each in averages.statistics if each.is_unbounded(confidence)]
     if not unbounded:
         return None
     needed = [each.people_to_bound for each in unbounded]
@@ -433,20 +458,21 @@ def _scaled(row: StatisticRow, people: float, label: str, texts: Texts) -> Stati
     """The row with its numbers divided by so many people, under a label."""
     value, error, low, high = (number / people for number in row.numbers)
     expected = None if row.expected is None else row.expected / people
-    return _row((label,), (value, error, low, high), expected, texts)
+    least, most = (limit / people for limit in row.limits)
+    return _row((label,), (value, error, low, high), expected, texts, (least, most))
 
 
 def _row(
-    label: tuple[str, ...], numbers: tuple[float, ...], expected: float | None, texts: Texts
+    label: tuple[str, ...], numbers: tuple[float, ...], expected: float | None, texts: Texts, limits: Ends
 ) -> StatisticRow:
     """A row with its texts; the numbers are those of `StatisticRow.numbers`."""
     value, error, low, high = numbers
     amounts = (value, low, high) if expected is None else (value, low, high, expected)
     value_text, low_text, high_text, *rest = texts(amounts, (high - low) / 2)
-    if math.isinf(high - low):
+    if all(open_sides((low, high), limits)):
         low_text = high_text = _UNBOUNDED
     return StatisticRow(
-        label, value, error, low, high, expected, value_text, low_text, high_text, "".join(rest)
+        label, value, error, low, high, expected, value_text, low_text, high_text, "".join(rest), limits
     )
 
 
@@ -454,7 +480,7 @@ def _statistic_row(
     label: Sequence[Label], statistic: Statistic, confidence: float = 0.95, texts: Texts = amount_texts
 ) -> StatisticRow:
     numbers = statistic.value, statistic.std_error, *statistic.interval(confidence)
-    return _row(tuple(map(label_text, label)), numbers, None, texts)
+    return _row(tuple(map(label_text, label)), numbers, None, texts, statistic.limits)
 
 
 def _texts_of_averages(columns: Array) -> Texts:
