@@ -25,7 +25,7 @@ pa = pytest.importorskip("pyarrow")
 from priorveil.__main__ import main  # noqa: E402
 from priorveil.designs import design_mean  # noqa: E402
 from priorveil.formatting import share_text  # noqa: E402
-from priorveil.reading.wording import changes_among  # noqa: E402
+from priorveil.reading.wording import LEANING, changes_among  # noqa: E402
 from priorveil.tables import estimate_table  # noqa: E402
 
 LABELS = ["yes", "no", "maybe"]
@@ -700,7 +700,7 @@ def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFix
         assert run("estimate", "learnt.json", "r.csv", *asked) == 0
         shown = " ".join(capsys.readouterr().out.split())
         assert f"Method {used} assumes" in shown
-        assert shown.startswith("Warning: ") == (used == "mmse")
+        assert shown.startswith("Warning: ") == (LEANING in shown.split("reports: ")[0]) == (used == "mmse")
         assert "Prior check: p < 0.0001." in shown
     write_reports("h.csv", PLAN, [0, 1])
     assert run("estimate", "plan.json", "h.csv", "--json") == 0
@@ -718,7 +718,7 @@ def test_a_sum_whose_prior_check_fails_says_so_first(
         write_reports("r.csv", total, total.privatize(people, rng=np.random.default_rng(3)).tolist())
         assert run("estimate", "total.json", "r.csv") == 0
         shown = " ".join(capsys.readouterr().out.split())
-        assert shown.startswith("Warning: ") == doubtful
+        assert shown.startswith("Warning: ") == doubtful and LEANING in shown.split("reports: ")[0]
         assert "Method mmse assumes" in shown and "Prior check: p" in shown
         assert run("estimate", "total.json", "r.csv", "--json") == 0
         record = json.loads(capsys.readouterr().out)
@@ -736,7 +736,7 @@ def test_csv_has_its_warning_and_notes_on_standard_error(
     printed = capsys.readouterr()
     told = " ".join(printed.err.split())
     assert told.startswith("Warning: ")
-    assert "Method mmse assumes" in told and "Prior check: p < 0.0001" in told
+    assert LEANING in told and "Method mmse assumes" in told and "Prior check: p < 0.0001" in told
     assert [row["value"] for row in csv.DictReader(io.StringIO(printed.out))] == list(LABELS)
 
 
@@ -834,7 +834,7 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
 
 
 def test_names_that_the_output_cannot_hold(folder: Path) -> None:
-    drinks = pv.design(pv.Prior({"café": 0.5, "茶": 0.5}), 1.0, pv.Histogram())
+    drinks = pv.design(pv.Prior({"café": 0.5, "茶": 0.5}), 1.0, pv.Distribution())
     drinks.save("drinks.json")
     write_reports("r.csv", drinks, [0, 1])
     task = [sys.executable, "-m", "priorveil", "estimate", "drinks.json", "r.csv"]

@@ -476,6 +476,7 @@ class Estimate:
             warning=" ".join(filter(None, warnings)) or None,
             name=name,
             people=self.people,
+            leans_on_prior=self.leans_on_prior,
         )
 
     @property
