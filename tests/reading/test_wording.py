@@ -42,6 +42,12 @@ def counts(**changes: Any) -> Estimate:
     return replace(plain, **changes)
 
 
+def test_an_estimate_at_a_prompt_is_a_line() -> None:
+    assert repr(counts()) == "Estimate(unbiased, 100 reports: a 30.0 (22.2 to 37.8), b 70.0 (62.2 to 77.8))"
+    found = estimate_of(pv.Prior.zipf(60), pv.Distribution(), [3] * 100)
+    assert repr(found).endswith(", and 57 more)") and len(repr(found)) < 150
+
+
 # -- tables ----------------------------------------------------------------------------------------------
 
 

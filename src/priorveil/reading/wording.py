@@ -38,6 +38,7 @@ _NOTABLE = 1.2  # a gain of mle that is worth a sentence
 _MOST_SHOWN = 50  # statistics that are printed
 # Values; averages of more take a while, and are printed only if the query asks for them.
 _MOST_AVERAGED = 2_000
+_SUMMARISED = 3  # statistics in the representation of an estimate
 _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
 _FEW_PEOPLE = 50  # an interval that leaves fewer on one side rests on so few that its level is not reached
@@ -531,6 +532,15 @@ def tally_facts(tally: Tally) -> list[tuple[str, str]]:
 def estimate_text(estimate: Estimate) -> str:
     """The estimate as plain text."""
     return _plain_text(describe(estimate))
+
+
+def estimate_summary(estimate: Estimate) -> str:
+    """The method, the reports and the first figures with their intervals, in a line."""
+    size = _size(estimate)
+    rows = value_rows(estimate, indices=range(min(size, _SUMMARISED)))
+    figures = [f"{', '.join(row.label)} {row.value_text} ({row.interval_text})" for row in rows]
+    figures += [f"and {size - len(rows):,} more"] if size > len(rows) else []
+    return f"Estimate({estimate.method}, {plural(estimate.reports, 'report')}: {', '.join(figures)})"
 
 
 def _plain_text(description: Description) -> str:
