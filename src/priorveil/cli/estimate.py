@@ -27,10 +27,11 @@ Examples
       submissions to a campaign, from privatize or exported by a curator: a
       table for each question
 
-Of more than 50 values the table shows those that the prior expects most. --csv has a line for each value. A table of several attributes also has a column for each of them, and each count has
-its share of everybody who reported, or of its group. For a campaign it has a line for each statistic:
-`attributes`, `cohort` (empty for all together), `statistic` (people, mean, share within age and so on), a column for
-each question with the answer that the line is about, `reports`, the numbers, and for people the `share` of everybody.
+Of more than 50 values the table shows those that the prior expects most. --csv has a line for each value. A table of
+several attributes also has a column for each of them, and each count has its share of everybody who reported, or of its
+group. For a campaign it has a line for each statistic: `attributes`, `cohort` (empty for all together), `statistic`
+(people, mean, share within age and so on), a column for each question with the answer that the line is about,
+`reports`, the numbers, and for people the `share` of everybody.
 
 The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
 column and you know that PLAN made all of them, use --assume-plan.
