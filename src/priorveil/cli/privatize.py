@@ -156,8 +156,7 @@ def privatize(
         record = {"reports": outcome.reports, "substituted": outcome.substituted}
         screen.print_json({**record, **outputs.refused_record(outcome.refused)}, err=piped)
     if outcome.refused.total and not outcome.reports:
-        advice = "; to allow a larger share of them, use --most-refused" if outcome.hints else ""
-        click.echo(f"{outcome.summary}{advice}", err=True)
+        click.echo("; ".join([outcome.summary, *map(screen.option_advice, outcome.hints)]), err=True)
         return 1
     if not as_json:
         place = "standard output" if piped else str(out)
