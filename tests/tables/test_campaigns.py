@@ -232,7 +232,9 @@ def test_a_campaign_from_plans(tmp_path: Path, cohorts: Campaign) -> None:
     labels = [code for code in cohorts.questions[0].options]
     table = {"answer": [labels[0]] * 400, "by": [*cohorts.cohorts] * 100}
     done = privatize_table(table, cohorts, out=tmp_path / "r.parquet", cohort="by")
-    (result,) = estimate_table(tmp_path / "r.parquet", cohorts).results
+    found = estimate_table(tmp_path / "r.parquet", cohorts)
+    assert repr(found).startswith("CampaignEstimate(1 result from ") and len(repr(found)) < 80
+    (result,) = found.results
     assert done.reports == 400 and [n for _, n in result.parts.values()] == [100] * len(cohorts.cohorts)
 
 

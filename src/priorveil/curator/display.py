@@ -24,6 +24,8 @@ from priorveil.reading.wording import (
     mean_name,
     per_person_table,
     reached_precision,
+    selection_text,
+    shown_first,
 )
 
 _MOST_SHOWN = 200  # statistics on a page
@@ -43,6 +45,7 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
     """
     estimate = figures.estimate
     table = per_person_table(estimate, confidence, _MOST_SHOWN)
+    selection = selection_text(estimate, shown_first(estimate, _MOST_SHOWN))
     people = estimate.people if estimate.counts_people else None
     levels = {label_text(label): result.levels(estimate, label) for label in estimate.labels}
     named = [(row, levels.get(row.label[0], {})) for row in table.rows]
@@ -65,7 +68,7 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
         shares=estimate.counts_people,
         averages_of=None if averaged is None else averaged.number,
         rows=rows,
-        left_out=table.left_out,
+        left_out=selection,
         numbers=numbers,
         groups=[_group_table(result, figures, each) for each in others if each.heads != NUMBERS],
         precision=reached_precision(estimate, confidence),

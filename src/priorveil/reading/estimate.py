@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from numbers import Real
@@ -110,13 +110,13 @@ class Estimate:
     shortfall: float | None = None
     total: float | None = None
     histogram: bool = True
-    readings: tuple[Reading, ...] = field(default=(), repr=False)
+    readings: tuple[Reading, ...] = ()
     centre: Array | None = None
     limits: Array | None = None
     mle_gain: float | None = None
-    remarks: tuple[str, ...] = field(default=(), repr=False)
-    margin_attributes: tuple[str, ...] = field(default=(), repr=False)
-    number_by_group: NumberByGroup | None = field(default=None, repr=False)
+    remarks: tuple[str, ...] = ()
+    margin_attributes: tuple[str, ...] = ()
+    number_by_group: NumberByGroup | None = None
     leans_on_prior: bool = False
     projected: bool = False
 
@@ -491,6 +491,7 @@ class Estimate:
             warning=" ".join(filter(None, warnings)) or None,
             name=name,
             people=self.people,
+            leans_on_prior=self.leans_on_prior,
         )
 
     @property
@@ -737,6 +738,9 @@ class Estimate:
 
     def __str__(self) -> str:
         return wording.estimate_text(self)
+
+    def __repr__(self) -> str:
+        return wording.estimate_summary(self)
 
 
 def read_estimate(

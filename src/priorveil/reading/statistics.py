@@ -36,8 +36,8 @@ class Statistic:
     - `ends`: for an interval that is not normal, the function from the width of a normal interval, in standard errors
       on each side, to the ends of this one.
     - `cell`: its edges, if the value was interpolated within a cell of numbers.
-    - `method`, `warning`: those of the estimate. A warning may also say that the value is outside the interval of the
-      unbiased answer, or that it is about the points of a grid.
+    - `method`, `leans_on_prior`, `warning`: those of the estimate. A warning may also say that the value is outside the
+      interval of the unbiased answer, or that it is about the points of a grid.
     - `name`, `people`: what the number is, and how many people it was read from (or the sum of their weights).
     - `people_to_bound`: for a ratio, about how many people would bound its 95 % interval, if shares stay as estimated;
       None if it is not known, or for a number that is always bounded.
@@ -63,6 +63,7 @@ class Statistic:
     name: str = ""
     people: float | None = None
     people_to_bound: float | None = None
+    leans_on_prior: bool = field(default=False, repr=False)
 
     def __str__(self) -> str:
         return wording.statistic_text(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ _NOTABLE = 1.2  # a gain of mle that is worth a sentence
 _MOST_SHOWN = 50  # statistics that are printed
 # Values; averages of more take a while, and are printed only if the query asks for them.
 _MOST_AVERAGED = 2_000
+_SUMMARISED = 3  # statistics in the representation of an estimate
 _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
 _FEW_PEOPLE = 50  # an interval that leaves fewer on one side rests on so few that its level is not reached
@@ -160,14 +161,13 @@ class StatisticRow:
 class StatisticTable:
     """Statistics whose labels have the same columns, `heads`; `quantity` says what their numbers are.
 
-    `left_out` says how many statistics there are beyond the rows of this table and of those before it. `people` is the
-    number of people whose counts these are, or the sum of their weights; None if they are not counts of people.
+    `people` is the number of people whose counts these are, or the sum of their weights; None if they are not counts of
+    people.
     """
 
     heads: tuple[str, ...]
     rows: tuple[StatisticRow, ...]
     quantity: str = "estimate"
-    left_out: str | None = None
     people: float | None = None
 
     def name_of(self, row: StatisticRow) -> str:
@@ -179,9 +179,13 @@ class StatisticTable:
 
 @dataclass(frozen=True)
 class Description:
-    """What people are told about an estimate: a warning, tables, and notes."""
+    """What people are told about an estimate: the lines above its figures, tables, and notes.
 
-    warning: str | None
+    `selection` says which statistics the tables show and why, None if they show all.
+    """
+
+    headlines: tuple[str, ...]
+    selection: str | None
     tables: tuple[StatisticTable, ...]
     notes: tuple[str, ...]
     confidence: float
@@ -228,20 +232,19 @@ def describe(
 ) -> Description:
     """An estimate as people read it: a table for the values, or for each margin, and one for statistics of numbers.
 
-    Of more than `most` statistics there are the largest counts, or the first ones if they are not a histogram.
-    `others` are the tables after the first ones, by default `number_tables`.
+    Of more than `most` statistics there are those of `shown_first`. `others` are the tables after the first ones, by
+    default `number_tables`.
     """
-    indices = most_relevant(estimate, most)
+    indices = shown_first(estimate, most)
     tables = list(_tables_by_heads(estimate, indices, value_rows(estimate, confidence, indices)))
-    if tables and (rest := _size(estimate) - len(indices)):
-        tables[-1] = replace(tables[-1], left_out=f"and {rest:,} more")
     tables += number_tables(estimate, confidence) if others is None else others
     notes = estimate.notes
     explained = any(note.startswith(UNBOUNDED_AVERAGE) for note in notes)
     averages = [row for table in tables if table.quantity != "estimate" for row in table.rows]
     if not explained and any(row.is_unbounded for row in averages):
         notes += (UNBOUNDED_AVERAGE,)
-    return Description(estimate.warning, tuple(tables), notes, confidence)
+    selection = selection_text(estimate, indices)
+    return Description(headlines(estimate), selection, tuple(tables), notes, confidence)
 
 
 def value_rows(
@@ -355,7 +358,7 @@ def describe_averages(averages: Averages) -> Description:
     """The averages by group as people read them."""
     note = unbounded_note(averages)
     notes = () if note is None else (note,)
-    return Description(averages.statistics[0].warning, (averages_table(averages),), notes, 0.95)
+    return Description(headlines(averages.statistics[0]), None, (averages_table(averages),), notes, 0.95)
 
 
 def unbounded_note(averages: Averages) -> str | None:
@@ -400,14 +403,27 @@ def table_records(table: StatisticTable) -> list[dict[str, Any]]:
     return [{"name": table.name_of(row), **dict(zip(names, row.numbers, strict=True))} for row in table.rows]
 
 
-def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
-    """What to show, by index: all in their order; of more than `most` the largest counts, or the first statistics."""
+def shown_first(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
+    """What to show, by index: all in their order; of more than `most` those that the prior expects most.
+
+    Not the largest estimates: of many they are large by chance, and most of their intervals would miss the truth.
+    Statistics that are not counts, or of which no prior is known, are shown in their order.
+    """
     shown = list(range(_size(estimate)))
-    if len(shown) <= most:
-        return shown
-    if estimate.histogram:
-        shown.sort(key=lambda index: -estimate.values[index])
+    if len(shown) > most and estimate.histogram and (expected := estimate.expected) is not None:
+        shown.sort(key=lambda index: -expected[index])
     return shown[:most]
+
+
+def selection_text(estimate: Estimate, indices: Sequence[int]) -> str | None:
+    """Which statistics are shown and why, in a sentence; None if all are."""
+    count, size = len(indices), _size(estimate)
+    if count == size:
+        return None
+    if list(indices) == list(range(count)):
+        return f"The first {count:,} of {size:,} {'values' if estimate.histogram else 'statistics'}."
+    why = "of so many estimates, the largest are large by chance"
+    return f"The {count:,} of {size:,} values that the prior expects most: {why}."
 
 
 def _size(estimate: Estimate) -> int:
@@ -418,9 +434,9 @@ def _size(estimate: Estimate) -> int:
 def per_person_table(estimate: Estimate, confidence: float, most: int) -> StatisticTable:
     """Shares of the people; statistics other than counts have a row for the average per person and one for the total.
 
-    Of more than `most` statistics there are those of `most_relevant`.
+    Of more than `most` statistics there are those of `shown_first`.
     """
-    people, indices = estimate.people, most_relevant(estimate, most)
+    people, indices = estimate.people, shown_first(estimate, most)
     rows: list[StatisticRow] = []
     for i, row in zip(indices, value_rows(estimate, confidence, indices), strict=True):
         name = label_text(estimate.labels[i])
@@ -434,8 +450,7 @@ def per_person_table(estimate: Estimate, confidence: float, most: int) -> Statis
     head = "Answer" if estimate.counts_people else "Quantity"
     if estimate.averages is not None:
         head = _quantity(estimate)
-    left_out = _selection_text(estimate, len(indices), _size(estimate))
-    return StatisticTable((head,), tuple(rows), left_out=left_out)
+    return StatisticTable((head,), tuple(rows))
 
 
 def _average_and_total(name: str, people: float, is_sum: bool) -> tuple[str, str]:
@@ -443,15 +458,6 @@ def _average_and_total(name: str, people: float, is_sum: bool) -> tuple[str, str
     if is_sum:
         return "Average per person", f"Total of {people:,.0f} people"
     return f"{name}, {AVERAGE}", f"{name}, total of {people:,.0f} people"
-
-
-def _selection_text(estimate: Estimate, rows: int, size: int) -> str | None:
-    """Which statistics of so many are shown, in a sentence; None if all are."""
-    if rows == size:
-        return None
-    if estimate.histogram:
-        return f"The {rows:,} largest of {size:,} answers."
-    return f"The first {rows:,} of {size:,} statistics."
 
 
 def _scaled(row: StatisticRow, people: float, label: str, texts: Texts) -> StatisticRow:
@@ -546,16 +552,28 @@ def tally_facts(tally: Tally) -> list[tuple[str, str]]:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """The warning, the tables and the notes, as plain text."""
+    """The estimate as plain text."""
     return _plain_text(describe(estimate))
 
 
+def estimate_summary(estimate: Estimate) -> str:
+    """The method, the reports and the first figures with their intervals, in a line."""
+    size = _size(estimate)
+    rows = value_rows(estimate, indices=range(min(size, _SUMMARISED)))
+    figures = [f"{', '.join(row.label)} {row.value_text} ({row.interval_text})" for row in rows]
+    figures += [f"and {size - len(rows):,} more"] if size > len(rows) else []
+    return f"Estimate({estimate.method}, {plural(estimate.reports, 'report')}: {', '.join(figures)})"
+
+
 def _plain_text(description: Description) -> str:
-    lines = [] if description.warning is None else [f"Warning: {description.warning}"]
+    lines = [*description.headlines, *_selection_lines(description)]
     for table in description.tables:
         lines += text_lines(*table_cells(table, description), len(table.heads))
-        lines += [] if table.left_out is None else [table.left_out]
     return "\n".join([*lines, *description.notes])
+
+
+def _selection_lines(description: Description) -> list[str]:
+    return [] if description.selection is None else [f"{description.selection} All are in to_frame()."]
 
 
 def table_cells(
@@ -578,7 +596,7 @@ def table_cells(
 
 
 def estimate_html(estimate: Estimate) -> str:
-    """The warning, the tables and the notes, for a notebook."""
+    """The estimate for a notebook."""
     return _html(f"Estimate from {plural(estimate.reports, 'report')}", describe(estimate))
 
 
@@ -593,7 +611,7 @@ def mean_name(number: str) -> str:
 
 
 def statistic_text(statistic: Statistic) -> str:
-    """A single number with its name and its 95 % interval, in a line; a warning is another."""
+    """A single number with its name and its 95 % interval, in a line below its headlines."""
     row = _statistic_row([""], statistic)
     interval = unbounded_text(statistic) if row.is_unbounded else f"95 % interval {row.interval_text}"
     people = None if statistic.people is None else f"{statistic.people:,.12g} people"
@@ -601,7 +619,7 @@ def statistic_text(statistic: Statistic) -> str:
     source = ", ".join(filter(None, (method, people)))
     name = f"{statistic.name}: " if statistic.name else ""
     line = f"{name}{row.value_text}, {interval}{f' ({source})' if source else ''}"
-    return line if statistic.warning is None else f"{line}\nWarning: {statistic.warning}"
+    return "\n".join([*headlines(statistic), line])
 
 
 def unbounded_text(statistic: Statistic) -> str:
@@ -616,17 +634,18 @@ def statistic_html(statistic: Statistic) -> str:
     row = _statistic_row([statistic.method], statistic)
     table = StatisticTable(("method",), (row,))
     notes = (_sentence(unbounded_text(statistic)),) if row.is_unbounded else ()
-    return _html(statistic.name or "Statistic", Description(statistic.warning, (table,), notes, 0.95))
+    return _html(
+        statistic.name or "Statistic", Description(headlines(statistic), None, (table,), notes, 0.95)
+    )
 
 
 def _html(title: str, description: Description) -> str:
-    parts = []
+    parts = [notebook_html.notes(_selection_lines(description))]
     for table in description.tables:
         heads, rows = table_cells(table, description)
         parts.append(notebook_html.table(heads, rows, range(len(table.heads), len(heads))))
-        parts.append(notebook_html.notes([] if table.left_out is None else [table.left_out]))
     notes = notebook_html.notes(description.notes)
-    return notebook_html.sheet(title, notebook_html.warning(description.warning), *parts, notes)
+    return notebook_html.sheet(title, notebook_html.warnings(description.headlines), *parts, notes)
 
 
 def _shorten_label(label: str) -> str:
@@ -654,6 +673,12 @@ def text_lines(heads: Sequence[str], rows: Sequence[Sequence[str]], labels: int 
 def _sentence(text: str) -> str:
     """The text with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:]}."
+
+
+def headlines(answer: Estimate | Statistic) -> tuple[str, ...]:
+    """The lines above the figures: the warning, and whether they lean on the prior."""
+    warning = () if answer.warning is None else (f"Warning: {answer.warning}",)
+    return (*warning, LEANING) if answer.leans_on_prior else warning
 
 
 def prior_warning(estimate: Estimate) -> str | None:

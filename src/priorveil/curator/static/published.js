@@ -235,7 +235,7 @@ const inLanguage = ({ labels, people }) => ({
   expected: (row) => (row.expected === null ? "" : speak.like(row.expected, row.expected_text)),
   people: ({ people: count }) => say(speak.isOne(count) ? "onePerson" : "people", { count: speak.number(count) }),
   leftOut: ({ left_out: left, rows }) =>
-    left && say("largestOf", { count: speak.number(rows.length), all: speak.number(labels.length) }),
+    left && say("someOf", { count: speak.number(rows.length), all: speak.number(labels.length) }),
   percent: (share, places) => speak.number(share, { style: "percent", ...decimals(places) }),
   amount: (value, places) => speak.number(value, decimals(places)),
 });
