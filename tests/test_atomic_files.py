@@ -136,10 +136,11 @@ def test_a_full_disk_leaves_nothing(what: str, tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # a file may not be longer
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match="File too large") as error:
             save(what, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(tmp_path) in str(error.value) and ".part" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
 
 

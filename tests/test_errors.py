@@ -104,9 +104,9 @@ PAIR = pv.Prior([0.4, 0.6])
         lambda: pv.Prior.zipf(2.5),
         lambda: pv.design(PLAIN, 1.0, pv.Histogram(), gap=2),
         lambda: pv.design(PLAIN, 1.0, pv.Histogram(), time_limit=-1),
-        lambda: pv.Cohorts([[0.5, 0.5]], 1.0).plan(1),
-        lambda: pv.Cohorts([[0.5, 0.5]], 1.0).plan(-1),
-        lambda: pv.Cohorts([[0.5, 0.5], [0.4, 0.6]], 1.0).estimate(5),
+        lambda: pv.Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).plan(1),
+        lambda: pv.Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).plan(-1),
+        lambda: pv.Cohorts([[0.5, 0.5], [0.4, 0.6]], 1.0, pv.Histogram()).estimate(5),
     ],
 )
 def test_what_does_not_fit_together_is_said(mistake: Callable[[], object]) -> None:

@@ -12,7 +12,7 @@ import pytest
 import priorveil as pv
 from priorveil import notebook_html
 from priorveil.formatting import level_text
-from priorveil.reading.wording import describe, table_cells
+from priorveil.reading.wording import LEANING, describe, table_cells
 from sample_exhibits import EXHIBITS, HOSTILE, PRIOR
 
 
@@ -88,7 +88,7 @@ def test_the_estimate_shows_the_numbers_and_notes_that_it_prints() -> None:
 def test_a_warning_comes_first() -> None:
     plan = EXHIBITS["Plan"]
     estimate = plan.estimate(plan.tally(plan.privatize(["c"] * 1_000, np.random.default_rng(0))))
-    assert Page(estimate._repr_html_()).texts[1] == f"Warning: {estimate.warning}"
+    assert Page(estimate._repr_html_()).texts[1:3] == [f"Warning: {estimate.warning}", LEANING]
 
 
 def test_levels_have_their_meaning() -> None:

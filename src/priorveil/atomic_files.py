@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import glob
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -17,9 +18,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from priorveil.errors import Hint, InvalidInput
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _LOCKS = find_spec("fcntl") is not None  # Windows has none
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)  # the last in folders such as /proc
@@ -43,7 +47,7 @@ def atomic_write(
         raise _already_exists(requested_path, argument)
     _remove_abandoned_drafts(path)
     try:
-        file, draft = _new_draft(path, _PRIVATE if private else _PUBLIC)
+        file, draft = _new_draft(path, _PRIVATE if private else _PUBLIC, str(requested_path))
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
             raise OSError(
@@ -89,11 +93,25 @@ def _remove_abandoned_drafts(path: Path) -> None:
             draft.unlink()
 
 
-def _new_draft(path: Path, mode: int) -> tuple[BinaryIO, Path]:
+class _DraftFile(io.FileIO):
+    """A new file whose errors name the one that it becomes, such as that of a full disk."""
+
+    def __init__(self, draft: Path, mode: int, final_name: str) -> None:
+        super().__init__(draft, "x", opener=partial(os.open, mode=mode))
+        self._final_name = final_name
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._final_name) from error
+
+
+def _new_draft(path: Path, mode: int, final_name: str) -> tuple[BinaryIO, Path]:
     """A new draft with a random name, locked where the system has locks."""
     while True:
         draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
-        file = open(draft, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115  the caller closes it
+        file = io.BufferedWriter(_DraftFile(draft, mode, final_name))
         with suppress(OSError):  # without locks nobody removes drafts
             lock_file(file, wait=True)
         if draft.exists():  # before it was locked, another process may have removed it as abandoned

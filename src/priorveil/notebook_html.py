@@ -91,10 +91,10 @@ def notes(texts: Iterable[str]) -> str:
     return "".join(f"<p>{escape(text)}</p>" for text in texts)
 
 
-def warning(text: str | None) -> str:
-    """A warning that stands out; nothing if there is none.
+def warnings(texts: Iterable[str]) -> str:
+    """A paragraph that stands out for each text.
 
-    >>> warning("the prior is wrong"), warning(None)
-    ('<p class="warning">Warning: the prior is wrong</p>', '')
+    >>> warnings(["Warning: a < b"])
+    '<p class="warning">Warning: a &lt; b</p>'
     """
-    return "" if text is None else f'<p class="warning">Warning: {escape(text)}</p>'
+    return "".join(f'<p class="warning">{escape(text)}</p>' for text in texts)

@@ -401,11 +401,12 @@ def test_inspect_shows_everything(files: Path) -> None:
     names = [name for name, _ in pv.Plan.load("plan.json").summary()]
     assert all(words in out for words in (*names, "the best LDP at epsilon 1", "Pufferfish", "MIP"))
     found = read("inspect", "plan.json")
-    plan = pv.design(pv.Prior(WORK), 1.0, pv.Histogram())
-    best = pv.design(pv.Prior(WORK), 1.0, pv.Histogram(), notion=pv.LDP())
+    plan = pv.design(pv.Prior(WORK), 1.0, pv.Distribution())
+    best = pv.design(pv.Prior(WORK), 1.0, pv.Distribution(), notion=pv.LDP())
     assert found["ldp"]["error"] == pytest.approx(best.expected_mse)
     assert found["levels"]["ldp"] == pytest.approx(plan.certificate.ldp, abs=1e-6)
-    assert found["lower_bound"] <= found["expected_mse"] < found["ldp"]["error"] < found["no_report"]
+    assert found["lower_bound"] <= found["expected_mse"] < found["ldp"]["error"]
+    assert found["no_report"] == "inf"
 
 
 def test_inspect_shows_a_plan_without_a_lip_level(files: Path) -> None:
@@ -518,7 +519,7 @@ def test_the_shell_and_python_make_the_same_plan(files: Path) -> None:
     prior = pv.Prior.zipf(30)
     (files / "zipf.json").write_text(json.dumps(prior.probabilities.tolist()))
     assert run("design", "zipf.json", "--epsilon", 1, "-o", "plan.json")[0] == 0
-    assert pv.Plan.load("plan.json").id == pv.design(prior, 1.0, pv.Histogram()).id
+    assert pv.Plan.load("plan.json").id == pv.design(prior, 1.0, pv.Distribution()).id
     told = design.make_context("design", ["zipf.json"]).params
     asked = inspect.signature(pv.design).parameters
     assert all(told[name] == asked[name].default for name in ("gap", "time_limit"))
@@ -571,7 +572,7 @@ def test_ctrl_c_saves_the_best_plan_so_far(files: Path, monkeypatch: pytest.Monk
     assert "best plan so far" in err and "Stopped by ctrl-C" in out and "Saved as plan.json" in out
     plan = pv.Plan.load("plan.json")
     assert plan.certificate.lip <= 4
-    assert "stopped early" in plan.why
+    assert plan.expected_mse > 1.01 * plan.lower_bound
 
 
 def test_a_second_ctrl_c_gives_up_at_once(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

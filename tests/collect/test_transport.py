@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from patience import PATIENCE
+from priorveil.cli import run
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.client import AnswerStore, Client, NotSent, ReportRefused, RetryPolicy
 from priorveil.collect.transport import UnreadableResponse, origin
@@ -124,6 +125,25 @@ def certified(folder: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert", folder / "key")
     return context
+
+
+def test_a_certificate_that_is_not_trusted_is_called_so(
+    campaign: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    policy = dataclasses.replace(NO_WAIT, sleep=waits.append)
+    monkeypatch.setenv("PRIORVEIL_TOKEN", "a" * 16)
+    with stranger(lambda line, asked: None, certified(tmp_path)) as base:
+        client = Client(base + campaign.id, None, AnswerStore(), retry=policy)
+        with (
+            client,
+            pytest.raises(NotSent, match=r"certificate is not trusted \(self-signed certificate\): check"),
+        ):
+            client.answer("Private")
+        assert run(["token", "list", "--server", base.partition("/v1")[0]]) == 2
+    assert waits == []  # another attempt would meet the same certificate
+    said = capsys.readouterr().err
+    assert "its certificate is not trusted" in said and "that it runs" not in said
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])

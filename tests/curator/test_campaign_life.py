@@ -147,7 +147,7 @@ def test_wrong_formats_of_estimates_are_refused(store_url: str) -> None:
         place = f"{curator.place}/estimates"
         answer = await curator.http.get(place, params={"format": "csv"})
         assert answer.headers["content-type"].startswith("text/csv")
-        assert answer.text.startswith("attributes,cohort,statistic,answer,reports,estimate,")
+        assert answer.text.startswith("attributes,cohort,statistic,answer,reports,method,estimate,")
         assert (await curator.http.get(place, params={"format": "xml"})).status_code == 400
 
     on(store_url, work)

@@ -13,8 +13,13 @@ import pytest
 from priorveil import Distribution, Histogram, Linear, Prior, Sum, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.questions import Question
-from priorveil.curator.result_messages import Estimates, Result, Shown
-from priorveil.curator.results import campaign_estimates, estimates_csv
+from priorveil.curator.result_messages import Estimates, Publication, Result, Shown
+from priorveil.curator.results import (
+    campaign_estimates,
+    campaign_publication,
+    estimates_csv,
+    publication_csv,
+)
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.plans.form import Form, Part, Slot
 from priorveil.queries import Query
@@ -108,9 +113,10 @@ def test_csv_withholds_what_is_withheld() -> None:
 
 def test_methods_that_the_reports_do_not_allow_are_not_offered() -> None:
     for query in (Distribution(), Histogram()):
-        campaign = ask("Which?", Prior({"none": 0.9, **dict.fromkeys("abcd", 0.025)}), 1.0, query)
-        nobody = tallies(campaign, {"everyone": {"answer": []}})
-        response = campaign_estimates(campaign, nobody, "mmse", 0.95, "open")
+        prior = Prior({"none": 0.9, **dict.fromkeys("abcd", 0.025)})
+        campaign = ask("Which?", prior, 1.0, query, smallest_count=1)
+        one = tallies(campaign, {"everyone": {"answer": ["none"]}})
+        response = campaign_estimates(campaign, one, "mmse", 0.95, "open")
         assert response.caution is not None
         offered = {choice.method for choice in response.methods}
         free = plan_of(campaign).identifiable
@@ -153,6 +159,102 @@ def test_averages_by_group_are_the_answer() -> None:
     assert received.precision is not None and received.precision.statistic == "average of a group"
     few = results(campaign, {"everyone": {"age": ["old"], "overtime": [0.0]}})
     assert b"null" in msgspec.json.encode(few)  # intervals without ends
+
+
+# -- what is published -------------------------------------------------------------------------------------
+
+
+def published(campaign: Campaign, answers: Mapping[str, Any], seed: int = 1) -> tuple[Publication, list[Any]]:
+    """The publication as it is read from its JSON, and the live totals by the default method."""
+    found = tallies(campaign, answers, seed)
+    content = msgspec.json.encode(campaign_publication(campaign, found, "2026-03-01T00:00:00Z"))
+    lines = csv.DictReader(publication_csv(campaign, content).splitlines())
+    publication = msgspec.json.decode(content, type=Publication)
+    for line, kept in zip(lines, publication.for_computing, strict=True):
+        assert (line["statistic"], line["method"]) == (kept.statistic, kept.method)
+        for text, number in ((line["estimate"], kept.estimate), (line["low"], kept.low)):
+            assert text == ("" if number is None else str(number))
+    live = campaign_estimates(campaign, found, "auto", 0.95, "closed").results
+    return publication, [result.total for result in live]
+
+
+def by_age(epsilon: float) -> Campaign:
+    """A table of two questions, averages by group, and ranges of a number."""
+    ages = {"young": 0.5, "old": 0.4, "oldest": 0.1}
+    smoking = Prior.joint(
+        {(age, code): p * q for age, p in ages.items() for code, q in (("never", 0.8), ("daily", 0.2))},
+        ("age", "smokes"),
+    )
+    working = Prior.joint(
+        {(age, hours): p / 2 for age, p in ages.items() for hours in (0, 40)},
+        ("age", "hours"),
+        grids=("hours",),
+        outside="ends",
+    )
+    rooms = Prior.cells([0, 2, 5, 9], [0.5, 0.4, 0.1], outside="ends")
+    plans = {
+        ("age", "smokes"): design(smoking, epsilon, Distribution()),
+        ("age", "hours"): design(working, epsilon, Linear.averages(working, "hours", by="age")),
+        ("rooms",): design(rooms, epsilon, Distribution()),
+    }
+    questions = [
+        Question("age", "Age?", options={age: age for age in ages}),
+        SMOKES,
+        Question("hours", "Hours?", "number"),
+        Question("rooms", "Rooms?", "number"),
+    ]
+    form = Form(tuple(Slot((Part(names, plan),)) for names, plan in plans.items()))
+    return Campaign("Habits", questions, {"everyone": form}, smallest_count=1)
+
+
+@pytest.mark.parametrize(("people", "epsilon"), [(30, 0.5), (400, 1.0)])
+@pytest.mark.parametrize("seed", range(3))
+def test_published_figures_can_exist_and_fit_together(people: int, epsilon: float, seed: int) -> None:
+    campaign, rng = by_age(epsilon), np.random.default_rng(100 + seed)
+    columns = {
+        "age": rng.choice(["young", "old"], people).tolist(),
+        "smokes": ["never"] * people,
+        "hours": rng.uniform(0, 5, people).tolist(),
+        "rooms": rng.uniform(0, 2, people).tolist(),
+    }
+    publication, live = published(campaign, {"everyone": columns}, seed)
+    totals: list[Any] = [result.total for result in publication.results.results]
+    table, age, smokes, averages, _, rooms = totals
+    assert {total.method for total in totals} == {"mle"}
+    for total in totals:
+        display = total.display
+        shares = [*(display.rows if display.shares else []), *(r for g in display.groups for r in g.rows)]
+        for row in shares:
+            assert 0 <= row.value <= 1 and (row.people is None or row.people >= 0)
+            assert (row.lower or 0) <= row.value <= (row.upper or 1)
+            assert row.lower is None or 0 < row.lower < 1
+            assert row.upper is None or 0 < row.upper < 1
+        if display.shares:
+            assert sum(row.value for row in display.rows) == pytest.approx(1)
+    cells = dict(zip(map(tuple, table.labels), table.values, strict=True))
+    for margin, place in ((age, 0), (smokes, 1)):
+        for label, value in zip(margin.labels, margin.values, strict=True):
+            assert value == pytest.approx(sum(v for cell, v in cells.items() if cell[place] == label))
+    for row in [*averages.display.rows, *averages.display.numbers]:
+        assert row.value is None or 0 <= row.value <= 40
+    assert all(0 <= row.value <= 9 for row in rooms.display.numbers)
+    assert not any(r.method == "mle" for r in live), "the dashboard has the unbiased figures"
+    counts = [line for line in publication.for_computing if line.statistic == "people"]
+    assert [line.estimate for line in counts] == [
+        value for total in live if total.display.shares for value in total.values
+    ]
+    assert min(line.low for line in counts) < 0, "noise makes some of them impossible"
+
+
+def test_a_publication_names_the_default_method_where_there_are_no_most_likely_shares() -> None:
+    prior = Prior({"none": 0.9, **dict.fromkeys("abcd", 0.025)})
+    campaign = ask("Which?", prior, 1.0, Histogram(), smallest_count=1)
+    assert not plan_of(campaign).identifiable
+    publication, _ = published(campaign, {"everyone": {"answer": ["none"] * 40}})
+    total = publication.results.results[0].total
+    assert total is not None and total.method == "mmse" and publication.results.caution is not None
+    assert min(total.lower) == 0 and max(total.upper) <= 40
+    assert {line.method for line in publication.for_computing} == {"mmse"}
 
 
 # -- several questions ---------------------------------------------------------------------------------------

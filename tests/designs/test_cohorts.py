@@ -91,14 +91,14 @@ def test_a_row_samples_as_its_plan_does(crowd, rng) -> None:
 
 def test_with_every_value_likely_it_is_theorem_3() -> None:
     P, eps = np.array([[0.3, 0.3, 0.4], [0.5, 0.25, 0.25]]), np.array([2.0, 1.5])
-    for row, made in enumerate(Cohorts(P, eps).expected_mse):
+    for row, made in enumerate(Cohorts(P, eps, pv.Histogram()).expected_mse):
         theorem = pv.published.rr_lip(pv.Prior(P[row]), float(eps[row]))
         assert made == pytest.approx(pv.Histogram().error(theorem.channel, pv.Prior(P[row])), rel=1e-6)
 
 
 @pytest.mark.parametrize("budget", [pv.Budget(1.0, 0.5), pv.Budget(0.7, float("inf")), pv.Budget(0.0)])
 def test_other_budgets(budget: pv.Budget) -> None:
-    made = Cohorts([[0.7, 0.2, 0.1], [0.4, 0.3, 0.3]], budget)
+    made = Cohorts([[0.7, 0.2, 0.1], [0.4, 0.3, 0.3]], budget, pv.Histogram())
     assert all(keeps_budget(exact(made, row), budget) for row in range(2))
     assert (made.levels.lip_lower <= budget.lower).all()
 
@@ -130,7 +130,7 @@ def test_measured_error_and_intervals_are_what_is_said() -> None:
     P /= P.sum(axis=1, keepdims=True)
     eps = rng.uniform(0.5, 3.0, N)
     a, c, b = np.array(VALUES[:5]), rng.uniform(0.5, 2.0, N), rng.normal(size=N)
-    crowds = Cohorts(P, eps), Cohorts(P, eps, pv.Sum(a))
+    crowds = Cohorts(P, eps, pv.Histogram()), Cohorts(P, eps, pv.Sum(a))
     errors, weighted, inside, quiet = [], [], [], []
     for _ in range(400):
         people = (rng.random((N, 1)) > np.cumsum(P, axis=1)).sum(axis=1).clip(0, 4)
@@ -155,12 +155,12 @@ def test_measured_error_and_intervals_are_what_is_said() -> None:
 def test_the_prior_check_fires_when_the_priors_are_wrong() -> None:
     rng = np.random.default_rng(6)
     P = rng.dirichlet(np.full(4, 5.0), 5000)
-    made = Cohorts(P, 1.0)
+    made = Cohorts(P, 1.0, pv.Histogram())
     assert made.estimate(made.privatize(np.zeros(5000, dtype=int), rng)).prior_check < 1e-6
     assert made.estimate(made.privatize([0, 1], rng, rows=[0, 1]), rows=[0, 1]).prior_check > 0.1
     none = np.zeros(0, dtype=np.int64)
     assert made.estimate(none, rows=none).prior_check is None
-    silent = Cohorts(P[:3], 0.0)
+    silent = Cohorts(P[:3], 0.0, pv.Histogram())
     assert silent.estimate(silent.privatize([0, 0, 0], rng)).prior_check is None
 
 
@@ -168,7 +168,7 @@ def test_the_prior_check_says_that_it_may_not_see_a_change() -> None:
     """The reports of these people do not tell the second value from the third."""
     for prior, sees_all in (([0.74, 0.12, 0.14], False), ([0.74, 0.26], True)):
         rows, rng = np.zeros(5000, dtype=np.int64), np.random.default_rng(7)
-        made = Cohorts([prior], 1.0)
+        made = Cohorts([prior], 1.0, pv.Histogram())
         found = made.estimate(made.privatize(rng.choice(len(prior), 5000, p=prior), rng, rows), rows)
         assert (found.unseen_changes is None) == sees_all
         assert (CHANGES_BY_ROW in str(found)) == (not sees_all)
@@ -188,7 +188,7 @@ def test_the_prior_check_is_quiet_about_rare_values(prior: list[float], epsilon:
     the value after theirs are noticed.
     """
     rng, N, rows = np.random.default_rng(12), 200, np.zeros(200, dtype=np.int64)
-    made, d = Cohorts([prior], epsilon), len(prior)
+    made, d = Cohorts([prior], epsilon, pv.Histogram()), len(prior)
     right = [made.estimate(made.privatize(rng.choice(d, N, p=prior), rng, rows), rows) for _ in range(300)]
     assert np.count_nonzero([e.prior_check < 0.01 for e in right]) <= 12
     wrong = np.append(prior[1:], prior[0])
@@ -201,7 +201,7 @@ def test_steps_of_posteriors_are_as_wide_and_as_long_as_is_said() -> None:
     rng = np.random.default_rng(13)
     P = np.array([[0.5, 0.3, 0.1, 0.06, 0.04], [0.2] * 5, [0.96, 0.01, 0.01, 0.01, 0.01]])
     for epsilon in (0.5, 1.5, 4.0):
-        made = Cohorts(P, epsilon)
+        made = Cohorts(P, epsilon, pv.Histogram())
         variance, (rise, fall) = posterior_step_variances(made.lines, P), posterior_steps(made.lines, P)
         for row in range(3):
             rows = np.full(4000, row)
@@ -215,7 +215,7 @@ def test_steps_of_posteriors_are_as_wide_and_as_long_as_is_said() -> None:
 
 def test_people_may_share_rows_and_parts_combine() -> None:
     rng = np.random.default_rng(7)
-    made = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], [1.0, 2.0], labels=["a", "b", "c"])
+    made = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], [1.0, 2.0], pv.Histogram(), labels=["a", "b", "c"])
     rows = rng.integers(0, 2, 1000)
     reports = made.privatize(["abc"[v] for v in rng.integers(0, 3, 1000)], rng, rows)
     whole = made.estimate(reports, rows)
@@ -249,7 +249,7 @@ def test_weights_and_offsets_are_read_as_a_plan_reads_them() -> None:
 def test_weighted_people_are_read_alike_by_rows_and_by_plans() -> None:
     """Two rows on circles: a crowd reads its reports as the rows' own plans do, weights and all."""
     rng = np.random.default_rng(4)
-    made = Cohorts([[0.3, 0.2, 0.2, 0.2, 0.1], [0.1, 0.15, 0.2, 0.25, 0.3]], [0.5, 0.8])
+    made = Cohorts([[0.3, 0.2, 0.2, 0.2, 0.1], [0.1, 0.15, 0.2, 0.25, 0.3]], [0.5, 0.8], pv.Histogram())
     rows, c = rng.integers(0, 2, 600), rng.uniform(0.5, 2.0, 600)
     reports = made.privatize(rng.integers(0, 5, 600), rng, rows)
     whole = made.estimate(reports, rows, weights=c)
@@ -276,24 +276,24 @@ def test_estimates_of_different_labels_or_statistics_do_not_combine() -> None:
 @pytest.mark.parametrize(
     ("error", "call"),
     [
-        (InvalidPrior, lambda: Cohorts([[0.5, 0.5], [0.4, 0.5]], 1.0)),
-        (InvalidPrior, lambda: Cohorts([[1.0, 0.0]], 1.0)),
-        (InvalidPrior, lambda: Cohorts([0.5, 0.5], 1.0)),
-        (InvalidPrior, lambda: Cohorts([[0.5, "x"]], 1.0)),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], [1.0, 2.0])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], -1.0)),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], "much")),
+        (InvalidPrior, lambda: Cohorts([[0.5, 0.5], [0.4, 0.5]], 1.0, pv.Histogram())),
+        (InvalidPrior, lambda: Cohorts([[1.0, 0.0]], 1.0, pv.Histogram())),
+        (InvalidPrior, lambda: Cohorts([0.5, 0.5], 1.0, pv.Histogram())),
+        (InvalidPrior, lambda: Cohorts([[0.5, "x"]], 1.0, pv.Histogram())),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], [1.0, 2.0], pv.Histogram())),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], -1.0, pv.Histogram())),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], "much", pv.Histogram())),
         (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Guess())),
         (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Sum([1.0]))),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).privatize([0, 1])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).privatize([0, 1], rows=[0, 1])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).privatize([0, 1], rows=[0])),
-        (OutsideDomain, lambda: Cohorts([[0.5, 0.5]], 1.0).privatize([2])),
-        (ForeignReport, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([2])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0.5])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0], offsets=[2.0])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0], weights=[np.nan])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0], weights=["heavy"])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).privatize([0, 1])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).privatize([0, 1], rows=[0, 1])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).privatize([0, 1], rows=[0])),
+        (OutsideDomain, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).privatize([2])),
+        (ForeignReport, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([2])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([0.5])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([0], offsets=[2.0])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([0], weights=[np.nan])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([0], weights=["heavy"])),
         (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Sum([0, 1])).estimate([0], weights=[1, 2])),
     ],
 )
@@ -303,7 +303,7 @@ def test_bad_input(error: type[Exception], call) -> None:
 
 
 def test_a_row_that_breaks_its_budget_makes_no_plan() -> None:
-    made = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], 1.0)
+    made = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], 1.0, pv.Histogram())
     object.__setattr__(made, "lower", np.array([1.0, 0.99]))
     assert made.plan(0).certificate.lip <= 1
     with raises(CertificateError, breach=1):
@@ -311,7 +311,9 @@ def test_a_row_that_breaks_its_budget_makes_no_plan() -> None:
 
 
 def test_a_crowd_says_what_it_is() -> None:
-    assert repr(Cohorts([[0.5, 0.5]], 1.0)).startswith("Cohorts(1 row of 2 values, LIP 1 to 1")
+    assert repr(Cohorts([[0.5, 0.5]], 1.0, pv.Histogram())).startswith(
+        "Cohorts(1 row of 2 values, LIP 1 to 1"
+    )
 
 
 @pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(VALUES[:3])], ids=["histogram", "sum"])

@@ -21,7 +21,9 @@ matplotlib = pytest.importorskip(
 
 
 def test_errors_are_drawn_as_they_are() -> None:
-    study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], None, ["best", "published-rr", "none"], runs=5, people=100)
+    study = simulate(
+        [0.2, 0.3, 0.5], [1.0, 2.0], pv.Histogram(), ["best", "published-rr", "none"], runs=5, people=100
+    )
     axes: curves.Axes = curves.canvas()[1][0, 0]
     curves.method_lines(axes, study.table(), curves.METHOD_STYLES, "expected", root=True)
     drawn = {line.get_label(): line for line in axes.get_lines() if not str(line.get_label()).startswith("_")}
@@ -46,7 +48,7 @@ def test_ticks_of_many_decades_are_powers_of_ten(high: float, ticks: list[float]
 
 
 def test_levels_shade_what_breaks_the_budget() -> None:
-    study = simulate([0.1, 0.9], [0.5, 1.0], None, ["best", "published-rr"], runs=0)
+    study = simulate([0.1, 0.9], [0.5, 1.0], pv.Histogram(), ["best", "published-rr"], runs=0)
     axes = plots.study_plot(study).axes[1]
     assert "ε" in axes.get_xlabel() and "LIP" in axes.get_ylabel()
     assert any("breaks the budget" in text.get_text() for text in axes.texts)
@@ -55,20 +57,22 @@ def test_levels_shade_what_breaks_the_budget() -> None:
 
 
 def test_a_method_with_another_budget_does_not_break_this_one() -> None:
-    study = simulate([0.1, 0.9], [0.5, 1.0], None, ["best", "ldp-same-ldp"], runs=0)
+    study = simulate([0.1, 0.9], [0.5, 1.0], pv.Histogram(), ["best", "ldp-same-ldp"], runs=0)
     assert all(row.lip > row.epsilon for row in study.of("ldp-same-ldp"))
     errors, levels = plots.study_plot(study).axes
     name = "best LDP, same LDP level"
     assert name in errors.get_legend_handles_labels()[1]
     assert name not in levels.get_legend_handles_labels()[1] and name in levels.get_title()
-    bars = plots.study_plot(simulate([0.1, 0.9], [0.5], None, ["best", "ldp-same-ldp"], runs=0)).axes[1]
+    bars = plots.study_plot(
+        simulate([0.1, 0.9], [0.5], pv.Histogram(), ["best", "ldp-same-ldp"], runs=0)
+    ).axes[1]
     best, other = (bar.get_width() for bar in bars.patches)
     assert best == pytest.approx(0.5, abs=1e-6) and np.isnan(other) and name in bars.get_title()
 
 
 def test_the_legend_of_the_usual_methods_is_within_the_figure() -> None:
     methods = ["best", "published-rr", "rr", "ldp-best", "ldp-same-lip", "ldp-same-ldp", "none"]
-    study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], None, methods, runs=0)
+    study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], pv.Histogram(), methods, runs=0)
     figure = plots.study_plot(study)
     figure.draw_without_rendering()
     (legend,) = figure.legends

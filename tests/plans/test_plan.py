@@ -362,8 +362,10 @@ def test_fields_that_nobody_knows_are_refused(plans: dict[str, pv.Plan]) -> None
 
 @pytest.mark.parametrize("version", [2, "1", None, 0])
 def test_unknown_versions(version: object, plans: dict[str, pv.Plan]) -> None:
-    with raises(UnknownVersion, field="version"):
+    """Only a file of a later version asks for a later release."""
+    with raises(UnknownVersion, field="version") as error:
         pv.Plan.from_json(edited(plans["closed"], assign("version", value=version), sign=True))
+    assert ("update priorveil" in str(error.value)) == (version == 2)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "1", '{"format": "other"}', '"priorveil-plan"'])

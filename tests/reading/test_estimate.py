@@ -19,7 +19,7 @@ from priorveil.reading.linear_answers import channel_inversion, channel_posterio
 from priorveil.reading.prior_check import PriorCheck, cells_test, split_prior
 from priorveil.reading.shares_search import most_likely
 from priorveil.reading.statistics import Statistic
-from priorveil.reading.wording import RARE_CHANGES, changes_among
+from priorveil.reading.wording import LEANING, RARE_CHANGES, changes_among
 from references import likelihood as likelihood_of
 from refusals import raises
 from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan
@@ -646,7 +646,7 @@ def test_a_reading_that_leans_on_a_contradicted_prior_says_so_first(query: pv.Qu
     )
     lines = str(found).splitlines()
     assert found.method == "mmse" and found.prior_check < 0.01
-    assert lines[0] == f"Warning: {found.warning}"
+    assert lines[:2] == [f"Warning: {found.warning}", LEANING]
     assert ("method unbiased" in lines[0]) == plan.identifiable
     assert (found.unbiased_difference is not None) == plan.identifiable
 

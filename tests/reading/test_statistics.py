@@ -13,7 +13,7 @@ from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms import Table
 from priorveil.reading.statistics import ratio_of
-from priorveil.reading.wording import ABOUT_CELLS, people_text
+from priorveil.reading.wording import ABOUT_CELLS, people_text, value_rows
 from refusals import raises
 
 PRIOR = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05})
@@ -237,3 +237,30 @@ def test_a_refused_ratio_names_only_what_reports_do_not_determine() -> None:
     with raises(NotIdentifiable) as error:
         estimate.ratio(["c", "a"], ["c", "d", "e"])
     assert error.value.statistics == ("a",)
+
+
+def test_a_ratio_cut_off_at_what_is_possible_holds_as_often_as_before() -> None:
+    """Wherever Fieller's interval has a possible ratio, so has the one that is cut off; and it is never empty."""
+    rng, cut = np.random.default_rng(7), 0
+    for _ in range(500):
+        means, scale = rng.normal([20, 30], 20), rng.uniform(1, 6, 2)
+        tie = rng.uniform(-0.9, 0.9)
+        covariance = np.outer(scale, scale) * [[1, tie], [tie, 1]]
+        nearest = np.array([[10.0, 30.0], means])  # a possible answer, beside the unbiased one
+        free = ratio_of(nearest, covariance, 100)
+        limited = ratio_of(nearest, covariance, 100, (0.0, 1.0))
+        (low, high), (least, most) = free.linear_ends(1.96), limited.linear_ends(1.96)
+        assert 0 <= least <= most <= 1
+        for ratio in np.linspace(0, 1, 11):
+            assert least - 1e-9 <= ratio <= most + 1e-9 or not low <= ratio <= high
+        cut += low > 1 or high < 0
+    assert cut > 20, "some intervals would be empty"
+
+
+def test_an_interval_that_reaches_to_what_is_possible_says_at_most_or_at_least(plan: pv.Plan) -> None:
+    estimate = plan.estimate(plan.tally(plan.privatize(["a"] * 400, np.random.default_rng(1))), "mle")
+    texts = [row.interval_text for row in value_rows(estimate)]
+    assert texts[0].startswith("at least ") and texts[3].startswith("at most ")
+    few = plan.estimate(plan.tally(plan.privatize(["a"], np.random.default_rng(1))), "mle")
+    assert [row.interval_text for row in value_rows(few)] == ["not bounded"] * 4
+    assert few.ratio(["b"], ["a", "b"]).is_unbounded() and few.ratio(["b"], ["a", "b"]).interval() == (0, 1)

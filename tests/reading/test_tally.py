@@ -101,7 +101,7 @@ def test_foreign_reports_raise_or_are_counted(plan: pv.Plan) -> None:
 
 def test_values_of_people_in_the_place_of_reports_are_not_shown() -> None:
     prior = pv.Prior({18: 0.5, 98765: 0.5})
-    plan, cohorts = pv.design(prior, 1.0, pv.Histogram()), pv.Cohorts([[0.5, 0.5]], 1.0)
+    plan, cohorts = pv.design(prior, 1.0, pv.Histogram()), pv.Cohorts([[0.5, 0.5]], 1.0, pv.Histogram())
     calls = (
         lambda: plan.tally([0, 98765]),
         lambda: plan.tally(["98765"]),

@@ -162,7 +162,7 @@ def test_cohorts_notice_moved_mass() -> None:
     rng, people, surveys = np.random.default_rng(9), 3_000, 100
     rows = np.arange(people) % 2
     zipf = pv.Prior.zipf(20).probabilities
-    crowd = Cohorts([zipf, np.roll(zipf, 3)], 1.0)
+    crowd = Cohorts([zipf, np.roll(zipf, 3)], 1.0, pv.Histogram())
 
     def estimates(move: npt.NDArray[np.float64] | float) -> list[Estimate]:
         laws = [P + move * (np.roll(P, 1) - P) for P in crowd.priors]

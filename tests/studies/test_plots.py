@@ -21,7 +21,7 @@ from priorveil.pictures.lifts import report_order
 from priorveil.pictures.names import short_name
 from priorveil.pictures.statistics import statistics_figure
 from priorveil.plans.pictures import plan_layout
-from priorveil.reading.wording import groups_warning
+from priorveil.reading.wording import LEANING, groups_warning
 from priorveil.studies import plots
 from priorveil.tables import TableEstimate, estimate_table
 
@@ -106,8 +106,12 @@ def test_the_prior_expects_the_sum_that_is_estimated() -> None:
 
 
 def test_the_title_says_method_reports_and_level(tmp_path: Path) -> None:
-    warning, first, last = plots.title_lines(found(2), None, 200)
-    assert warning.startswith("Warning: ") and last.startswith("intervals assume the prior is right")
+    warning, leaning, first, last = plots.title_lines(found(2), None, 200)
+    assert (
+        warning.startswith("Warning: ")
+        and leaning == LEANING
+        and last.startswith("intervals assume the prior is right")
+    )
     assert first == "Histogram, mmse reading of 600 reports, LIP at epsilon 2"
     assert plots.save(plots.estimate_plot(found(2), None, 0.9), tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")

@@ -27,7 +27,7 @@ CERTIFIED = ("best", "rr", "arc", "unary", "hashing")
 @pytest.fixture(scope="module")
 def studies() -> dict[str, Study]:
     return {
-        name: simulate(P, [1.0, 2.0], None, tuple(COMPARED_METHODS), people=2_000, runs=120, seed=3)
+        name: simulate(P, [1.0, 2.0], pv.Histogram(), tuple(COMPARED_METHODS), people=2_000, runs=120, seed=3)
         for name, P in PRIORS.items()
     }
 
@@ -75,7 +75,7 @@ def test_published_leakage_is_what_the_channel_has(name: str, studies: dict[str,
 
 def test_errors_fall_as_the_budget_grows() -> None:
     methods = [method for method in COMPARED_METHODS if method not in ("none", "hashing")]
-    study = simulate([0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 2.0, 3.0], None, methods, runs=0)
+    study = simulate([0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 2.0, 3.0], pv.Histogram(), methods, runs=0)
     for method in methods:
         errors = [row.expected for row in study.of(method)]
         assert (np.diff(errors) <= 1e-9).all(), method
@@ -83,7 +83,7 @@ def test_errors_fall_as_the_budget_grows() -> None:
 
 def test_the_same_seed_gives_the_same_study() -> None:
     first, second, third = (
-        simulate([0.3, 0.7], [1.0], None, ["best", "ldp-rr"], runs=5, seed=s) for s in (1, 1, 2)
+        simulate([0.3, 0.7], [1.0], pv.Histogram(), ["best", "ldp-rr"], runs=5, seed=s) for s in (1, 1, 2)
     )
     assert first.csv() == second.csv()
     assert first.of("best")[0].measured != third.of("best")[0].measured
@@ -124,7 +124,8 @@ def test_unbiased_queries_are_simulated_too(query: pv.Linear, methods: tuple[str
 
 def test_an_unbiased_query_learns_the_people_and_not_the_prior() -> None:
     methods, values = ["best", "rr", "ldp-rr", "context-free"], [0] * 900 + [1] * 100
-    study = simulate([0.5, 0.5], [2.0], pv.Distribution(), methods, values=values, runs=100)
+    study = simulate([0.5, 0.5], [2.0], methods=methods, values=values, runs=100)
+    assert study.query == pv.Distribution()
     assert all(row.measured < 1.3 * row.expected for row in study.rows)
 
 
@@ -150,7 +151,7 @@ def test_errors_in_units_that_people_know() -> None:
 def test_own_data_are_the_same_in_every_run() -> None:
     P = pv.Prior({"a": 0.5, "b": 0.5})
     values = ["a"] * 900 + ["b"] * 100
-    study = simulate(P, [1.0], None, ["none"], values=values, runs=3)
+    study = simulate(P, [1.0], pv.Histogram(), ["none"], values=values, runs=3)
     (row,) = study.rows
     assert row.people == 1_000
     assert row.measured == pytest.approx(2 * 400**2 / 1_000)  # the prior expects 500 of each, always
@@ -201,7 +202,9 @@ def test_the_mixture_serves_latent_secrets() -> None:
 
 
 def test_a_method_from_a_channel_measures_it() -> None:
-    method = from_channel(pv.Channel([[0.75, 0.25], [0.25, 0.75]]), Scenario(pv.Prior([0.5, 0.5]), 1.0))
+    method = from_channel(
+        pv.Channel([[0.75, 0.25], [0.25, 0.75]]), Scenario(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+    )
     assert method.levels.lip == pytest.approx(math.log(2))
     _, low, high = simulated_error(method.survey, pv.Prior([0.5, 0.5]), 1_000, 400, np.random.default_rng(0))
     assert low <= method.expected <= high
@@ -210,7 +213,7 @@ def test_a_method_from_a_channel_measures_it() -> None:
 
 
 def test_tables_are_tidy() -> None:
-    study = simulate([0.5, 0.5], [1.0, 2.0], None, ["best", "none"], runs=0)
+    study = simulate([0.5, 0.5], [1.0, 2.0], pv.Histogram(), ["best", "none"], runs=0)
     rows = list(csv.DictReader(io.StringIO(study.csv())))
     assert [(row["epsilon"], row["method"]) for row in rows] == [
         ("1", "best"),

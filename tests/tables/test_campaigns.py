@@ -232,7 +232,9 @@ def test_a_campaign_from_plans(tmp_path: Path, cohorts: Campaign) -> None:
     labels = [code for code in cohorts.questions[0].options]
     table = {"answer": [labels[0]] * 400, "by": [*cohorts.cohorts] * 100}
     done = privatize_table(table, cohorts, out=tmp_path / "r.parquet", cohort="by")
-    (result,) = estimate_table(tmp_path / "r.parquet", cohorts).results
+    found = estimate_table(tmp_path / "r.parquet", cohorts)
+    assert repr(found).startswith("CampaignEstimate(1 result from ") and len(repr(found)) < 80
+    (result,) = found.results
     assert done.reports == 400 and [n for _, n in result.parts.values()] == [100] * len(cohorts.cohorts)
 
 
@@ -404,7 +406,7 @@ def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str
     table = ask("Work?", pv.Prior.joint(joint, names=("age", "share")), smallest_count=1)
     columns = {"age": ["young", "old"] * 200, "share": ["yes", "no", "no", "no"] * 100}
     lines = results_csv(table, columns, capsys)
-    heads = ["attributes", "cohort", "statistic", "age", "share (answer)", "reports", "estimate"]
+    heads = ["attributes", "cohort", "statistic", "age", "share (answer)", "reports", "method", "estimate"]
     assert list(lines[0]) == [*heads, "std_error", "low", "high", "share"]
     cells = [(line["age"], line["share (answer)"]) for line in lines if line["attributes"] == "age x share"]
     assert cells[:4] == list(joint)

@@ -393,7 +393,7 @@ def test_a_column_of_mixed_types_is_refused_without_its_values(first: float) -> 
 def test_a_message_never_shows_a_value(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(b"x,y\nsecret,1,2,3\nsecret\nsecret,1\n\xff\xfesecret,1\n")
     with pytest.raises(PriorveilError) as caught:
-        privatize_table(tmp_path / "x.csv", COLUMNS, "x", strict=True)
+        privatize_table(tmp_path / "x.csv", COLUMNS, "x", tmp_path / "r.csv", most_refused=0)
     assert "secret" not in str(caught.value) and caught.value.__cause__ is None
 
 
@@ -588,18 +588,18 @@ def test_an_interrupted_run_leaves_nothing(failure: type[BaseException], suffix:
 
 
 @pytest.mark.parametrize("kind", ["csv", "arrow", "parquet"])
-def test_strict_writes_nothing_to_a_stream(kind: Any) -> None:
+def test_a_limit_of_zero_writes_nothing_to_a_stream(kind: Any) -> None:
     stream = io.BytesIO()
     with pytest.raises(NothingWritten):
-        privatize_table({"x": ["a", "z"]}, COLUMNS, "x", stream, format=kind, strict=True)
+        privatize_table({"x": ["a", "z"]}, COLUMNS, "x", stream, format=kind, most_refused=0)
     assert stream.getvalue() == b""
-    privatize_table({"x": ["a", "b"]}, COLUMNS, "x", stream, format=kind, strict=True)
+    privatize_table({"x": ["a", "b"]}, COLUMNS, "x", stream, format=kind, most_refused=0)
     assert tally_table(io.BytesIO(stream.getvalue()), COLUMNS).by[None, None].reports == 2
 
 
-def test_strict_writes_nothing(tmp_path: Path) -> None:
+def test_a_limit_of_zero_writes_nothing(tmp_path: Path) -> None:
     with raises(InvalidInput, argument="data"):
-        privatize_table({"x": ["a", "z"]}, COLUMNS, "x", tmp_path / "r.csv", strict=True)
+        privatize_table({"x": ["a", "z"]}, COLUMNS, "x", tmp_path / "r.csv", most_refused=0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -858,6 +858,26 @@ def test_no_file_without_a_report(suffix: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [] and "Z" not in str(error.value)
     assert error.value.refused.counts == {"missing": 1, "outside the domain": 1}
     assert privatize_table({"x": ["Z", None]}, COLUMNS, "x").reports == 0  # in memory the caller sees it
+
+
+def test_an_answer_from_a_table_is_a_line_at_a_prompt() -> None:
+    made = privatize_table({"x": ["a", "b"] * 50, "town": ["A", "B"] * 50}, COLUMNS, "x", keep=["town"])
+    found = estimate_table(made.table, COLUMNS, by="town")
+    assert (
+        repr(found) == f"TableEstimate({found.everybody!r}, 2 groups, 0 refused)" and len(repr(found)) < 250
+    )
+
+
+def test_a_table_of_mostly_refused_rows_is_not_written(tmp_path: Path) -> None:
+    data, file, stream = {"x": ["a", "Z", None]}, tmp_path / "r.csv", io.BytesIO()
+    for out in (file, stream):
+        with raises(NothingWritten, argument="data", hint="most_refused"):
+            privatize_table(data, COLUMNS, "x", out)
+    assert not file.exists() and stream.getvalue() == b""
+    assert privatize_table(data, COLUMNS, "x", file, most_refused=0.7).reports == 1
+    assert privatize_table({"x": ["a", "Z"]}, COLUMNS, "x", stream).reports == 1
+    with raises(InvalidInput, argument="most_refused"):
+        privatize_table(data, COLUMNS, "x", most_refused=2)
 
 
 @pytest.mark.parametrize("as_text", [True, False])

@@ -9,6 +9,7 @@ missing library stops only the commands that need it.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -158,6 +159,10 @@ def _message(error: Exception) -> str | None:
         return error.format_message()
     if isinstance(error, FileNotFoundError) and error.filename:
         return f"{error.filename}: there is no such file or folder: check the path"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
+        from tempfile import gettempdir
+
+        return f"no space left for standard output, or for temporary files in {gettempdir()} (TMPDIR)"
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
     if isinstance(error, UnicodeEncodeError):

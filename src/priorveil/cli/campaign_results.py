@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from priorveil.cli import inputs, outputs, screen
 from priorveil.errors import InvalidInput
 from priorveil.priors.label_texts import first_labels
-from priorveil.reading.wording import table_cells
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +29,7 @@ def estimate_campaign(
     refused_file: Path | None,
 ) -> SubmissionTallies:
     """Print the results of a campaign from tables of submissions; return what was counted."""
-    from priorveil.collect.results_csv import write_csv
+    from priorveil.collect.results_csv import statistic_lines, write_csv
     from priorveil.tables import estimate_table
 
     campaign = inputs.read_campaign(path)
@@ -49,7 +48,7 @@ def estimate_campaign(
     if as_json:
         screen.print_json(_record(results, tallies, level))
     elif as_csv:
-        write_csv(campaign, results, level, sys.stdout)
+        write_csv(campaign, statistic_lines(results, level), sys.stdout)
     else:
         _print_tables(screen.open_console(), results, level)
     return tallies
@@ -105,13 +104,7 @@ def _print_tables(console: Console, results: list[Result], level: float) -> None
         for cohort, figures in result.shown():
             description, estimate = figures.description(level), figures.estimate
             title = f"{cohort}: " if cohort else ""
-            if description.warning is not None:
-                console.print(f"{title}Warning: {description.warning}", style="bold red")
-            console.print(f"{title}reports: {estimate.reports:,}", style="italic")
-            for table in description.tables:
-                heads, rows = table_cells(table, description)
-                numbers = len(heads) - len(table.heads)
-                screen.print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
+            outputs.print_estimate(console, description, estimate.reports, title)
         for note in own_notes:
             if counts[note] == 1:
                 console.print(note)

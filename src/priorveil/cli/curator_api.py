@@ -31,13 +31,17 @@ class CuratorApi:
         with needs_extra("client"):
             import httpx
 
+            from priorveil.collect.transport import certificate_problem
+
         url = "/".join([self.server.rstrip("/"), *(quote(part, safe="") for part in path)])
         header = {"authorization": f"Bearer {self.secret}"}
         try:
             response = httpx.request(method, url, json=document, headers=header, timeout=_SECONDS)
         except (httpx.RequestError, httpx.InvalidURL, UnicodeError) as error:
-            problem = f"the curator at {self.server} could not be reached ({type(error).__name__})"
-            raise click.ClickException(f"{problem}: check --server, and that it runs") from error
+            advice = certificate_problem(error) or f"{type(error).__name__}; check --server, and that it runs"
+            raise click.ClickException(
+                f"the curator at {self.server} could not be reached: {advice}"
+            ) from error
         try:
             content = response.json() if response.content else None
         except ValueError:

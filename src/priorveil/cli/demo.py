@@ -25,7 +25,7 @@ import priorveil as pv
 from priorveil.cli import options, outputs, screen
 from priorveil.errors import MissingExtra
 from priorveil.formatting import interval_title
-from priorveil.reading.wording import value_rows
+from priorveil.reading.wording import headlines, value_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,8 +111,8 @@ def _estimate(
     heads = ("people", "truth", "prior-based", "unbiased", interval_title(0.95))
     screen.print_table(console, heads, rows, "lrrrr")
     console.print("The curator knows how often each report should come if the old census were right.")
-    if prior_based.warning is not None:
-        console.print(f"About the prior-based column: {prior_based.warning}", style="bold red")
+    for line in headlines(prior_based):
+        console.print(f"About the prior-based column: {line}", style="bold red")
     for note in (*prior_based.notes, *unbiased.notes):
         console.print(note)
     if picture is not None:

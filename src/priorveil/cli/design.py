@@ -16,8 +16,9 @@ Files
            secrets.
 
 Queries
-  histogram     how many people have each value; estimates lean on the prior
-  distribution  the same from reports alone: the prior never biases it
+  distribution  how many people have each value, from reports alone: a wrong
+                prior does not bias it
+  histogram     the same, leaning on the prior
   sum           the sum of a number that each value stands for (--amounts)
   mean          the mean of a number (--numbers)
   averages      the average of a number in each group of people (--grid, --by)
@@ -31,11 +32,15 @@ Queries
                 for more, ask each person about one table, drawn at random:
                 priorveil.designs.design_margins, in Python only
   guess         which value a person has
+  Estimates of histogram, guess and, without --unbiased, of sum, linear,
+  cumulative, ranges and margins lean on the prior: they are precise if it is
+  right, and more reports do not correct a wrong one.
 
 Examples
   priorveil design prior.csv --epsilon 1 -o plan.json
-      a histogram; no report moves a belief by more than a factor of e
-  priorveil design prior.csv --lower 1 --upper 2 --query distribution -o plan.json
+      how common each value is; no report moves a belief by more than a
+      factor of e
+  priorveil design prior.csv --lower 1 --upper 2 -o plan.json
       an asymmetric budget
   priorveil design ages.csv --counts --epsilon 1 --query sum -o plan.json
       the sum of labels that are numbers; otherwise give --amounts 0,1,2

@@ -19,18 +19,19 @@ Examples
       for a plan on several attributes: the shares of one of them
   priorveil estimate plan.json reports.csv --margin smokes --within age
       the table of both, and the shares of those who smoke within each age
-  priorveil estimate plan.json reports.csv --method unbiased --json
-      right on average, whatever the prior; for a program to read
+  priorveil estimate plan.json reports.csv --method mle --json
+      no share below zero; for a program to read
   priorveil estimate plan.json reports.parquet --plot estimate.svg
       also as a plot
   priorveil estimate campaign.json reports.parquet more/
       submissions to a campaign, from privatize or exported by a curator: a
       table for each question
 
---csv has a line for each value. A table of several attributes also has a column for each of them, and each count has
-its share of everybody who reported, or of its group. For a campaign it has a line for each statistic:
-`attributes`, `cohort` (empty for all together), `statistic` (people, mean, share within age and so on), a column for
-each question with the answer that the line is about, `reports`, the numbers, and for people the `share` of everybody.
+Of more than 50 values the table shows those that the prior expects most. --csv has a line for each value. A table of
+several attributes also has a column for each of them, and each count has its share of everybody who reported, or of its
+group. For a campaign it has a line for each statistic: `attributes`, `cohort` (empty for all together), `statistic`
+(people, mean, share within age and so on), a column for each question with the answer that the line is about,
+`reports`, the numbers, and for people the `share` of everybody.
 
 The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
 column and you know that PLAN made all of them, use --assume-plan.
@@ -61,9 +62,9 @@ from priorveil.reading.wording import (
     answer,
     describe,
     group_title,
+    headlines,
     number_tables,
     shares_within,
-    table_cells,
     table_records,
     unbounded_shares_note,
     value_rows,
@@ -284,7 +285,7 @@ def _print_csv(estimates: TableEstimate, by: str | None, level: float, within: S
     """
     console = screen.open_console(stderr=True)
     for title, estimate in _parts(estimates, by):
-        _print_warning(console, estimate.warning, title)
+        outputs.print_headlines(console, headlines(estimate), title)
     everybody = estimates.everybody
     before = ["value"] if by is None else [by, "value"]
     attributes = everybody.attributes if everybody.histogram else ()
@@ -325,24 +326,13 @@ def _print_tables(estimates: TableEstimate, by: str | None, level: float, within
         console.print(note)
 
 
-def _print_warning(console: Console, warning: str | None, title: str) -> None:
-    if warning is not None:
-        console.print(f"{title}Warning: {warning}", style="bold red")
-
-
 def _print_estimate(
     console: Console, estimate: Estimate, level: float, title: str, within: Sequence[str]
 ) -> None:
+    shares = (shares_within(estimate, within, level),) if within else ()
     description = describe(estimate, level)
-    _print_warning(console, description.warning, title)
-    console.print(f"{title}reports: {estimate.reports:,}", style="italic")
-    shares = [shares_within(estimate, within, level)] if within else []
-    for table in [*description.tables, *shares]:
-        heads, rows = table_cells(table, description)
-        numbers = len(heads) - len(table.heads)
-        screen.print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
-        if table.left_out is not None:
-            console.print(f"{table.left_out}; --csv lists all")
+    description = replace(description, tables=description.tables + shares)
+    outputs.print_estimate(console, description, estimate.reports, title)
     note = unbounded_shares_note(estimate, within, level) if within else None
     if note is not None:
         console.print(note)

@@ -335,15 +335,15 @@ class QueryChoice:
                     f"--amounts {self.amounts}: {plural(len(numbers), 'number')}; {advice}"
                 )
         elif not all(map(is_number, numbers)):
-            others = "use --query histogram, distribution or cumulative for values that are words"
+            others = "use --query distribution or cumulative for values that are words"
             advice = "give --amounts, such as 0,1,2" if self.named.own_option == "amounts" else others
             raise click.UsageError(f"--query {self.name} needs a number for each value of PRIOR: {advice}")
         return [float(decimal_point(number)) for number in numbers]
 
 
 NAMED_QUERIES = {
-    "histogram": NamedQuery(lambda choice, prior: pv.Histogram(choice.unbiased)),
     "distribution": NamedQuery(lambda choice, prior: pv.Distribution()),
+    "histogram": NamedQuery(lambda choice, prior: pv.Histogram(choice.unbiased)),
     "cumulative": NamedQuery(lambda choice, prior: pv.Linear.cumulative(prior, choice.unbiased)),
     "ranges": NamedQuery(lambda choice, prior: pv.Linear.ranges(prior, choice.unbiased)),
     "margins": NamedQuery(QueryChoice.margins, own_option="margin"),
@@ -372,7 +372,7 @@ def query_options(command: Command) -> Command:
     @click.option(
         "--query",
         type=click.Choice(list(NAMED_QUERIES)),
-        default="histogram",
+        default="distribution",
         metavar="NAME",
         help=_QUERY_HELP,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,14 @@ import click
 
 import priorveil as pv
 from priorveil.atomic_files import atomic_write
-from priorveil.cli.screen import rows_bar, waiting
+from priorveil.cli.screen import print_table, rows_bar, waiting
 from priorveil.errors import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.console import Console
 
+    from priorveil.reading.wording import Description
     from priorveil.tables import RefusedRows
 
 _FIRST_ROWS = 5  # refused for one reason, that are shown
@@ -40,6 +42,26 @@ def draw_plan(plan: pv.Plan, path: Path) -> None:
     with waiting("designing for other budgets"):
         curve = compare.error_curve(plan)
     save_plot(plots.plan_plot(plan, curve), path)
+
+
+def print_estimate(console: Console, description: Description, reports: int, title: str) -> None:
+    """Print an estimate without its notes; each line above its tables begins with the title."""
+    from priorveil.reading.wording import table_cells
+
+    print_headlines(console, description.headlines, title)
+    console.print(f"{title}reports: {reports:,}", style="italic")
+    if description.selection is not None:
+        console.print(f"{description.selection} --csv has all.")
+    for table in description.tables:
+        heads, rows = table_cells(table, description)
+        numbers = len(heads) - len(table.heads)
+        print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
+
+
+def print_headlines(console: Console, lines: Iterable[str], title: str) -> None:
+    """Print the lines that come before the figures of an estimate."""
+    for line in lines:
+        console.print(f"{title}{line}", style="bold red")
 
 
 def run_on_table(

@@ -41,12 +41,12 @@ Refused rows. A row whose value is missing or outside the plan's domain is refus
 and listed by its number and reason. A value with other capitals, spaces or punctuation is refused as another spelling,
 even with --other. Anyone who knows the people learns which rows were refused; the list of refused rows is as private as
 the table. Refused rows are not a random sample: if they are more than 5 % of the rows, a line says that results may be
-biased. Exit status 1 if most rows are refused, or if there are no rows; nothing is written if all are refused, or with
---strict if any is. The first row of data is row 1, also in JSON and in the file of --refused; row numbers continue from
-one file to the next.
+biased. If they are more than half of the rows, or all, nothing is written, and the exit status is 1; --most-refused
+sets another limit. The exit status is also 1 if there are no rows. The first row of data is row 1, also in JSON and in
+the file of --refused; row numbers continue from one file to the next.
 
-OUT is written completely or not at all. Every run makes new reports and spends the budget again: run it only once, and
-keep the reports.
+OUT is written completely or not at all, also if it is standard output. Every run makes new reports and spends the
+budget again: run it only once, and keep the reports.
 """
 
 from __future__ import annotations
@@ -67,11 +67,13 @@ if TYPE_CHECKING:
 
 _SUBSTITUTED = {"missing": "empty", "other": "other"}  # cells
 
+ONCE = "keep these reports: privatizing the same people again spends their budget again"
+
 _SECTIONS = {
     "Options that most runs need": ("--column", "--output"),
     "What goes with the reports": ("--keep", "--cohort", "--no-ids"),
     "Empty cells and other values": ("--missing", "--other"),
-    "Refused rows": ("--refused", "--strict"),
+    "Refused rows": ("--refused", "--most-refused"),
     "The output": ("--format", "--force", "--json"),
 }
 
@@ -103,7 +105,12 @@ _SECTIONS = {
 )
 @click.option("--no-ids", is_flag=True, help="Leave the report ids out.")
 @options.REFUSED
-@click.option("--strict", is_flag=True, help="Write nothing if any row is refused.")
+@click.option(
+    "--most-refused",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    help="Write nothing if a larger share of the rows is refused; 0: if any is.",
+)
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON (on stderr if OUT is -).")
 def privatize(
@@ -149,7 +156,7 @@ def privatize(
         record = {"reports": outcome.reports, "substituted": outcome.substituted}
         screen.print_json({**record, **outputs.refused_record(outcome.refused)}, err=piped)
     if outcome.refused.total and not outcome.reports:
-        click.echo("nothing is written: rows are refused", err=True)
+        click.echo("; ".join([outcome.summary, *map(screen.option_advice, outcome.hints)]), err=True)
         return 1
     if not as_json:
         place = "standard output" if piped else str(out)
@@ -157,7 +164,10 @@ def privatize(
         click.echo(f"{plural(outcome.reports, 'report')} written to {place}{empty}", err=True)
     if not outcome.reports:
         return 1
-    return outputs.refusal_status(outcome.refused, outcome.reports)
+    if not as_json:
+        click.echo(ONCE, err=True)
+    outputs.refusal_status(outcome.refused, outcome.reports)
+    return 0
 
 
 def _allowed_values(plans: pv.Plan | Mapping[str, pv.Plan] | Campaign, wrong: Sequence[str]) -> Iterator[str]:

@@ -20,7 +20,7 @@ Files
 Examples
   priorveil simulate prior.csv --epsilon 1 --epsilon 2 --epsilon 3
       a table: expected and simulated error of several mechanisms
-  priorveil simulate prior.csv --query distribution --plot study.png --csv > study.csv
+  priorveil simulate prior.csv --plot study.png --csv > study.csv
       a plot, and the numbers for a program
   priorveil simulate prior.csv --data people.csv --column work --method best --method ldp-rr
       on your own people

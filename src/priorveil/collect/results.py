@@ -15,7 +15,7 @@ from typing import Any
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import NO, NOT_ASKED, YES, Question
-from priorveil.errors import NotIdentifiable
+from priorveil.errors import InvalidInput, NotIdentifiable, TooLarge
 from priorveil.plans.composition import Names
 from priorveil.plans.form import Form, Part
 from priorveil.priors import Domain, Label
@@ -83,14 +83,14 @@ class Figures:
     def _asked_shares(self, level: float) -> Iterator[StatisticTable]:
         """The answers to a question that is not always asked, as shares of the people who were asked it.
 
-        There are none if the reports do not tell how many people that are.
+        There are none if the reports do not tell how many people that are, or if the estimate counts nobody.
         """
         estimate, names = self.estimate, self.estimate.attributes or tuple(self.questions)
         labels = estimate.labels if estimate.histogram else ()
         asked = [label for label in labels if NOT_ASKED not in label_parts(label)]
         if not 0 < len(asked) < len(labels) or len(asked) > _MOST_ASKED or self._is_about_several(names):
             return
-        with suppress(NotIdentifiable):
+        with suppress(NotIdentifiable, InvalidInput):
             yield shares_among(estimate, asked, names, AMONG_ASKED, level)
 
     def _group_tables(self, level: float) -> list[StatisticTable]:
@@ -297,14 +297,19 @@ def _named_answer(question: Question, levels: Mapping[str, str]) -> NamedAnswer:
 
 
 def results(
-    campaign: Campaign, tallies: Mapping[str, Sequence[Tally]], method: EstimateMethod = "auto"
+    campaign: Campaign,
+    tallies: Mapping[str, Sequence[Tally]],
+    method: EstimateMethod = "auto",
+    or_default: bool = False,
 ) -> Iterator[Result]:
     """A result for every part of the forms, each followed by its margins if it is about several attributes.
 
-    `tallies` has the tallies of the parts of each form, by the id of the form.
+    `tallies` has the tallies of the parts of each form, by the id of the form. With `or_default`, a part whose reports
+    the method cannot read is read by the default one.
     """
     estimates = {
-        name: _figures(campaign, form, tallies[form.id], method) for name, form in campaign.cohorts.items()
+        name: _figures(campaign, form, tallies[form.id], method, or_default)
+        for name, form in campaign.cohorts.items()
     }
     all_attributes = (part.attributes for form in campaign.cohorts.values() for part in form.parts)
     for attributes in dict.fromkeys(all_attributes):
@@ -325,14 +330,19 @@ def results(
 
 
 def _figures(
-    campaign: Campaign, form: Form, tallies: Sequence[Tally], method: EstimateMethod
+    campaign: Campaign, form: Form, tallies: Sequence[Tally], method: EstimateMethod, or_default: bool
 ) -> dict[Names, Figures]:
     """The estimates of the parts of a form that have enough reports, by attributes."""
     least = max(campaign.smallest_count, 1)
     parts = zip(form.parts, tallies, strict=True)
     enough = [part.attributes for part, tally in parts if tally.reports >= least]
-    estimates = form.estimate(tallies, method, enough)
-    return {
-        names: Figures(estimate, {name: campaign.questions_about([name])[0] for name in names})
-        for names, estimate in estimates.items()
-    }
+    figures = {}
+    for names in enough:
+        try:
+            (estimate,) = form.estimate(tallies, method, [names]).values()
+        except (NotIdentifiable, TooLarge):
+            if not or_default:
+                raise
+            (estimate,) = form.estimate(tallies, "auto", [names]).values()
+        figures[names] = Figures(estimate, {name: campaign.questions_about([name])[0] for name in names})
+    return figures

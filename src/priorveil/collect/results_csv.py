@@ -3,13 +3,14 @@
 Every line is one statistic. `attributes` names what it is about, `cohort` whose reports it is from (empty: all), and
 `statistic` what its number is: `people`, `mean`, `share within age` and so on. Each attribute that is reported has a
 column with the answer that the line is about; it is empty if the line is about all answers. Then come the number of
-`reports`, the `estimate` with its standard error and interval, and numbers of people as a `share` of everybody.
+`reports`, the `method`, the `estimate` with its standard error and interval, and numbers of people as a `share` of
+everybody.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
 from priorveil.collect.campaign import Campaign
@@ -19,26 +20,39 @@ from priorveil.reading.wording import NUMBERS, StatisticRow
 
 _ABOUT = ("attributes", "cohort", "statistic")
 _NUMBERS = ("estimate", "std_error", "low", "high")
-_COLUMNS = (*_ABOUT, "reports", *_NUMBERS, "share")
+_COLUMNS = (*_ABOUT, "reports", "method", *_NUMBERS, "share")
 _Line = tuple[str, dict[str, str], StatisticRow, float | None]  # statistic, answers, numbers and share
 
 
-def write_csv(campaign: Campaign, results: Iterable[Result], level: float, file: TextIO) -> None:
-    """Write a line for each statistic."""
+def statistic_lines(results: Iterable[Result], level: float) -> Iterator[dict[str, Any]]:
+    """A line for each statistic: its columns, with `answers` by attribute."""
+    for result in results:
+        for cohort, figures in result.shown():
+            about = {"attributes": " x ".join(result.attributes), "cohort": cohort}
+            source = {"reports": figures.estimate.reports, "method": figures.estimate.method}
+            for statistic, answers, row, share in _lines(result, figures, level):
+                numbers = dict(zip(_NUMBERS, row.numbers, strict=True))
+                yield {
+                    **about,
+                    "statistic": statistic,
+                    "answers": answers,
+                    **source,
+                    **numbers,
+                    "share": share,
+                }
+
+
+def write_csv(campaign: Campaign, lines: Iterable[Mapping[str, Any]], file: TextIO) -> None:
+    """Write the lines of `statistic_lines`, with a column for each attribute in place of `answers`."""
     attributes = [name for question in campaign.questions for name in question.attributes]
     reported = [name for name in attributes if name in campaign.domains]
     columns = {name: f"{name} (answer)" if name in _COLUMNS else name for name in reported}
-    heads = [*_ABOUT, *columns.values(), "reports", *_NUMBERS, "share"]
-    lines = csv.DictWriter(file, heads, lineterminator="\n")
-    lines.writeheader()
-    for result in results:
-        for cohort, figures in result.shown():
-            about: dict[str, Any] = {"attributes": " x ".join(result.attributes), "cohort": cohort}
-            about["reports"] = figures.estimate.reports
-            for statistic, answers, row, share in _lines(result, figures, level):
-                cells = {columns[name]: answer for name, answer in answers.items()}
-                numbers = dict(zip(_NUMBERS, row.numbers, strict=True))
-                lines.writerow({**about, "statistic": statistic, **cells, **numbers, "share": share})
+    heads = [*_ABOUT, *columns.values(), *_COLUMNS[len(_ABOUT) :]]
+    writer = csv.DictWriter(file, heads, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for line in lines:
+        answers = {columns[name]: answer for name, answer in line["answers"].items()}
+        writer.writerow({**line, **answers})
 
 
 def _lines(result: Result, figures: Figures, level: float) -> Iterator[_Line]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -110,6 +111,8 @@ class HttpClient:
                 why, retry_after = f"it answered {answer.status}", answer.retry_after
                 advice = "try again later"
             except httpx.RequestError as error:
+                if problem := certificate_problem(error):
+                    raise NotSent(f"the curator at {url} could not be reached: {problem}") from error
                 why, advice = type(error).__name__, "check the address, or try again later"
             if attempt + 1 < self._retry.attempts:
                 self._retry.wait(attempt, retry_after)
@@ -152,6 +155,18 @@ class HttpClient:
                 if time.monotonic() > deadline:  # nobody waits any more
                     raise TimeoutError
         return HttpResponse(status, headers.get("content-type", ""), headers.get("retry-after"), bytes(body))
+
+
+def certificate_problem(error: BaseException | None) -> str | None:
+    """What to do if a request failed because the certificate of the server is not trusted; None if it did not."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return None
+    advice = (
+        "check the address; if an authority of your own signed it, name its certificates in SSL_CERT_FILE"
+    )
+    return f"its certificate is not trusted ({error.verify_message.rstrip('.')}): {advice}"
 
 
 def parse_campaign_url(url: str) -> tuple[str, str]:

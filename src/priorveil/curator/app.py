@@ -44,7 +44,7 @@ from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, re
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, json_response, problem_for
 from priorveil.curator.result_messages import Estimates
-from priorveil.curator.results import campaign_estimates, estimates_csv
+from priorveil.curator.results import campaign_estimates, estimates_csv, publication_csv
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import (
@@ -314,11 +314,14 @@ class Curator:
         return json_response(status, headers=_ANY_ORIGIN)
 
     async def publication(self, request: Request) -> Response:
-        """The published results, which never change."""
+        """The published results, which never change; with `?format=csv` the figures for further computing as CSV."""
         live = await self._live(request.path_params["id"])
         content = await self.service.store.publication(live.campaign.id) if live.published else None
         if content is None:
             raise HTTPException(404, "the results of this campaign are not published")
+        if _format(request) == "csv":
+            text = await asyncio.to_thread(publication_csv, live.campaign, content)
+            return Response(text, 200, {**HEADERS, **_ANY_ORIGIN}, responses.CSV)
         return _document(content)
 
     async def invitation(self, request: Request) -> Response:
@@ -564,9 +567,7 @@ class Curator:
         level = _level(request.query_params.get("level", "0.95"))
         if method not in ESTIMATE_METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(ESTIMATE_METHODS)}")
-        kind = request.query_params.get("format", "json")
-        if kind not in ("json", "csv"):
-            raise HTTPException(400, "format: choose json or csv")
+        kind = _format(request)
 
         def calculate(tallies: Mapping[str, FormTally], state: State) -> Estimates | str:
             if kind == "csv":
@@ -727,6 +728,14 @@ def _require_role(token: Token | None, roles: Sequence[Role]) -> Token:
 
 def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _format(request: Request) -> str:
+    """The format of results that was asked for."""
+    kind = request.query_params.get("format", "json")
+    if kind not in ("json", "csv"):
+        raise HTTPException(400, "format: choose json or csv")
+    return kind
 
 
 def _document(content: bytes) -> Response:

@@ -24,6 +24,8 @@ from priorveil.reading.wording import (
     mean_name,
     per_person_table,
     reached_precision,
+    selection_text,
+    shown_first,
 )
 
 _MOST_SHOWN = 200  # statistics on a page
@@ -43,6 +45,7 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
     """
     estimate = figures.estimate
     table = per_person_table(estimate, confidence, _MOST_SHOWN)
+    selection = selection_text(estimate, shown_first(estimate, _MOST_SHOWN))
     people = estimate.people if estimate.counts_people else None
     levels = {label_text(label): result.levels(estimate, label) for label in estimate.labels}
     named = [(row, levels.get(row.label[0], {})) for row in table.rows]
@@ -65,7 +68,7 @@ def estimate_display(result: Result, figures: Figures, confidence: float) -> mes
         shares=estimate.counts_people,
         averages_of=None if averaged is None else averaged.number,
         rows=rows,
-        left_out=table.left_out,
+        left_out=selection,
         numbers=numbers,
         groups=[_group_table(result, figures, each) for each in others if each.heads != NUMBERS],
         precision=reached_precision(estimate, confidence),
@@ -140,6 +143,7 @@ def _display_row(
 ) -> messages.DisplayRow:
     """A row, with the number of people behind a share of so many."""
     count = None if people is None else round(row.value * people)
+    lower, upper = row.ends
     name = ", ".join(row.label)
     answers = result.answers(levels)
     words = result.words(answers)
@@ -149,8 +153,8 @@ def _display_row(
         words=words,
         answers=list(map(_named_answer, answers)),
         value=row.value,
-        lower=row.low,
-        upper=row.high,
+        lower=lower,
+        upper=upper,
         expected=row.expected,
         value_text=row.value_text,
         interval_text=row.interval_text,
@@ -191,11 +195,6 @@ def methods(campaign: Campaign) -> list[messages.MethodTitle]:
     free = all(part.plan.identifiable for form in campaign.cohorts.values() for part in form.parts)
     names: Iterable[EstimateMethod] = METHOD_TITLES if free else ("auto", "mmse")
     return [messages.MethodTitle(name, METHOD_TITLES[name]) for name in names]
-
-
-def leans(campaign: Campaign, method: EstimateMethod) -> bool:
-    """Whether estimates of a campaign by this method lean on the prior."""
-    return campaign.leans_on_prior if method == "auto" else method == "mmse"
 
 
 def withheld_because(campaign: Campaign) -> str:

@@ -84,8 +84,8 @@ class DisplayRow(Body):
     words: list[str]
     answers: list[NamedAnswer]
     value: Finite
-    lower: Finite
-    upper: Finite
+    lower: Annotated[Finite, about("null where the interval reaches to the least that is possible")]
+    upper: Annotated[Finite, about("null where the interval reaches to the most that is possible")]
     expected: Annotated[float | None, about("what the prior expects")]
     value_text: str
     interval_text: str
@@ -321,6 +321,22 @@ class PublishedQuestion(Body):
     options: Annotated[dict[str, ByLanguage], about("the texts of the options by their codes")]
 
 
+class Line(Body):
+    """One statistic, with the columns of a CSV file of results."""
+
+    attributes: str
+    cohort: Annotated[str, about("whose reports it is from; empty for all cohorts together")]
+    statistic: str
+    answers: Annotated[dict[str, str], about("the answers that it is about, as codes by attribute")]
+    reports: Natural
+    method: str
+    estimate: Finite
+    std_error: Finite
+    low: Finite
+    high: Finite
+    share: Annotated[float | None, about("a number of people as a share of everybody")]
+
+
 class Publication(Body):
     """The results of a closed campaign, made once. They never change."""
 
@@ -335,4 +351,13 @@ class Publication(Body):
     most_reports: int | None
     opens: str | None
     closes: str | None
-    results: Estimates
+    results: Annotated[
+        Estimates,
+        about("by method mle where it exists, otherwise by the default: these figures are possible"),
+    ]
+    for_computing: Annotated[
+        list[Line],
+        about(
+            "the same by method unbiased where it exists: right on average, but shares may be below zero or above one"
+        ),
+    ]

@@ -6,9 +6,11 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from priorveil.collect.campaign import Campaign, State, public_state, stamp
 from priorveil.collect.results import Figures, Result, results
-from priorveil.collect.results_csv import write_csv
+from priorveil.collect.results_csv import statistic_lines, write_csv
 from priorveil.curator import display
 from priorveil.curator import result_messages as messages
 from priorveil.curator.store import FormTally
@@ -20,10 +22,20 @@ _PRIVACY = messages.Privacy.__struct_fields__
 
 
 def campaign_estimates(
-    campaign: Campaign, tallies: Mapping[str, FormTally], method: EstimateMethod, level: float, state: State
+    campaign: Campaign,
+    tallies: Mapping[str, FormTally],
+    method: EstimateMethod,
+    level: float,
+    state: State,
+    or_default: bool = False,
 ) -> messages.Estimates:
-    """All results of a campaign. The time they take grows with the values, never with the reports."""
+    """All results of a campaign. The time they take grows with the values, never with the reports.
+
+    With `or_default`, what the method cannot read is read by the default one.
+    """
     parts = {form: tally.parts for form, tally in tallies.items()}
+    found = list(results(campaign, parts, method, or_default))
+    leans = any(figures.estimate.leans_on_prior for each in found for figures in each.estimates.values())
     reports = sum(tally.reports for tally in tallies.values())
     return messages.Estimates(
         campaign=campaign.id,
@@ -31,7 +43,7 @@ def campaign_estimates(
         level=level,
         smallest_count=campaign.smallest_count,
         leans_on_prior=campaign.leans_on_prior,
-        caution=LEANING if display.leans(campaign, method) else None,
+        caution=LEANING if leans else None,
         withheld_because=display.withheld_because(campaign),
         facts=display.privacy_facts(campaign),
         admission=campaign.admission,
@@ -48,7 +60,7 @@ def campaign_estimates(
             )
             for name, form in campaign.cohorts.items()
         ],
-        results=[_result(result, level) for result in results(campaign, parts, method)],
+        results=[_result(result, level) for result in found],
         state=public_state(state, campaign.most_reports, reports),
     )
 
@@ -59,14 +71,27 @@ def estimates_csv(
     """All results of a campaign as CSV, with the columns of `priorveil estimate`."""
     file = io.StringIO()
     parts = {form: tally.parts for form, tally in tallies.items()}
-    write_csv(campaign, results(campaign, parts, method), level, file)
+    write_csv(campaign, statistic_lines(results(campaign, parts, method), level), file)
+    return file.getvalue()
+
+
+def publication_csv(campaign: Campaign, publication: bytes) -> str:
+    """The figures for further computing of a stored publication, as CSV."""
+    file = io.StringIO()
+    write_csv(campaign, msgspec.json.decode(publication)["for_computing"], file)
     return file.getvalue()
 
 
 def campaign_publication(
     campaign: Campaign, tallies: Mapping[str, FormTally], published: str
 ) -> messages.Publication:
-    """What is published of a campaign: its results by the usual method, who asked, why and when."""
+    """What is published of a campaign: its results, who asked, why and when.
+
+    The results are the most likely shares, which are possible; beside them are the unbiased figures, for further
+    computing. What these methods cannot read is read by the default one.
+    """
+    parts = {form: tally.parts for form, tally in tallies.items()}
+    unbiased = results(campaign, parts, "unbiased", or_default=True)
     about: dict[str, Any] = {
         name: getattr(campaign, name) for name in ("title", "asked_by", "purpose", "description", "contact")
     }
@@ -82,7 +107,8 @@ def campaign_publication(
         most_reports=campaign.most_reports,
         opens=stamp(campaign.opens),
         closes=stamp(campaign.closes),
-        results=campaign_estimates(campaign, tallies, "auto", _LEVEL, "closed"),
+        results=campaign_estimates(campaign, tallies, "mle", _LEVEL, "closed", or_default=True),
+        for_computing=[messages.Line(**line) for line in statistic_lines(unbiased, _LEVEL)],
     )
 
 

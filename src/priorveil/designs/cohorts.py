@@ -33,7 +33,7 @@ from priorveil.notions import LIP
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Label, Prior
 from priorveil.priors.prior import LabelsOrDomain
-from priorveil.queries import Histogram, Query
+from priorveil.queries import Query
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.prior_check import PriorCheck, mean_check
@@ -50,7 +50,7 @@ class Cohorts:
 
     Arguments: `priors` (K, d), a distribution in each row; `epsilon`, a number or a `Budget` for everyone, or
     one number for each row (a person may choose zero: their report then says nothing, and counts as their prior);
-    `query`, a `Histogram` or a `Sum`; `labels`, the names of the d values.
+    `query`, a `Histogram` or a `Sum`, whose estimates lean on the priors; `labels`, the names of the d values.
 
     `levels` are bounds, an entry for each row; a row that would break its budget is refused. They are worked
     out in floats and rest on an error analysis: every step is rounded up by a stated slack
@@ -58,7 +58,8 @@ class Cohorts:
 
     `expected_mse`, `lower_bound` and `no_report` are per person, an entry for each row.
 
-    >>> crowd = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], epsilon=[1.0, 2.0])
+    >>> import priorveil as pv
+    >>> crowd = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], epsilon=[1.0, 2.0], query=pv.Histogram())
     >>> (crowd.levels.lip <= [1.0, 2.0]).tolist(), crowd.privatize([0, 2]).shape
     ([True, True], (2,))
     """
@@ -67,11 +68,11 @@ class Cohorts:
         self,
         priors: npt.ArrayLike,
         epsilon: float | Budget | npt.ArrayLike,
-        query: Query | None = None,
+        query: Query,
         labels: LabelsOrDomain = None,
     ) -> None:
         self.priors = P = _valid_priors(priors)
-        self.query = query = query or Histogram()
+        self.query = query
         self.domain = Prior(P[0], labels).domain
         if query.unbiased or not (query.asks_all_counts or query.takes_offsets):
             raise InvalidInput("query", query, "cohorts are designed for a Histogram or a Sum")

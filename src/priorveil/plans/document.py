@@ -123,7 +123,9 @@ def parse(
     version = document.get("version")
     if type(version) is not int or version != supported:
         unknown = f"version {short_repr(version)} is not supported; this release reads version {supported}"
-        raise UnknownVersion("version", f"{unknown}: update priorveil")
+        newer = isinstance(version, int) and version > supported
+        advice = "update priorveil" if newer else f"make the file again with {source}"
+        raise UnknownVersion("version", f"{unknown}: {advice}")
     return dict(document)
 
 

@@ -49,6 +49,11 @@ class Averages:
         """The standard error of each average, by the delta method."""
         return np.array([statistic.std_error for statistic in self.statistics])
 
+    @property
+    def limits(self) -> Array:
+        """The least and the most that each average can be; infinite where the method does not limit it."""
+        return np.array([statistic.limits for statistic in self.statistics]).T
+
     def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """The ends of Fieller intervals, each of which holds its true average with this probability."""
         low, high = np.array([statistic.interval(confidence) for statistic in self.statistics]).T

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from numbers import Real
@@ -33,6 +33,8 @@ from priorveil.reading import pictures, wording
 from priorveil.reading.averages import Averages
 from priorveil.reading.label_weights import LabelWeights, weights_of
 from priorveil.reading.moments import (
+    UNLIMITED,
+    Ends,
     Moments,
     apply_rows,
     naming_statistics,
@@ -79,8 +81,8 @@ class Estimate:
     - `projected`: whether the answer was projected.
     - `rounds`, `converged`, `shortfall`: how long a search (mle) took, whether it converged, and a proven bound on the
       mean log-likelihood that it may still lack.
-    - `centre`, `limits`: for mle, the unbiased answer, which `std_error` and intervals belong to, and the limits that
-      hold for every distribution.
+    - `centre`: for mle, the unbiased answer, which `std_error` and intervals belong to.
+    - `limits`: for mle and mmse, the least and the most that any distribution can answer. Intervals are cut off there.
     - `prior_check`: the p-value of the reports under the prior.
     - `noticeable_change`: if this share of the people moved from one common value to another, the p-value would be
       below 0.01 in about 90 % of surveys or more. See `PriorCheck`; None if it is not known, or more than everybody.
@@ -108,13 +110,13 @@ class Estimate:
     shortfall: float | None = None
     total: float | None = None
     histogram: bool = True
-    readings: tuple[Reading, ...] = field(default=(), repr=False)
+    readings: tuple[Reading, ...] = ()
     centre: Array | None = None
     limits: Array | None = None
     mle_gain: float | None = None
-    remarks: tuple[str, ...] = field(default=(), repr=False)
-    margin_attributes: tuple[str, ...] = field(default=(), repr=False)
-    number_by_group: NumberByGroup | None = field(default=None, repr=False)
+    remarks: tuple[str, ...] = ()
+    margin_attributes: tuple[str, ...] = ()
+    number_by_group: NumberByGroup | None = None
     leans_on_prior: bool = False
     projected: bool = False
 
@@ -140,8 +142,9 @@ class Estimate:
     def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """The ends of normal intervals, each of which holds its true value with this probability.
 
-        Those of mle are around the possible answer nearest to the unbiased one, cut off at what is possible, and reach
-        to the value itself. So an unbiased answer far below zero does not leave an interval from zero to zero.
+        Those of mle and mmse are cut off at what is possible. Those of mle are around the possible answer nearest to
+        the unbiased one, and reach to the value itself. So an unbiased answer far below zero does not leave an interval
+        from zero to zero.
         """
         width = normal_width(confidence) * self.std_error
         least, most = (-math.inf, math.inf) if self.limits is None else self.limits
@@ -259,10 +262,18 @@ class Estimate:
         points, and the warning says so.
         """
         rows = self._value_weights("top", top), self._value_weights("bottom", bottom)
-        ratio = ratio_of(*self._pair(*rows), self.reports)
+        ratio = ratio_of(*self._pair(*rows), self.reports, self._ratio_limits(*rows))
         name = " to ".join(map(self._set_name, rows))
         about = wording.ABOUT_POINTS if self._is_moved_by_rounding(np.stack(rows)) else None
         return self._with_method(ratio, f"ratio of {name}", about)
+
+    def _ratio_limits(self, top: Array, bottom: Array) -> Ends:
+        """What the ratio of two weighted sums can be, if the answer is limited to what is possible."""
+        counted = bottom != 0
+        if self.limits is None or (bottom < 0).any() or top[~counted].any() or not counted.any():
+            return UNLIMITED
+        ratios = top[counted] / bottom[counted]
+        return float(ratios.min()), float(ratios.max())
 
     def _set_name(self, row: Array) -> str:
         """The values with weight one, if others have none."""
@@ -389,7 +400,8 @@ class Estimate:
             if people > 0:
                 deviations = tops[group] - members[group] * pair[0, 0] / people
                 covariance[0, 0] += self._rounding(deviations, min(people / self._whole, 1.0))
-            statistics.append(average_of(pair, covariance, centre, float(units[group]), self.reports))
+            limits = self._ratio_limits(members[group] * points, members[group])
+            statistics.append(average_of(pair, covariance, centre, float(units[group]), self.reports, limits))
         return statistics, centres
 
     @cached_property
@@ -442,7 +454,10 @@ class Estimate:
             advice = "numbers were rounded at random, which moves quantiles; use Prior.cells"
             raise InvalidInput("estimate", NOT_SHOWN, advice)
         curve = self._label_curve if numbers is None else self._cumulative_curve(numbers)
-        return self._with_method(quantile_of(q, *curve), f"quantile {q:g}")
+        quantile = quantile_of(q, *curve)
+        if self.limits is not None:
+            quantile = replace(quantile, limits=(float(curve[0][0]), float(curve[1][-1])))
+        return self._with_method(quantile, f"quantile {q:g}")
 
     @cached_property
     def _label_curve(self) -> tuple[Array, ...]:
@@ -476,6 +491,7 @@ class Estimate:
             warning=" ".join(filter(None, warnings)) or None,
             name=name,
             people=self.people,
+            leans_on_prior=self.leans_on_prior,
         )
 
     @property
@@ -723,6 +739,9 @@ class Estimate:
     def __str__(self) -> str:
         return wording.estimate_text(self)
 
+    def __repr__(self) -> str:
+        return wording.estimate_summary(self)
+
 
 def read_estimate(
     reading: Reading,
@@ -787,7 +806,8 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
 def _between_edges(mean: Statistic, below: Statistic, above: Statistic) -> Statistic:
     """A mean of numbers in cells, given those of their lower and of their upper edges: people may be anywhere."""
     bias = max(mean.value - below.value, 0.0), max(above.value - mean.value, 0.0)
-    return replace(mean, bias=bias, ends=partial(_outer_ends, below, above))
+    limits = below.limits[0], above.limits[1]
+    return replace(mean, bias=bias, limits=limits, ends=partial(_outer_ends, below, above))
 
 
 def _outer_ends(below: Statistic, above: Statistic, width: float) -> tuple[float, float]:

@@ -5,6 +5,7 @@ An answer is `rows @ histogram` for a matrix `rows` with a column for each value
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,14 +26,17 @@ Counts = npt.NDArray[Any]  # what a reader counts: integers, or floats if people
 # A matrix of statistics with a column for each value; None stands for the identity.
 StatisticRows = Array | None
 
+Ends = tuple[float, float]  # of an interval
+UNLIMITED: Ends = (-math.inf, math.inf)
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Mean and variance of each answer; `rounds` and `shortfall` if a search found them.
 
     `assumes` says what they rest on, where that differs from what the method assumes elsewhere (`ASSUMES`). If the
-    variance is that of another answer, the unbiased one, this is `centre`, and `limits` has two rows: the
-    least and the most that any distribution can answer.
+    variance is that of another answer, the unbiased one, this is `centre`. `limits` has two rows: the least and the
+    most that any distribution can answer. An unbiased answer has none.
     """
 
     mean: Array
@@ -75,21 +79,35 @@ def apply_rows(rows: StatisticRows, values: Array) -> Array:
     return values if rows is None else np.asarray(rows @ values)
 
 
+def possible_limits(rows: StatisticRows, total: float, size: int) -> Array:
+    """The least and the most that any distribution of this many people can answer; `size` is the number of answers."""
+    least, most = (0.0, 1.0) if rows is None else (rows.min(axis=1), rows.max(axis=1))
+    return total * np.stack([np.broadcast_to(end, size) for end in (least, most)])
+
+
 def constrained_moments(linear: Moments, minimum: Minimum, total: float, rows: StatisticRows) -> Moments:
     """The answer of the distribution that a search has found, next to the unbiased answer `linear`.
 
-    Variances and intervals stay those of `linear`, and the limits are what any distribution can answer.
+    Variances and intervals stay those of `linear`.
     """
-    least, most = (0.0, 1.0) if rows is None else (rows.min(axis=1), rows.max(axis=1))
     return replace(
         linear,
         mean=total * apply_rows(rows, minimum.shares),
         centre=linear.mean,
-        limits=np.stack([np.full_like(linear.mean, total * end) for end in (least, most)]),
         rounds=minimum.rounds,
         converged=minimum.converged,
         shortfall=max(0.0, minimum.gap),
     )
+
+
+def open_sides(ends: Ends, limits: Ends) -> tuple[bool, bool]:
+    """Whether an interval reaches to the least, and to the most, of the numbers that are possible.
+
+    >>> open_sides((0.0, 0.3), (0.0, 1.0)), open_sides((-0.1, 0.3), UNLIMITED), open_sides(UNLIMITED, UNLIMITED)
+    ((True, False), (False, False), (True, True))
+    """
+    several = limits[0] < limits[1]  # otherwise the number is known
+    return several and ends[0] <= limits[0], several and ends[1] >= limits[1]
 
 
 def normal_width(confidence: float, argument: str = "confidence") -> float:

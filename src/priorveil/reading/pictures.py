@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from priorveil.formatting import interval_title
 from priorveil.pictures import curves
 from priorveil.pictures.statistics import Layout, Panel, statistics_figure
 from priorveil.priors.label_texts import label_names
-from priorveil.reading.wording import answer
+from priorveil.reading.wording import answer, headlines
 
 if TYPE_CHECKING:
     from priorveil.pictures.curves import Figure
@@ -61,10 +62,9 @@ def estimate_panel(title: str, estimate: Estimate, confidence: float) -> Panel:
 
 @curves.house_style()
 def estimate_figure(estimate: Estimate, confidence: float) -> Figure:
-    """An estimate against its prior, in the picture that fits its query; the title has its warning and its method."""
+    """An estimate against its prior, in the picture that fits its query; the title has its headlines and its method."""
     panel = estimate_panel("", estimate, confidence)
-    lines = [] if estimate.warning is None else [f"Warning: {estimate.warning}"]
-    lines.append(estimate.notes[0])
+    lines = [*headlines(estimate), estimate.notes[0]]
     return _titled(statistics_figure([panel], estimate_layout(estimate), _legend(confidence)), lines)
 
 
@@ -77,15 +77,14 @@ def averages_figure(averages: Averages, confidence: float) -> Figure:
     layout = Layout(averages.by, names, np.eye(len(names)), False, averages=averages.title)
     figure = statistics_figure([panel], layout, _legend(confidence))
     figure.axes[0].set_ylabel(", ".join(averages.by))
-    warning = averages.statistics[0].warning
-    return _titled(figure, [] if warning is None else [f"Warning: {warning}"])
+    return _titled(figure, headlines(averages.statistics[0]))
 
 
 def _legend(confidence: float) -> str:
     return f"estimate, {interval_title(confidence)}"
 
 
-def _titled(figure: Figure, lines: list[str]) -> Figure:
+def _titled(figure: Figure, lines: Sequence[str]) -> Figure:
     """The figure with a title above it, and a legend below it if there is anything to tell apart."""
     width = int(figure.get_figwidth() * _LETTERS)
     title = [part for line in lines for part in textwrap.wrap(line, width)]

@@ -26,7 +26,14 @@ from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES
 from priorveil.priors import Prior
 from priorveil.queries import Query
 from priorveil.reading.linear_answers import LinearAnswer
-from priorveil.reading.moments import Counts, Moments, StatisticRows, constrained_moments, sum_moments
+from priorveil.reading.moments import (
+    Counts,
+    Moments,
+    StatisticRows,
+    constrained_moments,
+    possible_limits,
+    sum_moments,
+)
 from priorveil.reading.prior_check import PriorCheck, ScoreTest
 from priorveil.reading.shares_search import Minimum
 
@@ -126,7 +133,10 @@ class Reader(ABC, Generic[M]):
         see `Reading.moments`.
         """
         linear = self.linear_moments(method, counts, prior, rows, population)
-        if method != "mle":
+        if method == "unbiased":
+            return linear
+        linear = replace(linear, limits=possible_limits(rows, self.people(counts), len(linear.mean)))
+        if method == "mmse":
             return linear
         distribution = _kept_distribution(
             self, counts.dtype.str, counts.shape, counts.tobytes(), prior.tobytes()

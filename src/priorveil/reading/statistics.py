@@ -19,9 +19,7 @@ from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
 from priorveil.frames import Library, to_frame
 from priorveil.reading import wording
-from priorveil.reading.moments import normal_width
-
-Ends = tuple[float, float]
+from priorveil.reading.moments import UNLIMITED, Ends, normal_width, open_sides
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,8 @@ class Statistic:
     - `ends`: for an interval that is not normal, the function from the width of a normal interval, in standard errors
       on each side, to the ends of this one.
     - `cell`: its edges, if the value was interpolated within a cell of numbers.
-    - `method`, `warning`: those of the estimate. A warning may also say that the value is outside the interval of the
-      unbiased answer, or that it is about the points of a grid.
+    - `method`, `leans_on_prior`, `warning`: those of the estimate. A warning may also say that the value is outside the
+      interval of the unbiased answer, or that it is about the points of a grid.
     - `name`, `people`: what the number is, and how many people it was read from (or the sum of their weights).
     - `people_to_bound`: for a ratio, about how many people would bound its 95 % interval, if shares stay as estimated;
       None if it is not known, or for a number that is always bounded.
@@ -57,7 +55,7 @@ class Statistic:
     std_error: float
     bias: Ends = (0.0, 0.0)
     centre: float | None = field(default=None, repr=False)
-    limits: Ends = field(default=(-math.inf, math.inf), repr=False)
+    limits: Ends = field(default=UNLIMITED, repr=False)
     ends: Callable[[float], Ends] | None = field(default=None, repr=False)
     cell: Ends | None = field(default=None, repr=False)
     method: str = ""
@@ -65,6 +63,7 @@ class Statistic:
     name: str = ""
     people: float | None = None
     people_to_bound: float | None = None
+    leans_on_prior: bool = field(default=False, repr=False)
 
     def __str__(self) -> str:
         return wording.statistic_text(self)
@@ -73,6 +72,10 @@ class Statistic:
         """The ends of an interval that holds the true number with this probability."""
         low, high = self.linear_ends(normal_width(confidence))
         return min(low, self.value), max(high, self.value)
+
+    def is_unbounded(self, confidence: float = 0.95) -> bool:
+        """Whether the interval has every possible number, so that reports tell nothing about this one."""
+        return all(open_sides(self.interval(confidence), self.limits))
 
     def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
         """The number with its interval in one row, as a data frame of pandas, polars or pyarrow."""
@@ -100,10 +103,11 @@ class Statistic:
         return max(low, self.limits[0]), min(high, self.limits[1])
 
 
-def ratio_of(sums: Array, covariance: Array, reports: int) -> Statistic:
+def ratio_of(sums: Array, covariance: Array, reports: int, limits: Ends = UNLIMITED) -> Statistic:
     """The ratio of the two numbers in the first row, read from so many reports; its standard error by the delta method.
 
-    The covariance belongs to the numbers in the second row, which may be the same.
+    The covariance belongs to the numbers in the second row, which may be the same. `limits` are those of every possible
+    ratio: the interval is then around the nearest possible numbers, and cut off there.
 
     >>> ratio = ratio_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]), 100)
     >>> ratio.value, round(ratio.std_error, 4), [round(end, 3) for end in ratio.interval()]
@@ -114,10 +118,24 @@ def ratio_of(sums: Array, covariance: Array, reports: int) -> Statistic:
         raise InvalidInput("bottom", bottom, "the estimate is zero; a ratio needs another denominator")
     slope = np.array([1.0, -top / bottom])
     error = math.sqrt(max(float(slope @ covariance @ slope), 0.0)) / abs(bottom)
-    ends = partial(_fieller_ends, sums[1], covariance)
-    return Statistic(
-        top / bottom, error, ends=ends, people_to_bound=_people_to_bound(sums[1], covariance, reports)
-    )
+    ends = partial(_fieller_ends, _nearest_possible(sums[1], limits), covariance)
+    needed = _people_to_bound(sums[1], covariance, reports)
+    return Statistic(top / bottom, error, limits=limits, ends=ends, people_to_bound=needed)
+
+
+def _nearest_possible(means: Array, limits: Ends) -> Array:
+    """The numbers with a ratio within the limits: the top moved, none below zero at the bottom.
+
+    If the true ratio is `r`, this brings `top - r bottom` nearer to zero, so Fieller's interval holds as often as
+    before. Without it, an interval could be empty once it is cut off.
+
+    >>> _nearest_possible(np.array([30.0, 20.0]), (0.0, 1.0)).tolist()
+    [20.0, 20.0]
+    """
+    if limits == UNLIMITED:
+        return means
+    bottom = max(float(means[1]), 0.0)
+    return np.array([np.clip(means[0], limits[0] * bottom, limits[1] * bottom), bottom])
 
 
 def _people_to_bound(means: Array, covariance: Array, reports: int) -> float | None:
@@ -130,7 +148,9 @@ def _people_to_bound(means: Array, covariance: Array, reports: int) -> float | N
     return reports * normal_width(0.95) ** 2 * variance / bottom**2 if bottom > 0 else None
 
 
-def average_of(sums: Array, covariance: Array, centre: float, unit: float, reports: int) -> Statistic:
+def average_of(
+    sums: Array, covariance: Array, centre: float, unit: float, reports: int, limits: Ends = UNLIMITED
+) -> Statistic:
     """The average of a group: `centre` plus `unit` times the ratio of two numbers as in `ratio_of`.
 
     The second number is that of the people. If it is not above zero, there is no average: it is NaN, and its interval
@@ -142,19 +162,21 @@ def average_of(sums: Array, covariance: Array, centre: float, unit: float, repor
     (-inf, inf)
     """
     if sums[0, 1] <= 0:
-        return Statistic(math.nan, math.inf, ends=_no_ends)
-    ratio = ratio_of(sums, covariance, reports)
-    ends = partial(_average_ends, sums[1], covariance, centre, unit)
-    return replace(ratio, value=centre + unit * ratio.value, std_error=unit * ratio.std_error, ends=ends)
+        return Statistic(math.nan, math.inf, limits=limits, ends=_no_ends)
+    least, most = ((limit - centre) / unit for limit in limits)
+    ratio = ratio_of(sums, covariance, reports, (least, most))
+    ends = partial(_average_ends, ratio, centre, unit)
+    value, error = centre + unit * ratio.value, unit * ratio.std_error
+    return replace(ratio, value=value, std_error=error, limits=limits, ends=ends)
 
 
-def _average_ends(means: Array, covariance: Array, centre: float, unit: float, width: float) -> Ends:
-    low, high = _fieller_ends(means, covariance, width)
+def _average_ends(ratio: Statistic, centre: float, unit: float, width: float) -> Ends:
+    low, high = ratio.linear_ends(width)
     return centre + unit * low, centre + unit * high
 
 
 def _no_ends(width: float) -> Ends:
-    return -math.inf, math.inf
+    return UNLIMITED
 
 
 def _fieller_ends(means: Array, covariance: Array, width: float) -> Ends:
@@ -163,7 +185,7 @@ def _fieller_ends(means: Array, covariance: Array, width: float) -> Ends:
         float(means[i] * means[j] - width**2 * covariance[i, j]) for i, j in ((1, 1), (0, 1), (0, 0))
     )
     if square <= 0:
-        return -math.inf, math.inf
+        return UNLIMITED
     root = math.sqrt(max(product**2 - square * constant, 0.0))
     return (product - root) / square, (product + root) / square
 

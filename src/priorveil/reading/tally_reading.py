@@ -92,6 +92,8 @@ class Reading:
             raise InvalidInput("method", "mle", advice)
         squares, scale = self._squares(weighted)
         answer, squared = self._answer(weighted.weights, centred), self._linear_moments(squares, centred)
+        if weighted.least < 0:
+            answer = replace(answer, limits=None)
         variance = squared.variance + self.tally.reports * self._shift(weighted, answer, squared) ** 2
         assumes = answer.assumes or WEIGHTED.get(self.method)
         return replace(answer, variance=scale * variance, assumes=assumes).plus(weighted.total * means)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from priorveil.errors import InvalidInput, NotIdentifiable, plural
 from priorveil.formatting import amount_texts, p_value_text, percent, round_up, share_text
 from priorveil.priors import Domain, Label
 from priorveil.priors.label_texts import label_parts, label_text, named_levels
-from priorveil.reading.moments import normal_width
+from priorveil.reading.moments import UNLIMITED, Ends, normal_width, open_sides
 from priorveil.reading.prior_check import DOUBTFUL
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _NOTABLE = 1.2  # a gain of mle that is worth a sentence
 _MOST_SHOWN = 50  # statistics that are printed
 # Values; averages of more take a while, and are printed only if the query asks for them.
 _MOST_AVERAGED = 2_000
+_SUMMARISED = 3  # statistics in the representation of an estimate
 _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
 _FEW_PEOPLE = 50  # an interval that leaves fewer on one side rests on so few that its level is not reached
@@ -66,7 +67,7 @@ ABOUT_CELLS = (
     "their cells: the interval of mean() allows for that."
 )
 _MIDDLE = "a prior in the middle of the set"
-_UNBOUNDED = "not bounded"  # the text of an end that is infinite
+_UNBOUNDED = "not bounded"  # the text of the ends of an interval that has every possible number
 METHOD_TITLES: dict[EstimateMethod, str] = {
     "auto": "the default (recommended)",
     "unbiased": "from the reports alone",
@@ -112,6 +113,7 @@ class StatisticRow:
     """A statistic: its label, a text for each column of labels, and its number with the ends of its interval.
 
     `expected` is what the prior expects of it, if that is known. The texts are the same numbers as people read them.
+    `limits` are the least and the most that it can be; infinite where the method does not limit it.
     """
 
     label: tuple[str, ...]
@@ -124,6 +126,7 @@ class StatisticRow:
     low_text: str
     high_text: str
     expected_text: str
+    limits: Ends
 
     @property
     def numbers(self) -> tuple[float, float, float, float]:
@@ -131,28 +134,40 @@ class StatisticRow:
         return self.value, self.std_error, self.low, self.high
 
     @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The ends of the interval; None on a side where it reaches to the limit of what is possible."""
+        no_low, no_high = open_sides((self.low, self.high), self.limits)
+        return None if no_low else self.low, None if no_high else self.high
+
+    @property
     def is_unbounded(self) -> bool:
-        """Whether the interval has no ends."""
-        return math.isinf(self.high - self.low)
+        """Whether the interval has every possible number."""
+        return self.ends == (None, None)
 
     @property
     def interval_text(self) -> str:
         """The interval in a few words."""
-        return _UNBOUNDED if self.is_unbounded else f"{self.low_text.removesuffix(' %')} to {self.high_text}"
+        match self.ends:
+            case None, None:
+                return _UNBOUNDED
+            case None, _:
+                return f"at most {self.high_text}"
+            case _, None:
+                return f"at least {self.low_text}"
+        return f"{self.low_text.removesuffix(' %')} to {self.high_text}"
 
 
 @dataclass(frozen=True)
 class StatisticTable:
     """Statistics whose labels have the same columns, `heads`; `quantity` says what their numbers are.
 
-    `left_out` says how many statistics there are beyond the rows of this table and of those before it. `people` is the
-    number of people whose counts these are, or the sum of their weights; None if they are not counts of people.
+    `people` is the number of people whose counts these are, or the sum of their weights; None if they are not counts of
+    people.
     """
 
     heads: tuple[str, ...]
     rows: tuple[StatisticRow, ...]
     quantity: str = "estimate"
-    left_out: str | None = None
     people: float | None = None
 
     def name_of(self, row: StatisticRow) -> str:
@@ -164,9 +179,13 @@ class StatisticTable:
 
 @dataclass(frozen=True)
 class Description:
-    """What people are told about an estimate: a warning, tables, and notes."""
+    """What people are told about an estimate: the lines above its figures, tables, and notes.
 
-    warning: str | None
+    `selection` says which statistics the tables show and why, None if they show all.
+    """
+
+    headlines: tuple[str, ...]
+    selection: str | None
     tables: tuple[StatisticTable, ...]
     notes: tuple[str, ...]
     confidence: float
@@ -179,10 +198,14 @@ class Description:
 
 @dataclass(frozen=True)
 class Answer:
-    """The numbers that answer the query, one for each label; `columns` has values, standard errors, and both ends."""
+    """The numbers that answer the query, one for each label; `columns` has values, standard errors, and both ends.
+
+    `limits` has the least and the most that each can be.
+    """
 
     labels: tuple[Label, ...]
     columns: Array
+    limits: Array
     expected: Array | None
 
 
@@ -191,7 +214,9 @@ def answer(estimate: Estimate, confidence: float = 0.95) -> Answer:
     averages, labels, expected = estimate.averages, estimate.labels, estimate.expected
     if averages is not None:
         labels, expected = labels[: len(averages)], averages.expected
-    return Answer(labels, _columns(estimate if averages is None else averages, confidence), expected)
+    numbers = estimate if averages is None else averages
+    limits = np.outer(UNLIMITED, np.ones(len(labels))) if numbers.limits is None else numbers.limits
+    return Answer(labels, _columns(numbers, confidence), limits, expected)
 
 
 def _columns(numbers: Estimate | Averages, confidence: float) -> Array:
@@ -207,19 +232,19 @@ def describe(
 ) -> Description:
     """An estimate as people read it: a table for the values, or for each margin, and one for statistics of numbers.
 
-    Of more than `most` statistics there are the largest counts, or the first ones if they are not a histogram.
-    `others` are the tables after the first ones, by default `number_tables`.
+    Of more than `most` statistics there are those of `shown_first`. `others` are the tables after the first ones, by
+    default `number_tables`.
     """
-    indices = most_relevant(estimate, most)
+    indices = shown_first(estimate, most)
     tables = list(_tables_by_heads(estimate, indices, value_rows(estimate, confidence, indices)))
-    if tables and (rest := _size(estimate) - len(indices)):
-        tables[-1] = replace(tables[-1], left_out=f"and {rest:,} more")
     tables += number_tables(estimate, confidence) if others is None else others
     notes = estimate.notes
     explained = any(note.startswith(UNBOUNDED_AVERAGE) for note in notes)
-    if not explained and any(row.is_unbounded for table in tables for row in table.rows):
+    averages = [row for table in tables if table.quantity != "estimate" for row in table.rows]
+    if not explained and any(row.is_unbounded for row in averages):
         notes += (UNBOUNDED_AVERAGE,)
-    return Description(estimate.warning, tuple(tables), notes, confidence)
+    selection = selection_text(estimate, indices)
+    return Description(headlines(estimate), selection, tuple(tables), notes, confidence)
 
 
 def value_rows(
@@ -237,6 +262,7 @@ def value_rows(
             tuple(whole.columns[:, i].tolist()),
             None if expected is None else float(expected[i]),
             texts,
+            (float(whole.limits[0, i]), float(whole.limits[1, i])),
         )
         for i in (range(len(whole.labels)) if indices is None else indices)
     ]
@@ -280,8 +306,10 @@ def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTab
     columns = _columns(averages, confidence)
     texts = _texts_of_averages(columns)
     rows = [
-        _row(tuple(map(label_text, label_parts(label))), tuple(numbers), None, texts)
-        for label, numbers in zip(averages.labels, columns.T.tolist(), strict=True)
+        _row(tuple(map(label_text, label_parts(label))), tuple(numbers), None, texts, statistic.limits)
+        for label, numbers, statistic in zip(
+            averages.labels, columns.T.tolist(), averages.statistics, strict=True
+        )
     ]
     return StatisticTable(averages.by, tuple(rows), averages.title)
 
@@ -330,7 +358,7 @@ def describe_averages(averages: Averages) -> Description:
     """The averages by group as people read them."""
     note = unbounded_note(averages)
     notes = () if note is None else (note,)
-    return Description(averages.statistics[0].warning, (averages_table(averages),), notes, 0.95)
+    return Description(headlines(averages.statistics[0]), None, (averages_table(averages),), notes, 0.95)
 
 
 def unbounded_note(averages: Averages) -> str | None:
@@ -345,7 +373,7 @@ def unbounded_shares_note(estimate: Estimate, groups: Sequence[str], confidence:
 
 
 def _bounding_note(text: str, averages: Averages, confidence: float) -> str | None:
-    unbounded = [each for each in averages.statistics if math.isinf(np.ptp(each.interval(confidence)))]
+    unbounded = [each for each in averages.statistics if each.is_unbounded(confidence)]
     if not unbounded:
         return None
     needed = [each.people_to_bound for each in unbounded]
@@ -375,14 +403,27 @@ def table_records(table: StatisticTable) -> list[dict[str, Any]]:
     return [{"name": table.name_of(row), **dict(zip(names, row.numbers, strict=True))} for row in table.rows]
 
 
-def most_relevant(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
-    """What to show, by index: all in their order; of more than `most` the largest counts, or the first statistics."""
+def shown_first(estimate: Estimate, most: int = _MOST_SHOWN) -> list[int]:
+    """What to show, by index: all in their order; of more than `most` those that the prior expects most.
+
+    Not the largest estimates: of many they are large by chance, and most of their intervals would miss the truth.
+    Statistics that are not counts, or of which no prior is known, are shown in their order.
+    """
     shown = list(range(_size(estimate)))
-    if len(shown) <= most:
-        return shown
-    if estimate.histogram:
-        shown.sort(key=lambda index: -estimate.values[index])
+    if len(shown) > most and estimate.histogram and (expected := estimate.expected) is not None:
+        shown.sort(key=lambda index: -expected[index])
     return shown[:most]
+
+
+def selection_text(estimate: Estimate, indices: Sequence[int]) -> str | None:
+    """Which statistics are shown and why, in a sentence; None if all are."""
+    count, size = len(indices), _size(estimate)
+    if count == size:
+        return None
+    if list(indices) == list(range(count)):
+        return f"The first {count:,} of {size:,} {'values' if estimate.histogram else 'statistics'}."
+    why = "of so many estimates, the largest are large by chance"
+    return f"The {count:,} of {size:,} values that the prior expects most: {why}."
 
 
 def _size(estimate: Estimate) -> int:
@@ -393,9 +434,9 @@ def _size(estimate: Estimate) -> int:
 def per_person_table(estimate: Estimate, confidence: float, most: int) -> StatisticTable:
     """Shares of the people; statistics other than counts have a row for the average per person and one for the total.
 
-    Of more than `most` statistics there are those of `most_relevant`.
+    Of more than `most` statistics there are those of `shown_first`.
     """
-    people, indices = estimate.people, most_relevant(estimate, most)
+    people, indices = estimate.people, shown_first(estimate, most)
     rows: list[StatisticRow] = []
     for i, row in zip(indices, value_rows(estimate, confidence, indices), strict=True):
         name = label_text(estimate.labels[i])
@@ -409,8 +450,7 @@ def per_person_table(estimate: Estimate, confidence: float, most: int) -> Statis
     head = "Answer" if estimate.counts_people else "Quantity"
     if estimate.averages is not None:
         head = _quantity(estimate)
-    left_out = _selection_text(estimate, len(indices), _size(estimate))
-    return StatisticTable((head,), tuple(rows), left_out=left_out)
+    return StatisticTable((head,), tuple(rows))
 
 
 def _average_and_total(name: str, people: float, is_sum: bool) -> tuple[str, str]:
@@ -420,33 +460,25 @@ def _average_and_total(name: str, people: float, is_sum: bool) -> tuple[str, str
     return f"{name}, {AVERAGE}", f"{name}, total of {people:,.0f} people"
 
 
-def _selection_text(estimate: Estimate, rows: int, size: int) -> str | None:
-    """Which statistics of so many are shown, in a sentence; None if all are."""
-    if rows == size:
-        return None
-    if estimate.histogram:
-        return f"The {rows:,} largest of {size:,} answers."
-    return f"The first {rows:,} of {size:,} statistics."
-
-
 def _scaled(row: StatisticRow, people: float, label: str, texts: Texts) -> StatisticRow:
     """The row with its numbers divided by so many people, under a label."""
     value, error, low, high = (number / people for number in row.numbers)
     expected = None if row.expected is None else row.expected / people
-    return _row((label,), (value, error, low, high), expected, texts)
+    least, most = (limit / people for limit in row.limits)
+    return _row((label,), (value, error, low, high), expected, texts, (least, most))
 
 
 def _row(
-    label: tuple[str, ...], numbers: tuple[float, ...], expected: float | None, texts: Texts
+    label: tuple[str, ...], numbers: tuple[float, ...], expected: float | None, texts: Texts, limits: Ends
 ) -> StatisticRow:
     """A row with its texts; the numbers are those of `StatisticRow.numbers`."""
     value, error, low, high = numbers
     amounts = (value, low, high) if expected is None else (value, low, high, expected)
     value_text, low_text, high_text, *rest = texts(amounts, (high - low) / 2)
-    if math.isinf(high - low):
+    if all(open_sides((low, high), limits)):
         low_text = high_text = _UNBOUNDED
     return StatisticRow(
-        label, value, error, low, high, expected, value_text, low_text, high_text, "".join(rest)
+        label, value, error, low, high, expected, value_text, low_text, high_text, "".join(rest), limits
     )
 
 
@@ -454,7 +486,7 @@ def _statistic_row(
     label: Sequence[Label], statistic: Statistic, confidence: float = 0.95, texts: Texts = amount_texts
 ) -> StatisticRow:
     numbers = statistic.value, statistic.std_error, *statistic.interval(confidence)
-    return _row(tuple(map(label_text, label)), numbers, None, texts)
+    return _row(tuple(map(label_text, label)), numbers, None, texts, statistic.limits)
 
 
 def _texts_of_averages(columns: Array) -> Texts:
@@ -520,16 +552,28 @@ def tally_facts(tally: Tally) -> list[tuple[str, str]]:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """The warning, the tables and the notes, as plain text."""
+    """The estimate as plain text."""
     return _plain_text(describe(estimate))
 
 
+def estimate_summary(estimate: Estimate) -> str:
+    """The method, the reports and the first figures with their intervals, in a line."""
+    size = _size(estimate)
+    rows = value_rows(estimate, indices=range(min(size, _SUMMARISED)))
+    figures = [f"{', '.join(row.label)} {row.value_text} ({row.interval_text})" for row in rows]
+    figures += [f"and {size - len(rows):,} more"] if size > len(rows) else []
+    return f"Estimate({estimate.method}, {plural(estimate.reports, 'report')}: {', '.join(figures)})"
+
+
 def _plain_text(description: Description) -> str:
-    lines = [] if description.warning is None else [f"Warning: {description.warning}"]
+    lines = [*description.headlines, *_selection_lines(description)]
     for table in description.tables:
         lines += text_lines(*table_cells(table, description), len(table.heads))
-        lines += [] if table.left_out is None else [table.left_out]
     return "\n".join([*lines, *description.notes])
+
+
+def _selection_lines(description: Description) -> list[str]:
+    return [] if description.selection is None else [f"{description.selection} All are in to_frame()."]
 
 
 def table_cells(
@@ -552,7 +596,7 @@ def table_cells(
 
 
 def estimate_html(estimate: Estimate) -> str:
-    """The warning, the tables and the notes, for a notebook."""
+    """The estimate for a notebook."""
     return _html(f"Estimate from {plural(estimate.reports, 'report')}", describe(estimate))
 
 
@@ -567,7 +611,7 @@ def mean_name(number: str) -> str:
 
 
 def statistic_text(statistic: Statistic) -> str:
-    """A single number with its name and its 95 % interval, in a line; a warning is another."""
+    """A single number with its name and its 95 % interval, in a line below its headlines."""
     row = _statistic_row([""], statistic)
     interval = unbounded_text(statistic) if row.is_unbounded else f"95 % interval {row.interval_text}"
     people = None if statistic.people is None else f"{statistic.people:,.12g} people"
@@ -575,7 +619,7 @@ def statistic_text(statistic: Statistic) -> str:
     source = ", ".join(filter(None, (method, people)))
     name = f"{statistic.name}: " if statistic.name else ""
     line = f"{name}{row.value_text}, {interval}{f' ({source})' if source else ''}"
-    return line if statistic.warning is None else f"{line}\nWarning: {statistic.warning}"
+    return "\n".join([*headlines(statistic), line])
 
 
 def unbounded_text(statistic: Statistic) -> str:
@@ -590,17 +634,18 @@ def statistic_html(statistic: Statistic) -> str:
     row = _statistic_row([statistic.method], statistic)
     table = StatisticTable(("method",), (row,))
     notes = (_sentence(unbounded_text(statistic)),) if row.is_unbounded else ()
-    return _html(statistic.name or "Statistic", Description(statistic.warning, (table,), notes, 0.95))
+    return _html(
+        statistic.name or "Statistic", Description(headlines(statistic), None, (table,), notes, 0.95)
+    )
 
 
 def _html(title: str, description: Description) -> str:
-    parts = []
+    parts = [notebook_html.notes(_selection_lines(description))]
     for table in description.tables:
         heads, rows = table_cells(table, description)
         parts.append(notebook_html.table(heads, rows, range(len(table.heads), len(heads))))
-        parts.append(notebook_html.notes([] if table.left_out is None else [table.left_out]))
     notes = notebook_html.notes(description.notes)
-    return notebook_html.sheet(title, notebook_html.warning(description.warning), *parts, notes)
+    return notebook_html.sheet(title, notebook_html.warnings(description.headlines), *parts, notes)
 
 
 def _shorten_label(label: str) -> str:
@@ -628,6 +673,12 @@ def text_lines(heads: Sequence[str], rows: Sequence[Sequence[str]], labels: int 
 def _sentence(text: str) -> str:
     """The text with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:]}."
+
+
+def headlines(answer: Estimate | Statistic) -> tuple[str, ...]:
+    """The lines above the figures: the warning, and whether they lean on the prior."""
+    warning = () if answer.warning is None else (f"Warning: {answer.warning}",)
+    return (*warning, LEANING) if answer.leans_on_prior else warning
 
 
 def prior_warning(estimate: Estimate) -> str | None:

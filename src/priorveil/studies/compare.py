@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, cast
 
@@ -25,7 +25,7 @@ from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior, Secret
-from priorveil.queries import Criterion, Histogram, Query
+from priorveil.queries import Criterion, Query
 from priorveil.reading.bit_covariances import single_bit_posteriors
 from priorveil.reading.linear_answers import unbiased_scores
 from priorveil.reading.moments import apply_rows
@@ -49,7 +49,7 @@ class Scenario:
 
     prior: Prior
     epsilon: float
-    query: Query = field(default_factory=Histogram)
+    query: Query
     secret: Secret | None = None
     time_limit: float = 20.0
 

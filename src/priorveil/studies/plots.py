@@ -27,7 +27,7 @@ from priorveil.plans.wording import reading_title
 from priorveil.priors.label_texts import label_text
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.pictures import estimate_panel
-from priorveil.reading.wording import group_title, groups_warning
+from priorveil.reading.wording import group_title, groups_warning, headlines
 from priorveil.studies.compare import SAME_LDP
 
 if TYPE_CHECKING:
@@ -203,9 +203,9 @@ def title_lines(estimates: TableEstimate, by: str | None, width: int) -> Iterato
     """Warnings, also of groups; the query, the method, the reports and the level; and what the intervals assume."""
     everybody = estimates.everybody
     contradicting = [group for group, each in estimates.groups.items() if each.warning]
-    for warning in (everybody.warning, groups_warning(by, contradicting)):
-        if warning is not None:
-            yield from textwrap.wrap(f"Warning: {warning}", width)
+    groups = groups_warning(by, contradicting)
+    for line in (*headlines(everybody), *([] if groups is None else [f"Warning: {groups}"])):
+        yield from textwrap.wrap(line, width)
     yield from textwrap.wrap(reading_title([*estimates.tallies.plans.values()], everybody), width)
     if len(estimates.groups) >= _MOST_PANELS:
         yield f"the {_MOST_PANELS - 1} largest of {len(estimates.groups):,} groups by {by}"

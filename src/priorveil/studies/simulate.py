@@ -21,7 +21,7 @@ from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.randomness import as_source
 from priorveil.pictures.curves import METHOD_STYLES
 from priorveil.priors import Budget, Prior, Secret
-from priorveil.queries import Criterion, Histogram, Query, StatisticName
+from priorveil.queries import Criterion, Distribution, Query, StatisticName
 from priorveil.reading.moments import normal_width
 from priorveil.studies.compare import COMPARED_METHODS, Scenario, Survey
 
@@ -122,7 +122,7 @@ def simulate(
 ) -> Study:
     """Compare methods: theory, and `runs` simulated surveys of each at every epsilon.
 
-    Arguments: the `prior`; the `epsilons`; the `query`, a histogram by default; `methods`, names from
+    Arguments: the `prior`; the `epsilons`; the `query`, by default `Distribution`; `methods`, names from
     `COMPARED_METHODS`; a latent `secret`; the people's true `values` (the same in every run), or else how many
     `people` to draw from the prior; `runs` (zero: theory only); the `seed`; the time in seconds that a design
     may take. `progress(share, words)` is called before every row, with the share of rows that are done.
@@ -133,7 +133,7 @@ def simulate(
     ('best', True)
     """
     prior = Prior.of(prior)
-    query = Histogram() if query is None else query
+    query = Distribution() if query is None else query
     for method in methods:
         if method not in COMPARED_METHODS:
             raise InvalidInput("methods", method, f"choose from {', '.join(COMPARED_METHODS)}")

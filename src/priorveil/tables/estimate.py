@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from priorveil.collect.campaign import Campaign
-from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput, plural
 from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.reading.combination import combine_estimates
@@ -113,6 +113,10 @@ class TableEstimate:
     def refused(self) -> RefusedRows:
         """The rows that were not counted."""
         return self.tallies.refused
+
+    def __repr__(self) -> str:
+        groups = f"{plural(len(self.groups), 'group')}, " if self.groups else ""
+        return f"TableEstimate({self.everybody!r}, {groups}{self.refused.total:,} refused)"
 
 
 @overload

@@ -53,7 +53,7 @@ def privatize_table(
     rng: np.random.Generator | Source | None = None,
     format: write.Format | None = None,
     replace: bool = False,
-    strict: bool = False,
+    most_refused: float = 0.5,
     progress: RowProgress | None = None,
     on_refused: OnRefused | None = None,
 ) -> Privatized:
@@ -65,8 +65,8 @@ def privatize_table(
     or an open file; without it the reports are returned as an Arrow table. A file appears when all of it is written.
     Other columns are left out, except those in `keep` and the public column `cohort`, whose values choose among several
     plans, `{value: plan}`. A row whose value is missing or outside the domain is refused: it is counted and listed by
-    number, and `on_refused(row, reason)` is called. If every row is refused, or with `strict` any row, nothing is
-    written: `NothingWritten`.
+    number, and `on_refused(row, reason)` is called. If they are all the rows, or a larger share of them than
+    `most_refused`, nothing is written to `out`: `NothingWritten`.
     `progress(rows, of, share)` is called after each batch.
 
     With a label for `missing` an empty cell counts as this label, with one for `other` a value that is not among the
@@ -87,6 +87,8 @@ def privatize_table(
     >>> done.table.column_names
     ['report_id', 'plan', 'report']
     """
+    if not 0 <= most_refused <= 1:
+        raise InvalidInput("most_refused", most_refused, "give a share of the rows, 0 to 1")
     maker = report_maker(plan, column, cohort, missing, other)
     kept_names = kept_columns(keep, maker)
     target = Path(out) if isinstance(out, str | os.PathLike) else out
@@ -115,8 +117,9 @@ def privatize_table(
             if progress is not None:
                 progress(batch.end, table.rows, table.share())
         refused = log.result()
-        if refused.total and (strict or (not count and target is not None)):
-            raise NothingWritten(refused)
+        too_many = not count or refused.total > most_refused * (refused.total + count)
+        if target is not None and refused.total and too_many:
+            raise NothingWritten(refused, count)
 
     types = {name: table.types[name] for name in kept_names}
     report_type = None if as_text else write.report_type(maker.width, maker.same_width)
@@ -125,7 +128,7 @@ def privatize_table(
         arrow_batches = (write.to_arrow(batch, schema) for batch in batches())
         in_memory = pyarrow().Table.from_batches(arrow_batches, schema)
         return Privatized(count, log.result(), in_memory, substituted)
-    with write.open_output(target, kind, replace, whole=strict) as file:
+    with write.open_output(target, kind, replace) as file:
         if as_text:
             names = [*([REPORT_ID] if ids else []), *kept_names, maker.made_by, REPORT]
             write.write_csv(names, batches(), file)

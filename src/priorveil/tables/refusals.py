@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, plural
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural
 from priorveil.frames import Indices
 
 Reasons = npt.NDArray[Any]  # why each row of a batch is refused; None if it is not
@@ -50,15 +50,17 @@ class RefusedRows:
 
 
 class NothingWritten(InvalidInput):
-    """Every row was refused, or some although `strict` allows none, so nothing is written. Rows are counted from 0."""
+    """More rows were refused than `most_refused` allows, or all, so nothing is written. Rows are counted from 0."""
 
     reports = 0
     substituted: Mapping[str, int] = MappingProxyType({})
 
-    def __init__(self, refused: RefusedRows) -> None:
+    def __init__(self, refused: RefusedRows, accepted: int) -> None:
         first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
-        advice = f"nothing is written, because rows are refused: {first}"
-        super().__init__("data", plural(refused.total, "row"), advice)
+        rows = refused.total + accepted
+        self.summary = f"nothing is written: {refused.total:,} of {plural(rows, 'row')} are refused"
+        hint = [Hint("most_refused", purpose="to allow a larger share of them")] if accepted else []
+        super().__init__("data", NOT_SHOWN, f"{self.summary}, {first}", *hint)
         self.refused = refused
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.results import Result, results
-from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput, plural
 from priorveil.plans.form import Form
 from priorveil.reading.estimate import EstimateMethod
 from priorveil.reading.tally import Tally
@@ -68,6 +68,10 @@ class CampaignEstimate:
     def refused(self) -> RefusedRows:
         """The rows that were not counted."""
         return self.tallies.refused
+
+    def __repr__(self) -> str:
+        counted = f"{plural(self.tallies.reports, 'submission')}, {self.refused.total:,} refused"
+        return f"CampaignEstimate({plural(len(self.results), 'result')} from {counted})"
 
 
 def tally_submissions(

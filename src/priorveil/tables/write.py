@@ -90,10 +90,10 @@ def arrow_column(column: Column | npt.NDArray[Any], field: Any) -> Any:
 
 
 @contextmanager
-def open_output(out: Path | Any, kind: Format, replace: bool, whole: bool) -> Iterator[Any]:
+def open_output(out: Path | Any, kind: Format, replace: bool) -> Iterator[Any]:
     """Open the file to write, which appears when all of it is written (a CSV in gzip if its name ends in .gz).
 
-    An `out` that is a stream is written to; with `whole` it gets all or nothing.
+    An `out` that is a stream gets all or nothing, too: until then it is a temporary file.
     """
     if isinstance(out, Path):
         packed = kind == "csv" and out.suffix.lower() == ".gz"
@@ -102,13 +102,11 @@ def open_output(out: Path | Any, kind: Format, replace: bool, whole: bool) -> It
             gzip.GzipFile(fileobj=plain, mode="wb", mtime=0) if packed else nullcontext(plain) as file,
         ):
             yield file
-    elif whole:
+    else:
         with tempfile.TemporaryFile() as draft:
             yield draft
             draft.seek(0)
             shutil.copyfileobj(draft, out)
-    else:
-        yield out
 
 
 def write_csv(names: Sequence[str], batches: Iterable[Columns], file: Any) -> None:

@@ -12,6 +12,7 @@ const ENGLISH = Object.freeze({
   labels: ({ words, label }) => (words.length > 0 ? words : [label]).map((text) => el("bdi", {}, text)),
   value: (row) => row.value_text,
   ends: (row) => row.interval_text,
+  untold: () => null, // what to write in place of an estimate and an interval that has every possible number
   expected: (row) => row.expected_text,
   people: (row) => row.people_text,
   leftOut: ({ left_out }) => left_out,
@@ -87,20 +88,26 @@ function table(id, rows, scale, label, interval, page, caption = null) {
     heading(interval, true),
     prior && heading(words.prior, true),
   );
-  const line = (row, labels) =>
-    el(
+  const numbersOf = (row) => [
+    figure(
+      words.estimate,
+      page.value(row),
+      row.people_text && [el("br"), el("span", { class: "quiet" }, page.people(row))],
+    ),
+    figure(interval, page.ends(row)),
+  ];
+  const line = (row, labels) => {
+    const untold = page.untold(row);
+    const mark = untold || !scale ? null : scale.hasBars ? bar(row, scale) : point(row, scale);
+    return el(
       "tr",
       { role: "row" },
       el("th", { scope: "row", role: "rowheader" }, ...separate(labels, page)),
-      scale && el("td", { class: "picture", role: "cell" }, scale.hasBars ? bar(row, scale) : point(row, scale)),
-      figure(
-        words.estimate,
-        page.value(row),
-        row.people_text && [el("br"), el("span", { class: "quiet" }, page.people(row))],
-      ),
-      figure(interval, page.ends(row)),
+      scale && el("td", { class: "picture", role: "cell" }, picture(row, scale, mark)),
+      untold ? el("td", { class: "figure untold", role: "cell", colspan: 2, "data-name": words.estimate }, untold) : numbersOf(row),
       prior && figure(words.prior, page.expected(row)),
     );
+  };
   const group = ([first, ...others]) =>
     el(
       "tbody",
@@ -137,13 +144,13 @@ const heading = (text, right = false) =>
 const figure = (name, ...content) => el("td", { class: "figure", role: "cell", "data-name": name }, ...content);
 
 /**
- * A scale with a handful of ticks at round numbers. That of shares has bars, from zero; that of averages has points. Null if no number
- * is known.
+ * A scale with a handful of ticks at round numbers. That of shares has bars, from zero, up to 100 % where an interval has no upper end;
+ * that of averages has points. Null if no number is known.
  */
 function scaleFor(rows, hasBars) {
   const known = rows.flatMap(({ value, lower, upper, expected }) => [value, lower, upper, expected]).filter((x) => x !== null);
   if (known.length === 0) return null;
-  const top = Math.max(...known, ...(hasBars ? [0.01] : []));
+  const top = Math.max(...known, ...(hasBars ? [rows.some(({ upper }) => upper === null) ? 1 : 0.01] : []));
   const bottom = Math.min(...known, ...(hasBars ? [0] : []));
   const length = top - bottom || Math.abs(top) || 1;
   const power = Math.floor(Math.log10(length / 5));
@@ -172,27 +179,14 @@ function ruler({ ticks, hasBars, at, places }, page) {
 
 const vertical = (name, x, from, to) => el("line", { class: name, x1: x, x2: x, y1: from, y2: to });
 
-const bar = (row, scale) =>
-  picture(
-    row,
-    scale,
-    el("rect", {
-      class: "estimate",
-      x: scale.at(Math.min(row.value, 0)),
-      y: "20%",
-      width: scale.wide(Math.abs(row.value)),
-      height: "60%",
-      rx: 2,
-    }),
-  );
+const bar = ({ value }, { at, wide }) =>
+  el("rect", { class: "estimate", x: at(Math.min(value, 0)), y: "20%", width: wide(Math.abs(value)), height: "60%", rx: 2 });
 
-const point = (row, scale) =>
-  picture(row, scale, row.value !== null && el("circle", { class: "estimate point", cx: scale.at(row.value), cy: "50%", r: 6 }));
+const point = ({ value }, { at }) => value !== null && el("circle", { class: "estimate point", cx: at(value), cy: "50%", r: 6 });
 
-/** An estimate on its scale, with what the prior expects and the interval. One without ends goes all the way. */
+/** An estimate on its scale, with what the prior expects and the interval, which goes all the way on a side without an end. */
 function picture({ lower, upper, expected }, { ticks, at }, estimate) {
-  const bounded = lower !== null && upper !== null;
-  const [from, to] = bounded ? [at(lower), at(upper)] : ["0%", "100%"];
+  const [from, to] = [lower === null ? "0%" : at(lower), upper === null ? "100%" : at(upper)];
   return el(
     "svg",
     { "aria-hidden": "true" },
@@ -200,7 +194,8 @@ function picture({ lower, upper, expected }, { ticks, at }, estimate) {
     estimate,
     expected !== null && vertical("before", at(expected), "8%", "92%"),
     el("line", { class: "spread", x1: from, x2: to, y1: "50%", y2: "50%" }),
-    bounded && [vertical("spread", from, "36%", "64%"), vertical("spread", to, "36%", "64%")],
+    lower !== null && vertical("spread", from, "36%", "64%"),
+    upper !== null && vertical("spread", to, "36%", "64%"),
   );
 }
 

@@ -129,6 +129,7 @@ function sheet() {
       "div",
       { class: "actions" },
       el("button", { type: "button", onclick: () => print() }, say("print")),
+      el("a", { class: "button plain", href: `${source}?format=csv`, download: `${id.slice(0, 12)}-results.csv` }, say("computingFigures")),
       el("a", { class: "button plain", href: source, download: `${id.slice(0, 12)}-results.json` }, say("allFigures")),
     ),
   ];
@@ -199,11 +200,14 @@ function reportsAbout(results) {
 
 /** How precise shares are; other numbers have intervals of their own. */
 function precision({ shares, rows }) {
-  if (!shares || rows.length === 0 || rows.some(({ lower, upper }) => lower === null || upper === null)) return null;
-  const half = Math.max(...rows.flatMap(({ value, lower, upper }) => [value - lower, upper - value]));
+  if (!shares || rows.length === 0 || rows.some(isUntold)) return null;
+  const half = Math.max(...rows.flatMap(({ value, lower, upper }) => [value - (lower ?? 0), (upper ?? 1) - value]));
   const points = speak.number(100 * half, { maximumSignificantDigits: 2, roundingMode: "ceil" });
   return el("p", { class: "quiet" }, say("preciseShares", { points, level: level() }));
 }
+
+/** Whether an interval has every possible number: it has no ends. */
+const isUntold = ({ lower, upper }) => lower === null && upper === null;
 
 const level = () => speak.number(publication.results.level, { style: "percent", maximumFractionDigits: 1 });
 
@@ -230,14 +234,15 @@ const inLanguage = ({ labels, people }) => ({
         }),
   labels: ({ answers, name }) => (answers.length > 0 ? answersWords(answers) : [statisticName(name, people)]),
   value: (row) => speak.like(row.value, row.value_text),
-  ends: ({ lower, upper, value_text: text }) =>
-    lower === null || upper === null
-      ? say("notBounded")
-      : say("between", { from: speak.like(lower, text), to: speak.like(upper, text) }),
+  ends({ lower, upper, value_text: text }) {
+    const [from, to] = [speak.like(lower, text), speak.like(upper, text)];
+    return lower === null ? say("atMost", { number: to }) : upper === null ? say("atLeast", { number: from }) : say("between", { from, to });
+  },
+  untold: (row) => isUntold(row) && say("cannotBeTold"),
   expected: (row) => (row.expected === null ? "" : speak.like(row.expected, row.expected_text)),
   people: ({ people: count }) => say(speak.isOne(count) ? "onePerson" : "people", { count: speak.number(count) }),
   leftOut: ({ left_out: left, rows }) =>
-    left && say("largestOf", { count: speak.number(rows.length), all: speak.number(labels.length) }),
+    left && say("someOf", { count: speak.number(rows.length), all: speak.number(labels.length) }),
   percent: (share, places) => speak.number(share, { style: "percent", ...decimals(places) }),
   amount: (value, places) => speak.number(value, decimals(places)),
 });
@@ -259,7 +264,14 @@ function statisticName(name, people) {
 function method(shown) {
   const hasPrior = shown.some(({ display }) => [...display.rows, ...display.numbers].some((row) => row.expected !== null));
   const drawn = drawnText();
-  return [paragraph("how"), drawn && paragraph(drawn), hasPrior && paragraph("priorColumn", { prior: say("prior") })].filter(Boolean);
+  const methods = new Set(shown.map((part) => part.method));
+  return [
+    paragraph("how"),
+    methods.has("mle") && paragraph("possible"),
+    methods.has("mmse") && paragraph("alsoExpected"),
+    drawn && paragraph(drawn),
+    hasPrior && paragraph("priorColumn", { prior: say("prior") }),
+  ].filter(Boolean);
 }
 
 /** What to say if questions were drawn for each person: a submission has fewer reports than there are parts of the form. */

@@ -38,7 +38,7 @@ def priors(settings: Settings) -> Outcome:
     rows: list[Row] = []
     for i, (name, prior) in enumerate(FIVE_VALUES.items()):
         runs, seed = 60 if settings.quick else 1000, settings.seed + i
-        study = simulate(prior, epsilons, None, _METHODS, people=5_000, runs=runs, seed=seed)
+        study = simulate(prior, epsilons, Histogram(), _METHODS, people=5_000, runs=runs, seed=seed)
         rows += [{"prior": name, **row} for row in study.table()]
     errors = {
         prior: {m: np.sqrt(column(rows, "expected", prior=prior, method=m)) for m in _METHODS}
@@ -73,8 +73,8 @@ def domain(settings: Settings) -> Outcome:
     limit = 2.0 if settings.quick else 15.0
     rows: list[Row] = []
     for size in sizes:
-        full = simulate(rising_prior(size), [1.0], None, methods, runs=0, time_limit=limit).table()
-        half = simulate(rising_prior(size), [1.0 / 2], None, ["published-rr", "rr"], runs=0).table()
+        full = simulate(rising_prior(size), [1.0], Histogram(), methods, runs=0, time_limit=limit).table()
+        half = simulate(rising_prior(size), [1.0 / 2], Histogram(), ["published-rr", "rr"], runs=0).table()
         rows += [{"values": size, **row} for row in full]
         rows += [{"values": size, **row, "method": f"{row['method']}-half"} for row in half]
     error = {m: column(rows, "expected", method=m) for m in (*_DOMAIN_STYLES, "rr-half")}
@@ -154,7 +154,9 @@ def gowalla(settings: Settings) -> Outcome:
     limit, runs = (1.0, 20) if settings.quick else (8.0, 200)
     methods = [*_PUBLISHED, *_LDP, *_CERTIFIED, "none"]
     people, seed = int(truth.sum()), settings.seed
-    study = simulate(prior, epsilons, None, methods, people=people, runs=runs, seed=seed, time_limit=limit)
+    study = simulate(
+        prior, epsilons, Histogram(), methods, people=people, runs=runs, seed=seed, time_limit=limit
+    )
     real, estimates = [], {}
     for epsilon in epsilons:
         rows, estimates[epsilon] = _real_surveys(prior, truth, epsilon, limit, settings)
@@ -320,7 +322,7 @@ def _census_rows(
     for method, channel in channels.items():
         (mse, lip, ldp), income = channel_row(channel, prior).values(), leakage(channel, prior, secret).lip
         rows[method] = {"mse": mse, "income_lip": income, "work_lip": lip, "work_ldp": ldp}
-    best = from_plan(plans["best"], Scenario(prior, epsilon, secret=secret))
+    best = from_plan(plans["best"], Scenario(prior, epsilon, Histogram(), secret))
     rng = np.random.default_rng([settings.seed, 12, len(survey), round(1e4 * epsilon)])
     mean, low, high = simulated_error(best.survey, prior, 5_000, 40 if settings.quick else 400, rng)
     rows["best"] |= {"bound": best.bound, "measured": mean, "low": low, "high": high}
