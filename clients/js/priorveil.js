@@ -867,7 +867,7 @@ const MECHANISMS = {
  * `levels` are the proven ones, in natural logarithms: `lip` of what `protects` names ("value" or "secret") under the prior, and
  * `ldp` of the value itself whatever is known. `proof` is "budget" where the whole certificate was proven again, and "ldp"
  * where only that level could be; `lip` is then `ldp`, which implies it. `priorAssumed` says that nobody knows the prior: `lip`
- * then holds only if it is right. `outputs` is how many reports a table can make, whole numbers from 0, and null for others. `numbers` is
+ * then holds only if it is right. `outputs` is how many reports a table can make, from 0 on; null for other mechanisms. `numbers` is
  * null, or says how a number becomes a value; `attributes` is null, or has the name, the labels and the numbers of each attribute.
  */
 class Plan {
