@@ -102,6 +102,8 @@ export interface Plan {
   readonly prior: readonly number[] | null;
   /** Whether the prior was assumed and not known: `levels.lip` then holds only if it is right. */
   readonly priorAssumed: boolean;
+  /** How many reports a table can make: the whole numbers below this. Null for other mechanisms. */
+  readonly outputs: number | null;
   /** What the certificate is about: the value itself, or a secret behind it. */
   readonly protects: "value" | "secret";
   /** The code of a value: that of its label, of its cell, or of a point next to it that is drawn at random. */
@@ -153,8 +155,6 @@ export interface Form {
   drawnParts(draw: readonly number[]): Part[];
   /** The submission of one person, in hexadecimal: `values` has a level for each attribute. Leave `source` out for real answers. */
   privatize(values: ReadonlyMap<string, Value>, draw: readonly number[], source?: Source): string;
-  /** The same with a source of random words for each slot, by its position. */
-  privatizeBySlot(values: ReadonlyMap<string, Value>, draw: readonly number[], sourceOf: (slot: number) => Source): string;
   /** The position of the part and its report for each slot; null if this form cannot have made the submission. */
   unpack(report: unknown): { readonly at: number; readonly report: Report }[] | null;
   /** Whether this form can have made a submission. */
@@ -265,9 +265,14 @@ export interface ReportStorage {
   setItem(key: string, text: string): unknown;
   /** Store a text unless one is there; needed wherever several tabs or programs share a storage. */
   addItem?(key: string, text: string): unknown;
+  /** Run alone among the tabs or programs that share a storage: then they cannot exceed the limit together. */
+  lock?<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** Remembers in a folder: the storage for Node. Several programs may share it: the first report of a campaign stands. */
+/**
+ * Remembers in a folder: the storage for Node. Several programs of one machine may share it: the first report of a campaign stands,
+ * and they add to it one after the other.
+ */
 export class FileStorage implements ReportStorage {
   private constructor();
   /** The storage of a folder, which is created if it is missing. */
@@ -278,6 +283,7 @@ export class FileStorage implements ReportStorage {
   getItem(key: string): string | null;
   setItem(key: string, text: string): void;
   addItem(key: string, text: string): void;
+  lock<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** The LDP level that all answers of a device to one curator may reach together, unless it is told otherwise. */
@@ -308,8 +314,8 @@ export class Client {
   invited(): Promise<boolean>;
   /** For each slot the part that this device is asked about: drawn once for all cohorts, and remembered before it is returned. */
   begin(cohort?: string): Promise<number[]>;
-  /** What sending these answers would send. Nothing leaves yet; only the draw is remembered. */
-  prepare(answers: Answers | Answer, cohort?: string): Promise<Leaving>;
+  /** Check these answers and the limit, as `answer` does. No report is drawn: that is done when it is sent. */
+  prepare(answers: Answers | Answer, cohort?: string): Promise<void>;
   /** Perturb the answers here, remember the submission, and send it; one answer may stand alone where there is one question. */
   answer(answers: Answers | Answer, cohort?: string): Promise<{ report: Leaving; replayed: boolean }>;
   /** Send the remembered report, if there is one and it was not delivered; true if nothing is left to send. */

@@ -15,7 +15,7 @@ const LARGEST_REPORT = 1n << 53n; // whole numbers from here on would be rounded
 /** Something that must not be trusted, or cannot be done; `field` names the part of the document or the argument. */
 export class PriorveilError extends Error {
   constructor(field, message) {
-    super(`${field}: ${message}`);
+    super(printable(`${field}: ${message}`)); // it may quote a document
     this.name = "PriorveilError";
     this.field = field;
   }
@@ -47,6 +47,13 @@ export class BudgetExceeded extends PriorveilError {
     this.level = level;
     this.limit = limit;
   }
+}
+
+const UNPRINTABLE = /(?! )[\p{C}\p{Z}]/gu; // what Python calls so: control characters, marks of direction, unusual spaces
+
+/** A text with everything escaped that could change how a terminal or a page shows the text around it. */
+function printable(text) {
+  return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
 }
 
 function need(holds, field, message) {
@@ -860,8 +867,8 @@ const MECHANISMS = {
  * `levels` are the proven ones, in natural logarithms: `lip` of what `protects` names ("value" or "secret") under the prior, and
  * `ldp` of the value itself whatever is known. `proof` is "budget" where the whole certificate was proven again, and "ldp"
  * where only that level could be; `lip` is then `ldp`, which implies it. `priorAssumed` says that nobody knows the prior: `lip`
- * then holds only if it is right. `numbers` is null, or says how a number becomes a value;
- * `attributes` is null, or has the name, the labels and the numbers of each attribute.
+ * then holds only if it is right. `outputs` is how many reports a table can make, from 0 on; null for other mechanisms. `numbers` is
+ * null, or says how a number becomes a value; `attributes` is null, or has the name, the labels and the numbers of each attribute.
  */
 class Plan {
   #mechanism;
@@ -880,6 +887,7 @@ class Plan {
     this.draws = mechanism.draws + domain.draws;
     this.words = mechanism.width ?? 1;
     this.reportsBits = mechanism.width !== undefined;
+    this.outputs = mechanism instanceof Table || mechanism instanceof Grouped ? mechanism.outputs : null;
     this.prior = probabilities(document.prior);
     this.priorAssumed = document.prior.assumed === true;
     this.protects = document.secret === null ? "value" : "secret";
@@ -1553,13 +1561,8 @@ class Form {
 
   /** The submission of one person: `values` has a level for each attribute of the drawn parts. */
   privatize(values, draw, source = systemWords) {
-    return this.privatizeBySlot(values, draw, () => source);
-  }
-
-  /** The same with a source of random words for each slot, by its position. */
-  privatizeBySlot(values, draw, sourceOf) {
     this.drawnParts(draw);
-    return this.slots.map((slot, i) => slot.privatize(values, draw[i], sourceOf(i))).join("");
+    return this.slots.map((slot, i) => slot.privatize(values, draw[i], source)).join("");
   }
 
   /** The part and its report for each slot of a submission; null if this form cannot have made it. */
@@ -1966,6 +1969,9 @@ const LONGEST_WAIT = 30;
 const BUSY = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 const LONGEST_REQUEST = 120; // seconds, to the last byte of the answer
 const LONGEST_TIMER = 2 ** 31 - 1; // milliseconds; longer ones ring at once
+const LARGEST_CAMPAIGN = 64 << 20; // bytes
+const LARGEST_RECEIPT = 64 << 10;
+const LONGEST_REASON = 80;
 
 /** The LDP level that all answers of a device to one curator may reach together, unless it is told otherwise. */
 export const DEFAULT_LIMIT = 10;
@@ -1976,14 +1982,13 @@ export const DEFAULT_LIMIT = 10;
  * the LDP level that all answers of this device to the same curator may reach; a campaign may lower it.
  *
  * `begin` draws which questions are asked, where the form asks each person about a part of them, and remembers the draw before
- * anything is shown. The submission is remembered before it is sent, and from then on it is the answer: asked again, the client
- * sends the same submission, so that nobody learns more. Where nothing can be remembered, nothing is sent. Answers are never
- * stored. Random words are drawn once, are used for whatever answers are chosen in the end, so that trying answers out cannot pick
- * a report, and stay in memory: together with a report they would reveal the answer.
+ * anything is shown. `answer` draws the submission and remembers it before it is sent, and from then on it is the answer: asked
+ * again, the client sends the same submission, so that nobody learns more, and nobody can try until they like what is sent. Where
+ * nothing can be remembered, nothing is sent. Answers and random words are never stored: random words and a report together
+ * reveal the answers.
  */
 export class Client {
   #campaign;
-  #words = new Map(); // by form and draw
   #storage;
   #fetch;
   #wait;
@@ -2063,11 +2068,9 @@ export class Client {
     });
   }
 
-  /** What sending these answers would send: `{ report_id, form, report }`. Nothing leaves yet; only the draw is remembered. */
+  /** Check these answers and the limit, as `answer` does. No report is drawn: that is done when it is sent. */
   async prepare(answers, cohort) {
-    const known = await this.remembered();
-    const drawn = await this.#drawSubmission(answers, cohort); // also a replay refuses what is not an answer
-    return wireReport(known ?? drawn);
+    if ((await this.remembered()) === null) await this.#valuesToReport(answers, cohort);
   }
 
   /**
@@ -2078,13 +2081,11 @@ export class Client {
     const campaign = await this.campaign();
     return inTurn(keyOf(campaign.id), async () => {
       const before = await this.remembered();
-      const drawn = await this.#drawSubmission(answers, cohort);
       if (before?.withdrawn) throw new ReportRefused("withdrawn");
       if (before === null && !(await this.invited())) throw new ReportRefused("no invitation");
-      const kept = before ?? (await this.#storeFirst(drawn, campaign.formFor(cohort)));
-      this.#words.clear();
+      const { kept, replayed } = before === null ? await this.#storeFirst(answers, cohort) : { kept: before, replayed: true };
       await this.#deliverOnce(kept);
-      return { report: wireReport(kept), replayed: before !== null || kept.report_id !== drawn.report_id };
+      return { report: wireReport(kept), replayed };
     });
   }
 
@@ -2109,41 +2110,36 @@ export class Client {
     return inTurn(keyOf(id), async () => {
       const known = await this.remembered();
       need(known !== null, "storage", "there is no answer to withdraw");
-      const remember = (record) => this.#useStorage("setItem", keyOf(id), JSON.stringify(record));
-      await remember({ ...known, withdrawn: true });
-      let removed;
-      try {
-        ({ removed } = await this.#ask("withdrawals", { report_ids: [known.report_id] }));
-      } catch (error) {
-        if (error instanceof ReportRefused) await remember(known); // the curator keeps the report
-        throw error;
-      }
-      if (typeof removed !== "number") throw new NotSent(FOREIGN);
-      try {
-        await remember({ ...known, withdrawn: true, removed: true });
-      } catch {
-        // It is removed, and still remembered as withdrawn: all that can follow is the same request again.
-      }
-      return removed > 0;
+      await this.#note(known, { withdrawn: true });
+      return this.#remove(known);
     });
   }
 
-  /** The submission that this client's words make of answers. */
-  async #drawSubmission(given, cohort) {
+  /** Ask the curator to remove a report that is remembered as withdrawn; true if it was there. */
+  async #remove(known) {
+    let removed;
+    try {
+      ({ removed } = await this.#ask("withdrawals", { report_ids: [known.report_id] }));
+    } catch (error) {
+      if (error instanceof ReportRefused) await this.#note(known, { withdrawn: known.withdrawn }); // the curator keeps the report
+      throw error;
+    }
+    if (typeof removed !== "number") throw new NotSent(FOREIGN);
+    try {
+      await this.#note(known, { removed: true });
+    } catch {
+      // It is removed, and still remembered as withdrawn: all that can follow is the same request again.
+    }
+    return removed > 0;
+  }
+
+  /** A level for each attribute that a report is drawn about, and the draw. */
+  async #valuesToReport(given, cohort) {
     const campaign = await this.campaign();
     const draw = await this.begin(cohort);
-    const form = campaign.formFor(cohort);
-    if (!form.fitsDraw(draw)) return null; // another cohort was answered before, and is sent again
     const answers = answersBy(campaign, given);
     campaign.checkAnswers(answers);
-    const values = campaign.attributeValues(answers, campaign.questionsToAsk(cohort, draw));
-    const key = JSON.stringify([form.id, draw]);
-    if (!this.#words.has(key)) {
-      const words = form.drawnParts(draw).map(({ plan }) => systemWords(plan.draws));
-      this.#words.set(key, { report_id: freshId(), words });
-    }
-    const { report_id, words } = this.#words.get(key);
-    return { report_id, form: form.id, report: form.privatizeBySlot(values, draw, (i) => keptWords(words[i])) };
+    return { draw, values: campaign.attributeValues(answers, campaign.questionsToAsk(cohort, draw)) };
   }
 
   /** Raise `BudgetExceeded` if this form and all that was answered to this curator before pass the limit. */
@@ -2162,17 +2158,34 @@ export class Client {
     if (level === Infinity ? spent.length > 0 : level > most) throw new BudgetExceeded(level, most);
   }
 
-  /** Remember a first submission. What the storage then holds is the answer: that of another tab, if it came first. */
-  async #storeFirst(drawn, form) {
-    const [{ origin }, key] = [new URL(this.url), keyOf(this.#campaign.id)];
-    const text = JSON.stringify({ ...drawn, origin, ldp: numberText(spentBy(form)), delivered: false });
-    await exclusively(this.#storage, async () => {
+  /** Draw a first submission and remember it. What the storage then holds is the answer: that of another tab, if it came first. */
+  async #storeFirst(answers, cohort) {
+    const { draw, values } = await this.#valuesToReport(answers, cohort);
+    const form = this.#campaign.formFor(cohort);
+    const report_id = freshId();
+    const drawn = { report_id, form: form.id, report: form.privatize(values, draw) };
+    const text = JSON.stringify({ ...drawn, origin: new URL(this.url).origin, ldp: numberText(spentBy(form)), delivered: false });
+    await this.#exclusively(async () => {
       await this.#checkLimit(this.#campaign, form); // another tab may have answered another campaign meanwhile
-      await this.#add(key, text);
+      await this.#add(keyOf(this.#campaign.id), text);
     });
     const kept = await this.remembered();
     need(kept !== null, "storage", `what was written is not there. ${UNSENT}`);
-    return kept;
+    return { kept, replayed: kept.report_id !== report_id };
+  }
+
+  /** Remember changes of a submission as it is remembered now: another tab may have withdrawn or delivered it meanwhile. */
+  #note(known, changes) {
+    return this.#exclusively(async () => {
+      const now = { ...known, ...(await this.remembered()), ...changes };
+      await this.#useStorage("setItem", keyOf(this.#campaign.id), JSON.stringify(now));
+      return now;
+    });
+  }
+
+  /** Run alone among the tabs and programs that share the storage, so that two campaigns answered at once are both counted. */
+  #exclusively(work) {
+    return typeof this.#storage?.lock === "function" ? this.#useStorage("lock", work) : inTurn("priorveil", work);
   }
 
   /** Store a text unless the key has one; a storage that cannot tell is told to store it. */
@@ -2183,11 +2196,15 @@ export class Client {
   async #deliverOnce(known) {
     if (known.delivered) return;
     await this.#send(wireReport(known));
+    let now = known;
     try {
-      await this.#useStorage("setItem", keyOf(this.#campaign.id), JSON.stringify({ ...known, delivered: true }));
+      now = await this.#note(known, { delivered: true });
     } catch {
       // It has arrived and is still remembered: all that can follow is the same report again, which is not counted.
     }
+    if (!now.withdrawn) return;
+    await this.#remove(known); // the withdrawal may have arrived before the report
+    throw new ReportRefused("withdrawn");
   }
 
   /** Call the storage; where there is none, or it fails, raise an error of our own. */
@@ -2198,6 +2215,7 @@ export class Client {
       const result = await this.#storage[verb](...given);
       return verb === "keys" ? [...result] : result;
     } catch (error) {
+      if (error instanceof PriorveilError) throw error; // what was done under the lock has failed
       const why = typeof error?.code === "string" ? error.code : error?.name; // its message may quote what was to be written
       const done = verb === "getItem" || verb === "keys" ? "looked up" : "remembered";
       throw new PriorveilError("storage", `the report cannot be ${done} (${why}). ${UNSENT}`);
@@ -2205,9 +2223,12 @@ export class Client {
   }
 
   async #download() {
-    const answer = await this.#fetchWithRetries(this.url, { headers: { accept: "application/json" }, credentials: "omit" });
+    const answer = await this.#fetchWithRetries(this.url, LARGEST_CAMPAIGN, { headers: { accept: "application/json" } });
+    const refuse = (why) => new ReportRefused(why, undefined, "campaign");
     if (answer.status !== 200 || !answer.kind.startsWith("application/json"))
-      throw new ReportRefused(`there is no campaign at this address (${answer.status})`, undefined, "campaign");
+      throw refuse(`there is no campaign at this address (${answer.status})`);
+    if (answer.text === null)
+      throw refuse(`the campaign at this address cannot be read: it is longer than ${LARGEST_CAMPAIGN} bytes`);
     return answer.text;
   }
 
@@ -2216,29 +2237,24 @@ export class Client {
     const receipt = await this.#ask("reports", needsCode ? { ...report, code: this.#code } : report);
     const refusals = Array.isArray(receipt?.refused) ? receipt.refused : null;
     if (receipt?.accepted === 1 && refusals?.length === 0) return;
-    const reason = refusals?.length === 1 ? textOrNothing(refusals[0]?.reason) : undefined;
-    if (reason === undefined) throw new NotSent(FOREIGN);
-    throw new ReportRefused(reason);
+    const reason = refusals?.length === 1 ? refusals[0]?.reason : undefined;
+    if (typeof reason !== "string") throw new NotSent(FOREIGN);
+    throw new ReportRefused(printable(reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}...`));
   }
 
   /** What the curator answers to a document that is posted to it. */
   async #ask(path, document) {
     const headers = { "content-type": "application/json" };
-    const body = JSON.stringify(document);
-    const request = { method: "POST", headers, body, credentials: "omit", referrerPolicy: "no-referrer" };
-    const answer = await this.#fetchWithRetries(`${this.url}/${path}`, request);
-    const content = parseJson(answer.text);
-    if (!answer.ok) {
-      const title = textOrNothing(content?.title) ?? `status ${answer.status}`;
-      throw new ReportRefused(title, textOrNothing(content?.detail));
-    }
-    return content ?? {};
+    const request = { method: "POST", headers, body: JSON.stringify(document), referrerPolicy: "no-referrer" };
+    const { status, text } = await this.#fetchWithRetries(`${this.url}/${path}`, LARGEST_RECEIPT, request);
+    if (status !== 200) throw new ReportRefused(`the curator answered ${status}`);
+    return parseJson(text) ?? {};
   }
 
   /** The answer to a request, which is tried again while the network or the curator is busy. */
-  async #fetchWithRetries(url, request) {
+  async #fetchWithRetries(url, limit, request) {
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#fetchOnce(url, request);
+      const answer = await this.#fetchOnce(url, limit, request);
       if (answer !== null && !BUSY.has(answer.status)) return answer;
       if (attempt === ATTEMPTS) {
         throw new NotSent(
@@ -2251,19 +2267,40 @@ export class Client {
     }
   }
 
-  /** One answer, read to its end; null where the connection fails or breaks off. */
-  async #fetchOnce(url, request) {
+  /**
+   * One answer; null where the connection fails or breaks off. Its text is read only where the status is 200, and is null where
+   * it is longer than `limit` bytes. No redirect is followed: a report is for the curator that the address names.
+   */
+  async #fetchOnce(url, limit, request) {
     const signal = AbortSignal.timeout(Math.min(1000 * this.#timeout, LONGEST_TIMER));
+    const headers = { ...request.headers, "accept-encoding": "identity" }; // Node asks so; browsers choose themselves
     try {
-      const response = await this.#fetch(url, { ...request, signal });
-      const { status, ok, headers } = response;
-      const [kind, retryAfter] = [headers.get("content-type") ?? "", headers.get("retry-after")];
-      return { status, ok, kind, retryAfter, text: await response.text() };
+      const response = await this.#fetch(url, { ...request, headers, credentials: "omit", redirect: "manual", signal });
+      const status = response.status || "with a redirect"; // browsers do not tell which
+      const [kind, retryAfter] = ["content-type", "retry-after"].map((name) => response.headers.get(name) ?? "");
+      if (status !== 200) await response.body?.cancel();
+      return { status, kind, retryAfter, text: status === 200 ? await readText(response, limit) : null };
     } catch {
       // Another attempt would take as long.
       if (signal.aborted) throw new NotSent(`the curator did not answer within ${this.#timeout} seconds`);
       return null;
     }
+  }
+}
+
+/** The body of a response; null if it is longer than `limit` bytes, of which the rest is not read, or unpacked. */
+async function readText(response, limit) {
+  const [reader, decoder] = [response.body?.getReader(), new TextDecoder()];
+  let [text, size] = ["", 0];
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true };
+    if (done) return text + decoder.decode();
+    size += value.length;
+    if (size > limit) {
+      await reader.cancel();
+      return null;
+    }
+    text += decoder.decode(value, { stream: true });
   }
 }
 
@@ -2279,7 +2316,6 @@ function keptWords(words, source = systemWords) {
 
 const FOREIGN = "the response did not come from a curator"; // a hotel's sign-in page, say
 const isCode = (code) => typeof code === "string" && /^[0-9a-f]{32}$/i.test(code);
-const textOrNothing = (text) => (typeof text === "string" ? text : undefined);
 
 /** The value of a text in JSON; null if it is not JSON. */
 function parseJson(text) {
@@ -2318,6 +2354,7 @@ function readRecord(text) {
 }
 
 const UNREADABLE = "what was remembered cannot be read; clear it to answer again";
+const LONGEST_LOCK = 60_000; // milliseconds; programs hold it for a few
 const ANSWERED = /^priorveil:[0-9a-f]{64}$/; // the keys of submissions
 const sleep = (seconds) =>
   new Promise((done) => {
@@ -2364,6 +2401,11 @@ const databaseStorage = {
       return adding;
     });
   },
+
+  lock(work) {
+    const locks = globalThis.navigator?.locks;
+    return locks ? locks.request("priorveil", work) : inTurn("priorveil", work);
+  },
 };
 
 /**
@@ -2397,29 +2439,32 @@ function openDatabase() {
  * Remembers in a folder: the storage for Node. Made by `FileStorage.open`.
  *
  * Each campaign has one file, which only its owner can read. It is on the disk before anything is sent. It is complete or
- * absent: a draft is written first and then renamed. Several programs may share the folder: the first report of a campaign
- * stands.
+ * absent: a draft is written first and then renamed. Several programs of one machine may share the folder: the first report of
+ * a campaign stands, and they add to it one after the other.
  */
 export class FileStorage {
   #fs;
+  #host;
 
-  constructor(folder, fs) {
+  constructor(folder, fs, host) {
     need(fs, "folder", "use `await FileStorage.open(folder)`");
     this.folder = folder;
     this.#fs = fs;
+    this.#host = host;
   }
 
   /** The storage of a folder, which is created if it is missing. */
   static async open(folder) {
     need(typeof folder === "string" && folder !== "", "folder", "should be the name of a folder");
-    const [fs, { resolve }] = await Promise.all([import("node:fs"), import("node:path")]);
+    const modules = [import("node:fs"), import("node:path"), import("node:os")];
+    const [fs, { resolve }, { hostname }] = await Promise.all(modules);
     const absolute = resolve(folder); // the working directory may change later
     try {
       fs.mkdirSync(absolute, { recursive: true, mode: 0o700 });
     } catch (error) {
       throw new PriorveilError("folder", `it cannot be created, or is a file (${error.code})`);
     }
-    return new FileStorage(absolute, fs);
+    return new FileStorage(absolute, fs, hostname());
   }
 
   /** The keys of all texts in the folder. */
@@ -2454,6 +2499,56 @@ export class FileStorage {
     });
   }
 
+  /**
+   * Run alone among the programs of this machine that share the folder; Windows has no such lock.
+   *
+   * The lock is the folder `.lock` with one file in it, named after its program. A folder can be renamed to an empty one only,
+   * so one program succeeds. The file of a program that has died is removed: no other has its name.
+   */
+  async lock(work) {
+    if (globalThis.process.platform === "win32") return inTurn("priorveil", work);
+    const [fs, lock, mine] = [this.#fs, `${this.folder}/.lock`, `${globalThis.process.pid}.${freshId()}.${this.#host}`];
+    const own = `${this.folder}/.${mine}`;
+    try {
+      fs.mkdirSync(own, { mode: 0o700 });
+      fs.writeFileSync(`${own}/${mine}`, "");
+      for (const end = Date.now() + 2 * LONGEST_LOCK; !this.#rename(own, lock); await sleep(0.02 * Math.random())) {
+        for (const name of fs.readdirSync(lock)) if (this.#isDead(lock, name)) fs.rmSync(`${lock}/${name}`, { force: true });
+        need(Date.now() < end, "storage", `another program holds ${lock}: delete it if there is none. ${UNSENT}`);
+      }
+      return await work();
+    } finally {
+      fs.rmSync(`${lock}/${mine}`, { force: true });
+      fs.rmSync(own, { recursive: true, force: true });
+    }
+  }
+
+  /** Whether a folder could be renamed; false if there is one with a file in it. */
+  #rename(from, to) {
+    try {
+      this.#fs.renameSync(from, to);
+      return true;
+    } catch (error) {
+      if (!["ENOTEMPTY", "EEXIST"].includes(error.code)) throw error;
+      return false;
+    }
+  }
+
+  /** Whether the program of a lock has ended; one of another machine or container is given a minute. */
+  #isDead(lock, name) {
+    const { process } = globalThis;
+    const [pid, , ...host] = name.split(".");
+    const age = Date.now() - (this.#fs.statSync(`${lock}/${name}`, { throwIfNoEntry: false })?.mtimeMs ?? Infinity);
+    if (host.join(".") !== this.#host) return age > LONGEST_LOCK;
+    if (Number(pid) === process.pid) return age > 1000 * process.uptime(); // a container starts again with the same number
+    try {
+      process.kill(Number(pid), 0); // sends nothing
+      return false;
+    } catch (error) {
+      return error.code === "ESRCH";
+    }
+  }
+
   #path(key) {
     return `${this.folder}/${encodeURIComponent(key)}.json`;
   }
@@ -2481,15 +2576,9 @@ export class FileStorage {
   }
 }
 
-/** Alone among the tabs of a browser, so that two campaigns that are answered at once are both counted. */
-function exclusively(storage, work) {
-  const locks = storage === databaseStorage ? globalThis.navigator?.locks : undefined;
-  return locks ? locks.request("priorveil", work) : inTurn("priorveil", work);
-}
-
 const turns = new Map();
 
-/** One after the other among the clients of this program; tabs and other programs are kept apart by the storage's `addItem`. */
+/** One after the other among the clients of this program; tabs and other programs are kept apart by the storage. */
 function inTurn(name, work) {
   const turn = (turns.get(name) ?? Promise.resolve()).then(work);
   const over = turn.then(

@@ -31,6 +31,7 @@ from priorveil.curator.server import find_address
 from priorveil.curator.server import serving as answering
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
+from priorveil.plans.document import content_id
 from priorveil.plans.form import PARTS, Form, Part, Slot
 from priorveil.priors.label_texts import label_parts
 from reserved_ports import free_port
@@ -182,7 +183,7 @@ def asked() -> dict[str, Campaign]:
         "asked_by": "The town of Example, office of statistics",
         "purpose": "To plan buses for people who work",
     }
-    return {
+    campaigns = {
         "work": ask(
             "What kind of work do you do?", work, smallest_count=20, contact="survey@example.org", **texts
         ),
@@ -259,21 +260,40 @@ def asked() -> dict[str, Campaign]:
         "full": ask("Who came first?", work, most_reports=1),
         "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
     }
+    several = ("work", "hours", "long", "invited")
+    return campaigns | {name: translated(campaigns[name]) for name in several}
 
 
 VERBS = (
     "read", "wrote", "cooked", "ate out", "slept", "ran", "swam", "danced", "sang", "talked", "worked", "studied",
     "watched films", "played cards", "played chess", "cleaned", "went shopping", "did nothing",
 )  # fmt: skip
-LANGUAGES = ("en", "de", "ar")
+LANGUAGES = ("en", "de", "ar", "fr", "es")
 
 
-def in_languages(*texts: str) -> dict[str, str]:
-    return dict(zip(LANGUAGES, texts, strict=True))
+def in_languages(english: str, german: str, arabic: str) -> dict[str, str]:
+    """A text in the five languages of the pages; the French and the Spanish one are English."""
+    return dict(zip(LANGUAGES, (english, german, arabic, english, english), strict=True))
+
+
+def translated(campaign: Campaign) -> Campaign:
+    """A campaign in English with its texts in all languages, as they are."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [changed(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if set(value) == {"en"}:
+            return dict.fromkeys(LANGUAGES, value["en"])
+        return {name: changed(each) for name, each in value.items()}
+
+    document = {**changed(campaign.document()), "languages": LANGUAGES}
+    return Campaign.from_json(json.dumps({**document, "id": content_id(document)}))
 
 
 def survey(**details: Any) -> Campaign:
-    """Questions in three languages: a gate and a follow-up, several choices, and one of two that is drawn."""
+    """Questions in five languages: a gate and a follow-up, several choices, and one of two that is drawn."""
     questions = [
         Question(
             "works",
@@ -377,7 +397,7 @@ def overlapping() -> Campaign:
 
 
 def table_survey() -> Campaign:
-    """A table of age and smoking, average overtime by age, ranges of a number, and a follow-up, in three languages."""
+    """A table of age and smoking, average overtime by age, ranges of a number, and a follow-up, in five languages."""
     ages = {
         "young": in_languages("Under 30", "Unter 30", "أقل من 30"),
         "middle": in_languages("30 to 59", "30 bis 59", "من 30 إلى 59"),

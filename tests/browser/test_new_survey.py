@@ -200,7 +200,7 @@ def test_a_check_can_be_cancelled_and_a_change_makes_it_stale(page: Any) -> None
 
 
 def test_what_epsilon_means_is_said_as_the_command_line_says_it(page: Any) -> None:
-    script = "return import('/static/survey_form.js').then(form => form.likelyAfterwards(...arguments))"
+    script = "return import('/static/levels.js').then(levels => levels.likelyAfterwards(...arguments))"
     for levels in ((0.1, 1.0, 1.0, 2.0), (0.1, 4.0, 4.0, 6.0), (0.2, 0.5, 3.0, 0.7), (0.1, 30.0, 30.0, 40.0)):
         assert page.run(script, *levels) == pytest.approx(likely_afterwards(*levels))
     label = "How much everything that one person sends may reveal (epsilon)"

@@ -31,6 +31,25 @@ def test_a_new_file_can_be_checked_and_built() -> None:
     assert (status, err) == (0, "") and campaign.id in out and len(campaign.questions) == 4
 
 
+def test_what_a_check_warns_of_is_said_wherever_a_campaign_is_made() -> None:
+    Path("s.toml").write_text(
+        'title = "T"\nasked_by = "Us"\npurpose = "To know"\nepsilon = 12\n'
+        '[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n'
+        "prior = {yes = 0.5, no = 0.5}"
+    )
+    status, _, err = run("campaign", "build", "s.toml", "-o", "c.json")
+    warnings = Campaign.from_json(Path("c.json").read_bytes()).warnings
+    assert status == 0 and err.splitlines() == list(warnings) and len(warnings) == 2
+    assert warnings[0].startswith("This is weak protection") and "Devices would refuse" in warnings[1]
+    Path("prior.csv").write_text("yes,0.5\nno,0.5\n")
+    assert run("design", "prior.csv", "--epsilon", "12", "-o", "plan.json")[0] == 0
+    asked = ("--question", "Q?", "--asked-by", "Us", "--purpose", "To know", "-o", "p.json")
+    assert run("campaign", "from-plan", "plan.json", *asked)[2].count("weak protection") == 1
+    for command in (("campaign", "check", "s.toml"), ("inspect", "c.json")):
+        shown = " ".join(run(*command)[1].split())
+        assert all(warning in shown for warning in warnings)
+
+
 def test_a_check_is_there_for_programs_too() -> None:
     status, out, _ = run("campaign", "check", "health.toml", "--json")
     record = json.loads(out)

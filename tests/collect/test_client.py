@@ -786,6 +786,31 @@ def test_flush_does_not_send_what_was_withdrawn_meanwhile(server: Server, tmp_pa
     assert [counted(url) for url in (first, second)] == [{"everyone": 1}, {"everyone": 0}]
 
 
+@pytest.mark.parametrize("overtakes", [True, False])
+def test_a_withdrawal_while_the_report_is_sent_is_not_lost(
+    server: Server, tmp_path: Path, overtakes: bool
+) -> None:
+    """It comes to the curator before the report, which is stored then, or before the receipt comes back."""
+    url = put_up(server, ask(f"Withdraw first, {overtakes}?", PRIOR, smallest_count=1))
+
+    class Slow(Lossy):
+        """A network on which another process withdraws the answer while its report is sent."""
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            receipt = None if overtakes else super().handle_request(request)
+            if request.url.path.endswith("/reports"):
+                with Client(url, state=tmp_path, retry=NO_WAIT) as other:
+                    assert other.withdraw() is not overtakes
+            return receipt or super().handle_request(request)
+
+    with Client(url, Slow(), tmp_path, retry=NO_WAIT) as client:
+        with raises(ReportRefused, reason="withdrawn"):
+            client.answer("Private")
+        assert counted(url) == {"everyone": 0}
+        with raises(ReportRefused, reason="withdrawn"):
+            client.answer("Private")
+
+
 def test_a_withdrawal_that_does_not_arrive_can_be_repeated(server: Server, tmp_path: Path) -> None:
     url = put_up(server, ask("Withdraw again?", PRIOR, smallest_count=1))
     state = tmp_path / "answers"

@@ -76,7 +76,11 @@ def test_the_client_has_no_dependencies() -> None:
     assert package["version"] == pv.__version__
     assert not {"dependencies", "peerDependencies", "optionalDependencies"} & set(package)
     text = (CLIENT / "priorveil.js").read_text(encoding="utf-8")
-    assert "import " not in text and set(re.findall(r"import\((.*?)\)", text)) == {'"node:fs"', '"node:path"'}
+    assert "import " not in text and set(re.findall(r"import\((.*?)\)", text)) == {
+        '"node:fs"',
+        '"node:os"',
+        '"node:path"',
+    }
     assert {path.name for path in CLIENT.glob("*.?s")} == set(package["files"])
 
 
@@ -132,7 +136,7 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
         place = f"{curator.url}/v1/campaigns/{curator.campaign.id}"
         code, changed = re.subn(r'"https://curator[^"]+"', json.dumps(place), example)
         command = [*node(), "--input-type=module", "-e", code]
-        for told in ("true false\n", "true true\n"):  # the second time it replays
+        for told in ("32 false\n", "32 true\n"):  # the second time it replays
             ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
             assert (changed, ran.returncode) == (1, 0), ran.stderr
             assert ran.stdout.startswith("What kind of work do you do?") and ran.stdout.endswith(told)

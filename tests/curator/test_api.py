@@ -232,6 +232,19 @@ def test_times_of_opening_and_closing(sqlite_url: str) -> None:
     on(sqlite_url, work, future, past)
 
 
+@pytest.mark.parametrize(("epsilon", "count"), [(1.0, 0), (5.0, 1), (12.0, 2)])
+def test_what_is_wrong_with_a_new_campaign_is_said(sqlite_url: str, epsilon: float, count: int) -> None:
+    made = ask("Tell all?", PRIOR, epsilon)
+
+    async def work(http: httpx.AsyncClient) -> None:
+        created = await http.post("/v1/campaigns", content=made.to_json())
+        status = await http.get(path(made, "/status"))
+        assert created.json()["warnings"] == status.json()["warnings"] == list(made.warnings)
+        assert len(made.warnings) == count
+
+    on(sqlite_url, work)
+
+
 def test_a_file_of_another_kind_is_no_campaign(sqlite_url: str, campaign: Campaign) -> None:
     advice = "this is not a campaign: give the file that `priorveil campaign` or `campaign.to_json()` wrote"
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from priorveil.collect.campaign import EVERYONE, Campaign
+from priorveil import Prior
+from priorveil.collect.campaign import EVERYONE, Campaign, ask
 from priorveil.curator.results import campaign_estimates
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.surveys.files import read_survey
@@ -129,22 +130,21 @@ def test_a_large_epsilon_is_called_weak(tmp_path: Path, epsilon: float, is_weak:
     for prior in ("{yes = 0.2, no = 0.8}", '"unknown"'):
         path.write_text(text + prior)
         words = " ".join(SurveyReport.of(build(read_survey(path), **SEARCH), 300).promise())
-        assert ("weak protection: at epsilon 20 a submission nearly reveals" in words) is is_weak
+        level = "LIP" if prior.startswith("{") else "LDP"
+        assert (f"weak protection: at {level} 20 a submission nearly reveals" in words) is is_weak
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("limit", "epsilon", "words"),
     [
-        ({}, None),
-        ({"limit": 1.0}, "LDP 1.8 is above the limit of this survey, 1: raise the limit or leave it out"),
-        ({"limit": 100.0, "ldp": 11.0}, "LDP 11 is above their usual limit, 10: lower epsilon"),
+        (None, 1.0, None),
+        (1.0, 1.5, "is above the limit of this survey, 1: raise the limit or leave it out"),
+        (100.0, 11.0, "is above their usual limit, 10: lower epsilon"),
     ],
 )
-def test_a_survey_that_devices_refuse_is_said(
-    toml: SurveyDesign, changes: dict[str, float], words: str | None
-) -> None:
-    report = replace(SurveyReport.of(toml, 300), **{"ldp": 1.8, **changes})
-    sentences = [text for text in report.promise() if text.startswith("Devices would refuse to answer")]
+def test_a_survey_that_devices_refuse_is_said(limit: float | None, epsilon: float, words: str | None) -> None:
+    campaign = ask("A?", Prior([0.5, 0.5], ["yes", "no"], assumed=True), epsilon, limit=limit)
+    sentences = [text for text in campaign.warnings if text.startswith("Devices would refuse to answer")]
     assert len(sentences) == (words is not None) and all(str(words) in text for text in sentences)
 
 

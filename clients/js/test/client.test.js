@@ -1,7 +1,9 @@
 // The client against a curator that is a function: what leaves, what is remembered, what is tried again.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
+import { createGzip } from "node:zlib";
 
 import { Client, NotSent, PriorveilError, ReportRefused, contentId, readCampaign } from "../priorveil.js";
 import { campaign, curator, form, formOf, plan, question, storage } from "../fixtures/campaigns.js";
@@ -27,8 +29,6 @@ test("numbers are answered, and far ones count at the ends", async () => {
   for (const value of [12.5, -7, 1e300, Infinity, " 12.5", 3n]) await client(c).answer(value);
   assert.equal(c.sent.length, 6);
   const one = client(c);
-  const first = await one.prepare(12.5);
-  assert.deepEqual(await one.prepare(12.5), first, "the same words round it again");
   for (const value of ["12.5 h", NaN, null, undefined, [3], "", true, {}])
     await assert.rejects(one.answer(value), (error) => error.field === "answers.hours" && !error.message.includes("12.5"));
 });
@@ -67,14 +67,15 @@ test("one report leaves, with its id, its form and nothing else", async () => {
   assert.equal(c.sent[0].credentials, "omit");
 });
 
-test("what is shown before is what is sent, and trying answers out draws no new words", async () => {
-  const c = await curator();
-  const one = client(c);
-  const first = await one.prepare("Private");
-  await one.prepare("None");
-  assert.deepEqual(await one.prepare("Private"), first);
-  assert.equal(c.sent.length, 0);
-  assert.deepEqual((await one.answer("Private")).report, first);
+test("no report is drawn, remembered or shown before it is sent", async () => {
+  const [c, store] = [await curator(), storage()];
+  const one = client(c, store);
+  for (const value of ["Private", "None", "Private"]) assert.equal(await one.prepare(value), undefined);
+  await assert.rejects(one.prepare("Pirate"), (error) => error.field === "answers.work");
+  assert.deepEqual([c.sent.length, store.held.size, await one.remembered()], [0, 0, null]);
+  const { report } = await one.answer("Private");
+  assert.equal(await one.prepare("None"), undefined);
+  assert.deepEqual(c.sent.map(({ body }) => JSON.parse(body)), [report]);
 });
 
 test("asked again, it replays; the value is nowhere in the storage", async () => {
@@ -269,7 +270,7 @@ async function listening({ get, post = () => assert.fail("nothing should be sent
   const server = createServer((request, response) => {
     request.resume();
     response.setHeader("content-type", "application/json");
-    if (request.method === "POST") post(response);
+    if (request.method === "POST") post(response, request);
     else if (get) get(response, text);
     else response.end(text);
   });
@@ -335,6 +336,69 @@ test("a request ends with its time, whether nothing comes or a little at a time"
       assert.deepEqual(waits, []); // another attempt would take as long
     });
   }
+});
+
+/** Write 200 MiB of spaces, for as long as somebody reads; `written` counts them. */
+const endless = (written) => async (response, packed = null) => {
+  const [block, out] = [Buffer.alloc(1 << 20, " "), packed ?? response];
+  packed?.pipe(response);
+  for (let i = 0; i < 200 && !response.destroyed; i += 1) {
+    written.bytes += block.length;
+    if (!out.write(block)) await Promise.race([once(out, "drain"), once(response, "close")]);
+  }
+  out.end();
+};
+
+test("an endless answer is not listened to, and is not unpacked", async () => {
+  const asking = (url) => new Client(url, { storage: storage(), wait: async () => {} });
+  const unreadable = (error) => error instanceof ReportRefused && /cannot be read: it is longer than 67108864 bytes/.test(error.message);
+  for (const coding of ["identity", "gzip"]) {
+    const say = (written) => (response) => {
+      response.setHeader("content-encoding", coding);
+      endless(written)(response, coding === "gzip" ? createGzip() : null);
+    };
+    const [fetched, received] = [{ bytes: 0 }, { bytes: 0 }];
+    await listening({ get: say(fetched) }, (url) => assert.rejects(asking(url).campaign(), unreadable));
+    await listening({ post: say(received) }, (url) => assert.rejects(asking(url).answer("Private"), NotSent));
+    if (coding === "identity") assert.ok(fetched.bytes < 100 << 20 && received.bytes < 30 << 20, "the rest stayed where it was");
+  }
+});
+
+test("a report does not follow a redirect, nor does a campaign", async () => {
+  const elsewhere = [];
+  const other = createServer((request, response) => {
+    elsewhere.push(request.url);
+    request.resume();
+    response.end('{"accepted":1,"refused":[]}');
+  });
+  await new Promise((done) => other.listen(0, "127.0.0.1", done));
+  const away = (response) => {
+    response.writeHead(307, { location: `http://127.0.0.1:${other.address().port}/` });
+    response.end();
+  };
+  try {
+    await listening({ post: away }, async (url) => {
+      const [one, store] = [(held) => new Client(url, { storage: held }), storage()];
+      await assert.rejects(one(store).answer("Private"), (e) => e instanceof ReportRefused && e.reason === "the curator answered 307");
+      assert.equal((await one(store).remembered()).delivered, false);
+    });
+    await listening({ get: away }, (url) =>
+      assert.rejects(new Client(url).campaign(), (e) => e.reason === "there is no campaign at this address (307)"),
+    );
+    assert.deepEqual(elsewhere, []);
+  } finally {
+    await new Promise((done) => other.close(done));
+  }
+});
+
+test("no text of a curator or a document changes how an error is shown", async () => {
+  const shown = (error) => !/[\u0000-\u001f\u007f-\u009f\u2028\u202e]/.test(error.message + (error.reason ?? ""));
+  for (const reason of ["\u001b[2J\u202eall is well", "line\nline", `${"x".repeat(300)}\u001b`]) {
+    const c = await curator({ answers: [{ accepted: 0, refused: [{ index: 0, report_id: null, reason }] }] });
+    await assert.rejects(client(c).answer("Private"), (e) => e instanceof ReportRefused && shown(e) && e.reason.length <= 100);
+  }
+  const document = await campaign({ "\u001b[2J\u202e": 1 });
+  await assert.rejects(readCampaign(document), (e) => e instanceof PriorveilError && shown(e));
 });
 
 test("a time limit is a number of seconds", () => {
@@ -524,4 +588,32 @@ test("a withdrawn answer stays remembered and is never sent again", async () => 
   const { url, body } = c.sent.at(-1);
   assert.deepEqual([url, JSON.parse(body)], [`${c.url}/withdrawals`, { report_ids: [report.report_id] }]);
   assert.equal(c.sent.filter((request) => request.url.endsWith("/reports")).length, 1);
+});
+
+test("a withdrawal that overtakes its report is not lost", async () => {
+  const other = await import("../priorveil.js?another-tab"); // a module of its own does not take turns with this one
+  const [c, store] = [await curator({ answers: [] }), storage()];
+  let [arriving, arrived, withdrawing] = [];
+  const reached = new Promise((done) => (arriving = done));
+  const held = new Promise((done) => (arrived = done));
+  const late = async (url, request = {}) => {
+    if (url.endsWith("/reports")) {
+      arriving();
+      await held; // on its way
+    }
+    if (!url.endsWith("/withdrawals")) return c.fetch(url, request);
+    c.sent.push({ url, ...request });
+    const stands = c.sent.some((sent) => sent.url.endsWith("/reports"));
+    return Response.json({ removed: stands ? 1 : 0 });
+  };
+  const sending = new Client(c.url, { fetch: late, storage: store }).answer("Private");
+  await reached;
+  withdrawing = new other.Client(c.url, { fetch: late, storage: store });
+  assert.equal(await withdrawing.withdraw(), false, "the report is not there yet");
+  arrived();
+  await assert.rejects(sending, (e) => e instanceof ReportRefused && e.reason === "withdrawn");
+  assert.deepEqual(c.sent.map(({ url }) => url.split("/").at(-1)), ["withdrawals", "reports", "withdrawals"]);
+  const { withdrawn, removed } = await withdrawing.remembered();
+  assert.deepEqual([withdrawn, removed], [true, true]);
+  await assert.rejects(client(c, store).answer("Private"), (e) => e.reason === "withdrawn");
 });

@@ -1,12 +1,14 @@
 // The folder in which Node remembers: whole files, on the disk, and the first report of a campaign stands.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { curator } from "../fixtures/campaigns.js";
-import { Client, FileStorage, PriorveilError } from "../priorveil.js";
+import { curator, plan, storage } from "../fixtures/campaigns.js";
+import { Client, DEFAULT_LIMIT, FileStorage, PriorveilError } from "../priorveil.js";
 
 const KEY = `priorveil:${"0".repeat(64)}`;
 
@@ -101,7 +103,7 @@ test("another program that comes between keeps its report, and that is the one s
   within(async (folder) => {
     const c = await curator();
     const store = await FileStorage.open(folder);
-    const theirs = await new Client(c.url, { fetch: c.fetch, storage: store }).prepare("None");
+    const { report: theirs } = await new Client(c.url, { fetch: c.fetch, storage: storage() }).answer("None");
     const record = JSON.stringify({ ...theirs, origin: "https://example.org", ldp: "1.0", delivered: false });
     const raced = {
       keys: () => store.keys(),
@@ -114,5 +116,70 @@ test("another program that comes between keeps its report, and that is the one s
     };
     const receipt = await new Client(c.url, { fetch: c.fetch, storage: raced }).answer("Private");
     assert.deepEqual(receipt, { report: theirs, replayed: true });
-    assert.deepEqual(c.sent.map(({ body }) => body), [JSON.stringify(theirs)]);
+    assert.deepEqual(c.sent.map(({ body }) => body), [JSON.stringify(theirs), JSON.stringify(theirs)]);
   }));
+
+test("a lock of a program that has ended is taken over, and one that is held is waited for", { skip: process.platform === "win32" }, () =>
+  within(async (folder) => {
+    const store = await FileStorage.open(folder);
+    const before = new Date(Date.now() - 1000 * process.uptime() - 90_000);
+    mkdirSync(join(folder, ".lock"));
+    for (const left of [`${process.pid}.${"0".repeat(32)}.${hostname()}`, `1.${"0".repeat(32)}.elsewhere.example`]) {
+      writeFileSync(join(folder, ".lock", left), "");
+      utimesSync(join(folder, ".lock", left), before, before);
+      assert.equal(await store.lock(async () => "done"), "done");
+    }
+    const said = [];
+    const slow = store.lock(async () => {
+      await new Promise((done) => setTimeout(done, 50));
+      said.push("first");
+    });
+    await (await FileStorage.open(folder)).lock(async () => said.push("second"));
+    await slow;
+    assert.deepEqual(said, ["first", "second"]);
+    await assert.rejects(store.lock(async () => assert.fail("it failed")), /it failed/);
+    assert.deepEqual(readdirSync(join(folder, ".lock")), []);
+  }),
+);
+
+/** Answer a campaign of its own, once all programs are ready, and say what came of it. */
+const PROGRAM = `
+  import { campaign, curator } from "./fixtures/campaigns.js";
+  import { Client, FileStorage } from "./priorveil.js";
+  const [folder, name] = process.argv.slice(1);
+  const c = await curator({ document: await campaign({ title: { en: name } }) });
+  const client = new Client(c.url, { fetch: c.fetch, storage: await FileStorage.open(folder) });
+  await client.campaign();
+  console.log("ready");
+  await new Promise((go) => process.stdin.once("data", go));
+  await client.answer("None").then(() => console.log("told"), (error) => console.log(error.name));
+  process.exit();
+`;
+
+test("24 programs at once stay within the limit, also where one died with the lock", { skip: process.platform === "win32" }, () =>
+  within(async (folder) => {
+    const dead = spawnSync(process.execPath, ["--version"]).pid;
+    const store = await FileStorage.open(folder);
+    mkdirSync(join(folder, ".lock"));
+    writeFileSync(join(folder, ".lock", `${dead}.${"0".repeat(32)}.${hostname()}`), "");
+    const programs = Array.from({ length: 24 }, (_, i) =>
+      spawn(process.execPath, ["--input-type=module", "-e", PROGRAM, folder, `Number ${i}`], {
+        cwd: new URL("..", import.meta.url),
+        stdio: ["pipe", "pipe", "inherit"],
+      }),
+    );
+    const said = programs.map(() => "");
+    programs.forEach(({ stdout }, i) => stdout.on("data", (text) => (said[i] += text)));
+    await Promise.all(programs.map(({ stdout }) => once(stdout, "data")));
+    const ended = programs.map((program) => once(program, "close"));
+    for (const { stdin } of programs) stdin.write("go");
+    await Promise.all(ended);
+    const most = Math.floor(DEFAULT_LIMIT / Number(plan("table-distribution").certificate.ldp));
+    const told = said.filter((text) => text === "ready\ntold\n");
+    assert.equal(told.length, most);
+    assert.equal(said.filter((text) => text === "ready\nBudgetExceeded\n").length, 24 - most);
+    assert.equal(store.keys().length, most);
+    assert.deepEqual(readdirSync(join(folder, ".lock")), []);
+    assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith(".")), [".lock"]);
+  }),
+);

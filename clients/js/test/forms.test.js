@@ -281,16 +281,13 @@ test("cohorts share one draw, so that correcting a wrong one draws nothing new",
   assert.deepEqual([...seen].sort(), [0, 1]);
 });
 
-test("going back draws no new words: each slot keeps its own, in memory only", async () => {
+test("trying answers out draws nothing but the questions, and no answer is stored", async () => {
   const [c, store] = [await curator({ document: await survey() }), storage()];
   const one = client(c, store);
-  const first = await one.prepare(answers);
-  const changed = await one.prepare({ ...answers, work: "Private" });
-  assert.equal(changed.report.slice(16), first.report.slice(16), "the other slots have the same words and values");
-  assert.deepEqual(await one.prepare(answers), first);
+  for (const work of ["None", "Private"]) await one.prepare({ ...answers, work });
   assert.equal(store.held.size, 1); // the draw
   assert.ok([...store.held.values()].every((text) => /^{"[0-9a-f]{64}":\[[01],[01],[01]\]}$/.test(text)));
-  assert.deepEqual((await one.answer(answers)).report, first);
+  await one.answer(answers);
   const texts = [...store.held.values()].join();
   for (const secret of ["None", "12.5", "south", "old"]) assert.ok(!texts.includes(secret));
 });

@@ -273,6 +273,8 @@ def from_plan(plan: Path, output: Path, force: bool, **texts: Any) -> None:
     missing = [name for name in ("asked-by", "purpose") if not texts[name.replace("-", "_")]]
     if missing:
         click.echo(f"people should know who asks and why: give --{' and --'.join(missing)}", err=True)
+    for warning in new_campaign.warnings:
+        click.echo(warning, err=True)
 
 
 def _answers(campaign: Campaign) -> str:

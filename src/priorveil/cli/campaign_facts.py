@@ -34,7 +34,7 @@ def _sentences(campaign: Campaign) -> list[str]:
 
     lip, ldp = (max(getattr(each, name) for each in campaign.promise.values()) for name in ("lip", "ldp"))
     reports = max(len(form.slots) for form in campaign.cohorts.values())
-    return promise_sentences(lip, ldp, reports, lip)
+    return [*promise_sentences(lip, ldp, reports), *campaign.warnings]
 
 
 def _reports(campaign: Campaign) -> Iterator[tuple[str, Part, float]]:

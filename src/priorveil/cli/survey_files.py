@@ -146,6 +146,8 @@ def build(file: Path, output: Path, time_limit: float, force: bool) -> None:
     asked = f"{plural(len(campaign.questions), 'question')} in {', '.join(campaign.languages)}"
     cohorts = f", {len(campaign.cohorts)} cohorts" if len(campaign.cohorts) > 1 else ""
     click.echo(f"saved {output}: {asked}{cohorts}, id {campaign.id}")
+    for warning in campaign.warnings:
+        click.echo(warning, err=True)
 
 
 def _build(file: Path, time_limit: float) -> SurveyDesign:

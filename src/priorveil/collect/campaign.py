@@ -24,12 +24,14 @@ from priorveil.collect.questions import (
 )
 from priorveil.collect.wire import LARGEST_REPORT
 from priorveil.errors import NOT_SHOWN, InvalidInput, PlanError, plural
+from priorveil.formatting import level_at_most
 from priorveil.mechanisms.randomness import BytesSource, Source, as_source
 from priorveil.notions import PriorOrSet
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
 from priorveil.plans.composition import JointLeakage
 from priorveil.plans.form import Form
+from priorveil.plans.wording import weak_protection
 from priorveil.priors import Budget, Domain
 from priorveil.priors.domain import entry_key
 from priorveil.priors.label_texts import label_text
@@ -157,6 +159,34 @@ class Campaign:
     def promise(self) -> dict[str, JointLeakage]:
         """The level of a whole submission, for each cohort: LIP under the priors, LDP for any prior (`Form.levels`)."""
         return {name: form.levels() for name, form in self.cohorts.items()}
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be changed before people are asked: weak protection, and levels that devices refuse."""
+        lip, ldp = (max(getattr(each, name) for each in self.promise.values()) for name in ("lip", "ldp"))
+        level = f"LIP {level_at_most(lip)}" if lip < ldp else f"LDP {level_at_most(ldp)}"
+        has_secret = any(
+            part.plan.secret is not None for form in self.cohorts.values() for part in form.parts
+        )
+        weak = weak_protection(lip, level, "a submission", "secret" if has_secret else "answer")
+        sentences = [] if weak is None else [f"This is weak protection: {weak}."]
+        limit = min(DEFAULT_LIMIT, math.inf if self.limit is None else self.limit)
+        spent = max(map(self.spent, self.cohorts))
+        if limit < spent < math.inf:
+            whose, advice = "their usual limit", "lower epsilon"
+            if limit == self.limit:
+                whose, advice = (
+                    "the limit of this survey",
+                    "raise the limit or leave it out, or lower epsilon",
+                )
+            problem = f"LDP {level_at_most(spent)} is above {whose}, {limit:g}"
+            sentences.append(f"Devices would refuse to answer: {problem}: {advice}.")
+        return tuple(sentences)
+
+    def spent(self, cohort: str) -> float:
+        """What a submission of a cohort takes of a device's limit: its LDP level, which has no bound for a secret."""
+        unbounded = any(part.is_unbounded for part in self.cohorts[cohort].parts)
+        return math.inf if unbounded else self.promise[cohort].ldp
 
     @cached_property
     def id(self) -> str:

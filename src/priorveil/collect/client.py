@@ -153,13 +153,7 @@ class Client:
                     "state", NOT_SHOWN, "it has no answer to this campaign, so nothing can be withdrawn"
                 )
             self._answers.keep(replace(answer, refused=_WITHDRAWN, code=None))
-        document = {"report_ids": [answer.report.report_id]}
-        try:
-            return bool(self._ask("withdrawals", document, "removed"))
-        except ReportRefused:
-            with self._answers.lock():
-                self._answers.keep(answer)
-            raise
+        return self._remove(replace(answer, url=self._url))
 
     def flush(self) -> int:
         """Send what could not be sent before, for all campaigns in the folder; how many are still waiting."""
@@ -176,6 +170,18 @@ class Client:
                 waiting += not error.final
         return waiting
 
+    def _remove(self, answer: StoredAnswer) -> bool:
+        """Ask the curator to remove the report of an answer that is stored as withdrawn; whether it was there."""
+        assert answer.report is not None
+        document = {"report_ids": [answer.report.report_id]}
+        try:
+            return bool(self._ask(answer.url, "withdrawals", document, "removed"))
+        except ReportRefused:  # the curator keeps the report
+            with self._answers.lock():
+                now = self._answers.find(answer.campaign) or answer
+                self._answers.keep(replace(now, refused=answer.refused, code=answer.code))
+            raise
+
     def _begin(self, cohort: str | None) -> StoredAnswer:
         """What is stored about this campaign; before the first answer, a draw within the limit."""
         stored = self._answers.find(self._id)
@@ -187,11 +193,7 @@ class Client:
             advice = "the stored draw is not one of this campaign: move its file away, to draw again"
             raise InvalidInput("state", str(self._answers.folder), advice)
         cohort_name = self.campaign.cohort_of[form.id]
-        ldp = (
-            math.inf
-            if any(part.is_unbounded for part in form.parts)
-            else self.campaign.promise[cohort_name].ldp
-        )
+        ldp = self.campaign.spent(cohort_name)
         self._check_limit(ldp)
         if stored is None:
             code, draws = self._free_code(), self.campaign.draw_forms()
@@ -225,15 +227,15 @@ class Client:
             return None
         if self._code is None:
             raise InvalidInput("code", None, "people need an invitation to answer: give its code or its link")
-        if not self._ask("invitation", {"code": self._code}, "free"):
+        if not self._ask(self._url, "invitation", {"code": self._code}, "free"):
             raise ReportRefused(_NO_INVITATION, final=False)
         return self._code
 
-    def _ask(self, path: str, document: object, field: str) -> object:
-        """One field of the curator's response to a small request."""
+    def _ask(self, url: str, path: str, document: object, field: str) -> object:
+        """One field of the curator's response to a small request about the campaign at this address."""
         other = "the response did not come from a curator (a proxy or a login page?): try again later"
         try:
-            response = self._http.request(f"{self._url}/{path}", _LARGEST_RECEIPT, document)
+            response = self._http.request(f"{url}/{path}", _LARGEST_RECEIPT, document)
             if response.status != 200:
                 raise ReportRefused(f"the curator answered {response.status}", final=False)
             return json.loads(response.body)[field]
@@ -264,7 +266,7 @@ class Client:
             code = None if answer.code is None else self._code or answer.code
             mine = replace(answer, url=self._url, code=code)
             if mine != answer:
-                self._note(answer := mine)
+                self._note(answer := mine, url=mine.url, code=code)
         try:
             document = report.document() | ({} if answer.code is None else {"code": answer.code})
             response = self._http.request(f"{answer.url}/reports", _LARGEST_RECEIPT, document)
@@ -278,15 +280,26 @@ class Client:
             raise NotSent(f"{why}. The report is kept {where} sends it") from error
         if refused in _NOT_FINAL:
             raise ReportRefused(refused, final=False)
-        self._note(replace(answer, sent=refused is None, refused=refused, code=None))
-        if refused is not None:
-            raise ReportRefused(refused)
+        now = self._note(answer, sent=refused is None, refused=refused, code=None)
+        if now.refused == _WITHDRAWN and refused is None:
+            self._remove(answer)  # the withdrawal may have arrived before the report
+        if now.refused is not None:
+            raise ReportRefused(now.refused)
         return report
 
-    def _note(self, answer: StoredAnswer) -> None:
-        """Store the new state of an answer. If that fails, the answer stays stored as it was, and may be sent again."""
-        with suppress(PriorveilError):
-            self._answers.keep(answer)
+    def _note(self, answer: StoredAnswer, **changes: Any) -> StoredAnswer:
+        """Store changes of an answer as it is stored now: another process may have withdrawn it, and it stays so.
+
+        If that fails, the answer stays stored as it was, and may be sent again.
+        """
+        now = replace(answer, **changes)
+        with suppress(PriorveilError), self._answers.lock():
+            stored = self._answers.find(answer.campaign)
+            if stored is not None and stored.refused == _WITHDRAWN:
+                changes |= {"refused": _WITHDRAWN, "code": None}
+            now = replace(stored or answer, **changes)
+            self._answers.keep(now)
+        return now
 
 
 def _reason(receipt: bytes) -> str | None:

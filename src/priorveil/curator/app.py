@@ -309,7 +309,8 @@ class Curator:
         campaign, most = live.campaign, live.campaign.most_reports
         reports = 0 if most is None else await self.service.store.report_count(campaign.id)
         state = public_state(self.service.life.state(live), most, reports)
-        status = messages.Status(campaign.id, state, campaign.leans_on_prior, bool(live.published))
+        published, warnings = bool(live.published), list(campaign.warnings)
+        status = messages.Status(campaign.id, state, campaign.leans_on_prior, published, warnings)
         return json_response(status, headers=_ANY_ORIGIN)
 
     async def publication(self, request: Request) -> Response:
@@ -401,7 +402,7 @@ class Curator:
         if new:
             await self.service.record(request.state.token.name, "created", campaign.id)
         url = f"/v1/campaigns/{campaign.id}"
-        created = messages.Created(campaign.id, url)
+        created = messages.Created(campaign.id, url, list(campaign.warnings))
         return json_response(created, 201 if new else 200, {"location": url})
 
     async def check_survey(self, request: Request) -> Response:

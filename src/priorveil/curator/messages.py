@@ -126,20 +126,25 @@ class CodeStatus(Body):
 # -- campaigns ---------------------------------------------------------------------------------------------
 
 
+Warnings = Annotated[list[str], about("what should be changed before people are asked, in sentences")]
+
+
 class Created(Body):
     """Where a new campaign is."""
 
     id: ContentId
     url: str
+    warnings: Warnings
 
 
 class Status(Body):
-    """Whether a campaign takes reports, whether its estimates lean on the prior, and whether results are published."""
+    """Whether a campaign takes reports, leans on the prior, and is published; and what is wrong with it."""
 
     campaign: ContentId
     state: PublicState
     leans_on_prior: bool
     published: bool
+    warnings: Warnings
 
 
 class ResultOrigin(Body):
@@ -261,7 +266,7 @@ class SurveyReport(Body):
     ]
     left_out: Annotated[list[str], about("what was left out of the file")]
     cohorts: list[SurveyCohort]
-    limit: Annotated[float | None, about("the campaign's own, on all that a device tells a curator")]
+    warnings: Warnings
     headings: SurveyHeadings
     text: SurveySentences
     table: SurveyTable

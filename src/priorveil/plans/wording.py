@@ -12,7 +12,7 @@ from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, readable_number, share_at_least
 from priorveil.information import gain_share
 from priorveil.notions import LDP_MEANING, ONLY_IF_RIGHT, PairwiseLDP
-from priorveil.priors import Budget, Prior
+from priorveil.priors import Prior
 
 if TYPE_CHECKING:
     from priorveil.certify import Certificate
@@ -31,15 +31,15 @@ _IDENTIFIES = {  # by whether reports alone determine the distribution, and whet
 }
 
 
-def weak_protection(level: float, budget: Budget, sent: str, target: str) -> str | None:
-    """A warning if what is sent nearly reveals a likely value at this level; otherwise None.
+def weak_protection(level: float, name: str, sent: str, target: str) -> str | None:
+    """A warning if what is sent nearly reveals a likely value at this level, which has a name; otherwise None.
 
-    >>> weak_protection(20.0, Budget(20), "a submission", "answer")
-    'at epsilon 20 a submission nearly reveals a likely answer; epsilon 1 is a good start'
+    >>> weak_protection(20.0, "LIP 20", "a submission", "answer")
+    'at LIP 20 a submission nearly reveals a likely answer; epsilon 1 is a good start'
     """
     if level <= _REVEALING:
         return None
-    return f"at {budget} {sent} nearly reveals a likely {target}; epsilon 1 is a good start"
+    return f"at {name} {sent} nearly reveals a likely {target}; epsilon 1 is a good start"
 
 
 def plan_facts(plan: Plan) -> list[tuple[str, str]]:
@@ -68,7 +68,7 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
     else:
         levels = [lip, ldp]
     target = "value" if plan.secret is None else "secret"
-    warning = weak_protection(min(certificate.lip, plan.budget.smaller), plan.budget, "a report", target)
+    warning = weak_protection(min(certificate.lip, plan.budget.smaller), str(plan.budget), "a report", target)
     if warning is not None:
         levels.append(("weak protection", warning))
     lower_bound = readable_number(plan.lower_bound)

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from priorveil.collect.campaign import DEFAULT_LIMIT, Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.errors import plural
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
 from priorveil.plans.composition import Names
 from priorveil.plans.form import PARTS, Part
-from priorveil.plans.wording import weak_protection
-from priorveil.priors import Budget
 from priorveil.reading.precision import Precision
 from priorveil.surveys.survey import SurveyDesign
 
@@ -85,9 +83,7 @@ class SurveyReport:
     costs: dict[str, float | None]  # how many times as many people as without noise, on average
     left_out: tuple[str, ...]
     cohorts: tuple[CohortPromise, ...]
-    limit: float | None = (
-        None  # the campaign's own, on the LDP level of everything that a device sends a curator
-    )
+    warnings: tuple[str, ...] = ()  # what should be changed before people are asked
 
     @classmethod
     def of(cls, built: SurveyDesign, people: int) -> SurveyReport:
@@ -122,7 +118,7 @@ class SurveyReport:
             costs={way: None if cost is None else cost / weight for way, cost in built.costs.items()},
             left_out=survey.left_out,
             cohorts=cohorts,
-            limit=built.campaign.limit,
+            warnings=built.campaign.warnings,
         )
 
     def document(self) -> dict[str, Any]:
@@ -152,20 +148,8 @@ class SurveyReport:
 
     def promise(self) -> list[str]:
         """What a whole submission reveals, in sentences."""
-        sentences = promise_sentences(self.lip, self.ldp, self.reports, self.epsilon)
-        return [*sentences, *self._refused_by_devices(), *self._why_ldp()]
-
-    def _refused_by_devices(self) -> list[str]:
-        """Devices limit the LDP level of all their answers to one curator together."""
-        limit = min(DEFAULT_LIMIT, math.inf if self.limit is None else self.limit)
-        if self.ldp <= limit:
-            return []
-        whose, advice = "their usual limit", "lower epsilon"
-        if limit == self.limit:
-            whose, advice = "the limit of this survey", "raise the limit or leave it out, or lower epsilon"
-        return [
-            f"Devices would refuse to answer: LDP {level_at_most(self.ldp)} is above {whose}, {limit:g}: {advice}."
-        ]
+        sentences = promise_sentences(self.lip, self.ldp, self.reports)
+        return [*sentences, *self.warnings, *self._why_ldp()]
 
     def _why_ldp(self) -> list[str]:
         names = ", ".join(self.assumed)
@@ -273,11 +257,10 @@ class SurveyReport:
         return [*ways, size]
 
 
-def promise_sentences(lip: float, ldp: float, reports: int, epsilon: float) -> list[str]:
+def promise_sentences(lip: float, ldp: float, reports: int) -> list[str]:
     """What a whole submission with these levels reveals: under the priors, if that is less, and under any prior.
 
-    `reports` is their number in a submission. `epsilon` is the budget, named where it is so large that a submission
-    nearly reveals an answer.
+    `reports` is their number in a submission.
     """
     added_up = f", the sum of {reports} reports" if reports > 1 else ""
     sentences = [
@@ -292,8 +275,7 @@ def promise_sentences(lip: float, ldp: float, reports: int, epsilon: float) -> l
             f"changes the probability of any answer by at most a factor of {factor_at_most(lip)}. "
             f"{_example(likely_afterwards(_BEFORE, lip, lip, ldp))}",
         )
-    warning = weak_protection(lip, Budget(epsilon), "a submission", "answer")
-    return sentences if warning is None else [*sentences, f"This is weak protection: {warning}."]
+    return sentences
 
 
 def _all_parts(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator[PartPrecision]:
@@ -381,7 +363,7 @@ def likely_afterwards(before: float, lip_lower: float, lip_upper: float, ldp: fl
     """How likely an answer can be after a submission, at most, if it was `before` likely.
 
     The answer becomes at most `e^lip_upper` times as likely, all other answers together keep at least `e^-lip_lower` of
-    their probability, and the odds grow by at most `e^ldp`. `likelyAfterwards` in survey_form.js is the same.
+    their probability, and the odds grow by at most `e^ldp`. `likelyAfterwards` in levels.js is the same.
 
     >>> likely_afterwards(0.1, 1.0, 1.0, 2.0), likely_afterwards(0.1, 4.0, 4.0, 6.0) < 0.979
     (0.27182818284590454, True)

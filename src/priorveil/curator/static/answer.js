@@ -3,13 +3,19 @@
 
 import { BudgetExceeded, Client, NotSent, PriorveilError, ReportRefused, readCampaign, readNumber } from "/static/priorveil.js";
 import { closeButton, openDialog } from "/static/dialogs.js";
-import { el } from "/static/dom.js";
-import { bestLanguage, markLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
+import { el, scrolling } from "/static/dom.js";
+import { OWN_LANGUAGES, bestLanguage, markLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
+import { likelyAfterwards } from "/static/levels.js";
 
 const MANY = 20; // options beyond which a list to pick from is easier than buttons
-const LONGEST_CODE = 32; // characters; the fold-out has all of them
-const NAMED = 3; // other answers that are named below the picture
-const FIGURE = "a2.4 2.4 0 1 0 4.8 0a2.4 2.4 0 1 0 -4.8 0zm-1.6 12v-4.4a4 4 0 0 1 8 0v4.4z"; // a head and shoulders, as a path
+const LIKELY = 0.1; // an answer that is so likely before is the example of what a level means
+// How well answers are hidden, up to each level. Above 3 a belief of 50 % can become one of more than 97 %: `campaign check` warns.
+const GRADES = [
+  [1, "seenNo"],
+  [2, "seenPartly"],
+  [3, "seenHardly"],
+  [Infinity, "seenWeak"],
+];
 const REFUSALS = { full: "refusedFull", "no invitation": "refusedInvitation" };
 // The clock of the server may be wrong, and a closed survey may open again: these are not final.
 const SHUT = { closed: "shutClosed", "not yet open": "shutNotYetOpen" };
@@ -25,7 +31,6 @@ const news = document.querySelector("#news");
 const languages = document.querySelector("#language");
 
 const id = location.pathname.split("/").at(-1);
-const codeInLink = () => new URLSearchParams(location.hash.slice(1)).get("code");
 const isCode = (text) => /^[0-9a-f]{32}$/i.test(text ?? "");
 const isPreview = () => location.hash === "#preview";
 const noEntries = () => Object.create(null); // a question may have the name "constructor"
@@ -83,8 +88,11 @@ const own = (texts) => (hasText(texts) ? inCampaignLanguage(ownText(texts)) : ""
 const ownText = (texts) => texts[campaignLanguage()] ?? "";
 const hasText = (texts) => Object.keys(texts).length > 0;
 
-/** Offer the languages, and speak the one that the person picked, or that fits the person best. */
-const chooseLanguage = () => useLanguage(offerLanguages(languages, campaign?.languages ?? [], pickedLanguage));
+/** Offer the languages of the campaign, and speak the one that the person picked, or that fits the person best. */
+function chooseLanguage() {
+  const wanted = [pickedLanguage ?? [], navigator.languages].flat();
+  useLanguage(offerLanguages(languages, campaign?.languages ?? OWN_LANGUAGES, wanted));
+}
 
 function useLanguage(tag) {
   speak = speakOnPage(tag);
@@ -100,9 +108,10 @@ languages.addEventListener("change", () => {
 
 // -- loading ---------------------------------------------------------------------------------------------------------
 
-async function begin(code = codeInLink()) {
+async function begin(code = keptCode()) {
   chooseLanguage();
   if (isPreview()) return beginPreview();
+  keepCode(code);
   client = new Client(`${location.origin}/v1/campaigns/${id}`, isCode(code) ? { code } : {});
   const loaded = await client.campaign();
   status = await currentStatus(loaded);
@@ -117,6 +126,27 @@ async function begin(code = codeInLink()) {
   if (known !== null) return show(() => drawNotSent("notDelivered"));
   if (!(await client.invited())) return show(() => drawInvitation(code));
   return show(drawStart);
+}
+
+const CODE = `priorveil-code:${id}`; // in sessionStorage, which a reload does not empty
+
+/** The code in the link, or the one that this tab keeps. The link loses it: addresses and histories are seen by others. */
+function keptCode() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code !== null) history.replaceState(null, "", location.pathname + location.search);
+  return code ?? ofTab("getItem", CODE);
+}
+
+/** Keep the code of an invitation in this tab until the report has arrived. */
+const keepCode = (code) => (isCode(code) ? ofTab("setItem", CODE, code) : ofTab("removeItem", CODE));
+
+/** Ask the storage of this tab; null where the browser refuses that. */
+function ofTab(verb, ...given) {
+  try {
+    return sessionStorage[verb](...given) ?? null;
+  } catch {
+    return null;
+  }
 }
 
 /** A look at the page for the people who make a campaign: nothing is drawn, remembered or sent. */
@@ -202,15 +232,17 @@ function drawStart() {
   );
 }
 
-/** What others could see, in one table: the same scrambled report, whoever they are. */
+/** What others could see, in one table: the same scrambled report, whoever they are. The words follow from the highest level. */
 function consequences() {
   const exposed = Object.values(campaign.forms).map(exposure).find(Boolean);
+  const levels = Object.values(campaign.promise).reduce((one, other) => (other.lip > one.lip ? other : one));
+  const seen = exposed ? "seenPerhaps" : gradeOf(levels);
   const row = (key) =>
     el(
       "tr",
       {},
       el("th", { scope: "row" }, say(key)),
-      el("td", {}, say(exposed ? "seenPerhaps" : "seenNo")),
+      el("td", {}, say(seen)),
       el("td", {}, say("seenReport")),
     );
   const column = (key) => el("th", { scope: "col" }, say(key));
@@ -222,9 +254,21 @@ function consequences() {
       el("thead", {}, el("tr", {}, column("who"), column("yourAnswers"), column("theReport"))),
       el("tbody", {}, ...["asker", "thief", "employer", "court"].map(row)),
     ),
-    exposed ? warning(say(exposed)) : paragraph("neverLeave"),
+    exposed ? warning(say(exposed))
+    : seen === "seenWeak" ? warning(say("weakScrambling"))
+    : [paragraph("neverLeave"), likelier(levels)],
     quiet("notProtected"),
   ];
+}
+
+/** How well a level hides answers: `lip` is LDP where nobody knows how common they are. */
+const gradeOf = ({ lip }) => GRADES.find(([most]) => lip <= most)[1];
+
+/** What a level means for the belief in one answer. */
+function likelier({ lip, ldp }) {
+  const after = Math.ceil(1000 * likelyAfterwards(LIKELY, lip, lip, ldp) - 1e-9) / 1000;
+  const share = (value) => speak.number(value, { style: "percent", maximumFractionDigits: 1 });
+  return paragraph("likelier", { before: share(LIKELY), after: share(after) });
 }
 
 /** What the scrambling does not protect; null where every submission can come from every answer. */
@@ -370,8 +414,7 @@ function optionList(question) {
 }
 
 function numberField(question) {
-  const numbers = question.ranges ?? numbersOf(question.name);
-  const bounds = numbers?.bounds;
+  const bounds = boundsOf(question);
   const range = bounds && { from: speak.number(bounds[0]), to: speak.number(bounds.at(-1)) };
   const oninput = (event) => {
     typed[question.name] = event.target.value;
@@ -399,10 +442,11 @@ function numberField(question) {
   ];
 }
 
-/** How the plan of an attribute takes numbers; undefined where none is about it. */
-function numbersOf(name) {
+/** The bounds of the ranges that a number is put into; numbers outside count as the ends. Undefined where there are none. */
+function boundsOf({ name, ranges }) {
   const part = campaign.formFor(cohort).parts.find(({ attributes }) => attributes.includes(name));
-  return part && (part.plan.attributes?.[part.attributes.indexOf(name)] ?? part.plan).numbers;
+  const numbers = part && (part.plan.attributes?.[part.attributes.indexOf(name)] ?? part.plan).numbers;
+  return (ranges ?? numbers)?.bounds;
 }
 
 /** The number that was typed, or what is wrong with it. */
@@ -442,35 +486,29 @@ function next(question, entry, toReview) {
   const later = questionsAsked().filter((other) => questions.indexOf(other) > questions.indexOf(question));
   const following = toReview ? questionsAsked().find((other) => !isAnswered(other)) : later[0];
   if (following !== undefined) return show(() => drawQuestion(following, toReview));
-  return review().catch(showBroken);
+  return show(drawReview);
 }
 
 // -- everything that will be sent ------------------------------------------------------------------------------------
 
-async function review() {
-  const report = isPreview() ? null : await client.prepare(answers, cohort);
-  show(() => drawReview(report));
-}
-
-function drawReview(report) {
+/** What may be sent, and what that reveals. The report is drawn when it is sent, so that nobody can try until they like it. */
+function drawReview() {
   const form = campaign.formFor(cohort);
-  const reports = form.unpack(report?.report) ?? []; // none in a preview
   const send = el("button", { type: "button", onclick: () => deliver(send) }, say("send"));
   const last = questionsAsked().at(-1);
-  const figures = parts.map((part, i) => (i in reports && showsCrowd(part) ? crowd(part, reports[i].report) : null));
+  const figures = parts.map((part) => showsCrowd(part) && crowd(part));
   const alone = form.parts.length === 1;
   put(
     say("reviewTitle"),
     el("h2", {}, say("answersStay")),
     el("dl", { class: "answers" }, ...questions.map(answerLine)),
     el("h2", {}, say("whatIsSent")),
-    leaving(form, reports),
+    leaving(form),
     el("h2", {}, say("whatItTells")),
     promise(form),
     alone && figures[0],
     el("div", { class: "actions edge" }, send, plainButton(say("back"), () => show(() => drawQuestion(last)))),
     !alone && figures.map((figure, i) => figure && fold(aloneTitle(parts[i]), figure, quiet("notThePromise"))),
-    report && everything(report),
     details(form),
   );
 }
@@ -489,10 +527,17 @@ function answerLine(question) {
 function answerText(question) {
   const answer = answers[question.name];
   if (question.kind === "number")
-    return el("span", {}, speak.exact(answer), hasText(question.unit) && [" ", own(question.unit)]);
+    return el("span", {}, countedNumber(question, answer), hasText(question.unit) && [" ", own(question.unit)]);
   const chosen = question.options.filter(({ code }) => [answer].flat().includes(code));
   if (chosen.length === 0) return el("span", {}, say("noneTicked"));
   return el("span", {}, ...chosen.flatMap(({ text }, i) => (i > 0 ? [", ", own(text)] : [own(text)])));
+}
+
+/** A number, and what it counts as where that is not the same. */
+function countedNumber(question, answer) {
+  const bounds = boundsOf(question) ?? [-Infinity, Infinity];
+  const end = Math.min(Math.max(answer, bounds[0]), bounds.at(-1));
+  return end === answer ? speak.exact(answer) : say("countsAs", { number: speak.exact(answer), end: speak.exact(end) });
 }
 
 /** The questions that a part is about. */
@@ -508,17 +553,19 @@ function topic(part) {
   return texts.join(" + ");
 }
 
+/** The reports that a plan can make, if they are few enough to be listed; otherwise none. */
+const reportsOf = ({ outputs }) => (outputs !== null && outputs <= MANY ? [...Array(outputs).keys()] : []);
+
 /** Everything that leaves this device, in words. */
-function leaving(form, reports) {
-  const scrambled = parts.map((part, i) =>
-    line(
-      inCampaignLanguage(topic(part)),
-      i in reports
-        ? el("span", {}, ...phrase("reportCode", { code: el("code", { class: "report", dir: "ltr" }, shorten(String(reports[i].report))) }))
-        : el("em", {}, say("previewReport")),
-      i in reports && form.slots[i].drawn && el("small", {}, " ", say("drawnQuestion")),
-    ),
-  );
+function leaving(form) {
+  const scrambled = parts.map(({ attributes, plan }, i) => {
+    const { length } = reportsOf(plan);
+    return line(
+      inCampaignLanguage(topic({ attributes })),
+      el("em", {}, length > 0 ? say("oneOfCodes", { count: speak.number(length) }) : say("someCode")),
+      !isPreview() && form.slots[i].drawn && el("small", {}, " ", say("drawnQuestion")),
+    );
+  });
   return [
     paragraph(reportsText(form)),
     el(
@@ -539,13 +586,12 @@ function reportsText({ slots }) {
   return parts.length > 1 ? "reportsAre" : "reportIs";
 }
 
-const shorten = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGEST_CODE)}…` : code);
-
 /** What the whole submission reveals about any answer: under the prior, and under any prior. */
 function promise(form) {
   const { lip, ldp } = campaign.promise[cohort];
   const exposed = exposure(form);
   if (exposed) return warning(say(exposed));
+  const weak = gradeOf({ lip }) === "seenWeak";
   const several = form.attributes.length > 1;
   const factor = (level) => el("strong", {}, speak.factor(level));
   return el(
@@ -553,7 +599,7 @@ function promise(form) {
     { class: "promise" },
     lip < ldp && paragraph(several ? "promiseKnownSeveral" : "promiseKnown", { factor: factor(lip) }),
     paragraph(several ? "promiseAnySeveral" : "promiseAny", { factor: factor(ldp) }),
-    paragraph("provesNothing"),
+    weak ? warning(say("weakScrambling")) : paragraph("provesNothing"),
   );
 }
 
@@ -570,34 +616,55 @@ function showsCrowd({ attributes, plan }) {
   return single && known && !isGate && question.askedIf.size === 0;
 }
 
-/** What one report reveals about its question: of 100 people who send it, how many chose the same, and what the others chose. */
-function crowd(part, report) {
+/** What the reports about a question reveal: of 100 people who send each, how many answered the same. */
+function crowd(part) {
   const { plan } = part;
-  const [shares, code] = [plan.posterior(report), codeOf(part)];
-  const counts = outOf100(shares);
-  const label = (x) => el("span", {}, "“", el("bdi", {}, nameOf(part, x)), "”");
-  const others = [...counts.keys()].filter((x) => x !== code).sort((a, b) => shares[b] - shares[a]);
-  const named = others.slice(0, others.length > NAMED + 1 ? NAMED : NAMED + 1);
-  const rest = others.slice(named.length);
-  const each = named.map((x) => phrase("countOf", { count: inWords(shares[x], counts[x]), answer: label(x) }));
-  if (rest.length > 0) {
-    const total = (list) => rest.reduce((sum, x) => sum + list[x], 0);
-    each.push(phrase("countOf", { count: inWords(total(shares), total(counts)), answer: say("somethingElse") }));
-  }
-  const same = el("strong", {}, inWords(shares[code], counts[code]));
-  const before = inWords(plan.prior[code], outOf100(plan.prior)[code]);
+  const [reports, code] = [reportsOf(plan), codeOf(part)];
+  const before = plan.prior[code];
+  const everybody = paragraph(campaign.cohorts.length > 1 ? "crowdGroup" : "crowdAll", { count: inWords(before) });
   return el(
     "figure",
     {},
-    el("figcaption", {}, ...phrase("crowdSame", { count: same, answer: label(code) })),
-    people(counts[code]),
-    others.length > 0 &&
-      el("p", {}, ...phrase("crowdOthers", { list: el("span", {}, ...each.flatMap((words, i) => (i > 0 ? [say("comma"), ...words] : words))) })),
-    paragraph(campaign.cohorts.length > 1 ? "crowdGroup" : "crowdAll", { count: before }),
+    reports.length > 0 ? eachReport(part, code, reports) : anyReport(part, code),
+    everybody,
     quiet("crowdAssumes"),
-    plan.labels.length <= MANY && fold(say("allAnswers"), comparison(part, shares)),
+    reports.length > 0 && plan.labels.length <= MANY && fold(say("allAnswers"), comparison(part, reports)),
   );
 }
+
+/** Every report: how often it is drawn for this answer, and how many of 100 people who send it gave that answer. */
+function eachReport(part, code, reports) {
+  const { plan } = part;
+  const row = (report) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, say("reportCode", { code: report })),
+      el("td", { class: "figure" }, speak.percent(plan.likelihoods(report)[code])),
+      el("td", { class: "figure" }, inWords(plan.posterior(report)[code])),
+    );
+  const column = (key) => el("th", { scope: "col", class: "figure" }, say(key));
+  return el(
+    "table",
+    { class: "reports" },
+    el("caption", {}, ...phrase("eachReport", { answer: quoted(part, code) })),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("oneReport")), column("drawnFor"), column("sameAnswer"))),
+    el("tbody", {}, ...reports.map(row)),
+  );
+}
+
+/** What holds for each of many reports: between how many of 100 people who send it gave this answer. */
+function anyReport(part, code) {
+  const { lipLower, lipUpper, ldp } = part.plan.levels;
+  const before = part.plan.prior[code];
+  return paragraph("anyReport", {
+    least: speak.number(Math.floor(100 * before * Math.exp(-lipLower))),
+    most: speak.number(Math.ceil(100 * likelyAfterwards(before, lipLower, lipUpper, ldp))),
+    answer: quoted(part, code),
+  });
+}
+
+const quoted = (part, code) => el("span", {}, "“", el("bdi", {}, nameOf(part, code)), "”");
 
 /** The code of the answer to the only question of a part; of a number on a grid, that of the nearest point. */
 function codeOf({ attributes: [name], plan }) {
@@ -618,66 +685,40 @@ function nameOf({ attributes: [name], plan }, code) {
   return option ? ownText(option.text) : String(labels[code]);
 }
 
-/** A count of 100 people in words: shares that round to nobody or to everybody are neither. */
-function inWords(share, count) {
-  if (share === 0 || share === 1) return speak.number(count);
+/** A share as a count of 100 people: shares that round to nobody or to everybody are neither. */
+function inWords(share) {
+  const count = speak.number(Math.round(100 * share));
+  if (share === 0 || share === 1) return count;
   if (share < 0.005) return say("fewerThanOne");
-  return share > 0.995 ? say("moreThan99") : say("about", { count: speak.number(count) });
+  return share > 0.995 ? say("moreThan99") : say("about", { count });
 }
 
-/** Shares as whole numbers that add up to 100: the largest remainders are rounded up. */
-function outOf100(shares) {
-  const counts = shares.map((share) => Math.floor(100 * share));
-  const missing = 100 - counts.reduce((a, b) => a + b, 0);
-  const byRemainder = [...shares.keys()].sort((a, b) => 100 * shares[b] - counts[b] - (100 * shares[a] - counts[a]));
-  for (const x of byRemainder.slice(0, missing)) counts[x] += 1;
-  return counts;
-}
-
-/** A hundred little figures, the first `count` of them filled. */
-function people(count) {
-  const place = (i) => `M${(i % 20) * 11 + 3.1} ${Math.floor(i / 20) * 18 + 4}`;
-  const figures = Array.from({ length: 100 }, (_, i) => place(i) + FIGURE);
-  return el(
-    "svg",
-    { class: "people", viewBox: "0 0 220 90", role: "img", "aria-label": say("figures", { count: speak.number(count) }) },
-    el("path", { class: "other", d: figures.slice(count).join("") }),
-    el("path", { class: "same", d: figures.slice(0, count).join("") }),
-  );
-}
-
-/** Each answer among all people and among those who send this report. */
-function comparison(part, shares) {
-  const rows = shares.map((share, x) =>
+/** Each answer among all people and among those who send each report. */
+function comparison(part, reports) {
+  const { plan } = part;
+  const columns = [plan.prior, ...reports.map((report) => plan.posterior(report))];
+  const heads = [say("amongAll"), ...reports.map((report) => say("reportCode", { code: report }))];
+  const rows = plan.labels.map((_, x) =>
     el(
       "tr",
       {},
       el("th", { scope: "row" }, el("bdi", {}, nameOf(part, x))),
-      el("td", { class: "figure" }, speak.percent(part.plan.prior[x])),
-      el("td", { class: "figure" }, speak.percent(share)),
+      ...columns.map((shares) => el("td", { class: "figure" }, speak.percent(shares[x]))),
     ),
   );
-  const column = (key) => el("th", { scope: "col", class: "figure" }, say(key));
-  return el(
+  const table = el(
     "table",
     { class: "comparison" },
     el("caption", {}, say("crowdAssumes")),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("answer")), column("amongAll"), column("amongSenders"))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("answer")), ...heads.map((head) => el("th", { scope: "col", class: "figure" }, head)))),
     el("tbody", {}, ...rows),
   );
+  return scrolling(say("allAnswers"), table);
 }
 
-/** The exact text that is sent. */
+/** The exact text that was sent. */
 const exactText = ({ report_id, form, report }, attributes) =>
   el("pre", { tabindex: "0", dir: "ltr", ...attributes }, JSON.stringify({ report_id, form, report }));
-
-function everything(report) {
-  return fold(
-    say("everythingSent"),
-    exactText(report, { id: "leaving", "aria-label": say("exactText") }),
-    paragraph("everythingExplained"),
-  );
-}
 
 function details(form) {
   const { lip, ldp } = campaign.promise[cohort];
@@ -716,12 +757,14 @@ async function working(button, send) {
   }
 }
 
+/** The receipt, once the report has arrived; only now is it shown. */
 function drawThanks(report, before) {
+  keepCode(null);
   put(
     say(before ? "answeredTitle" : "thanksTitle"),
     paragraph(before ? "answered" : "thanks"),
     paragraph("remembersSent"),
-    fold(say("whatWasSent"), exactText(report, { id: "sent", "aria-label": say("exactText") })),
+    fold(say("whatWasSent"), exactText(report, { id: "sent", "aria-label": say("exactText") }), paragraph("everythingExplained")),
     withdrawal(report),
   );
 }
@@ -735,7 +778,7 @@ function withdrawal(report) {
       await client.withdraw();
       show(drawWithdrawn);
     } catch (error) {
-      const published = error instanceof ReportRefused && error.reason === "Conflict";
+      const published = error instanceof ReportRefused && error.reason.endsWith(" 409");
       if (!published && !(error instanceof NotSent)) return showBroken(error);
       button.disabled = published;
       problem.replaceChildren(warning(say(published ? "withdrawTooLate" : "withdrawFailed")));
@@ -802,8 +845,10 @@ const BROKEN = {
 
 function showBroken(error) {
   const why = fold(say("whyFold"), el("p", { lang: "en", dir: "ltr" }, error instanceof PriorveilError ? error.message : String(error)));
+  const asked = campaign?.promise[cohort]?.ldp ?? 0;
   const [title, text, advice] =
     error instanceof NotSent ? ["noConnectionTitle", "noConnection"]
+    : error instanceof BudgetExceeded && asked < Infinity && asked > error.limit ? ["tooMuchTitle", "tooMuch", "tooMuchAdvice"]
     : error instanceof BudgetExceeded ? ["limitTitle", "limit", "limitAdvice"]
     : !(error instanceof PriorveilError) ? ["failedTitle", "failed"]
     : (BROKEN[error.field] ?? ["untrustedTitle", "untrusted"]);

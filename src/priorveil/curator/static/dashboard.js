@@ -154,15 +154,16 @@ async function refresh(view) {
     const waiting = admin ? null : await withoutResults(view.id);
     if (openCampaign !== view) return;
     if (waiting) return draw(view, waiting.title, waiting.state, waiting, () => noResults(waiting));
-    const [estimates, counters] = await Promise.all([
+    const [estimates, counters, { warnings }] = await Promise.all([
       read(`/campaigns/${view.id}/estimates?method=${view.method}`),
       read(`/campaigns/${view.id}/counters`),
+      read(`/campaigns/${view.id}/status`),
     ]);
     const counted = admin && estimates.admission === "invitation";
     const { free } = counted ? await read(`/campaigns/${view.id}/invitations`) : { free: null };
     if (openCampaign !== view) return;
     const content = [estimates, counters, free, view.method, view.cohort];
-    draw(view, estimates.title, reportsText(estimates.reports), content, () => sections(view, estimates, { ...counters, free }, admin));
+    draw(view, estimates.title, reportsText(estimates.reports), content, () => sections(view, estimates, { ...counters, free, warnings }, admin));
   });
   if (openCampaign === view && !document.hidden) view.timer = setTimeout(() => refresh(view), EVERY);
 }
@@ -189,7 +190,8 @@ function sections(view, estimates, counters, admin) {
   const shown = estimates.results.map((result) => ({ ...result, ...selectEstimate(result, view.cohort, several) }));
   const blocks = inBlocks(shown);
   return [
-    warnings(shown.flatMap((result) => result.cohorts), several, estimates.caution),
+    counters.warnings.map((text) => el("p", { class: "warning" }, text)),
+    contradictions(shown.flatMap((result) => result.cohorts), several, estimates.caution),
     estimates.not_for_publication && el("p", { class: "draft", id: "draft" }, estimates.not_for_publication),
     !admin && madeWhen(estimates),
     facts(estimates, counters),
@@ -217,7 +219,7 @@ function selectEstimate({ cohorts, total }, name, several) {
 }
 
 /** What must be known before a number is read: a prior that the reports contradict, or one that nothing corrects. */
-function warnings(cohorts, several, caution) {
+function contradictions(cohorts, several, caution) {
   const contradicted = cohorts.filter((c) => c.warning).map((c) => about([several && c.cohort], c.warning, "warning"));
   return contradicted.length > 0 ? contradicted : caution && el("p", { class: "warning" }, caution);
 }

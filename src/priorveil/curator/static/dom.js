@@ -1,7 +1,7 @@
 // Small pieces of pages. Everything becomes text: nothing from a document is ever read as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SHAPES = new Set(["svg", "rect", "line", "text", "path", "circle"]);
+const SHAPES = new Set(["svg", "rect", "line", "text", "circle"]);
 
 /** An element with attributes, listeners (`onclick: f`) and children; false and null attributes are left out. */
 export function el(tag, attributes = {}, ...children) {

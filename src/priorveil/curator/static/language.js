@@ -28,16 +28,15 @@ function nameOfLanguage(tag) {
   return name.charAt(0).toLocaleUpperCase(tag) + name.slice(1);
 }
 
-/**
- * Fill a list with the languages that a page can be read in: those of its own texts, and those of the campaign. The tag of the one that
- * is chosen: by the person, or because it fits the person best.
- */
-export function offerLanguages(list, campaign, picked = null) {
-  const own = Object.keys(TEXTS);
-  const offered = [...own, ...campaign.filter((tag) => !own.some((other) => base(other) === base(tag)))];
-  const chosen = picked ?? bestLanguage(navigator.languages, offered) ?? campaign[0] ?? FALLBACK;
+/** The languages of the pages' own texts. */
+export const OWN_LANGUAGES = Object.keys(TEXTS);
+
+/** Fill a list with languages; the tag of the one that is chosen, the first wanted one that is offered. */
+export function offerLanguages(list, offered, wanted) {
+  const chosen = bestLanguage(wanted, offered) ?? offered[0];
   const option = (tag) => el("option", { value: tag, lang: tag, dir: direction(tag), selected: tag === chosen }, nameOfLanguage(tag));
   list.replaceChildren(...offered.map(option));
+  list.parentElement.hidden = offered.length === 1; // its label
   return chosen;
 }
 
@@ -58,7 +57,7 @@ export const markLanguage = (tag, text) => el("bdi", { lang: tag, dir: direction
  * person's own region of the language.
  */
 export function speaker(language, regions = []) {
-  const own = bestLanguage([language], Object.keys(TEXTS)) ?? FALLBACK;
+  const own = bestLanguage([language], OWN_LANGUAGES) ?? FALLBACK;
   const texts = TEXTS[own];
   const locale = regions.find((tag) => base(tag) === base(own)) ?? own;
   const number = (value, options = {}) => value.toLocaleString(locale, options);

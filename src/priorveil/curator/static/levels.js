@@ -1,6 +1,13 @@
-// The privacy levels of a campaign, for people who know what they are.
+// The privacy levels of a campaign: what they mean, and a table for people who know what they are.
 
 import { el, scrolling } from "/static/dom.js";
+
+/**
+ * How likely an answer can be after a submission, at most, if it was `before` likely: `likely_afterwards` in surveys/report.py. Without
+ * a design its LDP level is not known, but the bounds of LIP imply one.
+ */
+export const likelyAfterwards = (before, lipLower, lipUpper, ldp = lipLower + lipUpper) =>
+  Math.min(before * Math.exp(lipUpper), 1 - (1 - before) * Math.exp(-lipLower), 1 / (1 + (1 - before) / before / Math.exp(ldp)));
 
 /** LDP and LIP of a whole submission, for each cohort. */
 export function levelTable(estimates) {

@@ -3,7 +3,7 @@
 
 import { el } from "/static/dom.js";
 import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
-import { bestLanguage, direction, markLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
+import { OWN_LANGUAGES, bestLanguage, direction, markLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
 
 const HEADS = { answer: "answer", ticked: "ticked", "ticked set": "tickedSet", quantity: "quantity" }; // of the labels of a table
@@ -23,17 +23,24 @@ const paragraph = (key, values) => el("p", {}, ...speak.phrase(key, values));
 const section = (key, ...content) => el("section", {}, el("h2", {}, say(key)), ...content);
 
 async function show() {
-  useLanguage(offerLanguages(languages, []));
+  chooseLanguage();
   const response = await fetch(source);
   if (!response.ok) {
     const { detail } = await response.json().catch(() => ({}));
     draw = () => put(el("h1", {}, say("noResultsTitle")), el("p", {}, say("serverSays"), " ", el("bdi", { lang: "en" }, `${detail ?? response.status}`)));
   } else {
     publication = await response.json();
-    useLanguage(offerLanguages(languages, publication.languages));
+    chooseLanguage();
     draw = () => put(...sheet());
   }
   draw();
+}
+
+/** Offer the languages of this page, in which its figures can be read, and those of the survey. */
+function chooseLanguage() {
+  const survey = publication?.languages ?? [];
+  const others = survey.filter((tag) => bestLanguage([tag], OWN_LANGUAGES) === undefined);
+  useLanguage(offerLanguages(languages, [...OWN_LANGUAGES, ...others], [...navigator.languages, ...survey]));
 }
 
 function useLanguage(tag) {

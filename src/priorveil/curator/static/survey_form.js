@@ -2,6 +2,7 @@
 
 import { el } from "/static/dom.js";
 import { direction } from "/static/language.js";
+import { likelyAfterwards } from "/static/levels.js";
 import { hasShares, isOfPeople, readTable, requireColumns } from "/static/prior_table.js";
 import {
   addRefusal, freeName, gatesFor, groupOf, groupQueries, groupQuestions, hasRefusal, newGroup, newOption, newQuestion, newRange,
@@ -26,13 +27,6 @@ const LIKELY = 0.1; // an answer that is so likely before is the example of what
 const ALMOST_CERTAIN = 0.999; // a share above it would round up to 100 %
 
 const nameOfLanguage = (tag) => new Intl.DisplayNames(["en"], { type: "language" }).of(tag) ?? tag;
-
-/**
- * How likely an answer can be after a submission, at most, if it was `before` likely: `likely_afterwards` in surveys/report.py. Without
- * a design its LDP level is not known, but the bounds of LIP imply one.
- */
-export const likelyAfterwards = (before, lipLower, lipUpper, ldp = lipLower + lipUpper) =>
-  Math.min(before * Math.exp(lipUpper), 1 - (1 - before) * Math.exp(-lipLower), 1 / (1 + (1 - before) / before / Math.exp(ldp)));
 
 /**
  * The form of a draft, as an element. `changed` is called after every change. `form.focusField(keys, text)` shows what is wrong with
