@@ -40,7 +40,7 @@ from priorveil.curator.group_commit import QueueFull, Writer
 from priorveil.curator.loaded_campaigns import CampaignLoader
 from priorveil.curator.logs import FailureLog
 from priorveil.curator.metrics import Metrics
-from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, read_networks
+from priorveil.curator.rates import SubmissionRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, json_response, problem_for
 from priorveil.curator.result_messages import Estimates
@@ -97,7 +97,7 @@ class Curator:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.requests
         failures, self.metrics = FailureLog(settings.log.repeat_seconds), Metrics()
-        self.submissions = AddressRates(settings.submissions)
+        self.submissions = SubmissionRates(settings.submissions)
         self._proxies = read_networks("trusted_proxies", settings.listen.trusted_proxies)
         # Loading and estimating take seconds: they do not wait for each other, and batches do not wait for them.
         threads = self.limits.threads
@@ -380,7 +380,7 @@ class Curator:
             raise HTTPException(429, "too many wrong tokens: try again later", advice)
         token = self.service.find_token(secret)
         if token is None:
-            attempts.add_wrong(address)
+            attempts.add_wrong(address, secret)
         else:
             attempts.add_right(address, secret)
         return token

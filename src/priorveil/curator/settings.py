@@ -131,8 +131,6 @@ class AttemptLimits(Section):
 
     burst: int = setting(10, "Wrong tokens of one address at once.", least=1)
     rate: float = setting(1.0, "Further ones of one address in a second.", least=0.001)
-    total_burst: int = setting(200, "Wrong tokens of all addresses at once.", least=1)
-    total_rate: float = setting(20.0, "Further ones of all addresses in a second.", least=0.001)
 
 
 @dataclass(frozen=True)
