@@ -7,6 +7,7 @@ import gc
 import json
 import threading
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,13 +19,14 @@ import pytest
 
 from local_server import TOKEN, Place, at, report, responses_with, running, statuses
 from patience import PATIENCE, until
-from priorveil import Distribution, Histogram, Prior, design
+from priorveil import Distribution, Histogram, Linear, Prior, design
 from priorveil.collect.campaign import Campaign, ask, ask_with
 from priorveil.collect.wire import JSON
 from priorveil.curator import app, create_app, loaded_campaigns, uploads
 from priorveil.curator.body_memory import SMALL_BODY, BodyMemory
 from priorveil.curator.loaded_campaigns import LoadedCampaigns
 from priorveil.curator.messages import LARGEST_BATCH
+from priorveil.curator.results import campaign_estimates
 from priorveil.curator.service import Service
 from priorveil.curator.settings import AttemptLimits, CampaignLimits, RequestLimits, Settings
 from priorveil.curator.shared_runs import SharedRuns
@@ -494,7 +496,7 @@ def stored(campaign: Campaign) -> StoredCampaign:
 
 def test_campaigns_in_memory_are_limited_in_number_and_bytes() -> None:
     campaigns = [stored(each) for each in questions(5)]
-    size = max(len(each.document) for each in campaigns)
+    size = max(each.memory for each in campaigns)
     for limits in (CampaignLimits(loaded=2), CampaignLimits(loaded_bytes=2 * size)):
         loaded = LoadedCampaigns(limits)
         for each in campaigns:
@@ -507,6 +509,42 @@ def test_campaigns_in_memory_are_limited_in_number_and_bytes() -> None:
     assert one.find(campaigns[0].campaign.id) is campaigns[0]
 
 
+def estimated(document: str) -> StoredCampaign:
+    """A campaign that was loaded, with reports that were counted and estimated."""
+    each = StoredCampaign(Campaign.from_json(document), document.encode(), None)
+    rng, tallies = np.random.default_rng(18), {}
+    for id, form in each.campaign.forms.items():
+        [plan] = [part.plan for part in form.parts]
+        reports = plan.privatize(np.arange(100) % len(plan.labels), rng, codes=True)
+        tally = plan.tally(reports)
+        tallies[id] = FormTally(100, (tally,))
+    campaign_estimates(each.campaign, tallies, "auto", 0.95, "open")
+    return each
+
+
+@pytest.mark.parametrize(
+    ("method", "query"),
+    [("arc", Distribution()), ("arc", Histogram()), ("unary", Histogram()), ("subset", Distribution())],
+)
+def test_a_campaign_takes_no_more_than_is_counted_for_it(method: str, query: Linear) -> None:
+    """Also after it was estimated. What is kept for the last few plans in all does not grow with the campaigns."""
+    shares = 1 / np.arange(1, 61)
+    plan = design(Prior(shares / shares.sum()), 1.0, query, method=method)
+    documents = [ask_with(f"{i}?", plan, smallest_count=1).to_json() for i in range(10)]
+    tracemalloc.start()
+    try:
+        for document in documents[:8]:
+            estimated(document)
+        gc.collect()
+        before, _ = tracemalloc.get_traced_memory()
+        later = [estimated(document) for document in documents[8:]]
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken < sum(each.memory for each in later)
+
+
 def test_a_dropped_campaign_is_the_same_while_somebody_uses_it() -> None:
     """Otherwise closing it would not reach the request that uses it."""
     loaded = LoadedCampaigns(CampaignLimits(loaded=1))
@@ -515,7 +553,7 @@ def test_a_dropped_campaign_is_the_same_while_somebody_uses_it() -> None:
     loaded.add(using)
     loaded.add(other)
     assert list(loaded._recent) == [other.campaign.id]
-    assert loaded.find(id) is using and loaded.bytes == len(using.document)
+    assert loaded.find(id) is using and loaded.bytes == using.memory
     loaded.add(other)
     del using
     gc.collect()

@@ -122,7 +122,7 @@ class CampaignLimits(Section):
     """Campaigns that stay in memory, those used last; others are loaded again."""
 
     loaded: int = setting(1000, "How many campaigns.", least=1)
-    loaded_bytes: int = setting(256 << 20, "Bytes of their documents; in memory they take more.", least=1)
+    loaded_bytes: int = setting(256 << 20, "Bytes that they take, about, with their tables.", least=1)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,14 @@ _PIECES = """(
 ) AS pieces"""
 _DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
 _END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
-_PAGE = 20_000  # rows that are read at once, and in a row group of an export
+_PAGE = 20_000  # rows that are deleted at once
+_PAGE_BYTES = (
+    1 << 20
+)  # of reports that are read at once; an export whose reader stalls keeps a few such pages
+_ROW = 300  # bytes that a report takes in memory besides its words
+_MEMORY = (
+    12  # bytes that a campaign takes for each byte of its document, at most, with what its plans compute
+)
 _AROUND_REPORT = 4 << 10  # bytes of a submission besides its report
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 _ADD_TOKEN = """INSERT INTO tokens (digest, name, role, expires) VALUES ($1, $2, $3, $4)
@@ -181,6 +188,11 @@ class StoredCampaign:
     closed: str | None
     deleted: str | None = None
     published: str | None = None
+
+    @property
+    def memory(self) -> int:
+        """About the bytes that it takes, with the tables that are made when its reports are counted and read."""
+        return _MEMORY * len(self.document)
 
     @cached_property
     def longest_submission(self) -> int:
@@ -439,9 +451,10 @@ class Store(ABC):
     # -- reports and tallies ---------------------------------------------------------------------------------
 
     async def reports(self, campaign: Campaign) -> AsyncIterator[list[StoredReport]]:
-        """All reports of a campaign, sorted by id, some thousands at a time."""
-        last = b""
-        while rows := await self._fetch(_REPORTS, campaign.id, last, _PAGE):
+        """All reports of a campaign, sorted by id, up to some thousands at a time."""
+        width = max(form.width for form in campaign.forms.values())
+        last, most = b"", max(1, _PAGE_BYTES // (_ROW + WORD_BYTES * width))
+        while rows := await self._fetch(_REPORTS, campaign.id, last, most):
             yield [tuple(row) for row in rows]
             last = rows[-1][0]
 
