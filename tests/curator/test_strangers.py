@@ -22,7 +22,7 @@ from patience import PATIENCE, until
 from priorveil import Distribution, Histogram, Linear, Prior, design
 from priorveil.collect.campaign import Campaign, ask, ask_with
 from priorveil.collect.wire import JSON
-from priorveil.curator import app, create_app, loaded_campaigns, uploads
+from priorveil.curator import app, create_app, loaded_campaigns, responses, uploads
 from priorveil.curator.body_memory import SMALL_BODY, BodyMemory
 from priorveil.curator.loaded_campaigns import LoadedCampaigns
 from priorveil.curator.messages import LARGEST_BATCH
@@ -34,6 +34,7 @@ from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import FormTally, Store, StoredCampaign, count_cells, open_store
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token
+from priorveil.frames import pyarrow
 from priorveil.mechanisms import Orders
 from refusals import raises
 from submissions import submissions
@@ -107,6 +108,24 @@ def test_large_bodies_are_decoded_outside_the_event_loop(
         assert names[0] == here and names[1].startswith("priorveil-decoder"), names
 
     on(SqliteStore(tmp_path / "a.db"), work, campaign)
+
+
+def test_arrow_is_loaded_outside_the_event_loop(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def load() -> Any:
+        threads.append(threading.current_thread())
+        return pyarrow()
+
+    monkeypatch.setattr(responses, "pyarrow", load)
+
+    async def work(http: httpx.AsyncClient) -> None:
+        assert (await http.get(f"/v1/campaigns/{campaign.id}/reports")).status_code == 200
+
+    on(SqliteStore(tmp_path / "a.db"), work, campaign)
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()
 
 
 def test_a_batch_that_is_decoded_while_the_campaign_closes_is_refused(

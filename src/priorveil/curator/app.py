@@ -313,7 +313,9 @@ class Curator:
     async def publication(self, request: Request) -> Response:
         """The published results, which never change."""
         live = await self._live(request.path_params["id"])
-        content = await self.service.store.publication(live.campaign.id) if live.published else None
+        content = await self.service.store.publication(
+            live.campaign.id
+        )  # also when another process made them
         if content is None:
             raise HTTPException(404, "the results of this campaign are not published")
         return _document(content)
