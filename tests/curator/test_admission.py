@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import asyncpg
 import httpx
@@ -29,8 +30,10 @@ from priorveil.curator.admission import (
     withdraw,
 )
 from priorveil.curator.admission import admit as admit_claims
-from priorveil.curator.store import FormTally, Store, Unavailable, open_store
+from priorveil.curator.store import FormTally, Statements, Store, Unavailable, open_store
 from submissions import number_words, submission
+
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +162,90 @@ def test_a_full_campaign_does_not_use_up_codes(store_url: str) -> None:
         codes = await invite(store, campaign, 3)
         assert await admit(store, [claim(campaign, code) for code in codes]) == ([None, FULL, FULL], 1)
         assert await store.free_invitations(campaign.id) == 2
+
+    in_store(store_url, work)
+
+
+def test_a_batch_is_admitted_as_its_claims_would_be_one_by_one(store_url: str) -> None:
+    """Whatever ids and codes come again within it, in any order."""
+    limits: list[dict[str, Any]] = [
+        {"admission": "invitation"},
+        {"most_reports": 9},
+        {"admission": "invitation", "most_reports": 9},
+    ]
+    pairs = [[ask(f"{kind} {i}?", PRIOR, **each) for kind in "ab"] for i, each in enumerate(limits)]
+    draw = random.Random(16)
+
+    async def work(store: Store) -> None:
+        batches: tuple[list[Claim], list[Claim]] = ([], [])
+        for alone, together in pairs:
+            await store.add_campaign(alone)
+            await store.add_campaign(together)
+            codes = fresh_codes(15)
+            for each in (alone, together):
+                await store.add_invitations(each.id, filter(None, map(code_digest, codes[:12])))
+            ids = [fresh_id() for _ in range(20)]
+            for _ in range(60):
+                code, report, id = draw.choice([None, *codes]), draw.randrange(2), draw.choice(ids)
+                for batch, each in zip(batches, (alone, together), strict=True):
+                    batch.append(claim(each, code, report, id))
+        places = draw.sample(range(180), 180)  # campaigns alternate
+        alone_claims, together_claims = ([batch[place] for place in places] for batch in batches)
+        one_by_one = [await admit(store, [each]) for each in alone_claims]
+        halves = [await admit(store, together_claims[:90]), await admit(store, together_claims[90:])]
+        assert [each.reasons[0] for each in one_by_one] == halves[0].reasons + halves[1].reasons
+        assert sum(each.new for each in one_by_one) == sum(each.new for each in halves) > 20
+        assert len({each.reasons[0] for each in one_by_one}) == 4
+        for alone, together in pairs:
+            form, other = alone.form_for(None), together.form_for(None)
+            tallies = [(await store.tallies(alone))[form.id], (await store.tallies(together))[other.id]]
+            assert tallies[0].reports == tallies[1].reports
+            assert np.array_equal(tallies[0].cells(), tallies[1].cells())
+            assert await store.free_invitations(alone.id) == await store.free_invitations(together.id)
+            await check_counts(store, together, tallies[1].reports)
+
+    in_store(store_url, work)
+
+
+def count_statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The list that the statements of all later transactions are added to."""
+    transact, seen = store.transact, list[str]()
+
+    def watch(steps: Statements[T]) -> Statements[T]:
+        rows: Any = None
+        while True:
+            try:
+                statement = steps.send(rows)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            seen.append(statement[0])
+            rows = yield statement
+
+    async def watched(statements: Callable[[], Statements[T]]) -> T:
+        return await transact(lambda: watch(statements()))
+
+    monkeypatch.setattr(store, "transact", watched)
+    return seen
+
+
+def test_a_transaction_takes_as_many_statements_for_many_reports_as_for_one(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a round trip to PostgreSQL, and other reports wait for them."""
+    campaign = ask("Many?", PRIOR, admission="invitation", most_reports=1000)
+
+    async def work(store: Store) -> None:
+        await store.add_campaign(campaign)
+        codes = await invite(store, campaign, 501)
+        seen, counts = count_statements(store, monkeypatch), []
+        for some in (codes[:1], codes[1:]):
+            sent = [claim(campaign, code) for code in some]
+            assert await admit(store, sent) == ([None] * len(sent), len(sent))
+            assert await withdraw(store, campaign, [each.report_id for each in sent]) == len(sent)
+            counts.append(len(seen))
+            seen.clear()
+        assert counts[0] == counts[1]
 
     in_store(store_url, work)
 

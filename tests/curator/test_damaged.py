@@ -26,6 +26,8 @@ from priorveil.curator.store import Damaged, Ended, Group, Store, open_store
 from priorveil.curator.tokens import Token
 from refusals import raises
 
+ROW = 308  # bytes that a small report takes in a page
+
 
 def stored(url: str, *campaigns: Campaign) -> None:
     async def run() -> None:
@@ -166,7 +168,7 @@ def test_an_export_from_a_damaged_file_is_not_taken_for_a_whole_one(
     place_of_damage: float,
 ) -> None:
     """At the beginning it is an error; later the connection is cut, which every client notices."""
-    monkeypatch.setattr("priorveil.curator.store._PAGE", 100)
+    monkeypatch.setattr("priorveil.curator.store._PAGE_BYTES", 100 * ROW)
     file, ids = tmp_path / "reports.db", sorted(os.urandom(16) for _ in range(2000))
 
     async def fill(store: Store) -> None:
@@ -229,7 +231,7 @@ def test_a_withdrawal_during_an_export_is_no_damage(
     store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also not if a new report makes up for it in the tallies, with an id that was read past."""
-    monkeypatch.setattr("priorveil.curator.store._PAGE", 4)
+    monkeypatch.setattr("priorveil.curator.store._PAGE_BYTES", 4 * ROW)
 
     async def replace(store: Store, first: bytes, last: bytes) -> None:
         assert await withdraw(store, campaign, [last]) == 1
@@ -244,7 +246,7 @@ def test_a_withdrawal_during_an_export_is_no_damage(
 def test_a_campaign_deleted_during_an_export_is_not_damaged_but_ended(
     store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch, keep_results: bool
 ) -> None:
-    monkeypatch.setattr("priorveil.curator.store._PAGE", 4)
+    monkeypatch.setattr("priorveil.curator.store._PAGE_BYTES", 4 * ROW)
 
     async def delete(store: Store, first: bytes, last: bytes) -> None:
         await store.end_campaign(campaign.id, "2026-01-01T00:00:00Z", keep_results)

@@ -98,6 +98,7 @@ def test_a_process_that_has_not_noticed_stores_nothing_either(store_url: str, li
             await store.reopen_campaign(curator.campaign.id)
         with raises(Ended):
             await withdraw(store, curator.campaign, [bytes(16)])
+        assert await published(curator) == b"{}", "at once"
         await curator.service.refresh()
         assert await curator.reason() == "closed"
         assert await mark(curator) is None

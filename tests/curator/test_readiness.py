@@ -131,12 +131,14 @@ def test_a_probe_leaves_nothing_behind(store_url: str, campaign: Campaign) -> No
     if store_url.startswith("postgresql"):
         return
     with closing(sqlite3.connect(store_url)) as file:
-        assert file.execute("SELECT count(*) FROM submissions").fetchone() == (0,)
+        for table in ("submissions", "tallies"):
+            assert file.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+@pytest.mark.parametrize(("right", "table"), [("INSERT", "submissions"), ("UPDATE", "tallies")])
 def test_a_right_that_was_revoked(
-    postgres: PostgresServer, campaign: Campaign, caplog: pytest.LogCaptureFixture
+    postgres: PostgresServer, campaign: Campaign, caplog: pytest.LogCaptureFixture, right: str, table: str
 ) -> None:
     name = f"revoked{free_port()}"
     owner = postgres.url(name)
@@ -147,20 +149,21 @@ def test_a_right_that_was_revoked(
         await admin.execute(f"CREATE ROLE {name} LOGIN; ALTER DATABASE {name} OWNER TO {name}")
         await admin.execute(f"GRANT CREATE ON SCHEMA public TO {name}")
         async with curator(url, campaign) as http:
-            await admin.execute(f"REVOKE INSERT ON submissions FROM {name}")
+            await admin.execute(f"REVOKE {right} ON {table} FROM {name}")
             assert (await upload(http, campaign), await is_ready(http)) == (503, 503)
             assert await upload(http, campaign) == 503
             [line] = lines(caplog)
-            assert "permission denied for table submissions" in line and "grant" in line
-            await admin.execute(f"GRANT INSERT ON submissions TO {name}")
+            assert f"permission denied for table {table}" in line and "grant" in line
+            await admin.execute(f"GRANT {right} ON {table} TO {name}")
             assert (await is_ready(http), await upload(http, campaign)) == (200, 200)
         await admin.close()
 
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("table", ["campaigns", "forms", "submissions", "tallies"])
 def test_a_table_that_is_locked(
-    postgres: PostgresServer, campaign: Campaign, caplog: pytest.LogCaptureFixture
+    postgres: PostgresServer, campaign: Campaign, caplog: pytest.LogCaptureFixture, table: str
 ) -> None:
     url = postgres.url(f"locked{free_port()}")
 
@@ -168,7 +171,7 @@ def test_a_table_that_is_locked(
         admin = await asyncpg.connect(url)
         async with curator(url, campaign) as http:
             async with admin.transaction():
-                await admin.execute("LOCK TABLE submissions")
+                await admin.execute(f"LOCK TABLE {table}")
                 assert (await upload(http, campaign), await is_ready(http)) == (503, 503)
                 [line] = lines(caplog)
                 assert "lock" in line and "pg_locks" in line
@@ -230,15 +233,21 @@ def test_a_file_that_another_program_has_locked(
     asyncio.run(run())
 
 
-def test_pages_that_were_zeroed(tmp_path: Path, campaign: Campaign, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("table", ["submissions", "tallies"])
+def test_pages_that_were_zeroed(
+    tmp_path: Path, campaign: Campaign, caplog: pytest.LogCaptureFixture, table: str
+) -> None:
     url = str(tmp_path / "reports.db")
 
     async def run() -> None:
         async with curator(url, campaign):
             pass
         with closing(sqlite3.connect(url)) as file:
-            find = "SELECT rootpage FROM sqlite_master WHERE name = 'submissions'"
-            page, size = file.execute(find).fetchone()[0], file.execute("PRAGMA page_size").fetchone()[0]
+            find = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+            page, size = (
+                file.execute(find, [table]).fetchone()[0],
+                file.execute("PRAGMA page_size").fetchone()[0],
+            )
         with open(url, "r+b") as raw:
             raw.seek((page - 1) * size)
             raw.write(bytes(size))

@@ -35,6 +35,7 @@ from submissions import plan_of
 
 TOKEN = Token.of("secret", "alice", "analyst", "2027-01-01T00:00:00Z")
 RNG = np.random.default_rng(7)
+ROW = 308  # bytes that a small report takes in a page
 
 
 def group(campaign: Campaign, count: int, cohort: str | None = None, ids: bytes | None = None) -> Group:
@@ -277,9 +278,7 @@ def test_reports_are_read_in_the_order_of_their_ids(
     store_url: str, cohorts: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the order of arrival was, across plans and pages."""
-    from priorveil.curator import store as shared
-
-    monkeypatch.setattr(shared, "_PAGE", 7)
+    monkeypatch.setattr("priorveil.curator.store._PAGE_BYTES", 7 * ROW)
     groups = [group(cohorts, 10, name) for name in (*cohorts.cohorts, *cohorts.cohorts)]
 
     async def work(store: Store) -> None:
@@ -291,6 +290,24 @@ def test_reports_are_read_in_the_order_of_their_ids(
         assert ids == sorted(part.ids[i : i + 16] for part in groups for i in range(0, 160, 16))
         assert {len(page) for page in pages[:-1]} == {7}
         assert await store.recount(cohorts) == await store.tallies(cohorts)
+
+    in_store(store_url, work)
+
+
+def test_a_page_of_large_reports_takes_no_more_memory(store_url: str) -> None:
+    """An export keeps some pages for each reader that stalls."""
+    plan = pv.design(pv.Prior.uniform(4000), 1.0, pv.Histogram(), method="unary")
+    campaign = ask_with("Which of thousands?", plan)
+    form, people = campaign.form_for(None), 2500
+    ids = os.urandom(16 * people)
+
+    async def work(store: Store) -> None:
+        await store.add_campaign(campaign)
+        await store.commit([Group(campaign.id, form, ids, bytes(8 * form.width * people))])
+        pages = [page async for page in store.reports(campaign)]
+        assert sum(len(page) for page in pages) == people
+        memory = [sum(sys.getsizeof(part) for row in page for part in (row, *row)) for page in pages]
+        assert max(memory) <= 1 << 20
 
     in_store(store_url, work)
 

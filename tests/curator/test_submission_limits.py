@@ -16,7 +16,7 @@ from local_server import TOKEN, running
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import fresh_id
 from priorveil.curator.app import create_app
-from priorveil.curator.rates import AddressRates
+from priorveil.curator.rates import SubmissionRates
 from priorveil.curator.settings import DEFAULTS, Listen, Settings, SubmissionLimits
 from priorveil.curator.store import open_store
 from priorveil.curator.tokens import Token
@@ -30,22 +30,23 @@ Sender = Callable[..., Awaitable[httpx.Response]]
 
 def test_an_address_recovers_with_time_and_does_not_harm_others() -> None:
     now = [0.0]
-    rates = AddressRates(SubmissionLimits(burst=2, rate=0.5, total_burst=5, total_rate=1.0), lambda: now[0])
+    rates = SubmissionRates(
+        SubmissionLimits(burst=2, rate=0.5, total_burst=5, total_rate=1.0), lambda: now[0]
+    )
     assert [rates.take("192.0.2.1") for _ in range(4)] == [0, 0, 2, 2]  # what is refused is not counted
-    assert rates.wait("192.0.2.1") == 2 and rates.wait("192.0.2.2") == 0 and rates.wait(None) == 0
+    assert rates.take("192.0.2.2") == 0 and rates.take(None) == 0
     now[0] = 4.0
-    assert rates.wait("192.0.2.1") == 0
-    for _ in range(5):
-        rates.add(None)
-    assert rates.wait("192.0.2.9") == rates.wait(None) > 0  # all together
+    assert rates.take("192.0.2.1") == 0
+    assert [rates.take(None) for _ in range(5)] == [0, 0, 0, 0, 1]
+    assert rates.take("192.0.2.9") == 1  # all together
     assert "192.0.2.1" not in repr(vars(rates))
 
 
 def test_one_sender_has_all_addresses_of_its_network() -> None:
-    rates = AddressRates(FEW)
+    rates = SubmissionRates(FEW)
     for i in range(3):
-        rates.add(f"2001:db8::{i}")
-    assert rates.wait("2001:db8::ffff") > 0 and rates.wait("2001:db8:0:1::1") == 0
+        assert rates.take(f"2001:db8::{i}") == 0
+    assert rates.take("2001:db8::ffff") > 0 and rates.take("2001:db8:0:1::1") == 0
 
 
 @asynccontextmanager

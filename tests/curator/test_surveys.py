@@ -265,6 +265,24 @@ def no_children_left() -> Iterator[None]:
     assert children() == []
 
 
+def test_a_design_is_told_no_secret_of_the_curator(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PGPASSWORD", "PRIORVEIL_STORE", "PRIORVEIL_TOKEN", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "a secret of the curator")
+
+    async def work(http: httpx.AsyncClient) -> None:
+        design = asyncio.ensure_future(check_document(http))
+        child = await halted()
+        environment = Path(f"/proc/{child}/environ").read_bytes()
+        os.kill(child, signal.SIGCONT)
+        assert b"OMP_NUM_THREADS=1" in environment and b"secret" not in environment.lower()
+        assert (await design).status_code == 200
+
+    with no_children_left():
+        on(store, work)
+
+
 def test_surveys_are_designed_one_after_the_other(store: SqliteStore) -> None:
     async def work(http: httpx.AsyncClient) -> None:
         first = asyncio.ensure_future(check_document(http))

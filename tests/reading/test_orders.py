@@ -370,17 +370,18 @@ def test_further_statistics_of_the_same_tally_take_no_product(monkeypatch: pytes
     small = orders_pool(60)
     monkeypatch.setattr(order_information, "_WRITTEN_OUT", 1)
     m, P = Orders(small.line, small.count), small.shares
+    reader = reader_of(m)
     tallies = [draw_and_count(m, P, 2_000, seed)[1] for seed in range(6)]
-    first = [reader_of(m).answer("unbiased", tally, P, None, True).mean for tally in tallies]
+    first = [reader.answer("unbiased", tally, P, None, True).mean for tally in tallies]
     last = first[-1].copy()
     first[-1][:] = 0.0  # whoever writes into an answer changes no other
-    assert reader_of(m)._solved_histogram.cache_info().currsize == orders._KEPT
+    assert reader._solved_histogram.cache_info().currsize == orders._KEPT
     product = OrdersInformation.times
     monkeypatch.setattr(OrdersInformation, "times", None)
-    again = reader_of(m).answer("unbiased", tallies[-1], P, np.tri(60), True)
+    again = reader.answer("unbiased", tallies[-1], P, np.tri(60), True)
     assert again.mean == pytest.approx(np.cumsum(last), abs=1e-9)
     monkeypatch.setattr(OrdersInformation, "times", product)
-    other = reader_of(m).answer("unbiased", tallies[0] + tallies[1], P, None, True)
+    other = reader.answer("unbiased", tallies[0] + tallies[1], P, None, True)
     assert other.mean == pytest.approx(first[0] + first[1], abs=0.1 * math.sqrt(other.variance.max()))
 
 

@@ -7,6 +7,7 @@ transaction that stores its report, so that no row shows which code a report cam
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import CODE_BYTES, hex_bytes
 from priorveil.curator.store import (
-    LASTING,
+    NUMBERS,
     REPORT_COUNT,
     Ended,
     Statements,
@@ -30,13 +31,8 @@ NO_INVITATION = "no invitation"  # no code, an unknown one or a used one: they a
 ID_IN_USE = "id in use"
 
 _NUMBER = "SELECT number FROM campaigns WHERE id = $1"
-_LASTING = f"SELECT id FROM campaigns WHERE number = $1 AND {LASTING}"
 _PUBLISHED = "SELECT published FROM campaigns WHERE number = $1"
 _FORMS = "SELECT id, number FROM forms WHERE campaign = $1"
-_FIND = "SELECT form, words FROM submissions WHERE campaign = $1 AND report_id = $2"
-_ADD = "INSERT INTO submissions (campaign, report_id, form, words) VALUES ($1, $2, $3, $4)"
-_REMOVE = "DELETE FROM submissions WHERE campaign = $1 AND report_id = $2 RETURNING form, words"
-_USE = "DELETE FROM invitations WHERE campaign = $1 AND digest = $2 RETURNING digest"
 
 
 class Claim(NamedTuple):
@@ -74,53 +70,68 @@ class Admitted(NamedTuple):
 async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
     """Store and count the reports that may be stored, in one durable transaction.
 
-    A report that is stored already is acknowledged before its code is looked at, so a sender can always try again.
+    A report that is stored already is acknowledged before its code is looked at, so a sender can always try again. The
+    number of statements does not depend on the number of claims.
     """
 
     def statements() -> Statements[Admitted]:
-        campaigns = {claim.campaign.id: claim.campaign for claim in claims}
-        numbers: dict[str, int] = {}
-        forms: dict[tuple[str, str], int] = {}
-        room: dict[str, int] = {}
-        for id in sorted(campaigns):  # the same order in all writers, to avoid deadlocks
-            numbers[id] = yield from _lock(store, id)
-            if not (yield _LASTING, numbers[id]):
-                raise Unavailable("the reports of this campaign were deleted, or its results published")
-            forms |= {(id, form): number for form, number in (yield _FORMS, numbers[id])}
-            most = campaigns[id].most_reports
-            if most is not None:
-                [[count]] = yield REPORT_COUNT, id
-                room[id] = max(0, most - count)
-        reasons: list[str | None] = []
-        new: dict[tuple[str, str], list[bytes]] = {}
-        for claim in claims:
-            id = claim.campaign.id
-            if (id, claim.form) not in forms:  # it was deleted meanwhile
-                raise Unavailable("this store does not have the campaign")
-            number, form = numbers[id], forms[id, claim.form]
-            stored = yield _FIND, number, claim.report_id
-            reason = None
-            if stored:
-                reason = None if tuple(stored[0]) == (form, claim.words) else ID_IN_USE
-            elif room.get(id) == 0:
-                reason = FULL
-            elif claim.campaign.admission == "invitation" and not (yield from _use(number, claim.code)):
-                reason = NO_INVITATION
-            else:
-                yield _ADD, number, claim.report_id, form, claim.words
-                new.setdefault((id, claim.form), []).append(claim.words)
-                if id in room:
-                    room[id] -= 1
-            reasons.append(reason)
-        for key in sorted(new, key=forms.__getitem__):
-            form_of_key = campaigns[key[0]].forms[key[1]]
-            yield store.add_cells, forms[key], count_words(form_of_key, b"".join(new[key]))
-        counts = Counter[str]()
-        for (id, _), its_words in new.items():
-            counts[id] += len(its_words)
-        return Admitted(reasons, counts)
+        reasons: list[str | None] = [None] * len(claims)
+        new = Counter[str]()
+        by_campaign: dict[str, list[int]] = {}
+        for place, claim in enumerate(claims):
+            by_campaign.setdefault(claim.campaign.id, []).append(place)
+        for id in sorted(by_campaign):  # the same order in all writers, to avoid deadlocks
+            its_reasons = yield from _admit(store, [claims[place] for place in by_campaign[id]], new)
+            for place, reason in zip(by_campaign[id], its_reasons, strict=True):
+                reasons[place] = reason
+        return Admitted(reasons, new)
 
     return await store.transact(statements)
+
+
+def _admit(store: Store, claims: Sequence[Claim], new: Counter[str]) -> Statements[list[str | None]]:
+    """Admit claims to one campaign, one after the other; count those that are new."""
+    campaign = claims[0].campaign
+    number = yield from _lock(store, campaign.id)
+    forms = {form: form_number for form, _, form_number in (yield NUMBERS, campaign.id)}
+    if any(claim.form not in forms for claim in claims):
+        raise Unavailable("the reports of this campaign were deleted, or its results published")
+    room = math.inf
+    if campaign.most_reports is not None:
+        [[count]] = yield REPORT_COUNT, campaign.id
+        room = campaign.most_reports - count
+    rows = yield store.find_reports, number, b"".join(claim.report_id for claim in claims)
+    stored = {id: (form, words) for id, form, words in rows}
+    needs_code, free, used = campaign.admission == "invitation", set[bytes](), list[bytes]()
+    digests = [code_digest(claim.code) if needs_code else None for claim in claims]
+    if given := b"".join(filter(None, digests)):
+        free = {digest for (digest,) in (yield store.find_invitations, number, given)}
+    added: dict[str, list[tuple[bytes, bytes]]] = {}
+    reasons: list[str | None] = []
+    for claim, digest in zip(claims, digests, strict=True):
+        report, reason = (forms[claim.form], claim.words), None
+        if claim.report_id in stored:
+            reason = None if stored[claim.report_id] == report else ID_IN_USE
+        elif room <= 0:
+            reason = FULL
+        elif needs_code and digest not in free:
+            reason = NO_INVITATION
+        else:
+            stored[claim.report_id] = report
+            added.setdefault(claim.form, []).append((claim.report_id, claim.words))
+            room -= 1
+            if digest is not None:
+                free.remove(digest)
+                used.append(digest)
+        reasons.append(reason)
+    if used:
+        yield store.use_invitations, number, b"".join(used)
+    for form, reports in sorted(added.items()):
+        ids, words = map(b"".join, zip(*sorted(reports), strict=True))  # not in the order in which they came
+        yield store.add_reports, number, ids, forms[form], words, len(words) // len(reports)
+        yield store.add_cells, forms[form], count_words(campaign.forms[form], words)
+        new[campaign.id] += len(reports)
+    return reasons
 
 
 async def withdraw(store: Store, campaign: Campaign, report_ids: Iterable[bytes]) -> int:
@@ -128,17 +139,17 @@ async def withdraw(store: Store, campaign: Campaign, report_ids: Iterable[bytes]
 
     Raises `Ended` once the results are published.
     """
+    ids = b"".join(set(report_ids))
 
     def statements() -> Statements[int]:
-        campaign_number = yield from _lock(store, campaign.id)
-        [[published]] = yield _PUBLISHED, campaign_number
+        number = yield from _lock(store, campaign.id)
+        [[published]] = yield _PUBLISHED, number
         if published is not None:
             raise Ended(f"no report can be removed from this campaign: {published_because(published)}")
-        forms = {number: campaign.forms[id] for id, number in (yield _FORMS, campaign_number)}
+        forms = {number: campaign.forms[id] for id, number in (yield _FORMS, number)}
         removed: dict[int, list[bytes]] = {}
-        for report_id in sorted(set(report_ids)):
-            for form, words in (yield _REMOVE, campaign_number, report_id):
-                removed.setdefault(form, []).append(words)
+        for form, words in (yield store.remove_reports, number, ids):
+            removed.setdefault(form, []).append(words)
         for form in sorted(removed):
             yield store.add_cells, form, count_words(forms[form], b"".join(removed[form]), sign=-1)
         return sum(map(len, removed.values()))
@@ -154,12 +165,6 @@ def _lock(store: Store, campaign: str) -> Statements[int]:
     [[number]] = rows
     yield store.campaign_lock, number
     return int(number)
-
-
-def _use(campaign: int, code: str | None) -> Statements[bool]:
-    """Use up the invitation with this code; False if there is none."""
-    digest = code_digest(code)
-    return digest is not None and bool((yield _USE, campaign, digest))
 
 
 def fresh_codes(count: int) -> list[str]:

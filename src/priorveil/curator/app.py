@@ -40,7 +40,7 @@ from priorveil.curator.group_commit import QueueFull, Writer
 from priorveil.curator.loaded_campaigns import CampaignLoader
 from priorveil.curator.logs import FailureLog
 from priorveil.curator.metrics import Metrics
-from priorveil.curator.rates import AddressRates, is_inside, is_this_machine, read_networks
+from priorveil.curator.rates import SubmissionRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, json_response, problem_for
 from priorveil.curator.result_messages import Estimates
@@ -98,7 +98,7 @@ class Curator:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.requests
         failures, self.metrics = FailureLog(settings.log.repeat_seconds), Metrics()
-        self.submissions = AddressRates(settings.submissions)
+        self.submissions = SubmissionRates(settings.submissions)
         self._proxies = read_networks("trusted_proxies", settings.listen.trusted_proxies)
         # Loading and estimating take seconds: they do not wait for each other, and batches do not wait for them.
         threads = self.limits.threads
@@ -316,7 +316,9 @@ class Curator:
     async def publication(self, request: Request) -> Response:
         """The published results, which never change; with `?format=csv` the figures for further computing as CSV."""
         live = await self._live(request.path_params["id"])
-        content = await self.service.store.publication(live.campaign.id) if live.published else None
+        content = await self.service.store.publication(
+            live.campaign.id
+        )  # also when another process made them
         if content is None:
             raise HTTPException(404, "the results of this campaign are not published")
         if _format(request) == "csv":
@@ -386,7 +388,7 @@ class Curator:
             raise HTTPException(429, "too many wrong tokens: try again later", advice)
         token = self.service.find_token(secret)
         if token is None:
-            attempts.add_wrong(address)
+            attempts.add_wrong(address, secret)
         else:
             attempts.add_right(address, secret)
         return token
@@ -622,7 +624,8 @@ class Curator:
                 f"the reports of this campaign were deleted {live.deleted}: there is nothing to export"
             )
         media_type, pieces_of = responses.EXPORTS[kind]
-        pieces = pieces_of(self.service.reports(live.campaign))
+        # Loading Arrow for the first export takes a quarter of a second.
+        pieces = await asyncio.to_thread(pieces_of, self.service.reports(live.campaign))
         try:
             first = await anext(pieces)  # a later error cuts the connection: no file seems whole
         except Unavailable as error:

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class LoadedCampaigns:
-    """Campaigns in memory: those used last, within a number of campaigns and of bytes of their documents.
+    """Campaigns in memory: those used last, within a number of campaigns and of bytes.
 
     A campaign that was dropped while a request still uses it is found again as the same object, so that closing it
     reaches that request.
@@ -45,7 +45,7 @@ class LoadedCampaigns:
         """Keep a campaign, and drop those that were used least recently; the new one stays whatever its size."""
         id = stored.campaign.id
         self._recent[id] = self.in_use[id] = stored
-        self.bytes += len(stored.document)
+        self.bytes += stored.memory
         while len(self._recent) > 1 and self._is_over_limit():
             self._drop(next(iter(self._recent)))
 
@@ -59,7 +59,7 @@ class LoadedCampaigns:
             self._drop(id)
 
     def _drop(self, id: str) -> None:
-        self.bytes -= len(self._recent.pop(id).document)
+        self.bytes -= self._recent.pop(id).memory
 
 
 class CampaignLoader:

@@ -21,7 +21,6 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import numpy as np
 
-from priorveil.collect.wire import ID_BYTES, WORD_BYTES
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
     NUMBERS,
@@ -52,6 +51,7 @@ _SHARE_CAMPAIGNS = (
 _SETTINGS = {
     "default_transaction_isolation": "read committed",  # a change waits for a concurrent one, it does not fail
     "idle_in_transaction_session_timeout": "5s",  # frees locks of a vanished host before our retries end
+    "plan_cache_mode": "force_custom_plan",  # a plan that was made for an empty table is slow once it has rows
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
 }
@@ -243,7 +243,7 @@ class PostgresStore(Store):
             raise Unavailable(f"{program} failed: {lines[0] if lines else process.returncode}")
 
     async def ready(self) -> None:
-        """Insert a report and roll it back."""
+        """Store a report and roll it back."""
 
         async def probe() -> None:
             async with self._pool.acquire() as db:
@@ -252,7 +252,8 @@ class PostgresStore(Store):
                 await change.start()
                 try:
                     await db.execute(f"SET LOCAL lock_timeout = '{_READ_SECONDS}s'")
-                    await db.execute(self._probe, os.urandom(ID_BYTES), bytes(WORD_BYTES))
+                    for statement in self._probe():
+                        await db.fetch(*statement)
                 finally:
                     await change.rollback()
 
@@ -269,18 +270,17 @@ class PostgresStore(Store):
             return await self._insert(db, groups)
 
     async def transact(self, statements: Callable[[], Statements[T]]) -> T:
-        """Run a transaction; return its result when it is durable."""
+        """Run a transaction; return its result when it is durable. What it computes is done in a thread."""
 
         async def run() -> T:
             async with self._write() as db:
-                steps = statements()
-                try:
-                    statement = next(steps)
-                    while True:
-                        statement = steps.send(await db.fetch(*statement))
-                except StopIteration as end:
-                    result: T = end.value
-            return result
+                steps, rows = statements(), None
+                while True:
+                    statement, end = await asyncio.to_thread(_next_statement, steps, rows)
+                    if statement is None:
+                        result: T = end
+                        return result
+                    rows = await db.fetch(*statement)
 
         return await self._retry(run)
 
@@ -379,6 +379,14 @@ class PostgresStore(Store):
                 raise _unavailable(error) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, 1.0)
+
+
+def _next_statement(steps: Statements[T], rows: list[Any] | None) -> tuple[tuple[Any, ...] | None, Any]:
+    """The next statement of a transaction after these rows, or None and the result."""
+    try:
+        return steps.send(rows), None  # type: ignore[arg-type]
+    except StopIteration as end:
+        return None, end.value
 
 
 def _row_columns(groups: Iterable[tuple[int, int, Group]]) -> list[list[Any]]:

@@ -1,4 +1,4 @@
-"""Limits on how often something may be done, for each address and in total.
+"""Limits on how often something may be done, for each address or in total.
 
 Addresses are kept only in memory, as hashes with a salt that is lost when the process ends.
 """
@@ -24,7 +24,7 @@ _ADDRESSES = 10_000  # addresses that are remembered, those used last
 
 
 @dataclass
-class _Allowance:
+class Allowance:
     """`burst` at once, then `rate` a second."""
 
     burst: float
@@ -38,58 +38,55 @@ class _Allowance:
         self.at = now
         return max(0.0, (self.used + 1 - self.burst) / self.rate)
 
+    def add(self, now: float) -> None:
+        """Count one more, also one that was not allowed: it makes nobody wait longer than the burst does."""
+        self.wait(now)  # what was used before recovers until now
+        self.used = min(self.burst, self.used + 1)
+
 
 @dataclass
 class AddressRates:
-    """What each address, and all addresses together, have done lately. None stands for an address without a limit."""
+    """What each address has done lately."""
 
     limits: AttemptLimits | SubmissionLimits
     clock: Callable[[], float] = time.monotonic
     _salt: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    _addresses: OrderedDict[bytes, _Allowance] = field(default_factory=OrderedDict, repr=False)
+    _addresses: OrderedDict[bytes, Allowance] = field(default_factory=OrderedDict, repr=False)
 
-    def __post_init__(self) -> None:
-        self._total = _Allowance(self.limits.total_burst, self.limits.total_rate, at=self.clock())
-
-    def wait(self, address: str | None) -> float:
+    def wait(self, address: str) -> float:
         """Seconds until this address may do it again, 0 if it may now."""
-        return self._wait(None if address is None else self._addresses.get(self.hash(address)))
+        known = self._addresses.get(self.hash(address))
+        return 0.0 if known is None else known.wait(self.clock())
 
-    def add(self, address: str | None) -> None:
-        """Count one more."""
-        self._add(None if address is None else self._allowance(address))
-
-    def take(self, address: str | None) -> float:
-        """Count one more if it may be done now; otherwise the seconds to wait."""
-        mine = None if address is None else self._allowance(address)
-        wait = self._wait(mine)
-        if not wait:
-            self._add(mine)
-        return wait
-
-    def _allowance(self, address: str) -> _Allowance:
-        """What one address may do; it then is the one remembered last."""
-        key = self.hash(address)
-        mine = self._addresses.pop(key, None)
-        if mine is None:
-            mine = _Allowance(self.limits.burst, self.limits.rate, at=self.clock())
-        remember(self._addresses, key, mine)
-        return mine
-
-    def _wait(self, mine: _Allowance | None) -> float:
-        now = self.clock()
-        return max(self._total.wait(now), 0.0 if mine is None else mine.wait(now))
-
-    def _add(self, mine: _Allowance | None) -> None:
-        self._wait(mine)  # what was used before recovers until now
-        self._total.used += 1
-        if mine is not None:
-            mine.used += 1
+    def add(self, address: str) -> None:
+        """Count one more; the address then is the one remembered last."""
+        key, now = self.hash(address), self.clock()
+        allowance = self._addresses.pop(key, None) or Allowance(self.limits.burst, self.limits.rate, at=now)
+        allowance.add(now)
+        remember(self._addresses, key, allowance)
 
     def hash(self, address: str, more: str = "") -> bytes:
         """What is remembered of an address."""
         text = f"{_network(address)} {more}".encode("utf-8", "surrogateescape")
         return hashlib.blake2b(text, key=self._salt, digest_size=16).digest()
+
+
+class SubmissionRates:
+    """What each address, and all addresses together, have sent lately."""
+
+    def __init__(self, limits: SubmissionLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._addresses, self._clock = AddressRates(limits, clock), clock
+        self._total = Allowance(limits.total_burst, limits.total_rate, at=clock())
+
+    def take(self, address: str | None) -> float:
+        """Count one more if it may be sent now; otherwise the seconds to wait. None is an address without a limit."""
+        now = self._clock()
+        wait = max(self._total.wait(now), 0.0 if address is None else self._addresses.wait(address))
+        if not wait:
+            self._total.add(now)
+            if address is not None:
+                self._addresses.add(address)
+        return wait
 
 
 def remember(memory: OrderedDict[bytes, _Value], key: bytes, value: _Value) -> None:

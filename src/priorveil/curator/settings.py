@@ -122,7 +122,7 @@ class CampaignLimits(Section):
     """Campaigns that stay in memory, those used last; others are loaded again."""
 
     loaded: int = setting(1000, "How many campaigns.", least=1)
-    loaded_bytes: int = setting(256 << 20, "Bytes of their documents; in memory they take more.", least=1)
+    loaded_bytes: int = setting(256 << 20, "Bytes that they take, about, with their tables.", least=1)
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,6 @@ class AttemptLimits(Section):
 
     burst: int = setting(10, "Wrong tokens of one address at once.", least=1)
     rate: float = setting(1.0, "Further ones of one address in a second.", least=0.001)
-    total_burst: int = setting(200, "Wrong tokens of all addresses at once.", least=1)
-    total_rate: float = setting(20.0, "Further ones of all addresses in a second.", least=0.001)
 
 
 @dataclass(frozen=True)

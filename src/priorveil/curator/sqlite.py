@@ -19,7 +19,6 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from priorveil.atomic_files import atomic_write, lock_file
-from priorveil.collect.wire import ID_BYTES, WORD_BYTES
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
     NUMBERS,
@@ -44,7 +43,7 @@ _HOLDING = threading.Lock()
 _log = logging.getLogger(__name__)
 
 _STATEMENTS = Path(__file__).with_name("sqlite.sql").read_text(encoding="utf-8")
-_SETTINGS, _KNOWN, _INSERT = _STATEMENTS.split("\n\n")
+_SETTINGS, _KNOWN = _STATEMENTS.split("\n\n")
 
 _BACKUP = "stop the curator, restore a backup and run `priorveil recount`"
 _WRITABLE = "let the curator's user write to the file and its folder"
@@ -208,13 +207,14 @@ class SqliteStore(Store):
         return self.path.parent / f"{self.path.name}{ending}"
 
     async def ready(self) -> None:
-        """Insert a report and roll it back, on a fresh connection: that of the writer has pages in memory."""
+        """Store a report and roll it back, on a fresh connection: that of the writer has pages in memory."""
 
         def probe() -> None:
             self._check_files()
             with self._connect() as db:
                 db.execute("BEGIN IMMEDIATE")
-                _execute(db, self._probe, os.urandom(ID_BYTES), bytes(WORD_BYTES))  # closing rolls it back
+                for statement in self._probe():  # closing rolls them back
+                    _execute(db, *statement)
 
         await self._in_thread(probe)
 
@@ -251,8 +251,8 @@ class SqliteStore(Store):
         if duplicates:
             new = new.select(np.delete(np.arange(new.size), duplicates))
         if new.size:
-            arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size, "form": form}
-            db.execute(_INSERT, {**arguments, "words": new.words, "size": len(new.words) // new.size})
+            size = len(new.words) // new.size
+            _execute(db, self.add_reports, campaign, new.ids, form, new.words, size)
         if group.cells is not None and new.size == group.size:
             return form, group.cells
         return form, count_cells(new.form, new.words)

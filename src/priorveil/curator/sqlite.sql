@@ -7,14 +7,9 @@ PRAGMA wal_autocheckpoint = 64000;
 PRAGMA cache_size = -65536;
 PRAGMA secure_delete = ON;
 
--- The places in a group of reports whose ids are known. This and the next are one statement for a whole group: Python's
--- lock is released once, not once for each report.
+-- The places in a group of reports whose ids are known. It is one statement for a whole group: Python's lock is
+-- released once, not once for each report.
 WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < :reports)
 SELECT json_group_array(place) FROM places WHERE EXISTS (
     SELECT 1 FROM submissions WHERE campaign = :campaign AND report_id = substr(:ids, 16 * place + 1, 16)
 )
-
--- Store a group of reports.
-WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < :reports)
-INSERT INTO submissions (campaign, report_id, form, words)
-SELECT :campaign, substr(:ids, 16 * place + 1, 16), :form, substr(:words, :size * place + 1, :size) FROM places

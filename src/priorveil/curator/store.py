@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import secrets
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
@@ -36,7 +38,7 @@ import numpy.typing as npt
 from priorveil.collect.campaign import Campaign, CampaignOutline, State, stamp
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_words
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits, hide_password
-from priorveil.curator.tokens import Token
+from priorveil.curator.tokens import DIGEST_BYTES, Token
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.plans.form import Form
 from priorveil.reading.tally import Tally
@@ -44,18 +46,31 @@ from priorveil.reading.tally import Tally
 _SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))
 _MIGRATIONS = [file.read_text(encoding="utf-8") for file in _SCHEMA_FILES]
 _STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
-_ADD_CELLS, _PROBE, _REPORTS, _PUBLISH, _STORE_RESULT, _REFUSE, _ADD_TO_DAY, _TOTALS = _STATEMENTS.split(
+*_DIALECT_STATEMENTS, _REPORTS, _PUBLISH, _STORE_RESULT, _REFUSE, _ADD_TO_DAY, _TOTALS = _STATEMENTS.split(
     "\n\n"
 )
+# The pieces of this many bytes that stand one after the other in $2, with their places: one statement for all of them,
+# so that a transaction is as short over a network as it is here.
+_PIECES = """(
+    WITH RECURSIVE places (place) AS (
+        SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE {size} * (place + 1) < length(CAST($2 AS {bytes}))
+    ) SELECT place, substr(CAST($2 AS {bytes}), {size} * place + 1, {size}) AS piece FROM places
+) AS pieces"""
 _DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
 _END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
 _LEAST_FURTHER = 20  # reports, between two results for analysts
-_PAGE = 20_000  # rows that are read at once, and in a row group of an export
+_PAGE = 20_000  # rows that are deleted at once
+_PAGE_BYTES = (
+    1 << 20
+)  # of reports that are read at once; an export whose reader stalls keeps a few such pages
+_ROW = 300  # bytes that a report takes in memory besides its words
+_MEMORY = (
+    12  # bytes that a campaign takes for each byte of its document, at most, with what its plans compute
+)
 _AROUND_REPORT = 4 << 10  # bytes of a submission besides its report
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 _ADD_TOKEN = """INSERT INTO tokens (digest, name, role, expires) VALUES ($1, $2, $3, $4)
 ON CONFLICT DO NOTHING RETURNING name"""
-_INVITE = f"INSERT INTO invitations (campaign, digest) VALUES ({_OF_CAMPAIGN}, $2)"
 _INVITATIONS = f"invitations WHERE campaign = {_OF_CAMPAIGN}"
 LASTING = "deleted IS NULL AND published IS NULL"  # of a campaign that can still take reports
 _OF_LASTING_CAMPAIGN = f"(SELECT number FROM campaigns WHERE id = $1 AND {LASTING})"
@@ -236,6 +251,11 @@ class StoredCampaign:
     deleted: str | None = None
     published: str | None = None
 
+    @property
+    def memory(self) -> int:
+        """About the bytes that it takes, with the tables that are made when its reports are counted and read."""
+        return _MEMORY * len(self.document)
+
     @cached_property
     def longest_submission(self) -> int:
         """Bytes in which one submission of any form fits, with its ids and its code, as JSON with some blanks."""
@@ -263,7 +283,7 @@ class Store(ABC):
 
     Statements number their arguments `$1`, `$2`, ..., which both databases understand; `dialect` gives the words of
     the schema that they do not share. `campaign_lock` is the statement with which a transaction waits for others that
-    have locked the same campaign, by its number; `add_cells` adds to the cells of a tally.
+    have locked the same campaign, by its number; the other statements are those of `store.sql`.
     """
 
     campaign_lock: str
@@ -271,7 +291,18 @@ class Store(ABC):
     def __init__(self, address: str, create: bool, **dialect: str) -> None:
         self._address, self._create = address, create
         self._migrations = [text.format(**dialect) for text in _MIGRATIONS]
-        self.add_cells, self._probe = (text.format(**dialect) for text in (_ADD_CELLS, _PROBE))
+        lists = {"ids": ID_BYTES, "digests": DIGEST_BYTES}
+        pieces = {name: _PIECES.format(size=size, **dialect) for name, size in lists.items()}
+        (
+            self.add_cells,
+            self._probe_report,
+            self.find_reports,
+            self.add_reports,
+            self.remove_reports,
+            self._invite,
+            self.find_invitations,
+            self.use_invitations,
+        ) = (text.format(**dialect, **pieces) for text in _DIALECT_STATEMENTS)
 
     def _invalid(self, advice: str) -> InvalidInput:
         """The error for an address that cannot be used."""
@@ -308,7 +339,16 @@ class Store(ABC):
 
     @abstractmethod
     async def ready(self) -> None:
-        """Return if a report can be stored now: insert one and roll it back. Raises `Unavailable` or `StoreFull`."""
+        """Return if a report can be stored now: store one and roll it back. Raises `Unavailable` or `StoreFull`."""
+
+    def _probe(self) -> list[tuple[Any, ...]]:
+        """What an upload does to each table, to be rolled back. Random keys do not wait for another process's probe."""
+        return [
+            (NUMBERS, ""),
+            (self._probe_report, os.urandom(ID_BYTES), bytes(WORD_BYTES)),
+            (self.add_cells, 0, json.dumps({secrets.randbelow(1 << 31): 1})),
+            (self.use_invitations, 0, os.urandom(DIGEST_BYTES)),
+        ]
 
     @abstractmethod
     async def back_up(self, file: BinaryIO) -> None:
@@ -517,9 +557,10 @@ class Store(ABC):
     # -- reports and tallies ---------------------------------------------------------------------------------
 
     async def reports(self, campaign: Campaign) -> AsyncIterator[list[StoredReport]]:
-        """All reports of a campaign, sorted by id, some thousands at a time."""
-        last = b""
-        while rows := await self._fetch(_REPORTS, campaign.id, last, _PAGE):
+        """All reports of a campaign, sorted by id, up to some thousands at a time."""
+        width = max(form.width for form in campaign.forms.values())
+        last, most = b"", max(1, _PAGE_BYTES // (_ROW + WORD_BYTES * width))
+        while rows := await self._fetch(_REPORTS, campaign.id, last, most):
             yield [tuple(row) for row in rows]
             last = rows[-1][0]
 
@@ -567,7 +608,7 @@ class Store(ABC):
 
     async def add_invitations(self, campaign: str, digests: Iterable[bytes]) -> None:
         """Store the digests of new codes, in an order that does not tell the order of the codes."""
-        await self._change(*[(_INVITE, campaign, digest) for digest in sorted(digests)])
+        await self._change((self._invite, campaign, b"".join(sorted(digests))))
 
     async def has_invitation(self, campaign: str, digest: bytes) -> bool:
         """Whether the code with this digest is free."""

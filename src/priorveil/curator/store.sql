@@ -7,6 +7,27 @@ ON CONFLICT (form, cell) DO UPDATE SET count = tallies.count + excluded.count
 INSERT INTO submissions (campaign, report_id, form, words)
 SELECT coalesce(max(number), 0), CAST($1 AS {bytes}), 0, CAST($2 AS {bytes}) FROM campaigns
 
+-- Of these ids of reports, one after the other in $2, those that a campaign has, with their reports.
+SELECT report_id, form, words FROM submissions WHERE campaign = $1 AND report_id IN (SELECT piece FROM {ids})
+
+-- Store reports of one form, whose ids and words are one after the other in $2 and $4; $5 is the length of one's words.
+INSERT INTO submissions (campaign, report_id, form, words)
+SELECT CAST($1 AS integer), piece, CAST($3 AS integer),
+    substr(CAST($4 AS {bytes}), CAST($5 AS integer) * place + 1, CAST($5 AS integer)) FROM {ids}
+
+-- Remove the reports of a campaign that have these ids, and return them.
+DELETE FROM submissions WHERE campaign = $1 AND report_id IN (SELECT piece FROM {ids}) RETURNING form, words
+
+-- Make free invitations from the digests of their codes, one after the other in $2.
+INSERT INTO invitations (campaign, digest)
+SELECT number, piece FROM campaigns CROSS JOIN {digests} WHERE id = $1 ORDER BY place
+
+-- Of these digests those of free invitations.
+SELECT digest FROM invitations WHERE campaign = $1 AND digest IN (SELECT piece FROM {digests})
+
+-- Use up the invitations with these digests.
+DELETE FROM invitations WHERE campaign = $1 AND digest IN (SELECT piece FROM {digests})
+
 -- The reports of a campaign after an id, in the order of their ids.
 SELECT report_id, forms.id, words FROM submissions JOIN forms ON forms.number = form
 WHERE submissions.campaign = (SELECT number FROM campaigns WHERE id = $1) AND report_id > $2

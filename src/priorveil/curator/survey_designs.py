@@ -23,6 +23,8 @@ _TOO_LONG = (
     "designing it took more than {seconds:g} seconds: ask fewer questions or give fewer options, or run "
     "`priorveil campaign build`, which takes the time that it needs, and give the campaign to the curator"
 )
+# What Python and its libraries need to be found. The others may hold passwords, and the child reads what somebody sent.
+_PASSED_ON = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR")
 # One thread for arithmetic: the other processors are for requests.
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -71,13 +73,14 @@ class SurveyDesigner:
         limits, seconds = self.limits, self.limits.seconds
         options = {"--people": people, "--seconds": seconds, "--memory": limits.memory, "--nice": limits.nice}
         arguments = [str(word) for option in options.items() for word in option]
+        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         async with self._turn:
             child = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", "priorveil.surveys", name, *arguments),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=PIPE,
-                env={**os.environ, **_ENVIRONMENT},
+                env=passed_on | _ENVIRONMENT,
             )
             try:
                 async with asyncio.timeout(seconds):

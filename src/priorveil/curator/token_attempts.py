@@ -1,4 +1,4 @@
-"""A limit on how often tokens may be tried, for each address and in total."""
+"""A limit on how often an address may try tokens."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from priorveil.curator.settings import AttemptLimits
 class TokenAttempts:
     """Who may try a token now.
 
-    While an address has used up its wrong attempts, or all addresses together theirs, a token is refused without
-    looking at it. A token that was right before, from the same address, is always looked at: strangers cannot lock out
-    the curator.
+    While an address has used up its wrong attempts, a token from there is refused without looking at it. One that was
+    right before, from the same address, is looked at until it is wrong: strangers cannot lock out the curator. There is
+    no limit on all addresses together, with which one address could lock out all others.
     """
 
     limits: AttemptLimits = field(default_factory=AttemptLimits)
@@ -31,8 +31,9 @@ class TokenAttempts:
         """Seconds until this token from this address is looked at, 0 if it is now."""
         return 0.0 if self._wrong.hash(address, token) in self._right else self._wrong.wait(address)
 
-    def add_wrong(self, address: str) -> None:
-        """Count a wrong token."""
+    def add_wrong(self, address: str, token: str) -> None:
+        """Count a wrong token; it may have been right before it was revoked or ended."""
+        self._right.pop(self._wrong.hash(address, token), None)
         self._wrong.add(address)
 
     def add_right(self, address: str, token: str) -> None:

@@ -12,6 +12,7 @@ from priorveil.collect.campaign import stamp
 Role = Literal["admin", "analyst", "collect"]
 ROLES: tuple[Role, ...] = get_args(Role)
 SECRET_BYTES = 32
+DIGEST_BYTES = 32  # of a SHA-256
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)"  # in Python $ also matches before a last newline
 
 

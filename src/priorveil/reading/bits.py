@@ -18,7 +18,7 @@ is clear. That of any value is `1 + c y_x` times as large.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -319,11 +319,10 @@ class SubsetReader(BitReader[Subset]):
         proper = 1 < self.mechanism.subset_size < self.size - 1
         return proper and self.size <= MOST_BY_LIFTS and bool(np.ptp(self.mechanism.masses))
 
-    @cached_property
+    @property
     def _inverse(self) -> Array:
         """The inverse of the information of a report."""
-        information = bit_covariances.subset_information(self.law, self.lift_prior)
-        return np.asarray(np.linalg.inv(information), dtype=np.float64)
+        return _inverse_information(self.law, self.lift_prior.tobytes())
 
     @property
     def reads_whole_reports(self) -> bool:
@@ -356,6 +355,12 @@ class SubsetReader(BitReader[Subset]):
         if not self.uses_lifts:
             return super().learning_error(P)
         return float(np.trace(np.linalg.inv(bit_covariances.subset_information(self.law, P))) - P @ P)
+
+
+@lru_cache(maxsize=4)  # of 8 MB at most, for all plans together
+def _inverse_information(law: BitLaw, prior: bytes) -> Array:
+    information = bit_covariances.subset_information(law, np.frombuffer(prior))
+    return np.asarray(np.linalg.inv(information), dtype=np.float64)
 
 
 # -- answers from the counts of bits -----------------------------------------------------------------------

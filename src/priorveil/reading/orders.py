@@ -176,7 +176,7 @@ class OrdersReader(Reader[Orders]):
         if self.mechanism.fits(shares) or self.mechanism.size == 1:
             forms: tuple[Form, ...] = (OrdersPriorForm(self.information), centring_form(shares, population))
         else:
-            drawn = self._drawn_reports(shares.tobytes())
+            drawn = _drawn_reports(self, shares.tobytes())
             forms = (OrdersSamplingForm(self.information, drawn, shares, population),)
         return LinearAnswer(histogram, people, forms)
 
@@ -190,23 +190,11 @@ class OrdersReader(Reader[Orders]):
             return self.shares
         return nearest_shares(histogram / people, 1 / self.information.lift_variances)
 
-    @cached_property
-    def _drawn_reports(self) -> Callable[[bytes], DrawnReports]:
-        """Reports of people who follow the prior, and of people who follow these shares; the last ones are kept."""
-
-        @lru_cache(maxsize=1)
-        def draw(content: bytes) -> DrawnReports:
-            shares = np.frombuffer(content)
-            excess = np.vstack([self._excess_at_prior, self._draw_excess(shares, seed=1)])
-            meets = excess > -self.mechanism.line.keep_chance * (1 - 1e-9)
-            return DrawnReports.of(excess, np.count_nonzero(meets, axis=0) < _FEW_MEETINGS, shares)
-
-        return draw
-
-    @cached_property
-    def _excess_at_prior(self) -> Array:
-        """The half of the drawn reports that does not depend on the estimated shares: at most 16 MB."""
-        return self._draw_excess(self.shares, seed=0)
+    def drawn_reports(self, shares: Array) -> DrawnReports:
+        """Reports of people who follow the prior, and of people who follow these shares."""
+        excess = np.vstack([self._draw_excess(self.shares, seed=0), self._draw_excess(shares, seed=1)])
+        meets = excess > -self.mechanism.line.keep_chance * (1 - 1e-9)
+        return DrawnReports.of(excess, np.count_nonzero(meets, axis=0) < _FEW_MEETINGS, shares)
 
     def _draw_excess(self, shares: Array, seed: int) -> Array:
         """The excess of the lifts, `r - 1`, for the reports of people who follow the shares.
@@ -273,6 +261,13 @@ class OrdersReader(Reader[Orders]):
         learns = query.unbiased and query.asks_all_counts
         quick = learns and self.information.inverse is not None and self.mechanism.fits(prior.probabilities)
         return self.information.variance() if quick else None
+
+
+# Further statistics of an estimate need the same reports again. They take 32 MB or more: so a few are kept in all, not
+# some for each of the plans that were estimated.
+@lru_cache(maxsize=2)
+def _drawn_reports(reader: OrdersReader, shares: bytes) -> DrawnReports:
+    return reader.drawn_reports(np.frombuffer(shares))
 
 
 class OrdersPosteriorForm(NamedTuple):
