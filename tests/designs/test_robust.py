@@ -9,15 +9,18 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 
+import priorveil as pv
 from priorveil.designs.closed_forms import binary
 from priorveil.designs.column_generation import best_mixture, mix
 from priorveil.designs.cones import extreme_rays
+from priorveil.designs.problem import Problem
 from priorveil.designs.robust import (
     GuessTask,
     Oracle,
     SquaredErrorTask,
     Task,
     robust_design,
+    task_of,
 )
 from priorveil.designs.stopping import Limits
 from priorveil.priors import PriorSet
@@ -62,7 +65,7 @@ def random_set(seed: int, most: int = 5) -> tuple[np.random.Generator, Array, Ar
 def test_the_two_bounds_meet_and_the_channel_is_allowed(seed: int) -> None:
     rng, priors, A = random_set(seed, most=7)
     for task in tasks(rng, priors.shape[1]):
-        best = robust_design(A, priors, task)
+        best = robust_design(A, priors, task, rays=extreme_rays(A, priors.mean(axis=0)))
         assert best.converged
         assert best.worst_mse - best.lower_bound < 1e-8
         assert max(mse(task, p, best.channel) for p in priors) == pytest.approx(best.worst_mse, abs=1e-10)
@@ -75,8 +78,8 @@ def test_the_two_bounds_meet_and_the_channel_is_allowed(seed: int) -> None:
 def test_column_generation_agrees_with_enumeration(seed: int) -> None:
     rng, priors, A = random_set(seed)
     for task in tasks(rng, priors.shape[1]):
-        exact = robust_design(A, priors, task)
-        found = robust_design(A, priors, task, Limits().of_rounds(10), most=1)
+        exact = robust_design(A, priors, task, rays=extreme_rays(A, priors.mean(axis=0)))
+        found = robust_design(A, priors, task, Limits().of_rounds(10))
         assert found.worst_mse == pytest.approx(exact.worst_mse, abs=1e-7)
         assert found.lower_bound <= exact.worst_mse + 1e-9
         assert found.lower_bound > exact.worst_mse - 0.02
@@ -89,8 +92,8 @@ def test_a_prior_without_mass_on_a_value_is_priced_too(task: Task) -> None:
     """A corner of a ball or an interval may leave values out; a programme that is scaled by it never ends."""
     priors = np.array([[0.25, 0.25, 0.25, 0.25], [0.5, 0.5, 0.0, 0.0]])
     A = np.vstack([lip_rows(p, np.exp(-1.0), np.exp(1.0)) for p in priors])
-    exact = robust_design(A, priors, task)
-    found = robust_design(A, priors, task, Limits().of_rounds(50), most=1)
+    exact = robust_design(A, priors, task, rays=extreme_rays(A, priors.mean(axis=0)))
+    found = robust_design(A, priors, task, Limits().of_rounds(50))
     assert found.worst_mse == pytest.approx(exact.worst_mse, abs=1e-7)
     assert exact.worst_mse - 1e-4 < found.lower_bound <= exact.worst_mse + 1e-9
 
@@ -98,8 +101,9 @@ def test_a_prior_without_mass_on_a_value_is_priced_too(task: Task) -> None:
 def test_one_prior_is_the_ordinary_design() -> None:
     P = np.array([0.1, 0.2, 0.3, 0.4])
     A = lip_rows(P, np.exp(-1.0), np.exp(1.0))
-    best = robust_design(A, P[None], SquaredErrorTask(np.eye(len(P))))
-    plain = best_mixture(extreme_rays(A, P), lambda r: ((P * r) ** 2).sum(axis=1))
+    rays = extreme_rays(A, P)
+    best = robust_design(A, P[None], SquaredErrorTask(np.eye(len(P))), rays=rays)
+    plain = best_mixture(rays, lambda r: ((P * r) ** 2).sum(axis=1))
     assert best.worst_mse == pytest.approx(1 - plain.value, abs=1e-9)
 
 
@@ -109,7 +113,7 @@ def test_binary_sets_have_one_channel_for_every_task() -> None:
     A = np.vstack([lip_rows(p, lo, hi) for p in ends])
     Q = binary(A)
     for task in tasks(np.random.default_rng(0), 2):
-        best = robust_design(A, ends, task)
+        best = robust_design(A, ends, task, rays=extreme_rays(A, ends.mean(axis=0)))
         assert max(mse(task, p, Q) for p in ends) == pytest.approx(best.worst_mse, abs=1e-9)
 
 
@@ -119,7 +123,7 @@ def test_no_channel_of_the_cone_beats_the_lower_bound(seed: int) -> None:
     rng, priors, A = random_set(seed)
     rays = extreme_rays(A, priors.mean(axis=0))
     for task in tasks(rng, priors.shape[1]):
-        best = robust_design(A, priors, task)
+        best = robust_design(A, priors, task, rays=rays)
         for _ in range(10):
             weights = mix(rays, rng.normal(size=(len(rays), 1))).weights
             used = weights > 0
@@ -128,7 +132,8 @@ def test_no_channel_of_the_cone_beats_the_lower_bound(seed: int) -> None:
 
 
 def check_over(A: Array, oracle: Oracle, start: Array, task: Task, inside: Array) -> None:
-    best = robust_design(A, start, task, Limits().of_rounds(100), oracle=oracle, least=1e-7)
+    rays, limits = extreme_rays(A, start.mean(axis=0)), Limits().of_rounds(100)
+    best = robust_design(A, start, task, limits, rays=rays, oracle=oracle, least=1e-7)
     assert best.converged
     assert best.lower_bound <= best.worst_mse <= best.lower_bound + 1e-7
     errors = [mse(task, p, best.channel) for p in inside]
@@ -156,8 +161,9 @@ def test_the_worst_prior_of_a_polytope_is_not_a_vertex() -> None:
     vertices = box_vertices(lower, upper)
     A = np.vstack([lip_rows(p, np.exp(-1), np.exp(1)) for p in vertices])
     task = SquaredErrorTask(np.array([[0.0, 1.0]]))
-    best = robust_design(A, vertices, task, oracle=PriorSet.interval(lower, upper).best, least=1e-8)
-    at_vertices = robust_design(A, vertices, task)
+    rays, oracle = extreme_rays(A, vertices.mean(axis=0)), PriorSet.interval(lower, upper).best
+    best = robust_design(A, vertices, task, rays=rays, oracle=oracle, least=1e-8)
+    at_vertices = robust_design(A, vertices, task, rays=rays)
     assert best.worst_mse > at_vertices.worst_mse + 0.01
     np.testing.assert_allclose(best.worst_prior, [0.5, 0.5], atol=1e-3)
 
@@ -170,3 +176,18 @@ def test_a_ball_of_priors() -> None:
     inside = np.random.default_rng(1).dirichlet(np.ones(6), size=100) @ vertices
     for task in tasks(np.random.default_rng(2), 3):
         check_over(A, PriorSet.ball(P, radius).best, P[None], task, inside)
+
+
+def test_no_column_is_missing_where_inequalities_are_nearly_parallel() -> None:
+    """A bound rests on the list of columns, and another channel within the budget must not be better."""
+    prior = pv.Prior([2.8e-5, 0.685094, 0.240416, 0.074462])
+    known, query = PriorSet.ball(prior, 0.12135), pv.Linear.ranges(prior)
+    plan = pv.design(known, 5.0, query, rounds=20)
+    problem = Problem.of(known, 5.0, query, None)
+    start = np.vstack([prior.probabilities, known.vertices()])
+    other = robust_design(
+        problem.cone, start, task_of(problem), Limits().of_rounds(3), oracle=known.best, least=1e-8
+    )
+    assert pv.LIP().epsilon(pv.Channel(other.channel), known) < 5.0 + 1e-9
+    assert plan.lower_bound <= problem.unit * other.worst_mse
+    assert plan.expected_mse == pytest.approx(plan.lower_bound, rel=1e-4)

@@ -28,11 +28,11 @@ from priorveil.channels import Channel
 from priorveil.designs import column_generation
 from priorveil.designs.column_generation import Pricing, Utility
 from priorveil.designs.cone_pricing import ConeGuessPricing, ConeSquaresPricing
-from priorveil.designs.cones import MOST_RAYS, extreme_rays, nearby_columns
+from priorveil.designs.cones import nearby_columns
 from priorveil.designs.problem import Objective, Problem
-from priorveil.designs.stopping import FIRST_STEP, MOST_ROUNDS, UNLIMITED, Limits, Stop
+from priorveil.designs.stopping import MOST_ROUNDS, UNLIMITED, Limits, Stop
 from priorveil.designs.tolerances import ROUNDING, TOLERANCE
-from priorveil.errors import Infeasible, TooLarge
+from priorveil.errors import Infeasible
 from priorveil.priors import PriorSet
 
 Oracle = Callable[[Array], Array]
@@ -148,8 +148,8 @@ def robust_design(
     task: Task,
     limits: Limits = UNLIMITED,
     *,
+    rays: Array | None = None,
     oracle: Oracle | None = None,
-    most: int = MOST_RAYS,
     least: float = TOLERANCE,
 ) -> RobustDesign:
     """The channel of the cone `A` with the least error under the worst prior of a set.
@@ -158,7 +158,7 @@ def robust_design(
     prior of it with the largest `g @ p`, and the `priors` are some of its members, their mean positive everywhere. `A`
     has the inequalities of the whole set (those of its vertices).
 
-    Exact where the cone has at most `most` extreme rays; column generation, with weights on the priors, beyond. It
+    Exact where all extreme `rays` of the cone are given; column generation, with weights on the priors, otherwise. It
     stops when no more is unproven than the share of the gain that the `limits` allow (or `least`), at the limits, or on
     ctrl-C with the best so far.
 
@@ -188,9 +188,8 @@ def robust_design(
         return WorstPrior(priors[np.argmax(errors)], float(errors.max()), float(errors.max()))
 
     try:
-        rays = _list_rays(A, P, most, limits)
         for done in range(1, MOST_ROUNDS + 1):
-            if len(rays):
+            if rays is not None:
                 solution = column_generation.best_mixture(rays, utility)
             else:
                 solution = column_generation.solve(
@@ -200,7 +199,7 @@ def robust_design(
             worst = worst_for(solution.channel.T, priors[-1])
             if worst.bound < best.bound:
                 best, columns = worst, solution.channel.T
-            if oracle is not None or len(rays):
+            if oracle is not None or rays is not None:
                 limits.report(done, -best.bound, max(bound, -best.bound))
             without_report = float(utility(np.ones((1, len(P)))).min())
             converged = limits.target_reached(-best.bound, bound, without_report)
@@ -212,11 +211,3 @@ def robust_design(
             columns = column_generation.best_mixture(nearby, utility).channel.T
             best = worst_for(columns, P)
     return RobustDesign(columns.T, best.bound, min(-bound, best.bound), best.prior, converged)
-
-
-def _list_rays(A: Array, P: Array, most: int, limits: Limits) -> Array:
-    """All extreme rays, or none where they are too many."""
-    try:
-        return extreme_rays(A, P, most, limits.share(FIRST_STEP).over)
-    except TooLarge:
-        return np.empty((0, len(P)))

@@ -131,12 +131,16 @@ class PriorSet(ReadOnly):
         low, high = self._minimiser(column), self._minimiser([-c for c in column])
         return low.mean(column), high.mean(column)
 
-    def vertices(self) -> Array:
-        """The corners of the set's convex hull, one per row. A linear condition that holds there holds throughout."""
+    def corners(self) -> list[Fractions]:
+        """The corners of the set's convex hull. A linear condition that holds there holds throughout."""
         corners = list(islice(self._corners(), _MOST_CORNERS + 1))
         if len(corners) > _MOST_CORNERS:
             raise TooLarge(f"{self} has too many corners to list: use fewer values, or a smaller set")
-        return np.array(sorted({tuple(map(float, corner)) for corner in corners}))
+        return list(dict.fromkeys(map(tuple, corners)))
+
+    def vertices(self) -> Array:
+        """The corners in floats, one per row."""
+        return np.array(sorted({tuple(map(float, corner)) for corner in self.corners()}))
 
     def best(self, direction: Array) -> Array:
         """The member or corner with the largest `p @ direction`."""
