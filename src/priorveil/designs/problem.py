@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def reference(self) -> Prior:
-        """The reading prior; by default the prior, or the middle of the set."""
+        """The reading prior; by default the prior, or the one in the middle of the set."""
         return self.prior.centre if self.reading_prior is None else self.reading_prior
 
     @property

@@ -219,19 +219,15 @@ def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: s
 
 
 def _robust_plan(problem: Problem, limits: Limits) -> Plan:
-    """The least error under the worst prior of a set."""
+    """The least error under the least favourable prior of a set."""
     sets, task, unit = problem.prior, robust.task_of(problem), problem.unit
     assert not isinstance(sets, Prior)
     limits = limits.in_units(-unit)  # the values of the engine are utilities
     rays, limits = _extreme_columns_of_set(problem, limits)
-    if sets.members:
-        priors = np.array([p.probabilities for p in sets.members])
-        solution = robust.robust_design(problem.cone, priors, task, limits, rays=rays)
-    else:
-        start = np.vstack([problem.P, sets.vertices()[:64]])
-        solution = robust.robust_design(
-            problem.cone, start, task, limits, rays=rays, oracle=sets.best, least=1e-8
-        )
+    start = np.vstack([problem.P, sets.vertices()[:64]])
+    solution = robust.robust_design(
+        problem.cone, start, task, limits, oracle=sets.best, rays=rays, least=1e-8
+    )
     why = f"robust over the set of priors, {'proven' if solution.converged else 'stopped early'}"
     return table_plan(problem, solution.channel, unit * solution.lower_bound, "columns", why)
 

@@ -65,7 +65,6 @@ ABOUT_CELLS = (
     "This is the sum of one number for each cell, and its interval is about those numbers. People may be anywhere in "
     "their cells: the interval of mean() allows for that."
 )
-_MIDDLE = "a prior in the middle of the set"
 _UNBOUNDED = "not bounded"  # the text of an end that is infinite
 METHOD_TITLES: dict[EstimateMethod, str] = {
     "auto": "the default (recommended)",
@@ -89,6 +88,8 @@ CHANGES_BY_ROW = (
 
 ASSUMES = {
     "mmse": "the prior is right: the spread is that of the posterior",
+    "set": "a prior of the set is right: the spread is that of the posterior under the one that reports are read at, "
+    "and intervals add the largest bias under the others",
     "unbiased": "nothing about the prior: the spread is the sampling noise of the reports",
     "mle": "nothing about the prior: the intervals are those of method unbiased, within what shares can be",
 }
@@ -809,12 +810,12 @@ def precision_text(precision: Precision) -> str:
     if precision.determined:
         sentence = f"reports of {people} are too few to estimate the population without the prior"
     if precision.population is not None:
-        under = f"under {_MIDDLE}, " if precision.middle_of_set else ""
+        under = "under one prior of the set, " if precision.of_set else ""
         sentence = f"{under}with {people} {_half_width_text(statistic, precision.population, confidence)}"
     if precision.these_people is None:
         return sentence
     leaning = _half_width_text(statistic, precision.these_people, confidence, f" among {people}")
-    prior, right = (_MIDDLE, "that prior") if precision.middle_of_set else ("the prior", "the prior")
+    prior, right = ("the set", "one of its priors") if precision.of_set else ("the prior", "the prior")
     return f"{sentence}; leaning on {prior}, {leaning}, if {right} is right"
 
 
@@ -839,7 +840,9 @@ def reached_precision(estimate: Estimate, confidence: float, hidden: Collection[
         estimate.statistic, half_width, confidence, " among these people" if leans else ""
     )
     with_reports = f"With {'this' if estimate.reports == 1 else 'these'} {plural(estimate.reports, 'report')}"
-    return f"{with_reports} {precision}{', if the prior is right' if leans else ''}."
+    on_set = any(reading.known for reading in estimate.readings)
+    condition = f", if {'a prior of the set' if on_set else 'the prior'} is right" if leans else ""
+    return f"{with_reports} {precision}{condition}."
 
 
 def _half_width_text(statistic: str, half_width: float, confidence: float, among: str = "") -> str:
