@@ -1366,8 +1366,7 @@ const NEAR_SET = 1e-6; // how far outside a set a prior may lie that was compute
 /**
  * The prior that reports are read with, in plans for sets of priors; a device does not use it.
  *
- * Of a list of priors each probability has to lie between theirs; that the prior is a mixture of them is checked by those who
- * read reports.
+ * Of a list of priors each probability has to lie between theirs.
  */
 function checkReadingPrior({ prior, reading_prior: reading }, size) {
   if (reading === undefined) return;

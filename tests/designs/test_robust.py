@@ -206,3 +206,71 @@ def test_no_column_is_missing_where_inequalities_are_nearly_parallel() -> None:
     assert pv.LIP().epsilon(pv.Channel(other.channel), known) < 5.0 + 1e-9
     assert plan.lower_bound <= problem.unit * other.worst_mse
     assert plan.expected_mse == pytest.approx(plan.lower_bound, rel=1e-4)
+
+
+SUM_ON_TWO = (
+    pv.PriorSet([[0.1241, 0.872, 0.0039], [0.1144, 0.0099, 0.8757]]),
+    2.0,
+    pv.Sum(values=[-0.924, -0.32, -1.62]),
+)
+HISTOGRAM_ON_A_BALL = (pv.PriorSet.ball([0.5, 0.3, 0.2], 0.1), 1.0, pv.Histogram())
+SUM_ON_ALL = (pv.PriorSet.all(3), 1.0, pv.Sum(values=[0, 1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("known", "epsilon", "query"),
+    [SUM_ON_TWO, HISTOGRAM_ON_A_BALL, SUM_ON_ALL],
+    ids=["finite", "ball", "a prior with a zero"],
+)
+def test_the_error_over_a_set_is_that_of_the_estimate(
+    known: PriorSet, epsilon: float, query: pv.Linear
+) -> None:
+    """Nobody knows the true member: each report is read as `estimate` reads it, and errors are those of the corners."""
+    plan = pv.design(known, epsilon, query)
+    Q, rows = plan.channel.matrix, query.rows(plan.reference)
+    W = np.eye(len(Q)) if rows is None else rows
+    read = np.array([plan.estimate(plan.tally([y])).values for y in range(Q.shape[1])])
+    squares = ((read[None] - W.T[:, None]) ** 2).sum(axis=2)
+    errors = known.vertices() @ (Q * squares).sum(axis=1)
+    assert errors.max() == pytest.approx(plan.expected_mse, rel=1e-6)
+    assert plan.lower_bound <= plan.expected_mse <= plan.no_report and plan.efficiency > 0.999
+
+
+@pytest.mark.parametrize(
+    ("known", "epsilon", "query"), [SUM_ON_TWO, HISTOGRAM_ON_A_BALL], ids=["finite", "ball"]
+)
+def test_intervals_over_a_set_hold_for_its_members(known: PriorSet, epsilon: float, query: pv.Linear) -> None:
+    """With a million people noise is small, and what is left is the bias under the true member."""
+    plan = pv.design(known, epsilon, query)
+    for p in known.vertices():
+        reports = np.repeat(
+            np.arange(plan.channel.matrix.shape[1]), np.rint(1e6 * (p @ plan.channel.matrix)).astype(int)
+        )
+        estimate = plan.estimate(plan.tally(reports))
+        truth = estimate.people * (
+            p if query.rows(plan.reference) is None else query.rows(plan.reference) @ p
+        )
+        low, high = estimate.interval()
+        assert ((low <= truth) & (truth <= high)).all()
+        single = [estimate[label].interval() for label in estimate.labels]
+        np.testing.assert_allclose(np.transpose(single), [low, high])
+        assert estimate.contrast(np.ones(len(truth))).interval()[0] <= truth.sum() + 1e-6
+        assert estimate.bias is not None and any("leans on a set" in note for note in estimate.notes)
+
+
+@pytest.mark.parametrize("p", PriorSet.ball([0.5, 0.3, 0.2], 0.1).vertices().tolist())
+def test_statistics_of_an_estimate_over_a_set_allow_for_its_bias(p: list[float]) -> None:
+    known = PriorSet.ball(pv.Prior.cells([0, 1, 3, 7], [0.5, 0.3, 0.2]), 0.1)
+    plan = pv.design(known, 1.0, pv.Histogram())
+    counts = np.rint(1e6 * (np.array(p) @ plan.channel.matrix)).astype(int)
+    estimate = plan.estimate(plan.tally(np.repeat(np.arange(len(counts)), counts)))
+    first, second, third = plan.labels
+    low, high = estimate.ratio([first], [second, third]).interval()
+    assert low <= p[0] / (p[1] + p[2]) <= high
+    middles = np.array([0.5, 2.0, 5.0])
+    variance = np.array(p) @ middles**2 - (np.array(p) @ middles) ** 2
+    low, high = estimate.variance(middles.tolist()).interval()
+    assert low <= variance <= high
+    low, high = estimate.quantile(0.5).interval()
+    cell = int(np.searchsorted(np.cumsum(p), 0.5))
+    assert low <= [0, 1, 3][cell] and [1, 3, 7][cell] <= high

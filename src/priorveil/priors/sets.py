@@ -33,7 +33,6 @@ from priorveil.priors.prior import (
     labelled_numbers,
 )
 from priorveil.priors.read_only import ReadOnly
-from priorveil.priors.secret import Secret
 
 _ROUNDING = 1e-6  # how far outside a set a prior may lie that was computed from its members
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
@@ -151,14 +150,15 @@ class PriorSet(ReadOnly):
         return np.array([weight / best.total for weight in best.weights])
 
     def encloses(self, prior: Prior) -> bool:
-        """Whether a prior lies in the convex hull of the set, up to rounding.
+        """Whether each probability lies between the least and the largest of the set, up to rounding.
 
         >>> known = PriorSet([Prior([0.2, 0.8]), Prior([0.4, 0.6])])
         >>> known.encloses(Prior([0.3, 0.7])), known.encloses(Prior([0.5, 0.5]))
         (True, False)
         """
-        nearest = Secret([p.probabilities for p in self.members]).nearest(prior)
-        return bool(np.abs(nearest.probabilities - prior.probabilities).max() <= _ROUNDING)
+        members, p = np.array([p.probabilities for p in self.members]), prior.probabilities
+        low, high = members.min(axis=0) - _ROUNDING, members.max(axis=0) + _ROUNDING
+        return bool(((low <= p) & (p <= high)).all())
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""

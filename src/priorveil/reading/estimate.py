@@ -431,7 +431,7 @@ class Estimate:
         sums, covariance, _, biases = self._pair((points - centre) ** 2, points - centre)
         means = sums / self._whole  # of squares and of numbers: as they are, and linear
         value, unprojected = means[:, 0] - means[:, 1] ** 2
-        mean = means[1, 1]
+        mean = float(means[1, 1])
         slope = np.array([1.0, -2 * mean])
         rounding = self._rounding((points - centre - mean) ** 2)
         error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
@@ -439,7 +439,7 @@ class Estimate:
         cells = self._cells_around(points)
         if cells is not None:
             bias = _variance_bias(float(value), float(np.max([points - cells[0], cells[1] - points])))
-        (below, low), (above, high) = biases / self._whole
+        (below, low), (above, high) = (biases / self._whole).tolist()
         squares = (mean - low) ** 2, (mean + high) ** 2
         below += max(*squares, mean**2) - mean**2
         above += mean**2 - (0.0 if low >= mean >= -high else min(*squares, mean**2))
