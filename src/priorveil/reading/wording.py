@@ -42,8 +42,8 @@ _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
 _FEW_PEOPLE = 50  # an interval that leaves fewer on one side rests on so few that its level is not reached
 FEW_PEOPLE = (
-    f"An interval that ends below {_FEW_PEOPLE} people, or begins above all but {_FEW_PEOPLE}, may rest on few "
-    "reports, and then contains the truth less often than its level says."
+    f"An interval that ends below {_FEW_PEOPLE} of the people who were asked, or begins above all but {_FEW_PEOPLE} of "
+    "them, may rest on few reports, and then contains the truth less often than its level says."
 )
 OUTSIDE_UNBIASED = (
     "Rare values come out too common if no share is negative, and over many values this adds up: the answer is outside "
@@ -778,9 +778,9 @@ def _negative_note(estimate: Estimate) -> str | None:
 
 
 def _few_people_note(estimate: Estimate) -> str | None:
-    if not estimate.counts_people or estimate.total is not None or estimate.reports == 0:
+    if not estimate.counts_people or estimate.people <= 0 or not estimate.reports:
         return None
-    low, high = estimate.interval()
+    low, high = np.array(estimate.interval()) * estimate.reports / estimate.people  # of those who were asked
     few = (high < _FEW_PEOPLE) | (low > estimate.reports - _FEW_PEOPLE)
     return FEW_PEOPLE if few[estimate.std_error > 0].any() else None  # everybody is known for sure
 
