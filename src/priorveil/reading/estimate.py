@@ -143,9 +143,9 @@ class Estimate:
     def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """The ends of normal intervals, each of which holds its true value with this probability.
 
-        They are longer by the `bias`.
-        Those of mle are around the possible answer nearest to the unbiased one, cut off at what is possible, and reach
-        to the value itself. So an unbiased answer far below zero does not leave an interval from zero to zero.
+        They are longer by the `bias`. Those of mle are around the possible answer nearest to the unbiased one, cut off
+        at what is possible, and reach to the value itself. So an unbiased answer far below zero does not leave an
+        interval from zero to zero.
         """
         width = normal_width(confidence) * self.std_error
         least, most = (-math.inf, math.inf) if self.limits is None else self.limits
