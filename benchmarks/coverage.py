@@ -2,10 +2,11 @@
 
 Ten values; the prior gives the last two a small share each. Nobody to 100 of the people have the last one, half as many
 as the prior expects have the one before it, and the others are as the prior says. The plan is a table for the query
-distribution, read by method unbiased. Reports are drawn from the law of the plan, again for every survey.
+distribution, read by method unbiased, or one of another method. People and reports are drawn again for every survey.
 
-    python benchmarks/coverage.py                the table of docs/running.md: about ten minutes
-    python benchmarks/coverage.py --surveys 50   a first look
+    python benchmarks/coverage.py                    the table of docs/running.md: about ten minutes
+    python benchmarks/coverage.py --method subset --carriers 1 2 3    the same for subsets (or unary), and fewer people
+    python benchmarks/coverage.py --surveys 50       a first look
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import argparse
 import numpy as np
 
 import priorveil as pv
-from priorveil.reading.tally import Tally
 
 COMMON = np.array([0.5, 0.3, 0.1, 0.05, 0.03, 0.01, 0.006, 0.004])
 CARRIERS = (0, 2, 5, 10, 30, 100)
@@ -27,8 +27,9 @@ def coverage(plan: pv.Plan, carriers: int, people: int, surveys: int) -> float:
     law[-2:] = law[-2] / 2, 0.0
     law *= (1 - carriers / people) / law.sum()
     law[-1] = carriers / people
-    counts = rng.multinomial(people, law @ plan.channel.matrix, surveys)
-    intervals = (plan.estimate(Tally(plan.id, each, people), "unbiased").interval() for each in counts)
+    values = (rng.choice(len(law), people, p=law) for _ in range(surveys))
+    tallies = (plan.tally(plan.privatize(each, rng, codes=True)) for each in values)
+    intervals = (plan.estimate(tally, "unbiased").interval() for tally in tallies)
     return float(np.mean([low[-1] <= carriers <= high[-1] for low, high in intervals]))
 
 
@@ -38,15 +39,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--surveys", type=int, default=1_000)
-    surveys = parser.parse_args().surveys
-    print(f"| epsilon | share in the prior | people | {' | '.join(f'{n} have it' for n in CARRIERS)} |")
-    print("|---" * (3 + len(CARRIERS)) + "|")
+    parser.add_argument("--method", choices=("columns", "unary", "subset"), default="columns")
+    parser.add_argument("--carriers", type=int, nargs="+", default=CARRIERS)
+    given = parser.parse_args()
+    print(f"| epsilon | share in the prior | people | {' | '.join(f'{n} have it' for n in given.carriers)} |")
+    print("|---" * (3 + len(given.carriers)) + "|")
     for epsilon in (2.0, 4.0, 8.0):
         for share in (0.0001, 0.001):
             prior = pv.Prior(np.append(COMMON / COMMON.sum() * (1 - 2 * share), [share, share]))
-            plan = pv.design(prior, epsilon, pv.Distribution(), method="columns", rounds=20)
+            plan = pv.design(prior, epsilon, pv.Distribution(), method=given.method, rounds=20)
             for people in (1_000, 10_000):
-                held = [f"{100 * coverage(plan, n, people, surveys):.1f} %" for n in CARRIERS]
+                held = [f"{100 * coverage(plan, n, people, given.surveys):.1f} %" for n in given.carriers]
                 print(f"| {epsilon:g} | {share:g} | {people:,} | {' | '.join(held)} |", flush=True)
 
 

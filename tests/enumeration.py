@@ -263,8 +263,8 @@ def least_error(columns: Array, W: Array, priors: Array) -> tuple[float, Array]:
     return scale * float(solved.fun), (columns * solved.x[:-1, None]).T
 
 
-def least_error_of_polytope(columns: Array, W: Array, known: pv.PriorSet) -> float:
-    """The same over a polytope: the worst prior of each channel is added until it is no news."""
+def least_error_of_hull(columns: Array, W: Array, known: pv.PriorSet) -> float:
+    """The same over the hull of a set: the worst prior of each channel is added until it is no news."""
     corners = known.vertices()
     priors = np.vstack([corners, corners.mean(axis=0)])
     for _ in range(100):
@@ -370,9 +370,9 @@ def best_of_all(instance: Instance, plan: pv.Plan) -> float:
         return max(bound_at(instance, p) for p in priors if p.min() > 0)
     if plan.query.unbiased:
         return least_variance(columns, W)
-    if known.members:
-        return least_error(columns, W, np.array([p.probabilities for p in known.members]))[0]
-    return least_error_of_polytope(columns, W, known)
+    if isinstance(known, pv.Prior):
+        return least_error(columns, W, known.probabilities[None])[0]
+    return least_error_of_hull(columns, W, known)
 
 
 def bound_at(instance: Instance, middle: Array) -> float:
@@ -407,16 +407,16 @@ def least_found(instance: Instance, plan: pv.Plan, rng: np.random.Generator) -> 
     W, A, P, known = instance.W, instance.A, plan.reference.probabilities, instance.prior
     d, steps = (
         len(P),
-        60 if plan.query.unbiased or known.members else 5,
-    )  # the worst prior of a polytope takes long
+        60 if plan.query.unbiased or isinstance(known, pv.Prior) else 5,
+    )  # the worst prior of a hull takes long
 
     def error(Q: Array) -> float:
         if plan.query.unbiased and isinstance(known, pv.PriorSet):
             return worst_unbiased_error(Q, W, P, known)
         if plan.query.unbiased:
             return unbiased_error(Q, W, P)
-        if known.members:
-            return max(lean_error(Q, W, p.probabilities) for p in known.members)
+        if isinstance(known, pv.Prior):
+            return lean_error(Q, W, known.probabilities)
         return lean_error(Q, W, worst_mixture(Q, W, known.vertices()))
 
     starts = [rng.dirichlet(np.full(int(rng.integers(d, 2 * d)), 0.3), size=d) for _ in range(4)]

@@ -1374,16 +1374,14 @@ const NEAR_SET = 1e-6; // how far outside a set a prior may lie that was compute
 /**
  * The prior that reports are read with, in plans for sets of priors; a device does not use it.
  *
- * Of a list of priors each probability has to lie between theirs; that the prior is a mixture of them is checked by those who
- * read reports.
+ * Of a list of priors each probability has to lie between theirs.
  */
-function checkReadingPrior({ prior, query, reading_prior: reading }, size) {
+function checkReadingPrior({ prior, reading_prior: reading }, size) {
   if (reading === undefined) return;
   need(prior?.kind !== "fixed", "reading_prior", "belongs to a set of priors");
   need(reading?.kind === "fixed", "reading_prior", "should be one prior");
   readPriors(reading, size);
   readPriors(prior, size);
-  need(query.name !== "Linear" || query.unbiased === true, "reading_prior", "belongs to an unbiased query");
   const p = probabilities(reading);
   const between = (low, high) => p.every((share, x) => share >= low[x] - NEAR_SET && share <= high[x] + NEAR_SET);
   const inside = {

@@ -14,6 +14,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -163,13 +165,16 @@ class Cone(Notion):
         pairs = [_worst_pair(group, channel.outputs) for group in groups]
         return (max(pairs, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
 
-    def inequalities(self, budget: Budget, prior: PriorOrSet, secret: Secrets = None) -> Array:
+    def inequalities(
+        self, budget: Budget, prior: PriorOrSet, secret: Secrets = None, exact: bool = False
+    ) -> ExactOrFloat:
         """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative.
 
-        They are `e**(eps * distance) row' - row` for all ordered pairs of compared rows, up to a factor.
+        They are `e**(eps * distance) row' - row` for all ordered pairs of compared rows, up to a factor. With `exact`
+        they are fractions: only the factor is rounded to a float.
         """
         level = budget.smaller
-        groups = self.checked_rows(np.eye(len(prior)), prior.labels, prior, secret)
+        groups = self.checked_rows(_single_columns(len(prior), exact), prior.labels, prior, secret)
         rows = [
             _inequality(group.rows[first], group.rows[second], level * group.distance)
             for group in groups
@@ -226,12 +231,16 @@ class LIP(Cone):
     def require_feasible(self, budget: Budget, prior: PriorOrSet) -> None:
         """Every budget is feasible: the constant column has lift one."""
 
-    def inequalities(self, budget: Budget, prior: PriorOrSet, secret: Secrets = None) -> Array:
+    def inequalities(
+        self, budget: Budget, prior: PriorOrSet, secret: Secrets = None, exact: bool = False
+    ) -> ExactOrFloat:
         """`T r >= lo (p r)` and `T r <= hi (p r)`, for every secret and every corner of the prior set."""
-        groups = secret_means(secret, np.eye(len(prior)), prior.labels)
-        pairs = [(row, p) for p in prior.vertices() for rows, _ in groups for row in rows]
-        down = [row - budget.lo * p for row, p in pairs if math.isfinite(budget.lower)]
-        up = [budget.hi * p - row for row, p in pairs if math.isfinite(budget.hi)]
+        groups = secret_means(secret, _single_columns(len(prior), exact), prior.labels)
+        corners = np.array(prior.corners(), dtype=object) if exact else prior.vertices()
+        number = Fraction if exact else float
+        pairs = [(row, p) for p in corners for rows, _ in groups for row in rows]
+        down = [row - number(budget.lo) * p for row, p in pairs if math.isfinite(budget.lower)]
+        up = [number(budget.hi) * p - row for row, p in pairs if math.isfinite(budget.hi)]
         return np.array(down + up).reshape(-1, len(prior))
 
 
@@ -354,6 +363,19 @@ class PairwiseLDP(Cone):
             names = [labels[x], labels[z]]
             compared.append(ComparedRows(columns[pair], names, there, one_way=there != back))
         return compared
+
+    def inequalities(
+        self, budget: Budget, prior: PriorOrSet, secret: Secrets = None, exact: bool = False
+    ) -> ExactOrFloat:
+        """Those of the pairs that no detour implies: `x` to `z` follows from `x` to `w` and `w` to `z`.
+
+        A detour may be longer by rounding, so that exact inequalities have no corners that are due to rounding.
+        """
+        apart = np.array(self.distances)
+        np.fill_diagonal(apart, math.inf)
+        detours = reduce(np.minimum, (apart[:, [w]] + apart[w] for w in range(len(apart))))
+        needed = PairwiseLDP(np.where(detours <= apart * (1 + 1e-12), math.inf, apart))
+        return super(PairwiseLDP, needed).inequalities(budget, prior, secret, exact)
 
     def document(self) -> dict[str, Any]:
         """The notion as JSON: real numbers are texts."""
@@ -637,11 +659,17 @@ def secret_means(secret: Secrets, columns: ExactOrFloat, labels: Sequence[Label]
     return [(s.exact_means(columns) if exact else s.rows @ columns, s.labels) for s in scenarios(secret)]
 
 
-def _inequality(row: Array, other: Array, level: float) -> Array:
+def _single_columns(size: int, exact: bool) -> ExactOrFloat:
+    """The columns that are one for one value and zero for the others: integers or floats."""
+    return np.eye(size, dtype=object if exact else float)
+
+
+def _inequality(row: ExactOrFloat, other: ExactOrFloat, level: float) -> ExactOrFloat:
     """`e**level other - row`, divided by the factor where it is too large for a solver, or for a float."""
+    number = float if row.dtype.kind == "f" else Fraction
     if level > _LARGE_LEVEL:
-        return np.asarray(other - math.exp(-level) * row)
-    return np.asarray(math.exp(level) * other - row)
+        return np.asarray(other - number(math.exp(-level)) * row)
+    return np.asarray(number(math.exp(level)) * other - row)
 
 
 def _largest_level(side: str, levels: Array, secrets: Sequence[Label], outputs: Sequence[Label]) -> Breach:

@@ -360,13 +360,12 @@ def sampled_part(document: Any, verdict: str) -> Any:
 def excused(error: PriorveilError, verdict: str, forged: dict[str, Any], original: dict[str, Any]) -> bool:
     """Whether JavaScript may take what Python refuses: it says so in docs/javascript.md.
 
-    It does not work out errors again, nor mixtures of priors; where it proves LDP alone it makes no use of the rest of
+    It does not work out errors again; where it proves LDP alone it makes no use of the rest of
     the certificate; and it does not read what a device does not need.
     """
     field = error.field if isinstance(error, PlanError) else ""
     return (
         field in ("expected_mse", "lower_bound", "no_report")
-        or (field == "reading_prior" and forged["prior"]["kind"] == "finite")
         or (verdict == "taken: ldp" and field == "certificate")
         or sampled_part(forged, verdict) == sampled_part(original, verdict)
     )

@@ -93,7 +93,7 @@ def test_rays_are_the_vertices_found_by_brute_force(seed: int) -> None:
     P, T = random_secret(rng, int(rng.integers(2, 5)), int(rng.integers(2, 4)))
     lo, hi = np.exp(-rng.uniform(0.1, 2)), np.exp(rng.uniform(0.1, 2))
     A = lip_rows(P, lo, hi, T)
-    A = np.vstack([A, A[rng.integers(len(A), size=2)], 3 * A[:1], np.ones((1, len(P)))])
+    A = np.vstack([A, A[rng.integers(len(A), size=2)], 4 * A[:1], np.ones((1, len(P)))])
     rays = np.unique(np.round(extreme_rays(A, P), 7) + 0.0, axis=0)
     np.testing.assert_allclose(rays, brute_vertices(A, P), atol=2e-7)
 

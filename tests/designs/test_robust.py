@@ -9,15 +9,19 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 
+import priorveil as pv
 from priorveil.designs.closed_forms import binary
 from priorveil.designs.column_generation import best_mixture, mix
 from priorveil.designs.cones import extreme_rays
+from priorveil.designs.problem import Problem
 from priorveil.designs.robust import (
     GuessTask,
     Oracle,
     SquaredErrorTask,
     Task,
     robust_design,
+    task_of,
+    worst_of_polytope,
 )
 from priorveil.designs.stopping import Limits
 from priorveil.priors import PriorSet
@@ -25,6 +29,16 @@ from references import lip_rows
 from strategies import seeds
 
 Array = npt.NDArray[np.float64]
+
+
+def best_of(priors: Array) -> Oracle:
+    """The member of a finite set with the largest mean."""
+    return lambda g: np.asarray(priors[np.argmax(priors @ g)])
+
+
+def risks_of(task: Task, Q: Array) -> Oracle:
+    """The errors at each value of the decoder made for a prior, for a channel."""
+    return lambda p: np.asarray(task.risks(p, Q.T).sum(axis=0))
 
 
 def mse(task: Task, p: Array, Q: Array) -> float:
@@ -62,10 +76,11 @@ def random_set(seed: int, most: int = 5) -> tuple[np.random.Generator, Array, Ar
 def test_the_two_bounds_meet_and_the_channel_is_allowed(seed: int) -> None:
     rng, priors, A = random_set(seed, most=7)
     for task in tasks(rng, priors.shape[1]):
-        best = robust_design(A, priors, task)
+        rays = extreme_rays(A, priors.mean(axis=0))
+        best = robust_design(A, priors, task, oracle=best_of(priors), rays=rays, least=1e-8)
         assert best.converged
-        assert best.worst_mse - best.lower_bound < 1e-8
-        assert max(mse(task, p, best.channel) for p in priors) == pytest.approx(best.worst_mse, abs=1e-10)
+        assert best.worst_mse - best.lower_bound < 2e-8
+        assert mse(task, best.worst_prior, best.channel) == pytest.approx(best.worst_mse, abs=1e-8)
         assert (A @ best.channel).min() > -1e-9
         np.testing.assert_allclose(best.channel.sum(axis=1), 1.0, atol=1e-10)
 
@@ -75,8 +90,9 @@ def test_the_two_bounds_meet_and_the_channel_is_allowed(seed: int) -> None:
 def test_column_generation_agrees_with_enumeration(seed: int) -> None:
     rng, priors, A = random_set(seed)
     for task in tasks(rng, priors.shape[1]):
-        exact = robust_design(A, priors, task)
-        found = robust_design(A, priors, task, Limits().of_rounds(10), most=1)
+        oracle, rays = best_of(priors), extreme_rays(A, priors.mean(axis=0))
+        exact = robust_design(A, priors, task, oracle=oracle, rays=rays)
+        found = robust_design(A, priors, task, Limits().of_rounds(10), oracle=oracle)
         assert found.worst_mse == pytest.approx(exact.worst_mse, abs=1e-7)
         assert found.lower_bound <= exact.worst_mse + 1e-9
         assert found.lower_bound > exact.worst_mse - 0.02
@@ -89,8 +105,9 @@ def test_a_prior_without_mass_on_a_value_is_priced_too(task: Task) -> None:
     """A corner of a ball or an interval may leave values out; a programme that is scaled by it never ends."""
     priors = np.array([[0.25, 0.25, 0.25, 0.25], [0.5, 0.5, 0.0, 0.0]])
     A = np.vstack([lip_rows(p, np.exp(-1.0), np.exp(1.0)) for p in priors])
-    exact = robust_design(A, priors, task)
-    found = robust_design(A, priors, task, Limits().of_rounds(50), most=1)
+    oracle, rays = best_of(priors), extreme_rays(A, priors.mean(axis=0))
+    exact = robust_design(A, priors, task, oracle=oracle, rays=rays)
+    found = robust_design(A, priors, task, Limits().of_rounds(50), oracle=oracle)
     assert found.worst_mse == pytest.approx(exact.worst_mse, abs=1e-7)
     assert exact.worst_mse - 1e-4 < found.lower_bound <= exact.worst_mse + 1e-9
 
@@ -98,8 +115,9 @@ def test_a_prior_without_mass_on_a_value_is_priced_too(task: Task) -> None:
 def test_one_prior_is_the_ordinary_design() -> None:
     P = np.array([0.1, 0.2, 0.3, 0.4])
     A = lip_rows(P, np.exp(-1.0), np.exp(1.0))
-    best = robust_design(A, P[None], SquaredErrorTask(np.eye(len(P))))
-    plain = best_mixture(extreme_rays(A, P), lambda r: ((P * r) ** 2).sum(axis=1))
+    rays = extreme_rays(A, P)
+    best = robust_design(A, P[None], SquaredErrorTask(np.eye(len(P))), oracle=lambda g: P, rays=rays)
+    plain = best_mixture(rays, lambda r: ((P * r) ** 2).sum(axis=1))
     assert best.worst_mse == pytest.approx(1 - plain.value, abs=1e-9)
 
 
@@ -109,8 +127,9 @@ def test_binary_sets_have_one_channel_for_every_task() -> None:
     A = np.vstack([lip_rows(p, lo, hi) for p in ends])
     Q = binary(A)
     for task in tasks(np.random.default_rng(0), 2):
-        best = robust_design(A, ends, task)
-        assert max(mse(task, p, Q) for p in ends) == pytest.approx(best.worst_mse, abs=1e-9)
+        rays = extreme_rays(A, ends.mean(axis=0))
+        best = robust_design(A, ends, task, oracle=best_of(ends), rays=rays)
+        assert mse(task, best.worst_prior, Q) == pytest.approx(best.worst_mse, abs=1e-8)
 
 
 @given(seeds)
@@ -119,16 +138,18 @@ def test_no_channel_of_the_cone_beats_the_lower_bound(seed: int) -> None:
     rng, priors, A = random_set(seed)
     rays = extreme_rays(A, priors.mean(axis=0))
     for task in tasks(rng, priors.shape[1]):
-        best = robust_design(A, priors, task)
+        best = robust_design(A, priors, task, oracle=best_of(priors), rays=rays)
         for _ in range(10):
             weights = mix(rays, rng.normal(size=(len(rays), 1))).weights
             used = weights > 0
             Q = (rays[used] * weights[used, None]).T
-            assert max(mse(task, p, Q) for p in priors) >= best.lower_bound - 1e-9
+            worst = worst_of_polytope(risks_of(task, Q), best_of(priors), priors[0], 1e-9)
+            assert worst.bound >= best.lower_bound - 1e-9
 
 
 def check_over(A: Array, oracle: Oracle, start: Array, task: Task, inside: Array) -> None:
-    best = robust_design(A, start, task, Limits().of_rounds(100), oracle=oracle, least=1e-7)
+    rays, limits = extreme_rays(A, start.mean(axis=0)), Limits().of_rounds(100)
+    best = robust_design(A, start, task, limits, rays=rays, oracle=oracle, least=1e-7)
     assert best.converged
     assert best.lower_bound <= best.worst_mse <= best.lower_bound + 1e-7
     errors = [mse(task, p, best.channel) for p in inside]
@@ -156,9 +177,9 @@ def test_the_worst_prior_of_a_polytope_is_not_a_vertex() -> None:
     vertices = box_vertices(lower, upper)
     A = np.vstack([lip_rows(p, np.exp(-1), np.exp(1)) for p in vertices])
     task = SquaredErrorTask(np.array([[0.0, 1.0]]))
-    best = robust_design(A, vertices, task, oracle=PriorSet.interval(lower, upper).best, least=1e-8)
-    at_vertices = robust_design(A, vertices, task)
-    assert best.worst_mse > at_vertices.worst_mse + 0.01
+    rays, oracle = extreme_rays(A, vertices.mean(axis=0)), PriorSet.interval(lower, upper).best
+    best = robust_design(A, vertices, task, rays=rays, oracle=oracle, least=1e-8)
+    assert best.worst_mse > max(mse(task, p, best.channel) for p in vertices) + 0.01
     np.testing.assert_allclose(best.worst_prior, [0.5, 0.5], atol=1e-3)
 
 
@@ -170,3 +191,86 @@ def test_a_ball_of_priors() -> None:
     inside = np.random.default_rng(1).dirichlet(np.ones(6), size=100) @ vertices
     for task in tasks(np.random.default_rng(2), 3):
         check_over(A, PriorSet.ball(P, radius).best, P[None], task, inside)
+
+
+def test_no_column_is_missing_where_inequalities_are_nearly_parallel() -> None:
+    """A bound rests on the list of columns, and another channel within the budget must not be better."""
+    prior = pv.Prior([2.8e-5, 0.685094, 0.240416, 0.074462])
+    known, query = PriorSet.ball(prior, 0.12135), pv.Linear.ranges(prior)
+    plan = pv.design(known, 5.0, query, rounds=20)
+    problem = Problem.of(known, 5.0, query, None)
+    start = np.vstack([prior.probabilities, known.vertices()])
+    other = robust_design(
+        problem.cone, start, task_of(problem), Limits().of_rounds(3), oracle=known.best, least=1e-8
+    )
+    assert pv.LIP().epsilon(pv.Channel(other.channel), known) < 5.0 + 1e-9
+    assert plan.lower_bound <= problem.unit * other.worst_mse
+    assert plan.expected_mse == pytest.approx(plan.lower_bound, rel=1e-4)
+
+
+SUM_ON_TWO = (
+    pv.PriorSet([[0.1241, 0.872, 0.0039], [0.1144, 0.0099, 0.8757]]),
+    2.0,
+    pv.Sum(values=[-0.924, -0.32, -1.62]),
+)
+HISTOGRAM_ON_A_BALL = (pv.PriorSet.ball([0.5, 0.3, 0.2], 0.1), 1.0, pv.Histogram())
+SUM_ON_ALL = (pv.PriorSet.all(3), 1.0, pv.Sum(values=[0, 1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("known", "epsilon", "query"),
+    [SUM_ON_TWO, HISTOGRAM_ON_A_BALL, SUM_ON_ALL],
+    ids=["finite", "ball", "a prior with a zero"],
+)
+def test_the_error_over_a_set_is_that_of_the_estimate(
+    known: PriorSet, epsilon: float, query: pv.Linear
+) -> None:
+    """Nobody knows the true member: each report is read as `estimate` reads it, and errors are those of the corners."""
+    plan = pv.design(known, epsilon, query)
+    Q, rows = plan.channel.matrix, query.rows(plan.reference)
+    W = np.eye(len(Q)) if rows is None else rows
+    read = np.array([plan.estimate(plan.tally([y])).values for y in range(Q.shape[1])])
+    squares = ((read[None] - W.T[:, None]) ** 2).sum(axis=2)
+    errors = known.vertices() @ (Q * squares).sum(axis=1)
+    assert errors.max() == pytest.approx(plan.expected_mse, rel=1e-6)
+    assert plan.lower_bound <= plan.expected_mse <= plan.no_report and plan.efficiency > 0.999
+
+
+@pytest.mark.parametrize(
+    ("known", "epsilon", "query"), [SUM_ON_TWO, HISTOGRAM_ON_A_BALL], ids=["finite", "ball"]
+)
+def test_intervals_over_a_set_hold_for_its_members(known: PriorSet, epsilon: float, query: pv.Linear) -> None:
+    """With a million people noise is small, and what is left is the bias under the true member."""
+    plan = pv.design(known, epsilon, query)
+    for p in known.vertices():
+        reports = np.repeat(
+            np.arange(plan.channel.matrix.shape[1]), np.rint(1e6 * (p @ plan.channel.matrix)).astype(int)
+        )
+        estimate = plan.estimate(plan.tally(reports))
+        truth = estimate.people * (
+            p if query.rows(plan.reference) is None else query.rows(plan.reference) @ p
+        )
+        low, high = estimate.interval()
+        assert ((low <= truth) & (truth <= high)).all()
+        single = [estimate[label].interval() for label in estimate.labels]
+        np.testing.assert_allclose(np.transpose(single), [low, high])
+        assert estimate.contrast(np.ones(len(truth))).interval()[0] <= truth.sum() + 1e-6
+        assert estimate.bias is not None and any("leans on a set" in note for note in estimate.notes)
+
+
+@pytest.mark.parametrize("p", PriorSet.ball([0.5, 0.3, 0.2], 0.1).vertices().tolist())
+def test_statistics_of_an_estimate_over_a_set_allow_for_its_bias(p: list[float]) -> None:
+    known = PriorSet.ball(pv.Prior.cells([0, 1, 3, 7], [0.5, 0.3, 0.2]), 0.1)
+    plan = pv.design(known, 1.0, pv.Histogram())
+    counts = np.rint(1e6 * (np.array(p) @ plan.channel.matrix)).astype(int)
+    estimate = plan.estimate(plan.tally(np.repeat(np.arange(len(counts)), counts)))
+    first, second, third = plan.labels
+    low, high = estimate.ratio([first], [second, third]).interval()
+    assert low <= p[0] / (p[1] + p[2]) <= high
+    middles = np.array([0.5, 2.0, 5.0])
+    variance = np.array(p) @ middles**2 - (np.array(p) @ middles) ** 2
+    low, high = estimate.variance(middles.tolist()).interval()
+    assert low <= variance <= high
+    low, high = estimate.quantile(0.5).interval()
+    cell = int(np.searchsorted(np.cumsum(p), 0.5))
+    assert low <= [0, 1, 3][cell] and [1, 3, 7][cell] <= high

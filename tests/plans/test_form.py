@@ -14,6 +14,7 @@ import priorveil as pv
 from priorveil.errors import ForeignReport, InvalidInput, OutsideDomain, PlanError
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.plans.form import PARTS, Form, Part, Slot
+from priorveil.reading.wording import FEW_PEOPLE
 from refusals import raises
 
 SMOKES = pv.Prior({"never": 0.7, "sometimes": 0.1, "daily": 0.2})
@@ -191,6 +192,17 @@ def test_of_a_part_that_nobody_was_asked_about_nothing_is_known(parts: dict[str,
     found = form.estimate(form.tallies(form.count(form.privatize({"smokes": ["daily"] * 9}, (0,)))))
     assert found["smokes",].total == 9 and np.isfinite(found["smokes",].std_error).all()
     assert np.isinf(found["age", "rents"].std_error).all()
+
+
+def test_of_few_people_who_were_asked_the_notes_say_so() -> None:
+    """Fifty-seven of four hundred people answer each question, and stand for seven people each."""
+    plan = pv.design(pv.Prior([0.9, 0.1]), 5.0, pv.Distribution())
+    names = [f"question {i}" for i in range(7)]
+    form = Form((Slot.drawn(tuple(Part((name,), plan) for name in names), (1.0,) * 7),))
+    rng = np.random.default_rng(0)
+    words = form.privatize({name: rng.choice(2, 400, p=[0.9, 0.1]).tolist() for name in names}, rng=rng)
+    for found in form.estimate(form.tallies(form.count(words))).values():
+        assert found.interval()[1].max() > 50 and FEW_PEOPLE in found.notes
 
 
 def test_a_document_is_read_and_proven_again(form: Form, tmp_path: Path) -> None:

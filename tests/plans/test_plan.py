@@ -229,7 +229,7 @@ def leaves(read: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int,
     return [path]
 
 
-FIELDS = {*pv.design([0.5, 0.5], 1.0, pv.Histogram()).document(), "id", "file"}
+FIELDS = {"reading_prior", *pv.design([0.5, 0.5], 1.0, pv.Histogram()).document(), "id", "file"}
 OURS = ["closed", "sum", "distribution", "latent", "scenarios", "pufferfish", "finite", "interval", "ball",
         "one value"]  # fmt: skip
 SAMPLES = ["arc", "arc_pool", "unary", "subset", "hashing", "grouped"]

@@ -248,7 +248,7 @@ def test_a_ratio_cut_off_at_what_is_possible_holds_as_often_as_before() -> None:
         covariance = np.outer(scale, scale) * [[1, tie], [tie, 1]]
         nearest = np.array([[10.0, 30.0], means])  # a possible answer, beside the unbiased one
         free = ratio_of(nearest, covariance, 100)
-        limited = ratio_of(nearest, covariance, 100, (0.0, 1.0))
+        limited = ratio_of(nearest, covariance, 100, limits=(0.0, 1.0))
         (low, high), (least, most) = free.linear_ends(1.96), limited.linear_ends(1.96)
         assert 0 <= least <= most <= 1
         for ratio in np.linspace(0, 1, 11):

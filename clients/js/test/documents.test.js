@@ -477,22 +477,20 @@ test("a typed number has one decimal mark, and is refused where it is ambiguous"
   for (const typed of ["", "ten", "5 h", "Infinity", "0x8", "12,"]) assert.throws(() => readNumber(typed), /should be a number/);
 });
 
-test("a reading prior lies in the set of priors, and belongs to an unbiased query", async () => {
+test("a reading prior lies in the set of priors", async () => {
   const reading = (weights) => ({ kind: "fixed", weights });
   const sets = [
     { kind: "finite", members: [["2", "3", "5"], ["4", "3", "3"]] },
     { kind: "interval", lower: ["0.2", "0.2", "0.2"], upper: ["0.4", "0.4", "0.6"] },
     { kind: "ball", weights: ["3", "3", "4"], radius: "0.1" },
   ];
-  const change = (set, weights, unbiased) => (plan) => {
+  const change = (set, weights) => (plan) => {
     plan.reading_prior = reading(weights);
-    plan.query.unbiased = unbiased;
     if (set.kind !== "finite") plan.prior = set;
   };
   for (const set of sets) {
-    const plan = (weights, unbiased = true) => forged("table-reading-prior", change(set, weights, unbiased));
+    const plan = (weights) => forged("table-reading-prior", change(set, weights));
     await assert.doesNotReject(readPlan(await plan(["3", "3", "4"])), set.kind);
     await assert.rejects(readPlan(await plan(["1", "18", "1"])), refused("reading_prior"), set.kind);
-    await assert.rejects(readPlan(await plan(["3", "3", "4"], false)), refused("reading_prior"), set.kind);
   }
 });

@@ -36,8 +36,9 @@ class Precision(Body):
             "whether enough reports would determine the statistics, without the prior; null if not checked"
         ),
     ]
-    middle_of_set: Annotated[
-        bool, about("whether these are the half widths under one prior in the middle of a set of priors")
+    of_set: Annotated[
+        bool,
+        about("whether the plan has a set of priors: the half width of the population is under one of them"),
     ]
     text: Annotated[str, about("the same in one sentence")]
 

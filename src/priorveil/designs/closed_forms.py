@@ -110,8 +110,8 @@ def closed_plan(problem: Problem) -> Plan:
 def _optimal_plan(problem: Problem, Q: Array, why: str) -> Plan:
     """The plan of an optimal channel: its own error is the bound."""
     channel = Channel.from_weights(np.maximum(Q, 0.0))
-    if problem.prior.members or problem.query.unbiased:
+    if problem.has_one_prior or problem.query.unbiased:
         best = expected_error(problem, channel)
     else:
-        best = problem.unit * robust.worst_prior(problem, channel).mse  # a prior of the set has this error
+        best = robust.least_favourable(problem, channel).least
     return table_plan(problem, Q, best, "closed", why)

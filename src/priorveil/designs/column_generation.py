@@ -34,7 +34,7 @@ import scipy.sparse
 
 from priorveil.arrays import Array
 from priorveil.designs.stopping import FINEST_GAP, UNLIMITED, Limits, relative_gap
-from priorveil.designs.tolerances import ROUNDING, TOLERANCE
+from priorveil.designs.tolerances import ROUNDING, SLACK, TOLERANCE
 from priorveil.designs.value_groups import Indices, first_places
 from priorveil.errors import Infeasible
 
@@ -191,7 +191,10 @@ class Listing:
         """The best column of the list."""
         worth = reduced_costs(self.rays, self._utilities, duals)
         best = int(np.argmax(worth))
-        return Priced(self.rays[[best]], self._utilities[[best]], float(worth[best]))
+        slopes, shares = split_duals(duals, self.rays.shape[1])
+        added = np.abs(self._utilities).reshape(-1, len(shares)) @ shares + self.rays @ np.abs(slopes)
+        bound = float(worth[best] + SLACK * added.max())
+        return Priced(self.rays[[best]], self._utilities[[best]], bound)
 
 
 def best_mixture(rays: Array, utility: Utility) -> Solution:

@@ -11,6 +11,11 @@ the solver's tolerance.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
 import highspy
 import numpy as np
 import numpy.typing as npt
@@ -18,21 +23,25 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Mask
 from priorveil.designs.column_generation import new_model, run_model
 from priorveil.designs.stopping import MOST_ENTRIES, Stop, never
-from priorveil.designs.tolerances import ROUNDING
+from priorveil.designs.tolerances import SLACK
 from priorveil.errors import Infeasible, TooLarge
+from priorveil.notions import ExactOrFloat
 
 MOST_RAYS = 8_000  # extreme rays that are listed: with more, search for the best ones instead
 EMPTY = "the inequalities allow no column at all, not even the constant one"
 
 
 Index = npt.NDArray[np.intp]
+Integers = npt.NDArray[Any]  # Python integers: they have no largest one
+Signs = npt.NDArray[np.int8]
 
 
-def extreme_rays(A: Array, P: Array, most: int = MOST_RAYS, stop: Stop = never) -> Array:
+def extreme_rays(A: ExactOrFloat, P: Array, most: int = MOST_RAYS, stop: Stop = never) -> Array:
     """All vertices (n, d) of `{r >= 0, A r >= 0, P @ r = 1}`, by the double description method.
 
     Starts from the orthant and cuts with one row of `A` after another; a cut keeps the rays on its side and
-    joins adjacent rays across it. New rays lie between allowed ones, so rounding stays in the cone.
+    joins adjacent rays across it. `A` may have fractions or floats, and rays are whole numbers, so that none is missed:
+    a bound rests on the list. Rows that rounding has moved meet in many more rays than exact ones.
     Equal or redundant rows, and cones without interior, need no special treatment. More than `most` rays, or a
     `stop` request, raise `TooLarge`.
 
@@ -41,27 +50,33 @@ def extreme_rays(A: Array, P: Array, most: int = MOST_RAYS, stop: Stop = never) 
            [1.5, 0.5]])
     """
     d = len(P)
-    rays, on = np.eye(d), ~np.eye(d, dtype=bool)
-    rows = _scale_rows(A)
-    rows = rows[np.sort(np.unique(np.round(rows, 13), axis=0, return_index=True)[1])]
-    while len(rows):
+    rays, on = np.eye(d, dtype=object), ~np.eye(d, dtype=bool)
+    rows = np.array(list(dict.fromkeys(map(_whole_row, A))), dtype=object).reshape(-1, d)
+    signs = np.sign(rows.T).astype(np.int8)  # of `rays @ rows.T`
+    while (cuts := (signs < 0).any(axis=0)).any():  # a row that cuts nothing now never will
         _require_time(stop)
-        side = rays @ rows.T
-        side[np.abs(side) <= ROUNDING] = 0.0
-        cuts = (side < 0).any(axis=0)
-        rows, side = rows[cuts], side[:, cuts]  # a row that cuts nothing now never will
-        if not len(rows):
-            break
-        work = (side > 0).sum(axis=0) * (side < 0).sum(axis=0)
-        first = int(np.argmin(work))
-        rays, on = _cut_cone(rays, on, side[:, first], stop)
-        rows = np.delete(rows, first, axis=0)
+        rows, signs = rows[cuts], signs[:, cuts]
+        first = int(np.argmin((signs > 0).sum(axis=0) * (signs < 0).sum(axis=0)))
+        rays, on, signs = _cut_cone(rays, on, signs, rows, first, stop)
         if not len(rays):
             raise Infeasible(EMPTY)
         if len(rays) > most:
             raise TooLarge(f"more than {most:,} extreme columns: too many to list")
-    rays = rays / (rays @ P)[:, None]
-    return np.asarray(rays[np.lexsort(rays.T[::-1])])
+    lifts = np.array([[entry / max(ray) for entry in ray] for ray in rays])
+    lifts /= (lifts @ P)[:, None]
+    return np.asarray(lifts[np.lexsort(lifts.T[::-1])])
+
+
+def _whole_row(row: Iterable[float | Fraction]) -> tuple[int, ...]:
+    """The row as integers without a common factor, in the same proportions."""
+    pairs = [number.as_integer_ratio() for number in row]
+    total = math.lcm(*(below for _, below in pairs))
+    return _lowest_terms([above * (total // below) for above, below in pairs])
+
+
+def _lowest_terms(row: Sequence[int]) -> tuple[int, ...]:
+    factor = math.gcd(*row) or 1
+    return tuple(number // factor for number in row)
 
 
 def _require_time(stop: Stop) -> None:
@@ -75,16 +90,25 @@ def _scale_rows(A: Array) -> Array:
     return np.asarray(A[size > 0] / size[size > 0, None])
 
 
-def _cut_cone(rays: Array, on: Mask, side: Array, stop: Stop) -> tuple[Array, Mask]:
-    """Rays, and the hyperplanes they lie on, of the part of a cone where `side >= 0`."""
+def _cut_cone(
+    rays: Integers, on: Mask, signs: Signs, rows: Integers, first: int, stop: Stop
+) -> tuple[Integers, Mask, Signs]:
+    """The part of a cone where `rows[first] @ r >= 0`: its rays, the hyperplanes they lie on, and their signs.
+
+    A new ray lies between two old ones. It is on the side of a row where they are, and only if they are on both sides
+    this has to be computed.
+    """
+    side, height = signs[:, first], rays @ rows[first]
+    up, down = _adjacent_pairs(on, np.flatnonzero(side > 0), np.flatnonzero(side < 0), rays.shape[1], stop)
+    joined = height[up, None] * rays[down] - height[down, None] * rays[up]
+    fresh = np.array(list(map(_lowest_terms, joined)), dtype=object).reshape(joined.shape)
+    between = np.sign(signs[up] + signs[down])
+    i, j = np.nonzero(signs[up] * signs[down] < 0)
+    between[i, j] = np.sign((fresh[i] * rows[j]).sum(axis=1))
     keep = side >= 0
-    above, below = np.flatnonzero(side > 0), np.flatnonzero(side < 0)
-    up, down = _adjacent_pairs(on, above, below, rays.shape[1], stop)
-    fresh = side[up, None] * rays[down] - side[down, None] * rays[up]
-    fresh = np.maximum(fresh / np.maximum(fresh.max(axis=1, keepdims=True), 1e-300), 0.0)
-    touch = np.concatenate([side[keep] == 0, np.ones(len(fresh), dtype=bool)])
+    signs = np.vstack([signs[keep], between])
     table = np.vstack([on[keep], on[up] & on[down]])
-    return np.vstack([rays[keep], fresh]), np.column_stack([table, touch])
+    return np.vstack([rays[keep], fresh]), np.column_stack([table, signs[:, first] == 0]), signs
 
 
 def _adjacent_pairs(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple[Index, Index]:
@@ -179,7 +203,8 @@ class Program:
             raise Infeasible(f"the linear programme of the pricing did not finish: {status}")
         w = np.maximum(np.asarray(solution.col_value), 0.0)
         y = scale * np.maximum(-np.asarray(solution.row_dual)[1:], 0.0)
-        return w / w.sum() / self.P, float(np.max(cost + y @ rows))
+        slack = SLACK * np.max(np.abs(cost) + y @ np.abs(rows))
+        return w / w.sum() / self.P, float(np.max(cost + y @ rows) + slack)
 
 
 def program_of(A: Array, p: Array) -> Program | None:

@@ -77,9 +77,10 @@ def largest_odds(budget: Budget, lightest: Fraction, heaviest: Fraction) -> Frac
 def require_unary(problem: Problem) -> None:
     """Refuse what unary encoding is not for."""
     _require_value(problem, "unary")
-    if not problem.prior.members:
-        hint = Hint("method", "columns", purpose="for intervals and balls")
-        raise Infeasible("the method unary is for one prior or a finite set of priors", hint)
+    if not problem.has_one_prior and not (problem.query.unbiased and problem.prior.members):
+        hint = Hint("method", "columns", purpose="for other sets of priors")
+        message = "the method unary is for one prior, or for unbiased statistics under a finite set of priors"
+        raise Infeasible(message, hint)
 
 
 def require_subset(problem: Problem) -> None:
@@ -130,7 +131,7 @@ def unary_plan(problem: Problem) -> Plan:
     if problem.query.unbiased:
         expected = max(_variance(mechanism, problem, p) for p in problem.prior.members)
     else:
-        expected = max(_error(mechanism, problem.query, p) for p in problem.prior.members)
+        expected = _error(mechanism, problem.query, problem.one_prior("unary"))
     q01, q10 = map(float, mechanism.flips)
     why = f"unary encoding at the best point of its curve: 0 -> 1 with {q01:.4g}, 1 -> 0 with {q10:.4g}"
     return mechanism_plan(problem, mechanism, expected, "unary", why)

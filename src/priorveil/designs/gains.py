@@ -29,9 +29,9 @@ from priorveil.designs.pricing import (
     closed_form_guess,
     weighted_histogram,
 )
-from priorveil.designs.spaces import SLACK, Box, Space, seeds, windows
+from priorveil.designs.spaces import Box, Space, seeds, windows
 from priorveil.designs.stopping import FIRST_STEP, MOST_DENSE, UNLIMITED, Limits, relative_gap
-from priorveil.designs.tolerances import ROUNDING
+from priorveil.designs.tolerances import ROUNDING, SLACK
 from priorveil.designs.value_groups import (
     BLOCKS,
     FEW_VALUES,

@@ -6,6 +6,8 @@ these integers.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from priorveil import certify
@@ -31,7 +33,8 @@ _MANY_ENTRIES, _MIXED = 200_000, 1e-11
 def expected_error(problem: Problem, channel: Channel) -> float:
     """The expected error of a channel; over a set of priors, a proven bound on the worst one.
 
-    For an unbiased query reports are read with the scores made for the reading prior of the problem.
+    For an unbiased query reports are read with the scores made for the reading prior of the problem, for one that leans
+    on the prior at the least favourable prior.
     """
     prior, query = problem.prior, problem.query
     if isinstance(prior, Prior):
@@ -40,9 +43,7 @@ def expected_error(problem: Problem, channel: Channel) -> float:
         rows = problem.centred_rows
         moments = second_moments(channel.matrix, problem.P, rows)
         return max(0.0, worst_variance(prior, moments, rows).bound)
-    if prior.members:
-        return max(query.error(channel, p) for p in prior.members)
-    return max(0.0, problem.unit * robust.worst_prior(problem, channel).bound)
+    return robust.least_favourable(problem, channel).error
 
 
 def no_report(problem: Problem) -> float:
@@ -59,7 +60,11 @@ def table_plan(problem: Problem, Q: Array, bound: float, method: str, why: str) 
         Q = (1 - _MIXED) * Q + _MIXED * (problem.P @ Q)
     weights, proof = certify.certified_table(Q, problem.prior, problem.budget, problem.secret, problem.notion)
     table = Table(weights)
-    expected = expected_error(problem, Channel(table.matrix))
+    if problem.has_one_prior or problem.query.unbiased:
+        expected = expected_error(problem, Channel(table.matrix))
+    else:
+        least_favourable = robust.least_favourable(problem, Channel(table.matrix))
+        problem, expected = replace(problem, reading_prior=least_favourable.prior), least_favourable.error
     return proven_plan(problem, table, proof, expected, bound, method, why)
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from priorveil.arrays import Array, Mask
 from priorveil.designs.column_generation import Priced, Solution, solve
 from priorveil.designs.knapsack import PARTS, branch_and_bound, bundle
-from priorveil.designs.spaces import SLACK, STARTS, Box, Space, seeds
+from priorveil.designs.spaces import STARTS, Box, Space, seeds
 from priorveil.designs.stopping import Limits
+from priorveil.designs.tolerances import SLACK
 from priorveil.designs.value_groups import distinct_rows, equal_groups
 
 _NOISY = 48  # starts with noise

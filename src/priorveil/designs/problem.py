@@ -14,7 +14,7 @@ import numpy as np
 from priorveil import certify
 from priorveil.arrays import Array
 from priorveil.errors import Hint, Infeasible
-from priorveil.notions import Cone, PriorOrSet, Secrets, as_cone, as_prior_or_set, scenarios
+from priorveil.notions import Cone, ExactOrFloat, PriorOrSet, Secrets, as_cone, as_prior_or_set, scenarios
 from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.queries import Criterion, Query, require_query
 
@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def reference(self) -> Prior:
-        """The reading prior; by default the prior, or the middle of the set."""
+        """The reading prior; by default the prior, or the one in the middle of the set."""
         return self.prior.centre if self.reading_prior is None else self.reading_prior
 
     @property
@@ -126,6 +126,10 @@ class Problem:
     def cone(self) -> Array:
         """The inequalities `A @ column >= 0`."""
         return self.notion.inequalities(self.budget, self.prior, self.secret)
+
+    def exact_cone(self) -> ExactOrFloat:
+        """The same inequalities in fractions."""
+        return self.notion.inequalities(self.budget, self.prior, self.secret, exact=True)
 
     @cached_property
     def lift_bounds(self) -> tuple[Fraction, Fraction | None]:

@@ -1,18 +1,24 @@
-"""Design for a set of priors: the constraints of all of them, and the least error under the worst one.
+"""Design for a set of priors that a query leans on: the least error of one report, whichever prior is right.
 
-The cone `A` holds the inequalities of every prior. Under prior `p` a column `q` contributes
-`phi_p(q)`, and the error is `MSE_p = no_report_p - sum_y phi_p(q_y)`. Every `phi_p` is convex and
-homogeneous, so the extreme rays of the cone serve all priors at once:
+Reports are read at one prior `p` of the hull of the set: a decoder gives each report the posterior mean under `p`. Its
+risk `R(q, p)` under the true prior `q` is linear in `q`, so it is largest at a corner of the set. The error of a
+channel is the least of these largest risks. By the minimax theorem that is the largest Bayes risk over the hull,
+
+    min_p max_q R(q, p) = max_p MSE_p,    MSE_p = R(p, p),
+
+since `R` is linear in `q` and convex in the decoder. It is attained by the decoder of the *least favourable prior*,
+the `p` on the right, and reports are read there. `MSE_p` is concave in `p`, so this is *not* a corner in general, nor a
+member of a finite set.
+
+The cone `A` holds the inequalities of every prior. Under prior `p` a column `q` contributes `phi_p(q)`, and the error
+is `MSE_p = no_report_p - sum_y phi_p(q_y)`. Every `phi_p` is convex and homogeneous, so the extreme rays of the cone
+serve all priors at once:
 
     min t   subject to   t >= no_report_k - sum_y lam_y phi_k(r_y)  for every prior k,   sum_y lam_y r_y = 1.
 
-For any weights `w` on the priors, `sum_k w_k MSE_k` is at most the worst error; its least value over all
-channels is an ordinary design, whose dual bound is the proven lower bound here.
-
-`MSE_p` is concave in `p`, so over a polytope of priors the worst one is *not* a vertex in general. It
-is found by cutting planes: design for a few priors, look for the prior that is worst for that channel, add
-it. The decoder made for one prior has a risk that is linear in the true prior and never below the MSE: its
-maximum over the set is a proven upper bound.
+The priors are found by cutting planes: design for a few of the hull, find the least favourable one for that channel,
+add it. For any weights `w` on priors of the hull, `sum_k w_k MSE_k` is at most the largest `MSE_p`, which no decoder
+beats; its least value over all channels is an ordinary design, whose dual bound is the proven lower bound here.
 """
 
 from __future__ import annotations
@@ -20,27 +26,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+import scipy.optimize
 
 from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import column_generation
 from priorveil.designs.column_generation import Pricing, Utility
 from priorveil.designs.cone_pricing import ConeGuessPricing, ConeSquaresPricing
-from priorveil.designs.cones import MOST_RAYS, extreme_rays, nearby_columns
+from priorveil.designs.cones import nearby_columns
 from priorveil.designs.problem import Objective, Problem
-from priorveil.designs.stopping import FIRST_STEP, MOST_ROUNDS, UNLIMITED, Limits, Stop
+from priorveil.designs.stopping import MOST_ROUNDS, UNLIMITED, Limits, Stop
 from priorveil.designs.tolerances import ROUNDING, TOLERANCE
-from priorveil.errors import Infeasible, TooLarge
-from priorveil.priors import PriorSet
+from priorveil.errors import Infeasible
+from priorveil.priors import Prior, PriorSet
 
 Oracle = Callable[[Array], Array]
+
+_STEPS = 20  # each leaves about a tenth or less of what an error exceeds the least one by
+_LEFT_OUT = 1e-9  # the weight of the prior in the middle where the least favourable one leaves values out
 
 
 @dataclass(frozen=True)
 class WorstPrior:
-    """A prior with error `mse`, and a proven `bound` on the error of every prior of the set."""
+    """A prior of the hull with error `mse`, and a proven `bound` on that of every other one."""
 
     prior: Array
     mse: float
@@ -51,8 +62,8 @@ class WorstPrior:
 class RobustDesign:
     """A channel `Q` (d, K), what it guarantees, and how much better any other could be.
 
-    No prior of the set has an error above `worst_mse`; no channel of the cone has its worst error below
-    `lower_bound`. `worst_prior` attains the worst error (up to the tolerance).
+    No prior of the hull has an error above `worst_mse`; no channel of the cone has its largest error below
+    `lower_bound`. `worst_prior` attains the largest error (up to the tolerance).
     """
 
     channel: Array
@@ -112,19 +123,66 @@ def task_of(problem: Problem) -> Task:
     return SquaredErrorTask((rows - rows.min(axis=1, keepdims=True)) / math.sqrt(problem.unit))
 
 
-def worst_prior(problem: Problem, channel: Channel) -> WorstPrior:
-    """The prior of a polytope with the largest error, in units of `problem.unit`, and a proven bound on it."""
-    assert isinstance(problem.prior, PriorSet)
-    columns, task = channel.drop_unused().matrix.T, task_of(problem)
-    return worst_of_polytope(
-        lambda p: task.risks(p, columns).sum(axis=0), problem.prior.best, problem.P, TOLERANCE
-    )
+class LeastFavourable(NamedTuple):
+    """The least favourable prior of a hull, for one channel.
+
+    Reports that are read at `prior` have at most this `error` under every prior of the set. No way of reading them has
+    an error below `least` under all.
+    """
+
+    prior: Prior
+    error: float
+    least: float
+
+
+def least_favourable(problem: Problem, channel: Channel) -> LeastFavourable:
+    """The least favourable prior of the set of a problem.
+
+    Values that it leaves out get a little of the prior in the middle: a prior has no zeros, and the error is that of
+    the prior that is returned. That of a guess is the game's: the best guess may have to be drawn between two.
+    """
+    known, task = problem.prior, task_of(problem)
+    assert isinstance(known, PriorSet)
+    columns = channel.drop_unused().matrix.T
+
+    def risks_for(p: Array) -> Array:
+        return np.asarray(task.risks(p, columns).sum(axis=0))
+
+    worst = worst_of_polytope(risks_for, known.best, problem.P, TOLERANCE)
+    p, error = worst.prior, worst.bound
+    if isinstance(task, SquaredErrorTask):
+        p = _closer(risks_for, known.best, p)
+    left_out = _LEFT_OUT * (p.min() < _LEFT_OUT)
+    p = (1 - left_out) * p + left_out * known.centre.probabilities
+    prior = Prior(p / p.sum(), known.domain)
+    if isinstance(task, SquaredErrorTask):
+        risk = risks_for(prior.probabilities)
+        error = float(risk @ known.best(risk))
+    return LeastFavourable(prior, max(0.0, problem.unit * error), max(0.0, problem.unit * worst.mse))
+
+
+def _closer(risks_for: Callable[[Array], Array], oracle: Oracle, p: Array) -> Array:
+    """The least favourable prior more exactly: steps towards the worst corner, each to where `MSE_p` is largest.
+
+    `MSE_p` is flat around its maximum, so that a prior with nearly this error may be read with a larger one.
+    """
+    for _ in range(_STEPS):
+        risk = risks_for(p)
+        step = oracle(risk) - p
+        if float(risk @ step) <= ROUNDING:
+            break
+
+        def slope(t: float, start: Array = p, step: Array = step) -> float:
+            return float(risks_for(start + t * step) @ step)
+
+        p = p + (1.0 if slope(1.0) >= 0 else scipy.optimize.brentq(slope, 0.0, 1.0)) * step
+    return p
 
 
 def worst_of_polytope(
     risks_for: Callable[[Array], Array], oracle: Oracle, start: Array, tolerance: float
 ) -> WorstPrior:
-    """The worst prior of a polytope, as the value of a game.
+    """The least favourable prior of the hull, as the value of a game.
 
     `risks_for(p)` are the errors at each value (d,) of the decoder made for `p`. One side mixes vertices of the
     polytope, the other decoders. Every decoder's risk is linear in the true prior, so the risk of a mixture of them
@@ -148,31 +206,30 @@ def robust_design(
     task: Task,
     limits: Limits = UNLIMITED,
     *,
-    oracle: Oracle | None = None,
-    most: int = MOST_RAYS,
+    oracle: Oracle,
+    rays: Array | None = None,
     least: float = TOLERANCE,
 ) -> RobustDesign:
-    """The channel of the cone `A` with the least error under the worst prior of a set.
+    """The channel of the cone `A` with the least error under the least favourable prior of a set.
 
-    Without an `oracle` the set is the finitely many `priors` (k, d). With one it is a polytope: `oracle(g)` returns a
-    prior of it with the largest `g @ p`, and the `priors` are some of its members, their mean positive everywhere. `A`
-    has the inequalities of the whole set (those of its vertices).
+    `oracle(g)` returns a prior of the set with the largest `g @ p`, and the `priors` (k, d) are some of its hull, their
+    mean positive everywhere. `A` has the inequalities of the whole set (those of its vertices).
 
-    Exact where the cone has at most `most` extreme rays; column generation, with weights on the priors, beyond. It
+    Exact where all extreme `rays` of the cone are given; column generation, with weights on the priors, otherwise. It
     stops when no more is unproven than the share of the gain that the `limits` allow (or `least`), at the limits, or on
     ctrl-C with the best so far.
 
     >>> A = np.array([[-1.0, 3.0], [3.0, -1.0]])
-    >>> best = robust_design(A, np.array([[0.5, 0.5], [0.2, 0.8]]), GuessTask())
+    >>> ends = lambda g: np.where(np.arange(2) == np.argmax(g), 0.8, 0.2)
+    >>> best = robust_design(A, np.array([[0.8, 0.2]]), GuessTask(), oracle=ends)
     >>> round(best.worst_mse, 9), round(best.lower_bound, 9)
     (0.25, 0.25)
-    >>> interval = lambda g: np.where(np.arange(2) == np.argmax(g), 0.8, 0.2)
-    >>> best = robust_design(A, np.array([[0.8, 0.2]]), SquaredErrorTask(np.eye(2)), oracle=interval)
+    >>> best = robust_design(A, np.array([[0.8, 0.2]]), SquaredErrorTask(np.eye(2)), oracle=ends)
     >>> np.round(best.worst_prior, 3), best.converged     # between the vertices, not at one
     (array([0.5, 0.5]), True)
     """
     limits = replace(limits, least=least + ROUNDING)
-    inner = limits if oracle is None else replace(limits, progress=None, least=least / 4)
+    inner = replace(limits, progress=None, least=least / 4)
     P = priors.mean(axis=0)
     nearby = nearby_columns(A, P)
     seeds, columns = nearby, nearby
@@ -182,15 +239,11 @@ def robust_design(
         return -np.column_stack([task.risks(p, columns) @ p for p in priors])
 
     def worst_for(channel: Array, start: Array) -> WorstPrior:
-        if oracle is not None:
-            return worst_of_polytope(lambda p: task.risks(p, channel).sum(axis=0), oracle, start, least / 4)
-        errors = -utility(channel).sum(axis=0)
-        return WorstPrior(priors[np.argmax(errors)], float(errors.max()), float(errors.max()))
+        return worst_of_polytope(lambda p: task.risks(p, channel).sum(axis=0), oracle, start, least / 4)
 
     try:
-        rays = _list_rays(A, P, most, limits)
         for done in range(1, MOST_ROUNDS + 1):
-            if len(rays):
+            if rays is not None:
                 solution = column_generation.best_mixture(rays, utility)
             else:
                 solution = column_generation.solve(
@@ -200,11 +253,10 @@ def robust_design(
             worst = worst_for(solution.channel.T, priors[-1])
             if worst.bound < best.bound:
                 best, columns = worst, solution.channel.T
-            if oracle is not None or len(rays):
-                limits.report(done, -best.bound, max(bound, -best.bound))
+            limits.report(done, -best.bound, max(bound, -best.bound))
             without_report = float(utility(np.ones((1, len(P)))).min())
             converged = limits.target_reached(-best.bound, bound, without_report)
-            if oracle is None or converged or solution.interrupted or limits.over():
+            if converged or solution.interrupted or limits.over():
                 break
             priors = np.vstack([priors, worst.prior])
     except KeyboardInterrupt:
@@ -212,11 +264,3 @@ def robust_design(
             columns = column_generation.best_mixture(nearby, utility).channel.T
             best = worst_for(columns, P)
     return RobustDesign(columns.T, best.bound, min(-bound, best.bound), best.prior, converged)
-
-
-def _list_rays(A: Array, P: Array, most: int, limits: Limits) -> Array:
-    """All extreme rays, or none where they are too many."""
-    try:
-        return extreme_rays(A, P, most, limits.share(FIRST_STEP).over)
-    except TooLarge:
-        return np.empty((0, len(P)))

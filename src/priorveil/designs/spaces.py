@@ -23,12 +23,11 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.designs.problem import Problem
-from priorveil.designs.tolerances import ROUNDOFF
+from priorveil.designs.tolerances import SLACK
 from priorveil.designs.value_groups import Indices, distinct_rows, ranks
 from priorveil.errors import Hint, TooLarge
 from priorveil.priors.budget import window_mass
 
-SLACK = 64 * ROUNDOFF  # room for rounding in every bound, relative to the numbers that were added up
 LISTED = 14  # values up to which all vertices are listed, 24,024 at most: an exact answer in seconds
 STARTS = 200  # of one kind, for a search: more of them may find better columns, and take longer
 

@@ -52,6 +52,7 @@ from priorveil.priors import Prior, PriorSet
 # Values up to which all extreme columns of a box are listed, though its solver is exact: a list is exact to the last
 # digit, and quick.
 _LISTED_IN_BOX = 6
+_MOST_EXACT = 100_000  # entries of inequalities that are written as fractions: half a second
 FEW_STATISTICS = 400  # most statistics for which large domains, and LDP bounds, are attempted
 
 
@@ -160,9 +161,21 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
 def _extreme_columns(problem: Problem, limits: Limits) -> Array:
     """All extreme columns that the notion allows."""
     space = space_of(problem)
-    if space is None:
-        return extreme_rays(problem.cone, problem.P, stop=limits.over)
-    return space.vertices()
+    if space is not None:
+        return space.vertices()
+    if problem.cone.size > _MOST_EXACT:
+        raise TooLarge(f"{len(problem.cone):,} inequalities: too many to list all extreme columns")
+    return extreme_rays(problem.exact_cone(), problem.P, stop=limits.over)
+
+
+def _extreme_columns_of_set(problem: Problem, limits: Limits) -> tuple[Array | None, Limits]:
+    """All extreme columns, or None if they are too many to list; after ctrl-C no time is left."""
+    try:
+        return _extreme_columns(problem, limits.share(FIRST_STEP)), limits
+    except TooLarge:
+        return None, limits
+    except KeyboardInterrupt:
+        return None, limits.without_time()
 
 
 def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
@@ -206,16 +219,15 @@ def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: s
 
 
 def _robust_plan(problem: Problem, limits: Limits) -> Plan:
-    """The least error under the worst prior of a set."""
+    """The least error under the least favourable prior of a set."""
     sets, task, unit = problem.prior, robust.task_of(problem), problem.unit
     assert not isinstance(sets, Prior)
     limits = limits.in_units(-unit)  # the values of the engine are utilities
-    if sets.members:
-        priors = np.array([p.probabilities for p in sets.members])
-        solution = robust.robust_design(problem.cone, priors, task, limits)
-    else:
-        start = np.vstack([problem.P, sets.vertices()[:64]])
-        solution = robust.robust_design(problem.cone, start, task, limits, oracle=sets.best, least=1e-8)
+    rays, limits = _extreme_columns_of_set(problem, limits)
+    start = np.vstack([problem.P, sets.vertices()[:64]])
+    solution = robust.robust_design(
+        problem.cone, start, task, limits, oracle=sets.best, rays=rays, least=1e-8
+    )
     why = f"robust over the set of priors, {'proven' if solution.converged else 'stopped early'}"
     return table_plan(problem, solution.channel, unit * solution.lower_bound, "columns", why)
 
@@ -254,9 +266,8 @@ def _robust_unbiased_plan(problem: Problem, limits: Limits, rows: Array | None, 
     """The least variance under the worst prior of a set."""
     known = problem.prior
     assert isinstance(known, PriorSet)
-    domain, extreme = problem.reference.domain, None
-    with suppress(TooLarge):
-        extreme = _extreme_columns(problem, limits.share(FIRST_STEP))
+    domain = problem.reference.domain
+    extreme, limits = _extreme_columns_of_set(problem, limits)
 
     def design_at(prior: Array, limits: Limits, start: Solution | None) -> Solution:
         at = replace(problem, reading_prior=Prior(prior, domain))

@@ -1,5 +1,6 @@
 """How far floats are off: the numbers that every tolerance of the designs is made of."""
 
 ROUNDOFF = 2.0**-52  # the distance from one to the next float
+SLACK = 64 * ROUNDOFF  # room for rounding in every bound, relative to the numbers that were added up
 ROUNDING = 1e-12  # what thousands of operations may add up to, relatively; smaller differences mean nothing
 TOLERANCE = 1e-9  # of linear programmes; smaller differences between their solutions mean nothing

@@ -203,8 +203,6 @@ def _prove_reading_prior(plan: Plan) -> None:
         return
     if isinstance(plan.prior, Prior):
         raise PlanError("reading_prior", "it belongs to a set of priors, and this plan has one prior")
-    if not plan.query.unbiased:
-        raise PlanError("reading_prior", "it belongs to an unbiased query, and this query uses the prior")
     if not plan.prior.encloses(plan.reading_prior):
         raise PlanError("reading_prior", "it does not lie in the set of priors of the plan")
 

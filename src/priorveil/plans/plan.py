@@ -53,7 +53,7 @@ from priorveil.queries import Query, require_query
 from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.estimate import ESTIMATE_METHODS, Estimate, EstimateMethod, read_estimate
 from priorveil.reading.families import reader_of
-from priorveil.reading.moments import naming_statistics, normal_width
+from priorveil.reading.moments import Moments, naming_statistics, normal_width
 from priorveil.reading.precision import Precision
 from priorveil.reading.reader import Reader
 from priorveil.reading.rounding import expected_rounding
@@ -72,11 +72,13 @@ _LAW_DIGITS = 9
 class Plan:
     """What people run, and how the curator reads it. `design` makes one, `Plan.load` reads one from a file.
 
-    `expected_mse` is per person, under the prior (over a set of priors, under the worst one). For a sum of numbers
-    that are rounded to a grid it includes the most that rounding can add, so `efficiency` is low on a coarse grid. No
-    channel within the budget has an error below `lower_bound`: `design` proves that; in a loaded plan it is stated by
-    the author and not proven, since a file holds no proof of it. `no_report` is the error of the prior alone.
-    `reading_prior` is the prior for which unbiased scores are made, in plans for sets of priors.
+    `expected_mse` is per person, under the prior (over a set of priors, under the worst one, while reports are read
+    without knowing which is right). For a sum of numbers that are rounded to a grid it includes the most that rounding
+    can add, so `efficiency` is low on a coarse grid. No channel within the budget has an error below `lower_bound`:
+    `design` proves that; in a loaded plan it is stated by the author and not proven, since a file holds no proof of it.
+    `no_report` is the error of the prior alone.
+    `reading_prior` is the prior that reports are read at, in plans for sets of priors: unbiased scores are made for it,
+    or it is the one of the hull of the set for which the error of an estimate that leans on the prior is largest.
     """
 
     prior: PriorOrSet
@@ -298,11 +300,12 @@ class Plan:
         `auto` reads the plan as it was designed: `unbiased` for an unbiased query, `mmse` for all others. `prior`
         replaces the plan's where the curator knows more (for a plan made for a set of priors, say).
         """
-        aligned = self.reference if prior is None else self._align(Prior.of(prior))
-        reading = self._reading(tally, method, aligned)
-        check = self.reader.prior_check(tally.counts, aligned.probabilities)
+        reading = self._reading(tally, method, None if prior is None else self._align(Prior.of(prior)))
+        check = None
+        if reading.known is None:  # reports need not fit the prior of a set that they are read at
+            check = self.reader.prior_check(tally.counts, reading.prior.probabilities)
         unseen_changes = check and self._unseen_changes(check.directions)
-        remarks, by_group = wording.plan_remarks(self, prior is None), self.query.number_by_group
+        remarks, by_group = wording.plan_remarks(self, reading, prior is None), self.query.number_by_group
         return read_estimate(reading, check, unseen_changes, remarks, by_group)
 
     def _align(self, prior: Prior) -> Prior:
@@ -315,7 +318,7 @@ class Plan:
             return aligned
         return aligned.with_domain(self.domain)  # it came without names
 
-    def _reading(self, tally: Tally, method: EstimateMethod, prior: Prior) -> Reading:
+    def _reading(self, tally: Tally, method: EstimateMethod, prior: Prior | None) -> Reading:
         """How the tally is read, after a check that it belongs to this plan."""
         if method not in ESTIMATE_METHODS:
             raise InvalidInput("method", method, f"choose one of {', '.join(ESTIMATE_METHODS)}")
@@ -334,9 +337,10 @@ class Plan:
         chosen = self.query.default_method if method == "auto" else method
         return self._reading_by(chosen, tally, prior)
 
-    def _reading_by(self, method: str, tally: Tally, prior: Prior) -> Reading:
-        """How a tally of this plan is read by a method."""
-        rows = self.query.rows(self.reference)
+    def _reading_by(self, method: str, tally: Tally, given: Prior | None = None) -> Reading:
+        """How a tally of this plan is read by a method, under the plan's prior or the given one."""
+        rows, prior = self.query.rows(self.reference), given or self.reference
+        leans_on_own = method == "mmse" and given is None
         return Reading(
             reader=self.reader,
             method=method,
@@ -349,6 +353,7 @@ class Plan:
             determined=self.query.unbiased or self.identifiable,
             is_sum=self.query.is_sum,
             sums_numbers=self.query.sums_numbers,
+            known=self.prior if leans_on_own and isinstance(self.prior, PriorSet) else None,
         )
 
     def likelihood(self, reports: npt.ArrayLike) -> Array:
@@ -401,8 +406,8 @@ class Plan:
 
         They are those of `estimate`: for the population if the query is unbiased, otherwise for these people only, if
         the prior is right. Those of a sum are of the average per person, and include the most that rounding to a grid
-        may add. Under a set of priors people follow the one in its middle that estimates use: `expected_mse`, which is
-        that of the worst prior, may be larger.
+        may add. Under a set of priors people follow the one that reports are read at; under another one estimates that
+        lean on it also have a bias, which `precision` and intervals add.
 
         >>> import priorveil as pv
         >>> pv.design(pv.Prior([0.2, 0.8]), 1.0, pv.Distribution()).std_error(10_000).round(4).tolist()
@@ -412,24 +417,30 @@ class Plan:
 
     def expected_std_error(self, method: EstimateMethod, people: int, population: bool) -> Array:
         """As `std_error`, for any method, and for the population or these people only."""
+        variance = self._expected_moments(method, people, population).variance
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
+
+    def _expected_moments(self, method: EstimateMethod, people: int, population: bool) -> Moments:
+        """The answer to the average counts of this many people who follow the prior."""
         if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
             raise InvalidInput("people", people, "give the number of people, one or more")
         counts: Any = self.reader.expected_counts(self.reference.probabilities, people)  # no integers
-        reading = replace(
-            self._reading_by(method, Tally("", counts, people), self.reference), population=population
-        )
-        variance = reading.answer().variance
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
+        reading = replace(self._reading_by(method, Tally("", counts, people)), population=population)
+        return reading.answer()
 
     def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> Precision:
-        """The precision to expect from this many people who follow the prior (or the middle of a set of priors).
+        """The precision to expect from this many people who follow the prior (or the one that a set is read at).
 
         >>> import priorveil as pv
         >>> print(pv.design(pv.Prior([0.2, 0.8]), 1.0, pv.Distribution()).expected_precision())
         with 10,000 people every share is known to ±1.6 points or better (95 %)
         """
         width = normal_width(confidence, "confidence")
-        leaning = None if self.query.unbiased else width * float(self.std_error(people).max())
+        leaning: float | None = None
+        if not self.query.unbiased:
+            moments = self._expected_moments(self.query.default_method, people, population=False)
+            bias = 0.0 if moments.bias is None else moments.bias.max(axis=0)
+            leaning = float((width * np.sqrt(np.maximum(moments.variance, 0.0)) + bias).max()) / people
         population: float | None = None
         determined: bool | None = True
         try:

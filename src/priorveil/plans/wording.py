@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from priorveil.plans.ledger import Ledger
     from priorveil.plans.plan import Plan
     from priorveil.reading.estimate import Estimate
+    from priorveil.reading.tally_reading import Reading
 
 _REVEALING = 3.0  # the level above which a belief of 50 % can become one of more than 97 %
 _BEST = 0.999  # the efficiency from which a mechanism is called the best one
@@ -185,7 +186,7 @@ def ldp_fact(plan: Plan, rival: Plan) -> tuple[str, str]:
     return f"{name} at epsilon {plan.budget.smaller:.4g}", f"{error}, {gain}"
 
 
-def plan_remarks(plan: Plan, by_own_prior: bool) -> tuple[str, ...]:
+def plan_remarks(plan: Plan, reading: Reading, by_own_prior: bool) -> tuple[str, ...]:
     """What to know about numbers that were counted at the ends of the range, and about a prior that was assumed.
 
     If reports are read by the plan's own prior and it has a set of them, also which one that is.
@@ -197,10 +198,16 @@ def plan_remarks(plan: Plan, by_own_prior: bool) -> tuple[str, ...]:
             f"holds for everybody, LIP at {plan.certificate.lip:.6g} {ONLY_IF_RIGHT}. Design the "
             "next plan with known shares or a public sample, or for LDP."
         )
-    if by_own_prior and not isinstance(plan.prior, Prior):
+    if reading.known is not None:
         remarks.append(
-            "The plan is for a set of priors, and the prior of this estimate is one in the middle of the set: if "
-            "reports contradict it, another prior of the set may be right."
+            "This estimate leans on a set of priors: reports are read at the one for which the error is largest. Where "
+            "another prior of the set is right the estimate is biased, and more reports do not correct that; its "
+            "intervals add the largest bias."
+        )
+    elif by_own_prior and not isinstance(plan.prior, Prior):
+        remarks.append(
+            "The plan is for a set of priors, and its prior check is that of one of them: if reports contradict it, "
+            "another prior of the set may be right."
         )
     return tuple(remarks)
 

@@ -568,6 +568,10 @@ for counts, use Prior.from_counts
         """The prior alone."""
         return (self,)
 
+    def corners(self) -> list[tuple[Fraction, ...]]:
+        """The probabilities as exact fractions, the only corner."""
+        return [self.fractions]
+
     def vertices(self) -> Array:
         """The probabilities, as the only row."""
         return self.probabilities[None]

@@ -33,7 +33,6 @@ from priorveil.priors.prior import (
     labelled_numbers,
 )
 from priorveil.priors.read_only import ReadOnly
-from priorveil.priors.secret import Secret
 
 _ROUNDING = 1e-6  # how far outside a set a prior may lie that was computed from its members
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
@@ -131,12 +130,16 @@ class PriorSet(ReadOnly):
         low, high = self._minimiser(column), self._minimiser([-c for c in column])
         return low.mean(column), high.mean(column)
 
-    def vertices(self) -> Array:
-        """The corners of the set's convex hull, one per row. A linear condition that holds there holds throughout."""
+    def corners(self) -> list[Fractions]:
+        """The corners of the set's convex hull. A linear condition that holds there holds throughout."""
         corners = list(islice(self._corners(), _MOST_CORNERS + 1))
         if len(corners) > _MOST_CORNERS:
             raise TooLarge(f"{self} has too many corners to list: use fewer values, or a smaller set")
-        return np.array(sorted({tuple(map(float, corner)) for corner in corners}))
+        return list(dict.fromkeys(map(tuple, corners)))
+
+    def vertices(self) -> Array:
+        """The corners in floats, one per row."""
+        return np.array(sorted({tuple(map(float, corner)) for corner in self.corners()}))
 
     def best(self, direction: Array) -> Array:
         """The member or corner with the largest `p @ direction`."""
@@ -147,14 +150,15 @@ class PriorSet(ReadOnly):
         return np.array([weight / best.total for weight in best.weights])
 
     def encloses(self, prior: Prior) -> bool:
-        """Whether a prior lies in the convex hull of the set, up to rounding.
+        """Whether each probability lies between the least and the largest of the set, up to rounding.
 
         >>> known = PriorSet([Prior([0.2, 0.8]), Prior([0.4, 0.6])])
         >>> known.encloses(Prior([0.3, 0.7])), known.encloses(Prior([0.5, 0.5]))
         (True, False)
         """
-        nearest = Secret([p.probabilities for p in self.members]).nearest(prior)
-        return bool(np.abs(nearest.probabilities - prior.probabilities).max() <= _ROUNDING)
+        members, p = np.array([p.probabilities for p in self.members]), prior.probabilities
+        low, high = members.min(axis=0) - _ROUNDING, members.max(axis=0) + _ROUNDING
+        return bool(((low <= p) & (p <= high)).all())
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""

@@ -83,6 +83,8 @@ class Estimate:
       mean log-likelihood that it may still lack.
     - `centre`: for mle, the unbiased answer, which `std_error` and intervals belong to.
     - `limits`: for mle and mmse, the least and the most that any distribution can answer. Intervals are cut off there.
+    - `bias`: how far the truth may be below and above each value on average, because the estimate leans on one of a set
+      of priors and another may be right. Intervals add it; None for other estimates.
     - `prior_check`: the p-value of the reports under the prior.
     - `noticeable_change`: if this share of the people moved from one common value to another, the p-value would be
       below 0.01 in about 90 % of surveys or more. See `PriorCheck`; None if it is not known, or more than everybody.
@@ -113,6 +115,7 @@ class Estimate:
     readings: tuple[Reading, ...] = ()
     centre: Array | None = None
     limits: Array | None = None
+    bias: Array | None = None
     mle_gain: float | None = None
     remarks: tuple[str, ...] = ()
     margin_attributes: tuple[str, ...] = ()
@@ -142,14 +145,15 @@ class Estimate:
     def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """The ends of normal intervals, each of which holds its true value with this probability.
 
-        Those of mle and mmse are cut off at what is possible. Those of mle are around the possible answer nearest to
-        the unbiased one, and reach to the value itself. So an unbiased answer far below zero does not leave an interval
-        from zero to zero.
+        They are longer by the `bias`. Those of mle and mmse are cut off at what is possible. Those of mle are around
+        the possible answer nearest to the unbiased one, and reach to the value itself. So an unbiased answer far below
+        zero does not leave an interval from zero to zero.
         """
         width = normal_width(confidence) * self.std_error
         least, most = (-math.inf, math.inf) if self.limits is None else self.limits
         centre = np.clip(self.interval_centre, least, most)
-        low, high = np.maximum(centre - width, least), np.minimum(centre + width, most)
+        below, above = (0.0, 0.0) if self.bias is None else self.bias
+        low, high = np.maximum(centre - width - below, least), np.minimum(centre + width + above, most)
         return np.minimum(low, self.values), np.maximum(high, self.values)
 
     @property
@@ -164,7 +168,8 @@ class Estimate:
     def _moments_at(self, positions: Sequence[int]) -> Moments:
         centre = None if self.centre is None else self.centre[positions]
         limits = None if self.limits is None else self.limits[:, positions]
-        return Moments(self.values[positions], self.std_error[positions] ** 2, centre, limits)
+        bias = None if self.bias is None else self.bias[:, positions]
+        return Moments(self.values[positions], self.std_error[positions] ** 2, centre, limits, bias)
 
     def __getitem__(self, label: Label) -> Statistic:
         """The number of one label; that of a group if the query asks for averages."""
@@ -262,7 +267,7 @@ class Estimate:
         points, and the warning says so.
         """
         rows = self._value_weights("top", top), self._value_weights("bottom", bottom)
-        ratio = ratio_of(*self._pair(*rows), self.reports, self._ratio_limits(*rows))
+        ratio = ratio_of(*self._pair(*rows), self._ratio_limits(*rows))
         name = " to ".join(map(self._set_name, rows))
         about = wording.ABOUT_POINTS if self._is_moved_by_rounding(np.stack(rows)) else None
         return self._with_method(ratio, f"ratio of {name}", about)
@@ -352,7 +357,8 @@ class Estimate:
                 for edge in (low, high)
             )
         except NotIdentifiable:
-            return replace(mean, bias=(float((points - low).max()), float((high - points).max())))
+            hidden = float((points - low).max()), float((high - points).max())
+            return replace(mean, bias=(mean.bias[0] + hidden[0], mean.bias[1] + hidden[1]))
         return _between_edges(mean, below, above)
 
     def group_shares(self, values: Array, by: Sequence[str]) -> Averages:
@@ -392,6 +398,7 @@ class Estimate:
         tops, size = distances / units[:, None], len(labels)
         sums = self._sums_of_values(np.concatenate([tops, members, tops + members]), row_names=labels * 3)
         parts = np.stack([sums.mean, sums.linear]).reshape(2, 3, size)
+        biases = _bias_of(sums).reshape(2, 3, size)[:, :2]
         variances = sums.variance.reshape(3, size)
         statistics = []
         for group, centre in enumerate(centres.tolist()):
@@ -401,7 +408,8 @@ class Estimate:
                 deviations = tops[group] - members[group] * pair[0, 0] / people
                 covariance[0, 0] += self._rounding(deviations, min(people / self._whole, 1.0))
             limits = self._ratio_limits(members[group] * points, members[group])
-            statistics.append(average_of(pair, covariance, centre, float(units[group]), self.reports, limits))
+            unit, bias = float(units[group]), biases[:, :, group]
+            statistics.append(average_of(pair, covariance, centre, unit, self.reports, bias, limits))
         return statistics, centres
 
     @cached_property
@@ -431,10 +439,10 @@ class Estimate:
         value is the variance of the rounded numbers, and its interval that of the numbers themselves.
         """
         points, centre = self._numbers(numbers)
-        sums, covariance = self._pair((points - centre) ** 2, points - centre)
+        sums, covariance, _, biases = self._pair((points - centre) ** 2, points - centre)
         means = sums / self._whole  # of squares and of numbers: as they are, and linear
         value, unprojected = means[:, 0] - means[:, 1] ** 2
-        mean = means[1, 1]
+        mean = float(means[1, 1])
         slope = np.array([1.0, -2 * mean])
         rounding = self._rounding((points - centre - mean) ** 2)
         error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
@@ -442,6 +450,11 @@ class Estimate:
         cells = self._cells_around(points)
         if cells is not None:
             bias = _variance_bias(float(value), float(np.max([points - cells[0], cells[1] - points])))
+        (below, low), (above, high) = (biases / self._whole).tolist()
+        squares = (mean - low) ** 2, (mean + high) ** 2
+        below += max(*squares, mean**2) - mean**2
+        above += mean**2 - (0.0 if low >= mean >= -high else min(*squares, mean**2))
+        bias = bias[0] + below, bias[1] + above
         return self._with_method(Statistic(float(value), error, bias, float(unprojected)), "variance")
 
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
@@ -464,7 +477,7 @@ class Estimate:
         return self._cumulative_curve(None)
 
     def _cumulative_curve(self, numbers: Sequence[float] | None) -> tuple[Array, ...]:
-        """Cells from `low` to `high`, and the shares up to each: as they are, linear, and their standard errors."""
+        """Cells from `low` to `high`, and the shares up to each: as they are, linear, their errors and bias."""
         cells = self._own_readings[0].prior.edges if numbers is None else None
         low, high = (self._numbers(numbers)[0],) * 2 if cells is None else (cells[:-1], cells[1:])
         order = np.argsort(low, kind="stable")
@@ -475,8 +488,8 @@ class Estimate:
         up_to[:, order] = np.arange(len(order)) <= last[:, None]
         sums = self._sums_of_values(up_to)
         shares, linear = (np.append(x / self._whole, 1.0) for x in (sums.mean, sums.linear))
-        errors = np.append(sums.variance**0.5 / self._whole, 0.0)
-        return low, high, shares, linear, errors
+        errors, *bias = (np.append(x / self._whole, 0.0) for x in (sums.variance**0.5, *_bias_of(sums)))
+        return low, high, shares, linear, errors, np.array(bias)
 
     def _with_method(self, statistic: Statistic, name: str, about: str | None = None) -> Statistic:
         """The statistic with its name, and with the method and the people of this estimate.
@@ -651,10 +664,11 @@ class Estimate:
                 undetermined.update(error.statistics)
         return [columns[row] for row in sorted(undetermined)] or columns
 
-    def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
-        """Two weighted sums of the counts, and the linear ones; their covariance."""
+    def _pair(self, first: Array, second: Array) -> tuple[Array, Array, int, Array]:
+        """Two weighted sums of the counts, and the linear ones; their covariance, the reports, and the bias of both."""
         sums = self._sums_of_values(np.stack([first, second, first + second]))
-        return np.stack([sums.mean[:2], sums.linear[:2]]), _covariance(*sums.variance)
+        pair = np.stack([sums.mean[:2], sums.linear[:2]])
+        return pair, _covariance(*sums.variance), self.reports, _bias_of(sums)[:, :2]
 
     # -- output ----------------------------------------------------------------------------------------------
 
@@ -760,7 +774,7 @@ def read_estimate(
         values=moments.mean,
         std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
         method=reading.method,
-        assumes=moments.assumes or wording.ASSUMES[reading.method],
+        assumes=moments.assumes or wording.ASSUMES["set" if reading.known else reading.method],
         reports=reading.tally.reports,
         labels=reading.labels,
         prior_check=check and check.p_value,
@@ -777,6 +791,7 @@ def read_estimate(
         remarks=remarks,
         centre=moments.centre,
         limits=moments.limits,
+        bias=moments.bias,
         number_by_group=number_by_group,
         leans_on_prior=reading.leans_on_prior,
     )
@@ -800,7 +815,13 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     value, centre = (shift + float(x[0]) / whole for x in (sums.mean, sums.linear))
     least, most = (-math.inf, math.inf) if sums.limits is None else shift + sums.limits[:, 0] / whole
     error, limits = float(sums.variance[0]) ** 0.5 / whole, (float(least), float(most))
-    return Statistic(value, error, centre=centre, limits=limits)
+    below, above = (_bias_of(sums)[:, 0] / whole).tolist()
+    return Statistic(value, error, (below, above), centre=centre, limits=limits)
+
+
+def _bias_of(sums: Moments) -> Array:
+    """How far the truth may be below and above each sum on average: two rows."""
+    return np.zeros((2, len(sums.mean))) if sums.bias is None else sums.bias
 
 
 def _between_edges(mean: Statistic, below: Statistic, above: Statistic) -> Statistic:
@@ -850,7 +871,9 @@ def _last_values(prior: Array, low: Array) -> Ints:
 def with_moments(estimate: Estimate, sums: Moments) -> Estimate:
     """The estimate with other values, errors and intervals."""
     mean, error, ends = sums.mean, np.sqrt(sums.variance), sums.limits
-    return replace(estimate, values=mean, std_error=error, centre=sums.centre, limits=ends, mle_gain=None)
+    return replace(
+        estimate, values=mean, std_error=error, centre=sums.centre, limits=ends, bias=sums.bias, mle_gain=None
+    )
 
 
 def largest_known(numbers: list[float | None]) -> float | None:

@@ -36,13 +36,15 @@ class Moments:
 
     `assumes` says what they rest on, where that differs from what the method assumes elsewhere (`ASSUMES`). If the
     variance is that of another answer, the unbiased one, this is `centre`. `limits` has two rows: the least and the
-    most that any distribution can answer. An unbiased answer has none.
+    most that any distribution can answer. An unbiased answer has none. `bias` has two rows: how far the truth may be
+    below and above each answer on average, where a set of priors is known.
     """
 
     mean: Array
     variance: Array
     centre: Array | None = None
     limits: Array | None = None
+    bias: Array | None = None
     rounds: int | None = None
     converged: bool = True
     shortfall: float | None = None
@@ -67,7 +69,10 @@ def sum_moments(parts: Sequence[Moments]) -> Moments:
     limits = [part.limits for part in parts if part.limits is not None]
     centre = linear if any(part.centre is not None for part in parts) else None
     ends = np.sum(limits, axis=0) if len(limits) == len(parts) else None
-    return Moments(mean, np.maximum(variance, 0.0), centre, ends)
+    biases = [part.bias for part in parts if part.bias is not None]
+    return Moments(
+        mean, np.maximum(variance, 0.0), centre, ends, sum(biases[1:], biases[0]) if biases else None
+    )
 
 
 def apply_rows(rows: StatisticRows, values: Array) -> Array:

@@ -17,8 +17,8 @@ class Precision:
     too large to find out (`determined` is None). `these_people` is for the people who reported, read with the prior,
     and holds if the prior is right: the population's shares are then the prior's, and need no estimate. It is None for
     a plan that does not lean on the prior. Half widths of shares are shares; other statistics have the unit of the
-    query. `middle_of_set` is true for a plan for a set of priors: half widths are then those under one prior in the
-    middle of it, and may be larger under others.
+    query. `of_set` is true for a plan for a set of priors: `population` is then that under the one that reports are
+    read at, and may be larger under others; `these_people` holds under all, with the largest bias.
     """
 
     people: int
@@ -27,7 +27,7 @@ class Precision:
     these_people: float | None
     statistic: str
     determined: bool | None
-    middle_of_set: bool = False
+    of_set: bool = False
 
     def document(self) -> dict[str, Any]:
         """The numbers and the sentence as JSON."""

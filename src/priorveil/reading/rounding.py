@@ -101,9 +101,8 @@ def expected_rounding(reader: Reader[Any], query: Query, prior: Prior | PriorSet
     rows = query.rows(prior.centre)
     if rows is None or query.unbiased or not query.sums_numbers:
         return 0.0
-    members = (prior,) if isinstance(prior, Prior) else prior.members
-    if members:
-        return max(float(rounding_variances(reader, "mmse", p, rows).sum()) for p in members)
+    if isinstance(prior, Prior):
+        return float(rounding_variances(reader, "mmse", prior, rows).sum())
     steps = [np.abs(rows[:, high] - rows[:, low]) for low, high in prior.domain.neighbours]
     widest = np.ptp(rows, axis=1, keepdims=True)  # no posterior mean has a larger step
     return float(sum((step * (2 * widest - step)).max(axis=1, initial=0.0).sum() / 4 for step in steps))

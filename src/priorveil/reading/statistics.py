@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from priorveil.frames import Library, to_frame
 from priorveil.reading import wording
 from priorveil.reading.moments import UNLIMITED, Ends, normal_width, open_sides
 
+_NO_BIAS = np.zeros((2, 2))
+
 
 @dataclass(frozen=True)
 class Statistic:
@@ -30,7 +33,7 @@ class Statistic:
       cell.
     - `std_error`: its standard error.
     - `bias`: by how much the true number may be below and above the value, because numbers were rounded or put into
-      cells. The interval allows for it.
+      cells, or because the estimate leans on one of a set of priors. The interval allows for it.
     - `centre`: the middle of the interval, which is normal; by default the value.
     - `limits`: the interval is cut off there. If the centre is outside, the interval is around the nearer limit.
     - `ends`: for an interval that is not normal, the function from the width of a normal interval, in standard errors
@@ -103,11 +106,14 @@ class Statistic:
         return max(low, self.limits[0]), min(high, self.limits[1])
 
 
-def ratio_of(sums: Array, covariance: Array, reports: int, limits: Ends = UNLIMITED) -> Statistic:
+def ratio_of(
+    sums: Array, covariance: Array, reports: int, bias: Array = _NO_BIAS, limits: Ends = UNLIMITED
+) -> Statistic:
     """The ratio of the two numbers in the first row, read from so many reports; its standard error by the delta method.
 
-    The covariance belongs to the numbers in the second row, which may be the same. `limits` are those of every possible
-    ratio: the interval is then around the nearest possible numbers, and cut off there.
+    The covariance belongs to the numbers in the second row, which may be the same. `bias` is how far the true numbers
+    may be below them (first row) and above. `limits` are those of every possible ratio: the interval is then around the
+    nearest possible numbers, and cut off there.
 
     >>> ratio = ratio_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]), 100)
     >>> ratio.value, round(ratio.std_error, 4), [round(end, 3) for end in ratio.interval()]
@@ -118,7 +124,7 @@ def ratio_of(sums: Array, covariance: Array, reports: int, limits: Ends = UNLIMI
         raise InvalidInput("bottom", bottom, "the estimate is zero; a ratio needs another denominator")
     slope = np.array([1.0, -top / bottom])
     error = math.sqrt(max(float(slope @ covariance @ slope), 0.0)) / abs(bottom)
-    ends = partial(_fieller_ends, _nearest_possible(sums[1], limits), covariance)
+    ends = partial(_fieller_ends, _nearest_possible(sums[1], limits), covariance, bias)
     needed = _people_to_bound(sums[1], covariance, reports)
     return Statistic(top / bottom, error, limits=limits, ends=ends, people_to_bound=needed)
 
@@ -149,7 +155,13 @@ def _people_to_bound(means: Array, covariance: Array, reports: int) -> float | N
 
 
 def average_of(
-    sums: Array, covariance: Array, centre: float, unit: float, reports: int, limits: Ends = UNLIMITED
+    sums: Array,
+    covariance: Array,
+    centre: float,
+    unit: float,
+    reports: int,
+    bias: Array = _NO_BIAS,
+    limits: Ends = UNLIMITED,
 ) -> Statistic:
     """The average of a group: `centre` plus `unit` times the ratio of two numbers as in `ratio_of`.
 
@@ -164,7 +176,7 @@ def average_of(
     if sums[0, 1] <= 0:
         return Statistic(math.nan, math.inf, limits=limits, ends=_no_ends)
     least, most = ((limit - centre) / unit for limit in limits)
-    ratio = ratio_of(sums, covariance, reports, (least, most))
+    ratio = ratio_of(sums, covariance, reports, bias, (least, most))
     ends = partial(_average_ends, ratio, centre, unit)
     value, error = centre + unit * ratio.value, unit * ratio.std_error
     return replace(ratio, value=value, std_error=error, limits=limits, ends=ends)
@@ -179,7 +191,16 @@ def _no_ends(width: float) -> Ends:
     return UNLIMITED
 
 
-def _fieller_ends(means: Array, covariance: Array, width: float) -> Ends:
+def _fieller_ends(means: Array, covariance: Array, bias: Array, width: float) -> Ends:
+    """The outermost of Fieller's ends for the numbers that the true ones may be on average."""
+    tops, bottoms = zip(means - bias[0], means + bias[1], strict=True)
+    if min(bottoms) <= 0 <= max(bottoms):
+        return -math.inf, math.inf
+    low, high = zip(*(_ends_at(pair, covariance, width) for pair in product(tops, bottoms)), strict=True)
+    return min(low), max(high)
+
+
+def _ends_at(means: tuple[float, float], covariance: Array, width: float) -> Ends:
     """Where `(top - r bottom)**2 = width**2 Var(top - r bottom)`; no ends where the bottom may be zero."""
     square, product, constant = (
         float(means[i] * means[j] - width**2 * covariance[i, j]) for i, j in ((1, 1), (0, 1), (0, 0))
@@ -190,12 +211,20 @@ def _fieller_ends(means: Array, covariance: Array, width: float) -> Ends:
     return (product - root) / square, (product + root) / square
 
 
-def quantile_of(q: float, low: Array, high: Array, shares: Array, linear: Array, errors: Array) -> Statistic:
+def quantile_of(
+    q: float,
+    low: Array,
+    high: Array,
+    shares: Array,
+    linear: Array,
+    errors: Array,
+    bias: Array = _NO_BIAS[:, :1],
+) -> Statistic:
     """The number that the share `q` of people does not exceed.
 
     `shares` are the cumulative ones, up to each cell from `low` to `high`; a cell may be a single number. Noise may
-    make them fall: they are sorted first. The errors belong to the shares `linear`, which may be the same. Within its
-    cell the quantile is interpolated.
+    make them fall: they are sorted first. The errors belong to the shares `linear`, which may be the same; `bias` is
+    how far the true shares may be below these (first row) and above. Within its cell the quantile is interpolated.
 
     The interval has whole cells, since nothing is known about where in a cell its people are: it shrinks with the
     level as long as it has several. The standard error is for people who are spread evenly within each cell. It is
@@ -215,7 +244,7 @@ def quantile_of(q: float, low: Array, high: Array, shares: Array, linear: Array,
     reach = width * float(errors[max(edge - 1, 0) : edge + 1].max())
     least, most = (_interpolate(q + step, low, high, curve)[0] for step in (-reach, reach))
     cell = (float(low[at]), float(high[at])) if low[at] < high[at] else None
-    ends = partial(_quantile_ends, q, low, high, linear, errors)
+    ends = partial(_quantile_ends, q, low, high, linear - bias[0], linear + bias[1], errors)
     return Statistic(value, (most - least) / (2 * width), ends=ends, cell=cell)
 
 
@@ -227,8 +256,10 @@ def _interpolate(share: float, low: Array, high: Array, curve: Array) -> tuple[f
     return float(low[at] + (high[at] - low[at]) * (share - before) / (curve[at] - before)), at
 
 
-def _quantile_ends(q: float, low: Array, high: Array, shares: Array, errors: Array, width: float) -> Ends:
+def _quantile_ends(
+    q: float, low: Array, high: Array, least: Array, most: Array, errors: Array, width: float
+) -> Ends:
     """From the first cell whose share may reach `q` to the first after which all shares surely do."""
-    first = int(np.argmax(shares + width * errors >= q))
-    below = np.flatnonzero(shares - width * errors < q)
+    first = int(np.argmax(most + width * errors >= q))
+    below = np.flatnonzero(least - width * errors < q)
     return float(low[first]), float(high[below[-1] + 1 if below.size else 0])

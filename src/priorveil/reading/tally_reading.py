@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from operator import truediv
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from priorveil.arrays import Array, centre_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.priors import Label, Prior
+from priorveil.priors import Label, Prior, PriorSet
 from priorveil.priors.domain import label_positions
 from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.moments import Counts, Moments, StatisticRows
@@ -34,7 +35,8 @@ class Reading:
     for a histogram that does not add up to the reports, and for its sums.
     `determined` is true if the reports are known to determine the statistics without the prior. `is_sum` is that of the
     query: whether the only statistic is that of a `Sum`. `sums_numbers` says whether the statistics are sums of
-    numbers, to which rounding to a grid adds; counts are those of points, after rounding.
+    numbers, to which rounding to a grid adds; counts are those of points, after rounding. `known` is the set of priors
+    that people may follow, if the answer leans on one of them.
     """
 
     reader: Reader[Any]
@@ -48,6 +50,7 @@ class Reading:
     determined: bool = False
     is_sum: bool = False
     sums_numbers: bool = False
+    known: PriorSet | None = None
 
     @property
     def leans_on_prior(self) -> bool:
@@ -69,10 +72,29 @@ class Reading:
         With `of_numbers` the variances are those for the numbers that people have, and include the most that rounding
         to a grid adds. Otherwise they are for the points, after rounding.
         """
-        moments = self._noise_moments(rows)
+        moments = replace(self._noise_moments(rows), bias=self._bias(rows))
         if rows is None or not of_numbers:
             return moments
         return replace(moments, variance=moments.variance + self.rounding(rows))
+
+    def _bias(self, rows: StatisticRows) -> Array | None:
+        """How far the truth may be below and above each answer on average, under a prior of the set; None without one.
+
+        People with value `x` are read as `h_x`, the mean of their posterior means, so under the prior `p` the bias of a
+        person is `p . (h - a)` for the row `a`, and largest at a corner of the set. `P_x (a_x - h_x)` is the expected
+        posterior covariance of the row and the indicator of `x`.
+        """
+        if self.known is None:
+            return None
+        P, weighted = self.prior.probabilities, self.tally.weighted
+        single = np.eye(len(P))
+        both = np.vstack([single if rows is None else rows, single])
+        covariance = self.reader.covariance("mmse", self.reader.expected_counts(P, 1), P, both, False)
+        least, most = self.known.extremes(-covariance[-len(P) :, : -len(P)] / P[:, None])
+        people = float(self.tally.reports)
+        if weighted is not None:  # the most that weights can add up to, if some are negative
+            people = weighted.total if weighted.least >= 0 else math.sqrt(people * weighted.power)
+        return people * np.maximum(np.stack([most, -least]), 0.0)
 
     def _noise_moments(self, rows: StatisticRows) -> Moments:
         """As `moments`, for the points.

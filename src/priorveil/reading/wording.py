@@ -43,8 +43,8 @@ _LONGEST_LABEL = 60  # letters; longer ones would not leave room for the numbers
 _NAMED_GROUPS = 3  # that contradict the prior
 _FEW_PEOPLE = 50  # an interval that leaves fewer on one side rests on so few that its level is not reached
 FEW_PEOPLE = (
-    f"An interval that ends below {_FEW_PEOPLE} people, or begins above all but {_FEW_PEOPLE}, may rest on few "
-    "reports, and then contains the truth less often than its level says."
+    f"An interval that ends below {_FEW_PEOPLE} of the people who were asked, or begins above all but {_FEW_PEOPLE} of "
+    "them, may rest on few reports, and then contains the truth less often than its level says."
 )
 OUTSIDE_UNBIASED = (
     "Rare values come out too common if no share is negative, and over many values this adds up: the answer is outside "
@@ -66,7 +66,6 @@ ABOUT_CELLS = (
     "This is the sum of one number for each cell, and its interval is about those numbers. People may be anywhere in "
     "their cells: the interval of mean() allows for that."
 )
-_MIDDLE = "a prior in the middle of the set"
 _UNBOUNDED = "not bounded"  # the text of the ends of an interval that has every possible number
 METHOD_TITLES: dict[EstimateMethod, str] = {
     "auto": "the default (recommended)",
@@ -90,6 +89,8 @@ CHANGES_BY_ROW = (
 
 ASSUMES = {
     "mmse": "the prior is right: the spread is that of the posterior",
+    "set": "a prior of the set is right: the spread is that of the posterior under the one that reports are read at, "
+    "and intervals add the largest bias under the others",
     "unbiased": "nothing about the prior: the spread is the sampling noise of the reports",
     "mle": "nothing about the prior: the intervals are those of method unbiased, within what shares can be",
 }
@@ -822,9 +823,9 @@ def _negative_note(estimate: Estimate) -> str | None:
 
 
 def _few_people_note(estimate: Estimate) -> str | None:
-    if not estimate.counts_people or estimate.total is not None or estimate.reports == 0:
+    if not estimate.counts_people or estimate.people <= 0 or not estimate.reports:
         return None
-    low, high = estimate.interval()
+    low, high = np.array(estimate.interval()) * estimate.reports / estimate.people  # of those who were asked
     few = (high < _FEW_PEOPLE) | (low > estimate.reports - _FEW_PEOPLE)
     return FEW_PEOPLE if few[estimate.std_error > 0].any() else None  # everybody is known for sure
 
@@ -854,12 +855,12 @@ def precision_text(precision: Precision) -> str:
     if precision.determined:
         sentence = f"reports of {people} are too few to estimate the population without the prior"
     if precision.population is not None:
-        under = f"under {_MIDDLE}, " if precision.middle_of_set else ""
+        under = "under one prior of the set, " if precision.of_set else ""
         sentence = f"{under}with {people} {_half_width_text(statistic, precision.population, confidence)}"
     if precision.these_people is None:
         return sentence
     leaning = _half_width_text(statistic, precision.these_people, confidence, f" among {people}")
-    prior, right = (_MIDDLE, "that prior") if precision.middle_of_set else ("the prior", "the prior")
+    prior, right = ("the set", "one of its priors") if precision.of_set else ("the prior", "the prior")
     return f"{sentence}; leaning on {prior}, {leaning}, if {right} is right"
 
 
@@ -884,7 +885,9 @@ def reached_precision(estimate: Estimate, confidence: float) -> str:
         estimate.statistic, half_width, confidence, " among these people" if leans else ""
     )
     with_reports = f"With {'this' if estimate.reports == 1 else 'these'} {plural(estimate.reports, 'report')}"
-    return f"{with_reports} {precision}{', if the prior is right' if leans else ''}."
+    on_set = any(reading.known for reading in estimate.readings)
+    condition = f", if {'a prior of the set' if on_set else 'the prior'} is right" if leans else ""
+    return f"{with_reports} {precision}{condition}."
 
 
 def _half_width_text(statistic: str, half_width: float, confidence: float, among: str = "") -> str:
