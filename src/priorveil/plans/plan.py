@@ -35,7 +35,7 @@ from priorveil.frames import Library, to_frame
 from priorveil.information import gain_share
 from priorveil.mechanisms import Mechanism, Table
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.notions import LIP, Cone, Leakage, PriorOrSet, Secrets, as_cone
+from priorveil.notions import LIP, Cone, Leakage, PriorOrSet, Secrets, as_cone, as_prior_or_set
 from priorveil.plans import wording
 from priorveil.plans.document import (
     GIVEN,
@@ -178,7 +178,17 @@ class Plan:
         For arcs it is the channel to the counters of the tally. Estimates need no more, but it averages over the
         reports that share a counter, so levels are measured on `leakage_channel`.
         """
-        return Channel(self.mechanism.matrix, self.labels)
+        return Channel(self.mechanism.matrix, self.labels, certify=self._certify)
+
+    def _certify(
+        self, prior: PriorOrSet | Sequence[float] | None, secret: Secrets, notion: Cone
+    ) -> Certificate | None:
+        """The certificate of the reports under a prior, by default the plan's; None where there is no exact one."""
+        given = self.prior if prior is None else as_prior_or_set(prior)
+        known = self._align(given) if isinstance(given, Prior) else given
+        if self.mechanism.averages and known != self.prior:
+            return None  # there is only a loose bound
+        return self.mechanism.certify(known, secret, notion)
 
     @cached_property
     def leakage_channel(self) -> Channel:
