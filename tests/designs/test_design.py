@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -1076,6 +1077,13 @@ def test_no_mechanism_states_the_error_of_a_histogram_for_another_query(method: 
         plan = pv.design(pv.Prior.zipf(size), 1.0, Entropy(), notion=pv.LDP(), rounds=0)
         assert plan.method in ("columns", "closed")
         assert plan.expected_mse == pytest.approx(Entropy().error(plan.channel, plan.reference), rel=1e-9)
+
+
+@pytest.mark.parametrize("more", [{"gap": 1e-4}, {"time_limit": 600.0}, {"rounds": 300}], ids=str)
+def test_a_search_stops_at_half_a_per_cent_unless_more_is_asked_for(more: dict[str, Any]) -> None:
+    prior = pv.Prior.zipf(40)
+    plan, better = (pv.design(prior, 2.0, pv.Histogram(), **asked) for asked in ({}, more))
+    assert 0.995 <= plan.efficiency < 0.999 < 0.9998 <= better.efficiency
 
 
 @pytest.mark.parametrize(
