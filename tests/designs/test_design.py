@@ -243,7 +243,7 @@ class TestBound:
         prior = pv.Prior.zipf(d)
         asked = pv.Sum(np.arange(d)) if query == "sum" else query
         rough = pv.design(prior, 2.0, asked, gap=0.5, method="columns")
-        fine = pv.design(prior, 2.0, asked, method="columns")
+        fine = pv.design(prior, 2.0, asked, gap=1e-4, method="columns")
         assert rough.lower_bound <= fine.expected_mse
         assert fine.lower_bound <= rough.expected_mse
         assert fine.efficiency >= 0.9998
@@ -346,7 +346,7 @@ class TestLargeDomains:
     def test_auto_says_what_it_compared(self) -> None:
         plan = pv.design(pv.Prior.zipf(3000), 1.0, pv.Histogram())
         certified(plan)
-        assert plan.efficiency > 0.999
+        assert plan.efficiency > 0.99
         for name in ("arc", "columns"):
             assert f"{name} 0.9" in plan.why
         others = [pv.design(pv.Prior.zipf(3000), 1.0, pv.Histogram(), method=m) for m in ("arc", "hashing")]
@@ -952,7 +952,7 @@ class TestLinear:
         prior = pv.Prior.zipf(100)
         parts = prior.probabilities * np.equal.outer([0, 1], np.arange(100) % 2)
         behind = pv.Secret(parts / parts.sum(axis=1, keepdims=True)) if secret else None
-        plan = pv.design(prior, 1.0, pv.Sum(range(100)), secret=behind, notion=pv.LDP())
+        plan = pv.design(prior, 1.0, pv.Sum(range(100)), secret=behind, notion=pv.LDP(), gap=1e-4)
         assert plan.certificate.ldp <= 1.0 and plan.efficiency > 0.999
 
     def test_unbiased_statistics_under_ldp_beat_workload_factorization(self) -> None:

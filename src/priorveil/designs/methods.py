@@ -277,9 +277,9 @@ def design(
     size and expected error. The engine stops when at most `gap` of the achievable gain is unproven, after
     `time_limit` seconds (45 by default), when `should_stop()` is true, or on ctrl-C: each time with the best
     certified plan so far. By default `gap` is 1e-10 up to 20 values. Beyond, it is half a per cent, since the rest
-    takes nearly all of the time, or 1e-4 if `time_limit` or `rounds` is given. The engine calls `progress(round, error, bound)` as it goes;
-    without it, a design that takes more than a second shows a bar on a terminal and in notebooks, unless
-    `progress=False`.
+    takes nearly all of the time, or 1e-4 if `time_limit` or `rounds` is given. The engine calls
+    `progress(round, error, bound)` as it goes; without it, a design that takes more than a second shows a bar on a
+    terminal and in notebooks, unless `progress=False`.
     `time_limit` is for the search: it stops after the step that it has begun, and the plan is certified after that.
     With many values a step and the certificate can take several seconds each; up to 14 values LDP is one step.
     If `rounds` is given, it stops after that many rounds of search instead of at the time limit, so that the plan does
