@@ -118,9 +118,8 @@ def test_a_follow_up_tells_about_its_gate() -> None:
     ledger.spend(gate, about="gate")
     assert ledger.spend(follow, about="follow").lip == pytest.approx(exact.lip, abs=1e-6)
     drawn_form = drawn({"gate": gate, "follow": follow})
-    assert (
-        at_most(max(levels(drawn_form, names, law)), drawn_form.levels().lip) and drawn_form.levels().lip <= 1
-    )
+    assert at_most(max(levels(drawn_form, names, law)), drawn_form.levels().lip)
+    assert drawn_form.levels().lip <= 1
 
 
 def test_several_choices_of_which_only_the_shares_are_known() -> None:

@@ -10,18 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Mask
-from priorveil.certify import Certificate, Lifts, certificate
+from priorveil.certify import Certificate, Lifts
 from priorveil.channels import Channel
-from priorveil.errors import (
-    NOT_SHOWN,
-    ForeignReport,
-    Hint,
-    Infeasible,
-    InvalidInput,
-    OutsideDomain,
-    PriorveilError,
-    TooLarge,
-)
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
 from priorveil.named_classes import class_named, enter_class
 from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets, leakage, leakage_bounds
@@ -132,13 +123,6 @@ class Mechanism(ABC):
     @abstractmethod
     def lifts(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes of the sampled law, as integers or fractions."""
-
-    def certify(self, prior: PriorOrSet, secret: Secrets, notion: Cone) -> Certificate | None:
-        """The certificate of the sampled law, or None where its lifts cannot be proven."""
-        try:
-            return certificate(self.lifts(prior, secret, notion), notion)
-        except PriorveilError:
-            return None
 
     def levels(self, prior: PriorOrSet, secret: Secrets, proven: Certificate) -> Leakage:
         """The levels under every notion: measured on the channel, or where that is too large, from what is proven."""

@@ -29,6 +29,7 @@ from priorveil.errors import (
     InvalidInput,
     NotIdentifiable,
     PlanError,
+    PriorveilError,
     TooLarge,
 )
 from priorveil.frames import Library, to_frame
@@ -184,11 +185,14 @@ class Plan:
         self, prior: PriorOrSet | Sequence[float] | None, secret: Secrets, notion: Cone
     ) -> Certificate | None:
         """The certificate of the reports under a prior, by default the plan's; None where there is no exact one."""
-        given = self.prior if prior is None else as_prior_or_set(prior)
-        known = self._align(given) if isinstance(given, Prior) else given
-        if self.mechanism.averages and known != self.prior:
-            return None  # there is only a loose bound
-        return self.mechanism.certify(known, secret, notion)
+        try:
+            given = self.prior if prior is None else as_prior_or_set(prior)
+            known = self._align(given) if isinstance(given, Prior) else given
+            if self.mechanism.averages and known != self.prior:
+                return None  # there is only a loose bound
+            return certificate(self.mechanism.lifts(known, secret, notion), notion)
+        except PriorveilError:  # this mechanism has no proof for this notion, set of priors or secret
+            return None
 
     @cached_property
     def leakage_channel(self) -> Channel:
