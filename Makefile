@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DEMO   := $(VENV)/.demo
 JOBS   ?= 4
+KERNELS ?= Haswell Nehalem Prescott
 NAME   ?= --all
 
 # uv installs faster. Without it, or with `make UV= demo`, pip does the same (uv does not read pip's settings).
@@ -19,10 +20,10 @@ export PYTHONDONTWRITEBYTECODE :=
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-busy messages house coverage check format-check lint types imports audit bench docs constraints hashes dist smoke format clean
+.PHONY: help setup demo test test-busy test-kernels messages house coverage check format-check lint types imports audit bench docs constraints hashes dist smoke format clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with everything for development (done once)
 
@@ -52,6 +53,14 @@ test-busy: $(READY) ## run all the tests beside six busy processes: no verdict m
 	@busy=; for i in 1 2 3 4 5 6; do yes > /dev/null & busy="$$busy $$!"; done; \
 	trap "kill $$busy" EXIT; trap 'exit 130' INT TERM; \
 	$(MAKE) test
+
+test-kernels: $(READY) ## run the tests of numbers with three kernels of linear algebra (x86 only): none may depend on the processor
+	@case $$(uname -m) in x86_64 | amd64) ;; *) echo "skipped: the kernels are for x86 processors"; exit 0 ;; esac; \
+	for kernel in $(KERNELS); do \
+		echo "OPENBLAS_CORETYPE=$$kernel"; \
+		OPENBLAS_CORETYPE=$$kernel $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder \
+			--ignore tests/browser --ignore tests/curator --ignore tests/test_kernels.py || exit 1; \
+	done
 
 messages: $(READY) ## write the messages of errors again into tests/messages.txt, docs/mistakes.md and docs/surveys.md, after a change of words
 	PYTHONPATH=tests $(BIN)/python tests/test_messages.py

@@ -170,7 +170,9 @@ def stop(port: int, process: subprocess.Popen[bytes]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0)
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--rates", action="store_true", help="without the behaviour, which takes a minute")
+    chosen = parser.parse_args()
+    seconds = chosen.seconds
     campaign = ask("What kind of work do you do?", Prior([0.69, 0.11, 0.13, 0.07]))
     chunked = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n0\r\n"
     behaviours: dict[str, Callable[[int], str]] = {
@@ -188,6 +190,8 @@ def main() -> None:
         for kind in ("bare", "curator"):
             with served(server, kind, campaign) as (port, process):
                 print(f"{server:<10}{kind:<26}{rate(port, process.pid, campaign, seconds)}", flush=True)
+        if chosen.rates:
+            continue
         with served(server, "bare", campaign) as (port, process):
             for name, behaviour in behaviours.items():
                 print(f"{server:<10}{name:<26}{behaviour(port)}", flush=True)

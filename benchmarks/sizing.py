@@ -32,11 +32,11 @@ from priorveil.curator.store import open_store
 
 CONNECTIONS = 64
 PARTITIONS = 4
-NAMES = (
-    "one process, SQLite",
-    "one process, PostgreSQL",
-    "two processes behind nginx, partitioned PostgreSQL",
-)
+NAMES = {
+    "sqlite": "one process, SQLite",
+    "postgres": "one process, PostgreSQL",
+    "nginx": "two processes behind nginx, partitioned PostgreSQL",
+}
 PROXY = """
 daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log crit; {user}
 events {{ worker_connections 512; }}
@@ -189,6 +189,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument(
+        "--only", choices=NAMES, nargs="+", default=list(NAMES), help="these deployments alone"
+    )
     chosen = parser.parse_args()
     campaign = ask("What kind of work do you do?", Prior([0.69, 0.11, 0.13, 0.07]))
     print(
@@ -200,9 +203,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="priorveil-sizing-") as folder:
             one, parts = database.url("one"), database.url("parts")
             asyncio.run(partition(parts))
-            places = zip(NAMES, (f"{folder}/reports.db", one, parts), (1, 1, 2), strict=True)
-            for name, url, processes in places:
-                print(row(campaign, name, url, processes, chosen.seconds), flush=True)
+            places = {"sqlite": (f"{folder}/reports.db", 1), "postgres": (one, 1), "nginx": (parts, 2)}
+            for name in chosen.only:
+                print(row(campaign, NAMES[name], *places[name], chosen.seconds), flush=True)
     finally:
         database.remove()
 

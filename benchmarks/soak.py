@@ -120,6 +120,10 @@ class Soak:
     def over(self) -> bool:
         return time.monotonic() >= self.until or self.score.reports.total() >= self.most
 
+    async def pause(self, seconds: float) -> None:
+        """Wait, at most until the end of the run."""
+        await asyncio.sleep(max(0.0, min(seconds, self.until - time.monotonic())))
+
     def address(self, admission: str, rest: str) -> str:
         return f"/v1/campaigns/{self.campaigns[admission].id}/{rest}"
 
@@ -188,14 +192,14 @@ class Soak:
         async with httpx.AsyncClient(base_url=base, timeout=60, verify=False, trust_env=False) as http:
             while not self.over:
                 await act(http)
-                await asyncio.sleep(PAUSES[kind])
+                await self.pause(PAUSES[kind])
 
     async def sample(self) -> None:
         """Note the memory of the curator, except during restarts."""
         while not self.over:
             if not self.score.restarting:
                 self.score.lives[-1].memory.append(private_memory(self.server.process.pid))
-            await asyncio.sleep(SAMPLE)
+            await self.pause(SAMPLE)
 
     async def watch(self) -> None:
         """Note when this process was held up."""
@@ -347,7 +351,7 @@ def main() -> int:
     if chosen.write:
         write(chosen.write, store, text)
     unexplained = sum(count for (_, _, why), count in soak.score.errors.items() if not why)
-    if unexplained or stored != dict(soak.score.reports):
+    if unexplained or Counter(stored) != soak.score.reports:
         print(f"{unexplained} unexplained errors; acknowledged {dict(soak.score.reports)}, stored {stored}")
         return 1
     return 0

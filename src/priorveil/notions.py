@@ -5,7 +5,8 @@ Every notion has the same two verbs: `epsilon`, the smallest level at which the 
 `A @ column >= 0` that a column of a channel has to meet, which is all that a design needs of them.
 
 The secret is the value itself (`G = X`) unless a `Secret` is given. Reports of probability zero never
-count. Levels are natural logarithms, in floating point; `priorveil.certify` gives exact ones.
+count. Levels are natural logarithms, measured in floating point. Those of a plan's channel are proven from its integers
+and rounded up, so that a certified plan holds at its level on every processor.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Notion:
 
     def epsilon(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> float:
         """The smallest level at which the channel satisfies the notion."""
-        return max(breach.level for breach in self.worst(channel, prior, secret))
+        return max(self.levels(channel, prior, secret).values())
 
     def holds(
         self, channel: Channel, prior: PriorOrSet | None, epsilon: float | Budget, secret: Secrets = None
@@ -108,7 +109,14 @@ class Notion:
         """Whether the channel satisfies the notion at this level: LIP on both sides, others at the smaller one."""
         budget = Budget.of(epsilon)
         limits = {"lower": budget.lower, "upper": budget.upper, None: budget.smaller}
-        return all(breach.level <= limits[breach.side] for breach in self.worst(channel, prior, secret))
+        levels = self.levels(channel, prior, secret)
+        return all(level <= limits[side] for side, level in levels.items())
+
+    def levels(
+        self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None
+    ) -> dict[str | None, float]:
+        """The level of each side; one without a side where the notion has none."""
+        return {breach.side: breach.level for breach in self.worst(channel, prior, secret)}
 
     def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The level; pairwise notions also name the two secrets and the report that have it."""
@@ -157,6 +165,18 @@ class Cone(Notion):
         if not isinstance(groups, list) or not all(isinstance(group, ComparedRows) for group in groups):
             raise InvalidInput("compared_rows", type(groups).__name__, "return a list of ComparedRows")
         return groups
+
+    def levels(
+        self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None
+    ) -> dict[str | None, float]:
+        """The level of each side. Those of a plan's channel are proven, if they can be, and rounded up."""
+        channel = Channel.of(channel)
+        measured = super().levels(channel, prior, secret)  # refuses what does not fit together
+        proof = channel.certify and channel.certify(prior, secret, self)
+        if proof is None:
+            return measured
+        proven = {"lower": proof.lip_lower, "upper": proof.lip_upper, None: proof.level}
+        return {side: proven[side] for side in measured}
 
     def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The two secrets and the report with the largest ratio."""
@@ -210,8 +230,8 @@ class LIP(Cone):
         self, channel: Channel, prior: PriorOrSet | None, secret: Secrets = None
     ) -> tuple[float, float]:
         """The levels downwards and upwards: `-log` of the smallest lift and `log` of the largest."""
-        lower, upper = (b.level for b in self.worst(channel, prior, secret))
-        return lower, upper
+        levels = self.levels(channel, prior, secret)
+        return levels["lower"], levels["upper"]
 
     def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The secrets and reports at which the lift is smallest and largest."""

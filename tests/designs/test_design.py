@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -212,7 +213,7 @@ class TestBound:
         prior = pv.Prior.zipf(d)
         asked = pv.Sum(np.arange(d)) if query == "sum" else query
         rough = pv.design(prior, 2.0, asked, gap=0.5, method="columns")
-        fine = pv.design(prior, 2.0, asked, method="columns")
+        fine = pv.design(prior, 2.0, asked, gap=1e-4, method="columns")
         assert rough.lower_bound <= fine.expected_mse
         assert fine.lower_bound <= rough.expected_mse
         assert fine.efficiency >= 0.9998
@@ -315,7 +316,7 @@ class TestLargeDomains:
     def test_auto_says_what_it_compared(self) -> None:
         plan = pv.design(pv.Prior.zipf(3000), 1.0, pv.Histogram())
         certified(plan)
-        assert plan.efficiency > 0.999
+        assert plan.efficiency > 0.99
         for name in ("arc", "columns"):
             assert f"{name} 0.9" in plan.why
         others = [pv.design(pv.Prior.zipf(3000), 1.0, pv.Histogram(), method=m) for m in ("arc", "hashing")]
@@ -921,7 +922,7 @@ class TestLinear:
         prior = pv.Prior.zipf(100)
         parts = prior.probabilities * np.equal.outer([0, 1], np.arange(100) % 2)
         behind = pv.Secret(parts / parts.sum(axis=1, keepdims=True)) if secret else None
-        plan = pv.design(prior, 1.0, pv.Sum(range(100)), secret=behind, notion=pv.LDP())
+        plan = pv.design(prior, 1.0, pv.Sum(range(100)), secret=behind, notion=pv.LDP(), gap=1e-4)
         assert plan.certificate.ldp <= 1.0 and plan.efficiency > 0.999
 
     def test_unbiased_statistics_under_ldp_beat_workload_factorization(self) -> None:
@@ -1046,6 +1047,13 @@ def test_no_mechanism_states_the_error_of_a_histogram_for_another_query(method: 
         plan = pv.design(pv.Prior.zipf(size), 1.0, Entropy(), notion=pv.LDP(), rounds=0)
         assert plan.method in ("columns", "closed")
         assert plan.expected_mse == pytest.approx(Entropy().error(plan.channel, plan.reference), rel=1e-9)
+
+
+@pytest.mark.parametrize("more", [{"gap": 1e-4}, {"time_limit": 600.0}, {"rounds": 300}], ids=str)
+def test_a_search_stops_at_half_a_per_cent_unless_more_is_asked_for(more: dict[str, Any]) -> None:
+    prior = pv.Prior.zipf(40)
+    plan, better = (pv.design(prior, 2.0, pv.Histogram(), **asked) for asked in ({}, more))
+    assert 0.995 <= plan.efficiency < 0.999 < 0.9998 <= better.efficiency
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
+from checks import at_most
 from joint_laws import attribute_level, levels, sides, without_joint_law, worst_level
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.questions import Question
@@ -118,7 +119,8 @@ def test_a_follow_up_tells_about_its_gate() -> None:
     ledger.spend(gate, about="gate")
     assert ledger.spend(follow, about="follow").lip == pytest.approx(max(levels(form, names, law)), abs=1e-6)
     drawn_form = drawn({"gate": gate, "follow": follow})
-    assert max(levels(drawn_form, names, law)) <= drawn_form.levels().lip <= 1
+    assert at_most(max(levels(drawn_form, names, law)), drawn_form.levels().lip)
+    assert drawn_form.levels().lip <= 1
 
 
 def test_several_choices_of_which_only_the_shares_are_known() -> None:

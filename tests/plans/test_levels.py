@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,47 @@ def test_levels_are_those_of_the_channel(name: str) -> None:
     levels = [[getattr(each, level) for level in LEVELS] for each in (found, measured)]
     assert levels[0] == pytest.approx(levels[1], rel=1e-6, abs=1e-9)
     assert found.bounds == (("MIL", "MIP") if name in ("arc", "arc_pool") else ())
+
+
+def random_plans(method: str) -> Iterator[pv.Plan]:
+    """Plans at random levels, of this method for the value itself, or of tables for more than that."""
+    rng = np.random.default_rng(7)
+    for size in (2, 3, 5) * 3:
+        prior, epsilon = pv.Prior(rng.dirichlet(np.ones(size)) * 0.98 + 0.02 / size), rng.uniform(0.2, 6)
+        if method in ("arc", "columns", "subset", "unary"):
+            yield pv.design(prior, epsilon, pv.Histogram(), method=method, rounds=3)
+        elif method == "set of priors":
+            yield pv.design(pv.PriorSet.ball(prior, 0.01), epsilon, pv.Histogram(), rounds=3)
+        elif method == "two sides":
+            yield pv.design(prior, pv.Budget(epsilon, epsilon / 2), pv.Histogram(), rounds=3)
+        elif method == "distances":
+            apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) + np.eye(size)
+            yield pv.design(prior, epsilon, pv.Distribution(), notion=pv.PairwiseLDP(apart), rounds=3)
+        else:
+            T = rng.dirichlet(np.ones(size), size=3)
+            known = pv.Prior(rng.dirichlet(np.ones(3)) @ T)
+            yield pv.design(known, epsilon, pv.Histogram(), secret=pv.Secret(T), rounds=3)
+
+
+METHODS = ("arc", "columns", "subset", "unary", "set of priors", "two sides", "distances", "latent secret")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_certified_plan_holds_by_its_own_notion(method: str) -> None:
+    """By its integers: in floats some would be above their level by a rounding error."""
+    for plan in random_plans(method):
+        channel, notion, proven = plan.channel, plan.notion, plan.certificate.level
+        assert notion.holds(channel, plan.prior, plan.budget, plan.secret)
+        assert notion.epsilon(channel, plan.prior, plan.secret) == proven
+        assert not notion.holds(channel, plan.prior, 0.99 * proven, plan.secret)
+        if not notion.bounds_lifts:
+            assert notion.holds(channel, None, plan.budget)
+
+
+def test_a_plan_whose_channel_was_used_can_be_pickled() -> None:
+    plan = named_plan("columns")
+    again = pickle.loads(pickle.dumps((plan.channel, plan)))[1]
+    assert again.channel == plan.channel and again.notion.holds(again.channel, again.prior, again.budget)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "wide"])

@@ -105,7 +105,6 @@ from priorveil.cli import inputs, options, outputs, screen
 from priorveil.cli.prior_sources import PriorSource
 
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
-_FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 
 
 _SECTIONS = {
@@ -166,11 +165,11 @@ _SECTIONS = {
     "--notion", type=click.Choice(list(options.DESIGN_NOTIONS)), default="lip", help="The privacy notion."
 )
 @click.option("--method", type=click.Choice(_METHODS), default="auto", help="The design method.")
-@click.option("--time-limit", type=click.FloatRange(min=0), default=45.0, help="Seconds to search.")
+@click.option("--time-limit", type=click.FloatRange(min=0), show_default="45", help="Seconds to search.")
 @click.option(
     "--gap",
     type=click.FloatRange(0, 1),
-    show_default="1e-10 up to 20 values, 1e-4 beyond",
+    show_default="1e-10 up to 20 values; beyond, 0.005, or 1e-4 with --time-limit",
     help="Stop at this proven gap to the best error, as a share of the gain over no reports.",
 )
 @click.option("-o", "--output", type=options.OutputFile(stdout=True), help="Save the plan here, or -.")
@@ -187,7 +186,7 @@ def design(
     radius: float | None,
     notion: str,
     method: str,
-    time_limit: float,
+    time_limit: float | None,
     gap: float | None,
     output: Path | None,
     force: bool,
@@ -222,7 +221,8 @@ def design(
     best_plan = pv.design  # loads the solvers: while they load, ctrl-C ends the command
     search: dict[str, Any] = {"method": method, "time_limit": time_limit, "gap": gap}
     no_report = question.no_report(prior)
-    with screen.design_bar(no_report, gap or _FULL_BAR, time_limit) as (progress, interrupted):
+    seconds, target = (45.0, 0.005) if time_limit is None else (time_limit, 1e-4)  # when the bar is full
+    with screen.design_bar(no_report, gap or target, seconds) as (progress, interrupted):
         search |= {"progress": progress, "should_stop": interrupted.is_set}
         priors = prior if radius is None else pv.PriorSet.ball(prior, radius)
         plan = best_plan(priors, budget, question, secret, options.DESIGN_NOTIONS[notion], **search)

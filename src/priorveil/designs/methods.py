@@ -250,7 +250,10 @@ AUTO = (
     ),
 )
 
-_GAP = 1e-4  # the default for more than a few values: a finer one takes longer
+# The default gaps for more than a few values: the last part of a per cent takes nearly all of the time. Whoever gives
+# a time limit or a number of rounds asks for more.
+_GAP, _FINER_GAP = 0.005, 1e-4
+_SECONDS = 45.0
 
 
 def design(
@@ -262,7 +265,7 @@ def design(
     method: MethodName = "auto",
     *,
     gap: float | None = None,
-    time_limit: float = 45.0,
+    time_limit: float | None = None,
     rounds: int | None = None,
     progress: Progress | bool | None = None,
     should_stop: Stop | None = None,
@@ -271,11 +274,12 @@ def design(
 
     Arguments: what is known (`prior`, or a `PriorSet`); `epsilon`, a number or a `Budget`; the `query`; the
     `secret`, the value itself by default; the `notion`, LIP by default; the `method`, by default chosen by
-    size and expected error. The engine stops when less than `gap` of the achievable gain is unproven (1e-10
-    on small domains, 1e-4 on larger ones), after `time_limit` seconds, when `should_stop()` is true, or on
-    ctrl-C: each time with the best certified plan so far. It calls `progress(round, error, bound)` as it goes;
-    without it, a design that takes more than a second shows a bar on a terminal and in notebooks, unless
-    `progress=False`.
+    size and expected error. The engine stops when at most `gap` of the achievable gain is unproven, after
+    `time_limit` seconds (45 by default), when `should_stop()` is true, or on ctrl-C: each time with the best
+    certified plan so far. By default `gap` is 1e-10 up to 20 values. Beyond, it is half a per cent, since the rest
+    takes nearly all of the time, or 1e-4 if `time_limit` or `rounds` is given. The engine calls
+    `progress(round, error, bound)` as it goes; without it, a design that takes more than a second shows a bar on a
+    terminal and in notebooks, unless `progress=False`.
     `time_limit` is for the search: it stops after the step that it has begun, and the plan is certified after that.
     With many values a step and the certificate can take several seconds each; up to 14 values LDP is one step.
     If `rounds` is given, it stops after that many rounds of search instead of at the time limit, so that the plan does
@@ -288,18 +292,20 @@ def design(
     """
     if gap is not None and not 0 <= gap < 1:
         raise InvalidInput("gap", gap, "give a share of the gain, from 0 to less than 1")
-    if not time_limit >= 0:
+    if time_limit is not None and not time_limit >= 0:
         raise InvalidInput("time_limit", time_limit, "give seconds, 0 or more")
     if rounds is not None and not rounds >= 0:
         raise InvalidInput("rounds", rounds, "give a number of rounds, 0 or more")
     if method != "auto" and method not in METHODS:
         raise InvalidInput("method", method, f"choose auto, {', '.join(METHODS)}")
     problem = Problem.of(prior, epsilon, query, secret, notion)
-    target = gap if gap is not None else FINEST_GAP if problem.size <= FEW_VALUES else _GAP
-    with single_thread(), design_progress(progress, time_limit if rounds is None else math.inf) as on_round:
-        limits = Limits(progress=on_round, should_stop=should_stop or never)
-        limits = limits.of_seconds(time_limit) if rounds is None else limits.of_rounds(rounds)
-        limits = replace(limits, target=target)
+    seconds = _SECONDS if time_limit is None else time_limit
+    if gap is None:
+        larger = _GAP if time_limit is None and rounds is None else _FINER_GAP
+        gap = FINEST_GAP if problem.size <= FEW_VALUES else larger
+    with single_thread(), design_progress(progress, seconds if rounds is None else math.inf) as on_round:
+        limits = Limits(target=gap, progress=on_round, should_stop=should_stop or never)
+        limits = limits.of_seconds(seconds) if rounds is None else limits.of_rounds(rounds)
         plan = best_plan(problem, limits) if method == "auto" else METHODS[method].plan(problem, limits)
         return _with_ldp_bound(problem, plan, limits)
 
@@ -364,7 +370,8 @@ def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
     """The plan with a better lower bound, if it is for linear statistics under LDP and too little is proven."""
     unbiased = problem.query.unbiased
     uses_one_prior = problem.objective is Objective.STATISTICS and problem.has_one_prior
-    if not (problem.is_ldp and (unbiased or uses_one_prior)) or plan.efficiency > 1 - _GAP:
+    little = max(limits.target, _FINER_GAP)
+    if not (problem.is_ldp and (unbiased or uses_one_prior)) or 1 - plan.efficiency < little:
         return plan
     patient = limits.at_least(PATIENCE)
     try:

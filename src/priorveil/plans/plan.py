@@ -29,13 +29,14 @@ from priorveil.errors import (
     InvalidInput,
     NotIdentifiable,
     PlanError,
+    PriorveilError,
     TooLarge,
 )
 from priorveil.frames import Library, to_frame
 from priorveil.information import gain_share
 from priorveil.mechanisms import Mechanism, Table
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.notions import LIP, Cone, Leakage, PriorOrSet, Secrets, as_cone
+from priorveil.notions import LIP, Cone, Leakage, PriorOrSet, Secrets, as_cone, as_prior_or_set
 from priorveil.plans import wording
 from priorveil.plans.document import (
     GIVEN,
@@ -180,7 +181,20 @@ class Plan:
         For arcs it is the channel to the counters of the tally. Estimates need no more, but it averages over the
         reports that share a counter, so levels are measured on `leakage_channel`.
         """
-        return Channel(self.mechanism.matrix, self.labels)
+        return Channel(self.mechanism.matrix, self.labels, certify=self._certify)
+
+    def _certify(
+        self, prior: PriorOrSet | Sequence[float] | None, secret: Secrets, notion: Cone
+    ) -> Certificate | None:
+        """The certificate of the reports under a prior, by default the plan's; None where there is no exact one."""
+        try:
+            given = self.prior if prior is None else as_prior_or_set(prior)
+            known = self._align(given) if isinstance(given, Prior) else given
+            if self.mechanism.averages and known != self.prior:
+                return None  # there is only a loose bound
+            return certificate(self.mechanism.lifts(known, secret, notion), notion)
+        except PriorveilError:  # this mechanism has no proof for this notion, set of priors or secret
+            return None
 
     @cached_property
     def leakage_channel(self) -> Channel:

@@ -4,9 +4,9 @@ Ten values; the prior gives the last two a small share each. Nobody to 100 of th
 as the prior expects have the one before it, and the others are as the prior says. The plan is a table for the query
 distribution, read by method unbiased, or one of another method. People and reports are drawn again for every survey.
 
-    python benchmarks/coverage.py                    the table of docs/running.md: about ten minutes
-    python benchmarks/coverage.py --method subset --carriers 1 2 3    the same for subsets (or unary), and fewer people
-    python benchmarks/coverage.py --surveys 50       a first look
+    python benchmarks/interval_coverage.py                the table of docs/running.md: about ten minutes
+    python benchmarks/interval_coverage.py --method subset --carriers 1 2 3    subsets (or unary), and fewer people
+    python benchmarks/interval_coverage.py --surveys 50   a first look
 """
 
 from __future__ import annotations
