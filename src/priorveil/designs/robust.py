@@ -241,6 +241,7 @@ def robust_design(
     def worst_for(channel: Array, start: Array) -> WorstPrior:
         return worst_of_polytope(lambda p: task.risks(p, channel).sum(axis=0), oracle, start, least / 4)
 
+    without_report = worst_for(np.ones((1, len(P))), P).mse
     try:
         for done in range(1, MOST_ROUNDS + 1):
             if rays is not None:
@@ -254,8 +255,7 @@ def robust_design(
             if worst.bound < best.bound:
                 best, columns = worst, solution.channel.T
             limits.report(done, -best.bound, max(bound, -best.bound))
-            without_report = float(utility(np.ones((1, len(P)))).min())
-            converged = limits.target_reached(-best.bound, bound, without_report)
+            converged = limits.target_reached(-best.bound, bound, -without_report)
             if converged or solution.interrupted or limits.over():
                 break
             priors = np.vstack([priors, worst.prior])
