@@ -18,12 +18,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import Any, BinaryIO
 
 from priorveil.errors import Hint, InvalidInput
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 _LOCKS = find_spec("fcntl") is not None  # Windows has none
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)  # the last in folders such as /proc
@@ -97,10 +94,10 @@ class _DraftFile(io.FileIO):
     """A new file whose errors name the one that it becomes, such as that of a full disk."""
 
     def __init__(self, draft: Path, mode: int, final_name: str) -> None:
-        super().__init__(draft, "x", opener=partial(os.open, mode=mode))
+        super().__init__(str(draft), "x", opener=partial(os.open, mode=mode))
         self._final_name = final_name
 
-    def write(self, data: ReadableBuffer) -> int:
+    def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except OSError as error:
