@@ -2165,7 +2165,7 @@ export class Client {
     const text = JSON.stringify({ ...drawn, origin: new URL(this.url).origin, ldp: numberText(spentBy(form)), delivered: false });
     await this.#exclusively(async () => {
       await this.#checkLimit(this.#campaign, form); // another tab may have answered another campaign meanwhile
-      await this.#add(keyOf(this.#campaign.id), text);
+      if ((await this.remembered()) === null) await this.#add(keyOf(this.#campaign.id), text);
     });
     const kept = await this.remembered();
     need(kept !== null, "storage", `what was written is not there. ${UNSENT}`);
@@ -2196,7 +2196,7 @@ export class Client {
     await this.#send(wireReport(known));
     let now = known;
     try {
-      now = await this.#note(known, { delivered: true });
+      now = await this.#note(known, { delivered: true, removed: undefined });
     } catch {
       // It has arrived and is still remembered: all that can follow is the same report again, which is not counted.
     }

@@ -30,8 +30,6 @@ FULL = "full"
 NO_INVITATION = "no invitation"  # no code, an unknown one or a used one: they are not told apart
 ID_IN_USE = "id in use"
 
-_NUMBER = "SELECT number FROM campaigns WHERE id = $1"
-_PUBLISHED = "SELECT published FROM campaigns WHERE number = $1"
 _FORMS = "SELECT id, number FROM forms WHERE campaign = $1"
 
 
@@ -92,7 +90,7 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
 def _admit(store: Store, claims: Sequence[Claim], new: Counter[str]) -> Statements[list[str | None]]:
     """Admit claims to one campaign, one after the other; count those that are new."""
     campaign = claims[0].campaign
-    number = yield from _lock(store, campaign.id)
+    number, _, _ = yield from store.lock(campaign.id)
     forms = {form: form_number for form, _, form_number in (yield NUMBERS, campaign.id)}
     if any(claim.form not in forms for claim in claims):
         raise Unavailable("the reports of this campaign were deleted, or its results published")
@@ -142,8 +140,7 @@ async def withdraw(store: Store, campaign: Campaign, report_ids: Iterable[bytes]
     ids = b"".join(set(report_ids))
 
     def statements() -> Statements[int]:
-        number = yield from _lock(store, campaign.id)
-        [[published]] = yield _PUBLISHED, number
+        number, published, _ = yield from store.lock(campaign.id)
         if published is not None:
             raise Ended(f"no report can be removed from this campaign: {published_because(published)}")
         forms = {number: campaign.forms[id] for id, number in (yield _FORMS, number)}
@@ -155,16 +152,6 @@ async def withdraw(store: Store, campaign: Campaign, report_ids: Iterable[bytes]
         return sum(map(len, removed.values()))
 
     return await store.transact(statements)
-
-
-def _lock(store: Store, campaign: str) -> Statements[int]:
-    """Wait for other transactions that admit or remove reports of a campaign; its number."""
-    rows = yield _NUMBER, campaign
-    if not rows:
-        raise Unavailable("this store does not have the campaign")
-    [[number]] = rows
-    yield store.campaign_lock, number
-    return int(number)
 
 
 def fresh_codes(count: int) -> list[str]:

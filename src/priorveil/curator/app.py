@@ -316,14 +316,12 @@ class Curator:
     async def publication(self, request: Request) -> Response:
         """The published results, which never change; with `?format=csv` the figures for further computing as CSV."""
         live = await self._live(request.path_params["id"])
-        content = await self.service.store.publication(
-            live.campaign.id
-        )  # also when another process made them
+        content = await self.service.store.publication(live.campaign.id)
         if content is None:
             raise HTTPException(404, "the results of this campaign are not published")
         if _format(request) == "csv":
             text = await asyncio.to_thread(publication_csv, live.campaign, content)
-            return Response(text, 200, {**HEADERS, **_ANY_ORIGIN}, responses.CSV)
+            return Response(text, 200, {**HEADERS, **_ANY_ORIGIN, **_IMMUTABLE}, responses.CSV)
         return _document(content)
 
     async def invitation(self, request: Request) -> Response:

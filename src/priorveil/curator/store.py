@@ -60,13 +60,9 @@ _DELETION = Path(__file__).with_name("deletion.sql").read_text(encoding="utf-8")
 _END, _UNFINISHED, _DELETE_SOME, _DELETE_REST = _DELETION.split("\n\n")
 _LEAST_FURTHER = 20  # reports, between two results for analysts
 _PAGE = 20_000  # rows that are deleted at once
-_PAGE_BYTES = (
-    1 << 20
-)  # of reports that are read at once; an export whose reader stalls keeps a few such pages
+_PAGE_BYTES = 1 << 20  # of reports that are read at once; a stalled export keeps a few such pages
 _ROW = 300  # bytes that a report takes in memory besides its words
-_MEMORY = (
-    12  # bytes that a campaign takes for each byte of its document, at most, with what its plans compute
-)
+_MEMORY = 12  # bytes that a campaign and its plans take for each byte of its document, at most
 _AROUND_REPORT = 4 << 10  # bytes of a submission besides its report
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 _ADD_TOKEN = """INSERT INTO tokens (digest, name, role, expires) VALUES ($1, $2, $3, $4)
@@ -430,7 +426,7 @@ class Store(ABC):
         """
 
         def statements() -> Statements[bool]:
-            published, closed = yield from self._lock(campaign.id)
+            _, published, closed = yield from self.lock(campaign.id)
             if published is not None:
                 return False
             if closed is None and not ended:
@@ -459,7 +455,7 @@ class Store(ABC):
         """
 
         def statements() -> Statements[StoredResult]:
-            published, _ = yield from self._lock(campaign.id)
+            _, published, _ = yield from self.lock(campaign.id)
             if published is not None:
                 raise Ended(f"there are no new results of this campaign: {published_because(published)}")
             tallies = _read_tallies(campaign, (yield _TALLIES, campaign.id))
@@ -485,15 +481,20 @@ class Store(ABC):
         query = f"{_RESULT_ORIGINS} WHERE id = COALESCE(CAST($1 AS text), id)"
         return {id: tuple(origin) for id, *origin in await self._fetch(query, campaign)}
 
-    def _lock(self, campaign: str) -> Statements[tuple[str | None, str | None]]:
-        """Let no report of a campaign come or go until this is done; when it was published, and closed early."""
-        find = "SELECT number FROM campaigns WHERE id = $1 AND document <> ''"
-        rows = yield find, campaign
+    def lock(self, campaign: str) -> Statements[tuple[int, str | None, str | None]]:
+        """Let no report of a campaign come or go until this is done.
+
+        Returns its number, and when it was published and closed early. Raises `Unavailable` if it was deleted.
+        """
+        rows = yield "SELECT number FROM campaigns WHERE id = $1", campaign
+        if rows:
+            yield self.campaign_lock, rows[0][0]
+            query = "SELECT number, published, closed FROM campaigns WHERE id = $1 AND document <> ''"
+            rows = yield query, campaign
         if not rows:
             raise Unavailable("this store does not have the campaign")
-        yield self.campaign_lock, rows[0][0]
-        [[published, closed]] = yield "SELECT published, closed FROM campaigns WHERE id = $1", campaign
-        return published, closed
+        number, published, closed = rows[0]
+        return number, published, closed
 
     async def campaign_ids(self) -> list[tuple[str, str | None, str | None, str | None]]:
         """All campaigns, oldest first, each with the times at which it was closed early, was published and deleted."""
