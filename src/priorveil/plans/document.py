@@ -200,11 +200,15 @@ def prove(plan: Plan, document: Mapping[str, Json]) -> None:
 def _prove_reading_prior(plan: Plan) -> None:
     """Refuse a reading prior that no design has: estimates would lean on a prior that nobody stated."""
     if plan.reading_prior is None:
+        if isinstance(plan.prior, PriorSet) and not plan.query.unbiased:
+            raise PlanError(
+                "reading_prior", "a query that leans on a set of priors is read at one prior: name it"
+            )
         return
     if isinstance(plan.prior, Prior):
         raise PlanError("reading_prior", "it belongs to a set of priors, and this plan has one prior")
     if not plan.prior.encloses(plan.reading_prior):
-        raise PlanError("reading_prior", "it does not lie in the set of priors of the plan")
+        raise PlanError("reading_prior", "it lies outside the set of priors of the plan")
 
 
 def _prove_errors(plan: Plan) -> None:

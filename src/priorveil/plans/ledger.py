@@ -86,15 +86,14 @@ class Ledger:
         self.spent: tuple[LedgerEntry, ...] = ()
         self.level = JointLeakage()
         self._attributes: frozenset[str] = frozenset()  # of all reports
-        self._joint: Channel | None = (
-            None  # of all reports, if the prior covers them and it can be written out
-        )
+        # Of all reports, if the prior covers them and it can be written out.
+        self._joint: Channel | None = None
 
     @property
     def assumed(self) -> bool:
         """Whether the level of LIP holds only if an assumed prior is right; sums of LDP levels hold in any case."""
         priors = self.prior.values() if isinstance(self.prior, dict) else [self.prior]
-        return self.level.exact and any(prior.assumed for prior in priors)
+        return self.level.lip < self.level.ldp and any(prior.assumed for prior in priors)
 
     def would(self, plan: Plan | Form, about: str | Sequence[str] | None = None) -> JointLeakage:
         """The level after a report by this plan, or a submission of this form; nothing is spent."""

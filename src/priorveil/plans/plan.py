@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -186,15 +187,17 @@ class Plan:
     def _certify(
         self, prior: PriorOrSet | Sequence[float] | None, secret: Secrets, notion: Cone
     ) -> Certificate | None:
-        """The certificate of the reports under a prior, by default the plan's; None where there is no exact one."""
-        try:
+        """The certificate of the reports under a prior, by default the plan's; None if there is none."""
+        averages = self.mechanism.averages
+        with suppress(PriorveilError):  # this mechanism has no proof for this notion, set of priors or secret
             given = self.prior if prior is None else as_prior_or_set(prior)
             known = self._align(given) if isinstance(given, Prior) else given
-            if self.mechanism.averages and known != self.prior:
-                return None  # there is only a loose bound
-            return certificate(self.mechanism.lifts(known, secret, notion), notion)
-        except PriorveilError:  # this mechanism has no proof for this notion, set of priors or secret
-            return None
+            if not averages or known == self.prior:
+                return certificate(self.mechanism.lifts(known, secret, notion), notion)
+        if averages:
+            advice = "its columns are averages over reports, which tell less: measure `leakage_channel` of the plan"
+            raise InvalidInput("channel", NOT_SHOWN, advice)
+        return None
 
     @cached_property
     def leakage_channel(self) -> Channel:

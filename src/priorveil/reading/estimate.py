@@ -446,15 +446,16 @@ class Estimate:
         slope = np.array([1.0, -2 * mean])
         rounding = self._rounding((points - centre - mean) ** 2)
         error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
-        bias = float(largest_variance(self._own_readings[0].prior.domain, points[None])[0]), 0.0
-        cells = self._cells_around(points)
-        if cells is not None:
-            bias = _variance_bias(float(value), float(np.max([points - cells[0], cells[1] - points])))
         (below, low), (above, high) = (biases / self._whole).tolist()
         squares = (mean - low) ** 2, (mean + high) ** 2
         below += max(*squares, mean**2) - mean**2
         above += mean**2 - (0.0 if low >= mean >= -high else min(*squares, mean**2))
-        bias = bias[0] + below, bias[1] + above
+        cells = self._cells_around(points)
+        if cells is None:
+            bias = below + float(largest_variance(self._own_readings[0].prior.domain, points[None])[0]), above
+        else:
+            distance = float(np.max([points - cells[0], cells[1] - points]))
+            bias = _variance_bias(float(value), below, above, distance)
         return self._with_method(Statistic(float(value), error, bias, float(unprojected)), "variance")
 
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
@@ -836,13 +837,14 @@ def _outer_ends(below: Statistic, above: Statistic, width: float) -> tuple[float
     return below.linear_ends(width)[0], above.linear_ends(width)[1]
 
 
-def _variance_bias(variance: float, distance: float) -> tuple[float, float]:
+def _variance_bias(variance: float, below: float, above: float, distance: float) -> tuple[float, float]:
     """How far the variance of numbers may be below and above that of others, each at most this far from its number.
 
-    The standard deviations differ by at most the distance.
+    That of the others may itself be this far below and above. The standard deviations differ by at most the distance.
     """
-    deviation = math.sqrt(max(variance, 0.0))
-    return deviation**2 - max(deviation - distance, 0.0) ** 2, (deviation + distance) ** 2 - deviation**2
+    possible = max(variance, 0.0)
+    least, most = math.sqrt(max(possible - below, 0.0)), math.sqrt(possible + above)
+    return possible - max(least - distance, 0.0) ** 2, (most + distance) ** 2 - possible
 
 
 def _not_averages(argument: str, weights: LabelWeights) -> InvalidInput:
