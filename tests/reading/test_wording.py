@@ -182,7 +182,8 @@ def test_an_estimate_is_printed_alike_everywhere() -> None:
         ({}, "Method unbiased assumes nothing."),
         (
             {},
-            "Prior check: none. Reports are too few, or say too little, or the plan can check its own prior only.",
+            "Prior check: none. Reports are too few, or say too little, or the plan is for a set of priors, or can "
+            "check its own prior only.",
         ),
         ({"prior_check": 0.25}, "Prior check: p = 0.25. This does not show that the prior is right."),
         (

@@ -75,7 +75,8 @@ METHOD_TITLES: dict[EstimateMethod, str] = {
 }
 LEANING = "These estimates lean on the prior: more reports do not correct a wrong one."
 NO_CHECK = (
-    "Prior check: none. Reports are too few, or say too little, or the plan can check its own prior only."
+    "Prior check: none. Reports are too few, or say too little, or the plan is for a set of priors, or can check its "
+    "own prior only."
 )
 NO_PRIOR = "Prior check: none. Nobody knows how common the values are, and this method does not use a prior."
 RARE_CHANGES = (

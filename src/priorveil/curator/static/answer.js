@@ -235,7 +235,8 @@ function drawStart() {
 /** What others could see, in one table: the same scrambled report, whoever they are. The words follow from the highest level. */
 function consequences() {
   const exposed = Object.values(campaign.forms).map(exposure).find(Boolean);
-  const levels = Object.values(campaign.promise).reduce((one, other) => (other.lip > one.lip ? other : one));
+  const most = (name) => Math.max(...Object.values(campaign.promise).map((levels) => levels[name])); // of all cohorts
+  const levels = { lip: most("lip"), ldp: most("ldp") };
   const seen = exposed ? "seenPerhaps" : gradeOf(levels);
   const row = (key) =>
     el(
