@@ -33,8 +33,8 @@ class Channel(ReadOnly):
     """`Q[x, y] = Pr(Y = y | X = x)`: a row for each value, a column for each report.
 
     Arguments: `matrix`, rows that add up to one; `inputs` and `outputs`, the labels of values and reports. The
-    attributes of the same names are a read-only array and tuples. The matrix of a plan's channel is rounded; `certify`
-    then proves the levels of what is sampled.
+    attributes of the same names are a read-only array and tuples. The matrix of a plan's channel is rounded, and may
+    average over reports: its `levels` are those of the reports themselves.
 
     >>> q = Channel([[0.75, 0.25], [0.25, 0.75]])
     >>> q.output_law(Prior([0.25, 0.75])).tolist()
@@ -46,9 +46,9 @@ class Channel(ReadOnly):
         matrix: npt.ArrayLike,
         inputs: Iterable[Hashable] | None = None,
         outputs: Iterable[Hashable] | None = None,
-        certify: Callable[..., Any] | None = None,
+        levels: Callable[..., Any] | None = None,
     ) -> None:
-        self.certify = certify
+        self.levels = levels
         Q = self.matrix = as_matrix("matrix", matrix, InvalidChannel, "value and a column for each report")
         _require_stochastic(Q)
         self.inputs, self.outputs = as_labels(inputs, Q.shape[0]), as_labels(outputs, Q.shape[1])

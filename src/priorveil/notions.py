@@ -6,7 +6,7 @@ Every notion has the same two verbs: `epsilon`, the smallest level at which the 
 
 The secret is the value itself (`G = X`) unless a `Secret` is given. Reports of probability zero never
 count. Levels are natural logarithms, measured in floating point. Those of a plan's channel are proven from its integers
-and rounded up, so that a certified plan holds at its level on every processor.
+where that can be done, and rounded up, so that a certified plan holds at its level on every processor.
 """
 
 from __future__ import annotations
@@ -172,11 +172,8 @@ class Cone(Notion):
         """The level of each side. Those of a plan's channel are proven, if they can be, and rounded up."""
         channel = Channel.of(channel)
         measured = super().levels(channel, prior, secret)  # refuses what does not fit together
-        proof = channel.certify and channel.certify(prior, secret, self)
-        if proof is None:
-            return measured
-        proven = {"lower": proof.lip_lower, "upper": proof.lip_upper, None: proof.level}
-        return {side: proven[side] for side in measured}
+        known = channel.levels and channel.levels(prior, secret, self)
+        return {side: known[side] for side in measured} if known else measured
 
     def worst(self, channel: Channel, prior: PriorOrSet | None = None, secret: Secrets = None) -> Breaches:
         """The two secrets and the report with the largest ratio."""

@@ -65,6 +65,16 @@ def test_a_certified_plan_holds_by_its_own_notion(method: str) -> None:
             assert notion.holds(channel, None, plan.budget)
 
 
+def test_levels_of_arcs_under_another_prior_are_those_of_reports() -> None:
+    """The channel of arcs averages over reports: its columns tell less than a report."""
+    plan = pv.design(pv.Prior.zipf(30), 1.0, pv.Histogram(), method="arc")
+    other = pv.Prior.uniform(30)
+    level = pv.LIP().epsilon(plan.channel, other)
+    assert level == pv.LIP().epsilon(plan.leakage_channel, other)
+    assert level > pv.LIP().epsilon(pv.Channel(plan.channel.matrix), other) + 0.05
+    assert not pv.LIP().holds(plan.channel, pv.PriorSet([plan.prior, other]), 0.99 * level)
+
+
 def test_a_plan_whose_channel_was_used_can_be_pickled() -> None:
     plan = named_plan("columns")
     again = pickle.loads(pickle.dumps((plan.channel, plan)))[1]

@@ -182,22 +182,19 @@ class Plan:
         For arcs it is the channel to the counters of the tally. Estimates need no more, but it averages over the
         reports that share a counter, so levels are measured on `leakage_channel`.
         """
-        return Channel(self.mechanism.matrix, self.labels, certify=self._certify)
+        return Channel(self.mechanism.matrix, self.labels, levels=self._levels_of_reports)
 
-    def _certify(
+    def _levels_of_reports(
         self, prior: PriorOrSet | Sequence[float] | None, secret: Secrets, notion: Cone
-    ) -> Certificate | None:
-        """The certificate of the reports under a prior, by default the plan's; None if there is none."""
-        averages = self.mechanism.averages
+    ) -> dict[str | None, float] | None:
+        """The level of each side, proven if it can be; None where the channel itself has to be measured."""
+        given, averages = self.prior if prior is None else as_prior_or_set(prior), self.mechanism.averages
         with suppress(PriorveilError):  # this mechanism has no proof for this notion, set of priors or secret
-            given = self.prior if prior is None else as_prior_or_set(prior)
             known = self._align(given) if isinstance(given, Prior) else given
             if not averages or known == self.prior:
-                return certificate(self.mechanism.lifts(known, secret, notion), notion)
-        if averages:
-            advice = "its columns are averages over reports, which tell less: measure `leakage_channel` of the plan"
-            raise InvalidInput("channel", NOT_SHOWN, advice)
-        return None
+                proof = certificate(self.mechanism.lifts(known, secret, notion), notion)
+                return {"lower": proof.lip_lower, "upper": proof.lip_upper, None: proof.level}
+        return notion.levels(self.leakage_channel, given, secret) if averages else None
 
     @cached_property
     def leakage_channel(self) -> Channel:
