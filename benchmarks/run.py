@@ -141,7 +141,7 @@ def measure_cohorts(people: int, size: int) -> dict[str, float]:
     P = rng.dirichlet(np.ones(size), people) + 1e-6
     P, epsilons = P / P.sum(axis=1, keepdims=True), rng.uniform(0.5, 3.0, people)
     values, query = rng.integers(0, size, people), pv.Histogram()
-    Cohorts(P[:100], epsilons[:100])
+    Cohorts(P[:100], epsilons[:100], query)
     found: dict[str, float] = {"people": people, "size": size}
     found["design"], crowd = timed(lambda q: Cohorts(P, epsilons, q), query)
     found["client"], told = timed(crowd.privatize, values)
