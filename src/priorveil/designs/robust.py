@@ -126,8 +126,8 @@ def task_of(problem: Problem) -> Task:
 class LeastFavourable(NamedTuple):
     """The least favourable prior of a hull, for one channel.
 
-    Reports that are read at `prior` have at most this `error` under every prior of the set. No way of reading them has
-    an error below `least` under all.
+    Reports that are read at `prior` have at most this `error` under every prior of the set; for a guess it is that of
+    somebody who may draw between guesses. No way of reading has an error below `least` under all.
     """
 
     prior: Prior
@@ -139,7 +139,7 @@ def least_favourable(problem: Problem, channel: Channel) -> LeastFavourable:
     """The least favourable prior of the set of a problem.
 
     Values that it leaves out get a little of the prior in the middle: a prior has no zeros, and the error is that of
-    the prior that is returned. That of a guess is the game's: the best guess may have to be drawn between two.
+    the prior that is returned.
     """
     known, task = problem.prior, task_of(problem)
     assert isinstance(known, PriorSet)
