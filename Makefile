@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DEMO   := $(VENV)/.demo
+NODE   := clients/js/node_modules
 JOBS   ?= 4
 KERNELS ?= Haswell Nehalem Prescott
 NAME   ?= --all
@@ -20,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-busy test-kernels messages house coverage check format-check lint types imports audit bench docs constraints hashes dist smoke format clean
+.PHONY: help setup demo test test-busy test-kernels messages bundle house coverage check format-check lint types imports audit bench docs constraints hashes dist smoke format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +40,11 @@ $(READY): pyproject.toml constraints.txt | $(BIN)/python
 
 $(DEMO): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --editable '.[plot,serve]'
+	@touch $@
+
+$(NODE): clients/js/package.json
+	@command -v npm >/dev/null 2>&1 || { echo "error: npm not found; it comes with Node 20 or newer, and installs what checks JavaScript"; exit 1; }
+	npm install --prefix clients/js --no-package-lock --no-audit --no-fund --silent
 	@touch $@
 
 demo: $(DEMO) ## go from prior to estimate on real data in a minute, with a curator
@@ -65,7 +71,11 @@ test-kernels: $(READY) ## run the tests of numbers with three kernels of linear 
 messages: $(READY) ## write the messages of errors again into tests/messages.txt, docs/mistakes.md and docs/surveys.md, after a change of words
 	PYTHONPATH=tests $(BIN)/python tests/test_messages.py
 	PYTHONPATH=tests $(BIN)/python tests/test_mistakes.py
-	PYTHONPATH=tests $(BIN)/python tests/surveys/test_page.py
+	PYTHONPATH=tests $(BIN)/python tests/questions/test_page.py
+
+bundle: $(READY) $(NODE) ## join the modules of the JavaScript client to the one file that is shipped, and write its types
+	$(BIN)/python scripts/definitions.py
+	$(BIN)/python scripts/bundle.py
 
 coverage: $(READY) ## run all the tests and say which lines they miss (takes half as long again)
 	@scripts/system-packages
@@ -74,14 +84,19 @@ coverage: $(READY) ## run all the tests and say which lines they miss (takes hal
 check: $(READY) format-check lint imports ## everything: format, lint, imports, types, tests; the tests build the docs
 	@$(MAKE) --no-print-directory --jobs=2 types test # the types take one core for as long as the tests need to start
 
-format-check: $(READY)
+format-check: $(READY) $(NODE)
 	$(BIN)/ruff format --check .
+	$(NODE)/.bin/biome format
 
-lint: $(READY)
+lint: $(READY) $(NODE)
 	$(BIN)/ruff check .
+	$(NODE)/.bin/biome lint --error-on-warnings
 
-types: $(READY)
+types: $(READY) $(NODE)
 	$(BIN)/mypy
+	$(NODE)/.bin/tsc --project clients/js
+	$(NODE)/.bin/tsc --project clients/js/tsconfig.pages.json
+	$(NODE)/.bin/tsc --project clients/js/tsconfig.tests.json
 
 imports: $(READY)
 	$(BIN)/lint-imports
@@ -113,10 +128,12 @@ dist: $(READY) ## build the wheel and the sdist in dist/; the same commit gives 
 smoke: dist ## install both into fresh environments and use them (another Python: make smoke PYTHON=python3.13)
 	$(PYTHON) scripts/smoke.py dist/*
 
-format: $(READY) ## format the code and fix what the linter can
+format: $(READY) $(NODE) ## format the code and fix what the linter can
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
+	$(NODE)/.bin/biome lint --write || true
+	$(NODE)/.bin/biome format --write
 
 clean: ## remove everything that make has made, .venv included
-	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf $(VENV) $(NODE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -32,9 +32,9 @@ import numpy as np
 
 from _attacks import ATTACKS
 from priorveil import Distribution, Prior, design
-from priorveil.collect.campaign import Campaign, ask, ask_with
-from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.store import Group, open_store
+from priorveil.device.wire import JSON, PACKED, packed_body
+from priorveil.questions.campaign import Campaign, ask, ask_with
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgres_server import PostgresServer
@@ -55,7 +55,7 @@ TUNED = {
 SERVER = """
 import asyncio, sys
 from collections import Counter
-from priorveil.collect.campaign import Campaign
+from priorveil.questions.campaign import Campaign
 from priorveil.curator import create_app, open_store
 from priorveil.curator.server import find_address, run
 from priorveil.curator.settings import CampaignLimits, Settings
@@ -389,7 +389,8 @@ def hold(campaign: Campaign, kind: str, url: str, total: int, seconds: float, po
                 start = time.perf_counter()
                 found = http.get(f"http://127.0.0.1:{port}/v1/campaigns/{campaign.id}/estimates").json()
                 answers.append((time.perf_counter() - start) * 1000)
-        assert found["reports"] == total + stored and not load.failed, (found["reports"], total + stored)
+        counted = found["result"]["reports"]
+        assert counted == total + stored and not load.failed, (counted, total + stored)
         p50, p99 = np.percentile(load.times, [50, 99]) * 1000
         spread = f"{min(rates):,.0f} to {max(rates):,.0f} in each tenth of the time"
         print(f"  {stored / took:,.0f} reports/s over {took:.0f} s, {spread}")

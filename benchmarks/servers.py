@@ -23,11 +23,11 @@ import uvloop
 
 from curator import Load, cpu_seconds, free_port, loaded
 from priorveil import Prior
-from priorveil.collect.campaign import Campaign, ask
+from priorveil.questions.campaign import Campaign, ask
 
 SERVE = """
 import asyncio, sys, uvloop
-from priorveil.collect.campaign import Campaign
+from priorveil.questions.campaign import Campaign
 from priorveil.curator import create_app, open_store
 server, kind, port, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 async def bare(scope, receive, send):

@@ -27,8 +27,8 @@ import numpy as np
 from curator import TUNED, Connection, Load, PostgresServer, free_port, resident, served
 from patience import wait_until
 from priorveil import Prior
-from priorveil.collect.campaign import Campaign, ask
 from priorveil.curator.store import open_store
+from priorveil.questions.campaign import Campaign, ask
 
 CONNECTIONS = 64
 PARTITIONS = 4

@@ -31,8 +31,8 @@ import httpx
 import numpy as np
 
 from priorveil import Prior
-from priorveil.collect.campaign import ANSWER, Campaign, ask
-from priorveil.collect.wire import fresh_id, words_to_hex
+from priorveil.device.wire import fresh_id, words_to_hex
+from priorveil.questions.campaign import ANSWER, Campaign, ask
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from local_server import Server

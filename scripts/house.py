@@ -24,10 +24,10 @@ import numpy as np
 
 import priorveil as pv
 from priorveil import cli
-from priorveil.collect.campaign import ask
-from priorveil.collect.wire import Report, fresh_id, words_to_hex
 from priorveil.curator import create_app, open_store
 from priorveil.curator.tokens import Token
+from priorveil.device.wire import Report, fresh_id, words_to_hex
+from priorveil.questions.campaign import ask
 from priorveil.tables import privatize_table
 
 SOURCE = Path(pv.__file__).resolve().parent

@@ -20,8 +20,8 @@ from PIL import Image
 import priorveil as pv
 from browser.stage import opened
 from browser.steps import choose
-from priorveil.collect.campaign import ask
 from priorveil.curator.demo import RunningCurator, run_curator, send_answers
+from priorveil.questions.campaign import ask
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 KNOWN = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}

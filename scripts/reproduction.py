@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from priorveil.studies.datasets import DATA_FILES
-from priorveil.studies.figures import Settings
-from priorveil.studies.figures.catalogue import DATA_TEXT, FIGURES, Section, make_figure, page_blocks
+from priorveil.studies.figures import FigureSettings
+from priorveil.studies.figures.gallery import DATA_TEXT, FIGURES, FigureSection, make_figure, page_blocks
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reproduction.md"
 
@@ -29,7 +29,7 @@ MARKDOWN: dict[str, Callable[[Any], str]] = {
 }
 
 
-def write_page(sections: Sequence[Section], page: Path, run: str) -> None:
+def write_page(sections: Sequence[FigureSection], page: Path, run: str) -> None:
     """Write the sections as a page of Markdown, with the PNGs in a folder `figures` next to it."""
     folder = page.parent / "figures"
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,5 +44,5 @@ def write_page(sections: Sequence[Section], page: Path, run: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        made = [make_figure(name, Settings(False, 0), Path(folder)) for name in FIGURES]
+        made = [make_figure(name, FigureSettings(False, 0), Path(folder)) for name in FIGURES]
     write_page(made, PAGE, "full run, seed 0")

@@ -26,7 +26,7 @@ COMMANDS = (
     "priorveil inspect plan.json",
     "priorveil privatize plan.json people.csv --column answer -o reports.csv",
     "priorveil estimate plan.json reports.csv",
-    "python -c 'import priorveil.collect.client'",
+    "python -c 'import priorveil.device.client'",
 )
 
 

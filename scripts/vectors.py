@@ -24,14 +24,16 @@ import numpy as np
 import priorveil as pv
 from joint_laws import without_joint_law
 from priorveil.certify import TOTAL, certificate
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.questions import Question
-from priorveil.collect.wire import words_to_hex
+from priorveil.device.wire import words_to_hex
 from priorveil.mechanisms import Arc, Grouped, Mechanism, Orders, PooledHash, Subset, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
-from priorveil.plans.form import PARTS, Form, Part, Slot
+from priorveil.plans.form import SHARE_DENOMINATOR, Form, Part, Slot
 from priorveil.priors.number_domains import NumberDomain
+from priorveil.questions.campaign import Campaign
+from priorveil.questions.choices import MultipleChoice, SingleChoice
+from priorveil.questions.number import NumberQuestion
+from priorveil.questions.question import Question
 from vector_reports import report_array, report_to_json
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -205,15 +207,13 @@ def number_draws(domain: NumberDomain, rng: np.random.Generator) -> Iterator[tup
 def campaigns() -> Iterator[tuple[str, Campaign, list[dict[str, Any]]]]:
     """Campaigns for every kind of question and slot, each with answers to it."""
     learn, total = pv.Distribution(), pv.Sum([0, 20, 40, 80], unbiased=True)
-    smokes = Question("smokes", "Smoke?", "choice", {"never": "Never", "daily": "Daily"})
-    kind = Question("kind", "What?", options={"a": "A", "b": "B"}, asked_if={"smokes": ("daily",)})
-    ills = Question("ills", "Which?", "choices", {"cough": "Cough", "gout": "Gout"})
-    later = Question(
-        "later", "And now?", "choices", {"1": "One", "2": "Two"}, asked_if={"smokes": ("daily",)}
-    )
-    hours = Question("hours", "Hours?", "number", unit="hours")
-    packs = Question(
-        "packs", "Packs?", "number", asked_if={"smokes": ("daily",), "kind": ("a",)}, edges=(0, 1, 2.5, 5)
+    smokes = SingleChoice("smokes", "Smoke?", {"never": "Never", "daily": "Daily"})
+    kind = SingleChoice("kind", "What?", options={"a": "A", "b": "B"}, asked_if={"smokes": ("daily",)})
+    ills = MultipleChoice("ills", "Which?", {"cough": "Cough", "gout": "Gout"})
+    later = MultipleChoice("later", "And now?", {"1": "One", "2": "Two"}, asked_if={"smokes": ("daily",)})
+    hours = NumberQuestion("hours", "Hours?", unit="hours")
+    packs = NumberQuestion(
+        "packs", "Packs?", asked_if={"smokes": ("daily",), "kind": ("a",)}, edges=(0, 1, 2.5, 5)
     )
     on_smokes = pv.design(pv.Prior({"never": 0.7, "daily": 0.3}), 0.5, learn)
     on_kind = pv.design(pv.Prior({"a": 0.2, "b": 0.1, "not asked": 0.7}), 0.5, learn)
@@ -233,7 +233,7 @@ def campaigns() -> Iterator[tuple[str, Campaign, list[dict[str, Any]]]]:
     on_cough = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 1.0, learn)
     on_gout = pv.design(pv.Prior({"yes": 0.4, "no": 0.6}), 1.0, learn, method="unary")
     wide = pv.design(pv.Prior.zipf(70, labels=[str(i) for i in range(70)]), 1.0, learn, notion=pv.LDP())
-    street = Question("street", "Where?", "choice", {str(i): f"Street {i}" for i in range(70)})
+    street = SingleChoice("street", "Where?", {str(i): f"Street {i}" for i in range(70)})
 
     def slot(*parts: tuple[tuple[str, ...], Plan]) -> Slot:
         return Slot.drawn([Part(*part) for part in parts], [1.0 + i for i in range(len(parts))])
@@ -272,7 +272,7 @@ def campaigns() -> Iterator[tuple[str, Campaign, list[dict[str, Any]]]]:
     yield "number", numbers, counted
 
     form, _ = without_joint_law(1.0)
-    three = [Question(name, f"{name}?", "choice", {"yes": "Yes", "no": "No"}) for name in "abc"]
+    three = [SingleChoice(name, f"{name}?", {"yes": "Yes", "no": "No"}) for name in "abc"]
     yield "no-joint-law", Campaign("Test", three, {"everyone": form}), [{"a": "yes", "b": "no", "c": "yes"}]
 
 
@@ -329,14 +329,14 @@ def cohorts() -> Campaign:
         "both": Form((Slot.drawn([a, b], [1, 9]), Slot.drawn([c, d], [1, 1]))),
         "none": Form(tuple(Slot((part,)) for part in (a, b, c, d))),
     }
-    return Campaign("Test", [Question(name, f"{name}?", options=yes_no) for name in plans], forms)
+    return Campaign("Test", [SingleChoice(name, f"{name}?", options=yes_no) for name in plans], forms)
 
 
 def draws_vector(campaign: Campaign) -> dict[str, Any]:
     """Words at the ends of all shares, and random ones, with the draw of every form."""
     rng = np.random.default_rng(7)
     shares = [slot.shares for form in campaign.cohorts.values() for slot in form.slots]
-    ends = sorted({end for own in shares for end in accumulate(own) if end < PARTS})
+    ends = sorted({end for own in shares for end in accumulate(own) if end < SHARE_DENOMINATOR})
     edges = [word for end in ends for word in ((end << 44) - 1, end << 44)]
     pairs = [(0, 0), (2**64 - 1, 2**64 - 1), *zip(edges, reversed(edges), strict=True)]
     randomness = [*(packed(*pair) for pair in pairs), *(rng.bytes(16) for _ in range(CASES))]

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from priorveil import Histogram, Prior, design
-from priorveil.collect.campaign import Campaign, ask, ask_with
+from priorveil.questions.campaign import Campaign, ask, ask_with
 
 if TYPE_CHECKING:
     from postgres_server import PostgresServer
@@ -45,7 +45,7 @@ SLOWEST = (
     "test_schema_fuzz",
     "test_contrasts",
     "test_variances",
-    "test_orders",
+    "test_orders_reader",
     "test_published",
     "test_dashboard",
     "test_figures",

@@ -25,10 +25,10 @@ from local_server import HEADER, Server, served
 from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from power_loss import UnsafeDisk
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import words_to_hex
 from priorveil.curator.admission import NO_INVITATION, code_digest
 from priorveil.curator.store import open_store
+from priorveil.device.wire import words_to_hex
+from priorveil.questions.campaign import Campaign
 from sample_surveys import health, people
 from submissions import submission
 

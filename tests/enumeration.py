@@ -267,10 +267,13 @@ def least_error_of_hull(columns: Array, W: Array, known: pv.PriorSet) -> float:
     """The same over the hull of a set: the worst prior of each channel is added until it is no news."""
     corners = known.vertices()
     priors = np.vstack([corners, corners.mean(axis=0)])
+    nothing = np.ones((len(corners[0]), 1))
+    no_report = lean_error(nothing, W, worst_mixture(nothing, W, corners))
     for _ in range(100):
         best, Q = least_error(columns, W, priors)
         worst = worst_mixture(Q, W, corners)
-        if lean_error(Q, W, worst) - best <= 1e-8 * best:
+        # where almost nothing is left of the error, rounding decides: then relative to a little of it
+        if lean_error(Q, W, worst) - best <= 1e-8 * max(best, 1e-3 * no_report):
             return best
         priors = np.vstack([priors, worst])
     raise AssertionError("cutting planes did not converge")

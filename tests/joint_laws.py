@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 import priorveil as pv
-from priorveil.plans.form import PARTS, Form, Part, Slot
+from priorveil.plans.form import SHARE_DENOMINATOR, Form, Part, Slot
 
 Cell = tuple[object, ...]
 Law = dict[Cell, float]
@@ -25,7 +25,7 @@ def report_laws(slot: Slot, answers: dict[str, object]) -> list[float]:
     for part, share in zip(slot.parts, slot.shares, strict=True):
         own = tuple(answers[name] for name in part.attributes)
         row = part.plan.labels.index(own if len(own) > 1 else own[0])
-        chances += [share / PARTS * float(p) for p in part.plan.channel.matrix[row]]
+        chances += [share / SHARE_DENOMINATOR * float(p) for p in part.plan.channel.matrix[row]]
     return chances
 
 

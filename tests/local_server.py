@@ -9,15 +9,13 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
+from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from patience import PATIENCE, wait_until
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import JSON
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.server import find_address, serving
@@ -32,6 +30,8 @@ from priorveil.curator.settings import (
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Store, open_store
 from priorveil.curator.tokens import Token
+from priorveil.device.wire import JSON
+from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
 
 TOKEN = "a curator's token"

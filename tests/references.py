@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.designs.arcs import ArcLayout
+from priorveil.designs.arc_design import ArcLayout
 from priorveil.designs.closed_forms import binary
 from priorveil.mechanisms import Arc, Mechanism, Orders
 from priorveil.mechanisms.arc.cells import ArcCells

@@ -10,7 +10,7 @@ import numpy as np
 
 import priorveil as pv
 from priorveil.certify import TOTAL
-from priorveil.designs.arcs import arc_layout
+from priorveil.designs.arc_design import arc_layout
 from priorveil.designs.encodings import best_pool
 from priorveil.mechanisms import Arc, Orders, Subset
 from priorveil.mechanisms.arc.certificate import fit_line

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from priorveil import Distribution, Plan, Prior, Sum, design
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.questions import NOT_ASKED, Question
-from priorveil.plans.form import PARTS, Form, Part, Slot
+from priorveil.plans.form import SHARE_DENOMINATOR, Form, Part, Slot
+from priorveil.questions.campaign import Campaign
+from priorveil.questions.choices import MultipleChoice, SingleChoice
+from priorveil.questions.number import NumberQuestion
+from priorveil.questions.question import NOT_ASKED
 
-SMOKES = Question("smokes", "Do you smoke?", options={"never": "Never", "daily": "Every day"})
-ILLS = Question(
+SMOKES = SingleChoice("smokes", "Do you smoke?", options={"never": "Never", "daily": "Every day"})
+ILLS = MultipleChoice(
     "ills",
     "Which of these?",
-    "choices",
     {"cough": "Cough", "asthma": "Asthma"},
     asked_if={"smokes": ("daily",)},
 )
-HOURS = Question("hours", "How long do you work?", "number", unit="hours")
-PACKS = Question("packs", "How many packs?", "number", asked_if={"smokes": ("daily",)}, edges=(0, 1, 5))
+HOURS = NumberQuestion("hours", "How long do you work?", unit="hours")
+PACKS = NumberQuestion("packs", "How many packs?", asked_if={"smokes": ("daily",)}, edges=(0, 1, 5))
 QUESTIONS = (SMOKES, ILLS, HOURS, PACKS)
 
 
@@ -47,7 +48,7 @@ def plans() -> dict[str, Plan]:
 
 def always(attributes: tuple[str, ...], plan: Plan) -> Slot:
     """A slot that everybody fills in."""
-    return Slot((Part(attributes, plan),), (PARTS,))
+    return Slot((Part(attributes, plan),), (SHARE_DENOMINATOR,))
 
 
 @cache
@@ -58,7 +59,7 @@ def form() -> Form:
     return Form(
         (
             always(("ills/cough", "ills/asthma"), of["ills"]),
-            Slot(drawn, (PARTS // 4, PARTS - PARTS // 4)),
+            Slot(drawn, (SHARE_DENOMINATOR // 4, SHARE_DENOMINATOR - SHARE_DENOMINATOR // 4)),
         )
     )
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import fresh_id, words_to_hex
+from priorveil.device.wire import fresh_id, words_to_hex
 from priorveil.plans import Plan
+from priorveil.questions.campaign import Campaign
 
 
 def plan_of(campaign: Campaign, cohort: str | None = None) -> Plan:

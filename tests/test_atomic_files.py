@@ -23,7 +23,7 @@ def save(what: str, folder: Path) -> None:
     if what == "plan":
         PLAN.save(folder / "plan.json")
     else:
-        client = pytest.importorskip("priorveil.collect.client", exc_type=ImportError)
+        client = pytest.importorskip("priorveil.device.client", exc_type=ImportError)
         answer = client.StoredAnswer("https://example.org", "c" * 64, "everyone", "f" * 64, (0,), 1.0)
         client.AnswerStore(folder).keep(answer)
 

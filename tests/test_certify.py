@@ -19,6 +19,7 @@ from priorveil.certify import (
     TOTAL,
     Lifts,
     certificate,
+    certified_table,
     certify_table,
     exp_above,
     exp_below,
@@ -202,6 +203,12 @@ def test_the_error_names_the_place():
     with pytest.raises(CertificateError) as refused:
         certify_table(table.tolist(), Prior.uniform(3), 1.0)
     assert (refused.value.breach.secret, refused.value.breach.report) == (0, 0)
+
+
+@pytest.mark.parametrize(("notion", "where"), [(LIP(), "the upper side is broken"), (LDP(), "LDP level")])
+def test_a_design_that_breaks_its_budget_is_refused_by_its_own_notion(notion, where):
+    with pytest.raises(CertificateError, match=f"even mixed with its output law: {where}"):
+        certified_table(np.eye(2), EVEN, Budget(0.001), notion=notion)
 
 
 def test_a_latent_secret_is_certified_for_itself_alone():

@@ -28,7 +28,7 @@ from priorveil.mechanisms import Mechanism, NumberedReports, Table, TabledReport
 from priorveil.notions import ComparedRows
 from priorveil.plans import schema
 from priorveil.reading.families import reader_of
-from priorveil.reading.numbered import NumberedReader
+from priorveil.reading.numbered_reader import NumberedReader
 from refusals import raises
 
 PRIOR = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.2})

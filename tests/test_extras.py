@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 import priorveil as pv
 from patience import PATIENCE
-from priorveil.collect.campaign import ask
+from priorveil.questions.campaign import ask
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "constraints.py"))
@@ -40,7 +40,7 @@ estimate = plan.estimate(plan.tally(reports))
 """
 ANSWER = """
 import sys
-from priorveil.collect.client import Client
+from priorveil.device.client import Client
 with Client(sys.argv[1], state=sys.argv[2]) as client:
     client.answer("yes")
 """
@@ -56,7 +56,7 @@ privatize_table("people.parquet", plan, "answer", out="reports.parquet")
 """,
     "surveys": """
 from openpyxl import Workbook
-from priorveil.surveys.files import read_survey
+from priorveil.questions.files import read_survey
 workbook = Workbook()
 sheet = workbook.active
 sheet.title = "survey"
@@ -70,11 +70,11 @@ assert read_survey("form.xlsx").questions[0].name == "age"
 """,
     "serve": """
 import priorveil as pv
-from priorveil.collect.campaign import ask
+from priorveil.questions.campaign import ask
 from priorveil.curator.demo import run_curator, send_answers
 with run_curator(ask("Once?", pv.Prior({"yes": 0.3, "no": 0.7}), smallest_count=1)) as curator:
     list(send_answers(curator, [{"answer": "yes"}, {"answer": "no"}]))
-    assert curator.estimates()["reports"] == 2
+    assert curator.estimates()["result"]["reports"] == 2
 """,
 }
 
@@ -118,11 +118,11 @@ def test_the_client_needs_an_http_library_and_nothing_else(tmp_path: Path) -> No
         place = f"{curator.url}/v1/campaigns/{curator.campaign.id}"
         ran = run_alone("client", ANSWER, tmp_path, place, str(tmp_path / "answers"))
         assert ran.returncode == 0, ran.stderr
-        assert curator.estimates()["reports"] == 1
+        assert curator.estimates()["result"]["reports"] == 1
 
 
 def test_without_an_http_library_the_client_names_its_extra(tmp_path: Path) -> None:
-    ran = run_alone("", "import priorveil.collect.client", tmp_path)
+    ran = run_alone("", "import priorveil.device.client", tmp_path)
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1].startswith("priorveil.errors.MissingExtra: httpx ")
     assert "[client]" in ran.stderr.splitlines()[-1]

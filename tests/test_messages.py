@@ -27,17 +27,18 @@ import priorveil as pv
 from local_server import in_store
 from priorveil import PriorveilError
 from priorveil.atomic_files import atomic_write
-from priorveil.collect.campaign import Campaign, ask, ask_with
-from priorveil.collect.client import AnswerStore, Client, RetryPolicy
 from priorveil.curator.settings import read_settings
 from priorveil.curator.store import Store, open_store
 from priorveil.designs import design_margins, design_mean
-from priorveil.designs.forms import Topic, design_form
+from priorveil.designs.form_design import PartSpec, design_form
+from priorveil.device.client import AnswerStore, Client, RetryPolicy
 from priorveil.plans.form import Form, Part, Slot
+from priorveil.questions.campaign import Campaign, ask, ask_with
+from priorveil.questions.choices import SingleChoice
+from priorveil.questions.files import read_survey
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
 from priorveil.studies.audit import audit_plan, sampled_leakage
-from priorveil.surveys.files import read_survey
 from priorveil.tables import estimate_table, privatize_table, tally_table
 from sample_survey_files import SETTINGS, changed, write_form
 from sample_surveys import HOURS as WORKED
@@ -77,7 +78,11 @@ def estimate(prior: pv.Prior, query: pv.Linear, method: str = "auto") -> Any:
 
 def answer(receipt: httpx.Response, campaign: Campaign = CAMPAIGN) -> None:
     """Answer a campaign whose curator responds to the report with this receipt."""
-    answer_at(f"http://curator/{campaign.id}", httpx.Response(200, json=campaign.document()), receipt)
+    answer_at(
+        f"http://curator/{campaign.id}",
+        httpx.Response(200, json={"id": campaign.id, **campaign.document()}),
+        receipt,
+    )
 
 
 def answer_at(url: str, page: httpx.Response, receipt: httpx.Response | None = None) -> None:

@@ -16,6 +16,7 @@ from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Unary
 from priorveil.notions import DI, LDP, LIP, MIL, MIP, ComparedRows, Cone, Leakage, Pufferfish, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
+from priorveil.words.levels import leakage_rows
 from refusals import raises
 from strategies import channels, prior_sets, priors, secrets, sizes
 
@@ -159,7 +160,7 @@ def test_how_many_inequalities(d):
 
 
 def test_the_table_names_every_level():
-    names = [name.strip() for name, _, _ in leakage(CLEAR, EVEN).rows()]
+    names = [name.strip() for name, _, _ in leakage_rows(leakage(CLEAR, EVEN))]
     assert names == ["LIP", "downwards", "upwards", "LDP", "Pufferfish", "DI", "MIL", "MIP"]
     assert " - " in str(leakage(CLEAR, PriorSet.interval([0.2, 0.2], [0.8, 0.8])))
     assert isinstance(leakage([[1.0], [1.0]], [0.5, 0.5]), Leakage)

@@ -13,7 +13,7 @@ import priorveil as pv
 from priorveil.certify import certificate, lifts
 from priorveil.errors import InvalidInput, PlanError
 from priorveil.mechanisms import Table
-from priorveil.plans.wording import plan_facts
+from priorveil.words.plans import plan_facts
 from refusals import raises
 
 PRIOR = pv.Prior([0.4, 0.3, 0.2, 0.1])
@@ -87,6 +87,19 @@ def test_a_tiny_distance_has_an_infinite_level(distance: float) -> None:
     notion = pv.PairwiseLDP([[0, distance], [distance, 0]])
     exact = lifts(np.array([[3, 1], [1, 3]]), pv.Prior([0.5, 0.5]), notion=notion)
     assert exact.ratio is None and math.isinf(certificate(exact, notion).level)
+
+
+@pytest.mark.parametrize("distance", [1e-13, 1e-9])
+def test_of_two_pairs_that_imply_each_other_one_is_kept(distance: float) -> None:
+    """Two values next to each other are equally far from a third: either pair follows from the other."""
+    near = [[0, distance, 1], [distance, 0, 1], [1, 1, 0]]
+    prior = pv.Prior([0.3, 0.3, 0.4])
+    notion = pv.PairwiseLDP(near)
+    assert len(notion.inequalities(pv.Budget(1.0), prior)) == (4 if distance < 1e-12 else 6)
+    plan = pv.design(prior, 1.0, pv.Histogram(), notion=notion)
+    assert plan.certificate.level <= 1.0 and plan.efficiency > 0.999
+    Q = plan.channel.matrix
+    assert Q[0] == pytest.approx(Q[1], rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 COLUMNS = {
     "Prior": ["value", "probability"],
     "Channel": ["value", "report", "probability"],
-    "Leakage": ["notion", "level", "meaning"],
+    "Leakage": ["notion", "level", "is_bound"],
     "Plan": [
         "query", "values", "notion", "budget_lower", "budget_upper", "assumed_prior", "lip",
         "lip_lower", "lip_upper", "ldp", "expected_mse", "lower_bound", "no_report", "efficiency", "method", "id",

@@ -10,8 +10,12 @@ the prior; `design` finds the best channel a notion allows, and returns a *plan*
 
 from __future__ import annotations
 
+from priorveil import showing
+
 TYPE_CHECKING = False  # typing's own, which takes time to load
 if TYPE_CHECKING:
+    from typing import Any
+
     from priorveil import errors
     from priorveil.certify import Certificate, certify_table
     from priorveil.channels import Channel
@@ -114,13 +118,20 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> object:
+def _import(name: str) -> Any:
     from importlib import import_module
 
+    return import_module(name)
+
+
+showing.provide(lambda: _import("priorveil.words.shown").SHOWN)
+
+
+def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module 'priorveil' has no attribute {name!r}")
     module_name, attribute = _LATER[name]
-    module = import_module(module_name)
+    module = _import(module_name)
     value = getattr(module, attribute) if attribute else module
     globals()[name] = value
     return value

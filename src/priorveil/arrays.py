@@ -20,7 +20,7 @@ Numbers = Sequence[float] | Array
 
 
 def not_one(mass: float, terms: int) -> str:
-    """What is wrong with numbers that should add up to one.
+    """The reason why numbers that should add up to one are refused.
 
     The sum is shown only if it looks like that of several probabilities: other numbers may be those of a person.
 

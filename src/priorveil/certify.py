@@ -19,16 +19,14 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx, fmpq
 
-from priorveil import notebook_html
+from priorveil import showing
 from priorveil.arrays import exact_product
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel
-from priorveil.formatting import level_at_most
 from priorveil.frames import Library, to_frame
 from priorveil.notions import (
-    LDP_MEANING,
-    LEVEL_HEADS,
     LIP,
+    Breach,
     ComparedRows,
     Cone,
     ExactOrFloat,
@@ -44,7 +42,8 @@ TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit inte
 
 IntegerTable = npt.NDArray[np.int64]
 
-# Shares of its own output law that a channel is mixed with until it passes: finer steps lose less utility, take longer.
+# A channel is mixed with these shares of its own output law until it passes. Finer steps lose less utility and take
+# longer.
 _MIXING_SHARES: tuple[float, ...] = (0.0, *(10.0**-k for k in np.arange(15.0, 1.25, -0.25)))
 _ROW_TOLERANCE = 1e-6  # how far from one the sum of a row of a solver's channel may be
 _NEGLIGIBLE = 1e-13  # a report less likely than this is dropped before rounding
@@ -75,7 +74,7 @@ class Lifts:
 
 @dataclass(frozen=True)
 class Certificate(LipSides):
-    """What was proven of a channel: levels in natural logarithms, each rounded up.
+    """What was proven about a channel: levels in natural logarithms, each rounded up.
 
     `lip` holds for the secret (the value itself unless one was given) under the prior; `ldp` holds for
     the value itself under any prior. `level` is that of the notion the channel was certified for.
@@ -87,14 +86,8 @@ class Certificate(LipSides):
     ldp: float
     level: float
 
-    def rows(self) -> list[tuple[str, float, str]]:
-        """Name, proven level and meaning, for tables: of the certified notion first, if it is neither LIP nor LDP."""
-        own = [] if self.notion in ("LIP", "LDP") else [(self.notion, self.level, "the notion of the design")]
-        return [*own, *self.lip_rows(), ("LDP", self.ldp, LDP_MEANING)]
-
     def _repr_html_(self) -> str:
-        rows = [(name, level_at_most(level), meaning) for name, level, meaning in self.rows()]
-        return notebook_html.sheet("Certificate", notebook_html.table(LEVEL_HEADS, rows, [1]))
+        return showing.html(self)
 
     def to_frame(self, library: Library | None = None) -> Any:
         """The notion and the levels in one row, as a data frame of pandas, polars or pyarrow."""
@@ -239,16 +232,27 @@ def certify_table(
     levels = certificate(extremes, notion)
     if keeps_budget(extremes, budget, notion):
         return levels
+    where, breach = _broken_at(table, levels, prior, budget, secret, notion)
+    raise CertificateError(where, breach=breach)
+
+
+def _broken_at(
+    table: IntegerTable,
+    levels: Certificate,
+    prior: PriorOrSet,
+    budget: Budget,
+    secret: Secrets,
+    notion: Cone | None,
+) -> tuple[str, Breach | None]:
+    """How a table breaks its budget. Floats only locate the breach; the decision was exact."""
     if notion is not None and not notion.bounds_lifts:
-        bound = budget.smaller
-        raise CertificateError(f"{levels.notion} level {levels.level:.6g} is above {bound:.6g}")
-    # Floats only locate the breach; the decision was exact.
+        return f"{levels.notion} level {levels.level:.6g} is above {budget.smaller:.6g}", None
     down, up = LIP().worst(Channel.from_weights(table), as_prior_or_set(prior), secret)
     breach, level, bound = down, levels.lip_lower, budget.lower
     if levels.lip_upper > budget.upper:
         breach, level, bound = up, levels.lip_upper, budget.upper
     place = f"secret {breach.secret}, report {breach.report}, level {level:.4f} above {bound:.6g}"
-    raise CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
+    return f"the {breach.side} side is broken: {place}", breach
 
 
 def _valid_table(table: IntegerTable, prior: PriorOrSet) -> IntegerTable:
@@ -309,7 +313,7 @@ def _require_exact(rows: ExactOrFloat) -> None:
 
 
 def _largest(ratios: Sequence[Fraction | None]) -> Fraction | None:
-    """The largest of ratios, of which None is infinite; one if there are none."""
+    """The largest ratio, where None stands for an infinite one; one if there are no ratios."""
     finite = [ratio for ratio in ratios if ratio is not None]
     return max(finite, default=Fraction(1)) if len(finite) == len(ratios) else None
 
@@ -345,12 +349,9 @@ def certified_table(
         extremes = lifts(table, prior, secret, notion)
         if keeps_budget(extremes, budget, notion):
             return table, certificate(extremes, notion)
-    levels = certificate(extremes)
-    leak = f"its LIP levels are {levels.lip_lower:.6g} downwards and {levels.lip_upper:.6g} upwards"
-    limits = f"the budget is {budget.lower:.6g} and {budget.upper:.6g}"
-    raise CertificateError(
-        f"the designed channel breaks its budget, even mixed with its output law: {leak}, {limits}"
-    )
+    where, breach = _broken_at(table, certificate(extremes, notion), prior, budget, secret, notion)
+    message = "the designed channel breaks its budget, even mixed with its output law"
+    raise CertificateError(f"{message}: {where}", breach=breach)
 
 
 def round_rows(Q: npt.NDArray[np.float64]) -> IntegerTable:

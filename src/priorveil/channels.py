@@ -5,28 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil import notebook_html
+from priorveil import showing
 from priorveil.arrays import Array, as_matrix, not_one
 from priorveil.errors import NOT_SHOWN, Hint, InvalidChannel, TooLarge, plural
 from priorveil.frames import Library, to_frame
-from priorveil.pictures.lifts import channel_figure, lift_figure
 from priorveil.priors import Label, Prior
 from priorveil.priors.domain import as_labels, label_positions
-from priorveil.priors.label_texts import label_columns, label_text
+from priorveil.priors.label_texts import label_columns
 from priorveil.priors.number_files import file_errors, read_matrix
 from priorveil.priors.read_only import ReadOnly
+from priorveil.showing import Figure
 
-if TYPE_CHECKING:
-    from priorveil.pictures.curves import Figure
-
-_MOST_SHOWN = (30, 12)  # values and reports in a notebook
 _ROW_TOLERANCE = 1e-9  # how far from one the sum of a row may be
-_MOST_JOINT_ENTRIES = 50_000_000  # of a joint channel: 400 MB of floats
+_MOST_JOINT_ENTRIES = 50_000_000  # a larger joint channel is not written out: these are 400 MB of floats
 
 
 class Channel(ReadOnly):
@@ -193,12 +189,7 @@ class Channel(ReadOnly):
 
         Without a prior it is a map of the probabilities of the reports.
         """
-        possible = self.drop_unused()
-        values, reports = (list(map(label_text, labels)) for labels in (possible.inputs, possible.outputs))
-        if prior is None:
-            return channel_figure(possible.matrix, values, reports)
-        P = possible.align(prior).probabilities
-        return lift_figure(possible.lift(prior), P, values, reports)
+        return showing.figure(self, prior)
 
     def to_frame(self, library: Library | None = None) -> Any:
         """A row for each value and report with its probability, as a data frame of pandas, polars or pyarrow."""
@@ -211,19 +202,7 @@ class Channel(ReadOnly):
         return to_frame(columns, library)
 
     def _repr_html_(self) -> str:
-        rows, columns = (min(shape, most) for shape, most in zip(self.shape, _MOST_SHOWN, strict=True))
-        heads = ("value", *map(label_text, self.outputs[:columns]))
-        body = [
-            (label_text(value), *(f"{p:.4g}" for p in law[:columns]))
-            for value, law in zip(self.inputs[:rows], self.matrix, strict=False)
-        ]
-        is_part = (rows, columns) != self.shape
-        note = f"The first {plural(rows, 'value')} and {plural(columns, 'report')}."
-        return notebook_html.sheet(
-            f"{self!r}: the probability of each report, given the value",
-            notebook_html.table(heads, body, range(1, len(heads))),
-            notebook_html.notes([note] if is_part else []),
-        )
+        return showing.html(self)
 
     def _content(self) -> Hashable:
         return self.inputs, self.outputs, (self.matrix + 0.0).tobytes()  # without negative zeros

@@ -11,6 +11,7 @@
     ├── Infeasible            no channel, or none of this method, meets the request
     ├── CertificateError      a channel breaks the budget it was checked against
     ├── NotIdentifiable       reports alone do not determine the distribution
+    ├── ResultWithheld        there are fewer reports than the campaign promises
     ├── BudgetExceeded        spending this would pass the ledger's limit
     ├── TooLarge              the result would not fit; ask for something smaller
     ├── PlanError             a plan file that cannot be trusted, with the field
@@ -122,7 +123,7 @@ class PriorveilError(Exception):
 
 
 class InvalidInput(PriorveilError, ValueError):
-    """A wrong argument, with its value and what to do.
+    """A wrong argument, with its value and what to do. `keys` lead to a wrong part of a question or a campaign.
 
     >>> print(InvalidInput("epsilon", -1, "give a number above zero"))
     epsilon = -1: give a number above zero
@@ -130,12 +131,17 @@ class InvalidInput(PriorveilError, ValueError):
     values: shape (2, 3); give one column
     """
 
-    def __init__(self, argument: str, value: object, advice: str, *hints: Hint) -> None:
+    keys: tuple[str | int, ...] = ()
+
+    def __init__(
+        self, argument: str, value: object, advice: str, *hints: Hint, keys: tuple[str, ...] = ()
+    ) -> None:
         value_text = "" if value is NOT_SHOWN else f" = {short_repr(value)}"
         super().__init__(f"{argument}{value_text}: {advice}", *hints)
         self.argument = argument
         self.value = value
         self.advice = advice
+        self.keys = keys
 
 
 class InvalidPrior(InvalidInput):
@@ -214,6 +220,10 @@ class NotIdentifiable(PriorveilError):
     """Reports alone do not determine the distribution, or these `statistics`: their rows, or their names."""
 
     statistics: tuple[Any, ...] = ()
+
+
+class ResultWithheld(PriorveilError):
+    """Fewer reports than the campaign promises, or another result would give those away by subtraction."""
 
 
 class BudgetExceeded(PriorveilError):

@@ -59,20 +59,6 @@ def readable_number(number: float, digits: int = 6) -> str:
     return f"{number:,.0f}" if 10 ** (digits - 1) <= abs(number) < 1e15 else f"{number:,.{digits}g}"
 
 
-def amount_texts(numbers: tuple[float, ...], half_width: float) -> tuple[str, ...]:
-    """Numbers to the second digit of the half width of their interval; five digits if that is zero or infinite.
-
-    >>> amount_texts((12345.678, 12000.2, 12691.4), 345.6), amount_texts((0.012345, 0.01, 0.0147), 0.0023)
-    (('12,346', '12,000', '12,691'), ('0.0123', '0.0100', '0.0147'))
-    >>> amount_texts((2.5, 2.5, 2.5), 0.0)
-    ('2.5', '2.5', '2.5')
-    """
-    if not 0 < half_width < math.inf:
-        return tuple(readable_number(number, 5) for number in numbers)
-    places = min(max(1 - math.floor(math.log10(half_width)), 0), 12)
-    return tuple(f"{number:,.{places}f}" for number in numbers)
-
-
 def round_up(number: float) -> str:
     """A positive number with two significant digits, rounded up: a half width is never stated too small.
 
@@ -110,15 +96,6 @@ def percent(confidence: float) -> str:
     ('95 %', '99.9 %')
     """
     return f"{100 * confidence:.6g} %"
-
-
-def interval_title(confidence: float) -> str:
-    """The name of intervals that hold the truth with this probability.
-
-    >>> interval_title(0.95)
-    '95 % interval'
-    """
-    return f"{percent(confidence)} interval"
 
 
 def p_value_text(p: float) -> str:

@@ -196,6 +196,8 @@ def take(column: Column, indices: Indices) -> Column:
         return column
     if isinstance(column, list):
         return [column[index] for index in indices.tolist()]
+    if isinstance(column, np.ndarray):
+        return column[indices]
     return column.take(pyarrow().array(indices))
 
 

@@ -66,7 +66,7 @@ def variance(channel: Array, prior: Array, rows: Array | None = None) -> float:
 
 
 def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> float:
-    """As `variance`, for the lifts (K, d) of the reports and their probabilities, `weights`."""
+    """The same as `variance`, from the lifts (K, d) of the reports and their probabilities, the `weights`."""
     if columns.shape[1] == 1:
         return 0.0  # everybody has the only value
     if rows is None and len(columns) < columns.shape[1]:

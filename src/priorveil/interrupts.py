@@ -19,7 +19,7 @@ STATUS = 130  # of a command that ctrl-C has ended
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
-class Ended(BaseException):
+class Interrupted(BaseException):
     """Ctrl-C under a name that designs do not catch: they take KeyboardInterrupt as the wish for a quick answer."""
 
 
@@ -28,7 +28,7 @@ def end_where_ignored() -> None:
     others = sys.unraisablehook
 
     def hook(ignored: sys.UnraisableHookArgs) -> None:
-        if issubclass(ignored.exc_type, KeyboardInterrupt | Ended):
+        if issubclass(ignored.exc_type, KeyboardInterrupt | Interrupted):
             _end_process()
         others(ignored)
 

@@ -16,18 +16,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from itertools import permutations
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil import notebook_html
+from priorveil import showing
 from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
-from priorveil.formatting import level_text
 from priorveil.frames import Library, to_frame
 from priorveil.named_classes import class_named, enter_class
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
@@ -55,9 +53,7 @@ class Breach:
 
 
 Breaches = tuple[Breach, ...]
-ExactOrFloat = npt.NDArray[
-    Any
-]  # an array of integers or fractions, to certify; of floats, to measure and design
+ExactOrFloat = npt.NDArray[Any]  # integers or fractions to certify, floats to measure and design
 LabelledMeans = list[tuple[ExactOrFloat, Sequence[Label]]]  # arrays, each with the labels of its rows
 
 
@@ -79,7 +75,7 @@ class ComparedRows:
             raise InvalidInput("distance", self.distance, "give a number above zero")
 
     def ordered_pairs(self) -> list[tuple[int, int]]:
-        """The positions of rows, of which the first is at most the factor times the second."""
+        """Pairs of positions of rows: the first row is at most the factor times the second."""
         pairs = permutations(range(len(self.rows)), 2)
         return [pair for pair in pairs if pair[0] == 0 or not self.one_way]
 
@@ -131,8 +127,8 @@ class Cone(Notion):
 
     It bounds the ratios within the columns of `compared_rows`; LIP, which bounds lifts, has its own inequalities. A
     subclass is known to plan files by its name as soon as it is defined; its `document` has the arguments that make it.
-    One that changes what is compared does not inherit `bounds_lifts` and `implies_lip`: they are false unless it states
-    them. One that bounds ratios and does not say what it compares is refused when it is defined.
+    A subclass that changes what is compared does not inherit `bounds_lifts` and `implies_lip`: they are false unless it
+    states them. A subclass that bounds ratios and does not say what it compares is refused when it is defined.
     """
 
     by_name: ClassVar[dict[str, type[Cone]]] = {}
@@ -142,7 +138,7 @@ class Cone(Notion):
         for flag in ("bounds_lifts", "implies_lip"):
             owner = next(base for base in cls.__mro__ if flag in vars(base))
             if any(getattr(cls, method) is not getattr(owner, method, None) for method in _CONDITIONS):
-                setattr(cls, flag, False)  # it was stated of another condition
+                setattr(cls, flag, False)  # the base stated it for another condition
         if not cls.bounds_lifts and cls.compared_rows is Cone.compared_rows:
             advice = "define the method compared_rows, which says what is compared"
             raise InvalidInput("notion", cls.__name__, advice)
@@ -330,8 +326,7 @@ class PairwiseLDP(Cone):
     `Q[x, y] <= e**(eps * distances[x, x']) Q[x', y]` for all reports. The level `eps` multiplies the distances, a
     matrix with a row for each value; its diagonal does not count. An infinite distance leaves the pair free. Special
     cases: LDP, where all distances are one; geo-indistinguishability, where they are distances on a map, and `eps` is
-    per unit of length; and unprotected values, whose rows are infinite: no report has to look as if it might come from
-    somebody else.
+    per unit of length; and unprotected values, whose rows are infinite: their reports may reveal them.
 
     >>> far = PairwiseLDP([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
     >>> round(far.epsilon(Channel([[0.8, 0.2], [0.4, 0.6], [0.2, 0.8]])), 6)  # log(3), of the first two values
@@ -351,7 +346,7 @@ class PairwiseLDP(Cone):
         apart = [(x, z) for x in range(len(rows)) for z in range(len(rows)) if x != z]
         for x, z in apart:
             if not rows[x][z] > 0:
-                advice = "give positive numbers; merge values that may be told apart by nobody"
+                advice = "give positive numbers; merge values that nobody may tell apart"
                 raise InvalidInput(f"distances[{x}][{z}]", rows[x][z], advice)
         if apart and all(math.isinf(rows[x][z]) for x, z in apart):
             advice = "all are infinite, which protects nobody: give at least one finite distance"
@@ -367,7 +362,7 @@ class PairwiseLDP(Cone):
     def compared_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
     ) -> list[ComparedRows]:
-        """Each pair of values; those with the same distance both ways are compared both ways."""
+        """Each pair of values: in both directions at once if the distance is the same, otherwise one by one."""
         if len(columns) != len(self.distances):
             advice = f"it is for {len(self.distances)} values: give a row for each of {len(columns)}"
             raise InvalidInput("distances", len(self.distances), advice)
@@ -384,14 +379,19 @@ class PairwiseLDP(Cone):
     def inequalities(
         self, budget: Budget, prior: PriorOrSet, secret: Secrets = None, exact: bool = False
     ) -> ExactOrFloat:
-        """Those of the pairs that no detour implies: `x` to `z` follows from `x` to `w` and `w` to `z`.
+        """The inequalities of all pairs but those that follow from others: `x` to `z` from `x` to `w` and `w` to `z`.
 
-        A detour may be longer by rounding, so that exact inequalities have no corners that are due to rounding.
+        A detour over `w` may be longer by rounding: otherwise rounding would add corners to the exact inequalities.
+        Both legs of a detour must come before the pair in the order of distances, so no two pairs imply each other.
         """
         apart = np.array(self.distances)
         np.fill_diagonal(apart, math.inf)
-        detours = reduce(np.minimum, (apart[:, [w]] + apart[w] for w in range(len(apart))))
-        needed = PairwiseLDP(np.where(detours <= apart * (1 + 1e-12), math.inf, apart))
+        place = np.argsort(np.argsort(apart, axis=None, kind="stable")).reshape(apart.shape)
+        implied = np.zeros(apart.shape, dtype=bool)
+        for w in range(len(apart)):
+            before = np.maximum(place[:, [w]], place[w]) < place
+            implied |= before & (apart[:, [w]] + apart[w] <= apart * (1 + 1e-12))
+        needed = PairwiseLDP(np.where(implied, math.inf, apart))
         return super(PairwiseLDP, needed).inequalities(budget, prior, secret, exact)
 
     def document(self) -> dict[str, Any]:
@@ -464,11 +464,6 @@ class DI(Cone):
         return [ComparedRows(np.array(prior.weights, dtype=object)[:, None] * columns, labels)]
 
 
-ONLY_IF_RIGHT = "only if the assumed prior is right"
-LDP_MEANING = "for the value itself, under any prior"
-LEVEL_HEADS = ("notion", "level", "meaning")
-
-
 class LipSides:
     """The two sides of a level of LIP, and the level."""
 
@@ -479,15 +474,6 @@ class LipSides:
     def lip(self) -> float:
         """The larger of the two sides."""
         return max(self.lip_lower, self.lip_upper)
-
-    def lip_rows(self, assumed_prior: bool = False) -> list[tuple[str, float, str]]:
-        """Name, level and meaning of LIP and of its two sides, for tables, under a prior that may be assumed."""
-        condition = f", {ONLY_IF_RIGHT}" if assumed_prior else ""
-        return [
-            ("LIP", self.lip, f"belief in a secret moves by at most e^level{condition}"),
-            ("  downwards", self.lip_lower, "a secret becomes less likely by at most this"),
-            ("  upwards", self.lip_upper, "a secret becomes more likely by at most this"),
-        ]
 
 
 @dataclass(frozen=True)
@@ -510,34 +496,31 @@ class Leakage(LipSides):
     bounds: tuple[str, ...] = ()
     assumed_prior: bool = False
 
-    def rows(self) -> list[tuple[str, float | None, str]]:
-        """Name, level and meaning of each notion, for tables."""
-        condition = f", {ONLY_IF_RIGHT}" if self.assumed_prior else ""
-        rows: list[tuple[str, float | None, str]] = [
-            *self.lip_rows(self.assumed_prior),
-            ("LDP", self.ldp, LDP_MEANING),
-            ("Pufferfish", self.pufferfish, "any two secrets, likelihood ratio"),
-            ("DI", self.di, f"any two values, posterior ratio{condition}"),
-            ("MIL", self.mil, "best guess, averaged over reports, any prior"),
-            ("MIP", self.mip, f"mutual information, in nats{condition}"),
-        ]
-        notes = dict.fromkeys(self.bounds, " (an upper bound)")
-        return [(name, level, text + notes.get(name, "")) for name, level, text in rows]
+    @property
+    def levels(self) -> dict[str, float | None]:
+        """The level of each notion, and of both sides of LIP, by name."""
+        return {
+            "LIP": self.lip,
+            "downwards": self.lip_lower,
+            "upwards": self.lip_upper,
+            "LDP": self.ldp,
+            "Pufferfish": self.pufferfish,
+            "DI": self.di,
+            "MIL": self.mil,
+            "MIP": self.mip,
+        }
 
     def _repr_html_(self) -> str:
-        rows = [(name, level_text(level), meaning) for name, level, meaning in self.rows()]
-        return notebook_html.sheet("Leakage", notebook_html.table(LEVEL_HEADS, rows, [1]))
+        return showing.html(self)
 
     def to_frame(self, library: Library | None = None) -> Any:
-        """The level of each notion, with its meaning, as a data frame of pandas, polars or pyarrow."""
-        names, levels, meanings = zip(*self.rows(), strict=True)
-        columns = {"notion": [name.strip() for name in names], "level": levels, "meaning": meanings}
-        return to_frame(columns, library)
+        """The level of each notion, and whether it is an upper bound, as a data frame of pandas, polars or pyarrow."""
+        levels = self.levels
+        bounds = [name in self.bounds for name in levels]
+        return to_frame({"notion": [*levels], "level": [*levels.values()], "is_bound": bounds}, library)
 
     def __str__(self) -> str:
-        lines = [f"{'notion':<12} {'level':>9}  meaning"]
-        lines += [f"{name:<12} {level_text(level):>9}  {meaning}" for name, level, meaning in self.rows()]
-        return "\n".join(lines)
+        return showing.text(self)
 
 
 def leakage(
@@ -587,7 +570,7 @@ def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: PriorO
     with suppress(TooLarge), np.errstate(divide="ignore"):
         di = ldp + max(float(np.log(p.max() / p.min())) for p in prior.vertices())
     lo, hi = math.exp(-lip_lower), math.exp(lip_upper)
-    share_high = float(window_mass(lo, hi))  # of reports with lift `hi`, if all others have lift `lo`
+    share_high = float(window_mass(lo, hi))  # reports with lift `hi`, if all others have lift `lo`
     mip = share_high * hi * lip_upper - (1 - share_high) * lo * (lip_lower if lo > 0 else 0.0)
     return Leakage(
         lip_lower=lip_lower,

@@ -19,21 +19,23 @@ import numpy as np
 import pytest
 from selenium import webdriver
 from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
+from selenium.webdriver.support.ui import Select
 
 import priorveil as pv
 from browser.steps import ANALYST, TOKEN
 from local_server import PATIENT
 from patience import PATIENCE, wait_until
-from priorveil.collect.campaign import Campaign, ask, ask_with, read_time
-from priorveil.collect.questions import Question
 from priorveil.curator.app import create_app
 from priorveil.curator.server import find_address
 from priorveil.curator.server import serving as answering
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.tokens import Token
 from priorveil.plans.document import content_id
-from priorveil.plans.form import PARTS, Form, Part, Slot
+from priorveil.plans.form import SHARE_DENOMINATOR, Form, Part, Slot
 from priorveil.priors.label_texts import label_parts
+from priorveil.questions.campaign import Campaign, ask, ask_with, read_time
+from priorveil.questions.choices import MultipleChoice, SingleChoice
+from priorveil.questions.number import NumberQuestion
 from reserved_ports import free_port
 from submissions import plan_of, submissions
 
@@ -295,47 +297,42 @@ def translated(campaign: Campaign) -> Campaign:
 def survey(**details: Any) -> Campaign:
     """Questions in five languages: a gate and a follow-up, several choices, and one of two that is drawn."""
     questions = [
-        Question(
+        SingleChoice(
             "works",
             in_languages("Do you work at present?", "Arbeiten Sie zurzeit?", "هل تعمل حاليًا؟"),
-            "choice",
             {
                 "yes": in_languages("Yes", "Ja", "نعم"),
                 "no": in_languages("No", "Nein", "لا"),
                 "refused": in_languages("Prefer not to say", "Keine Angabe", "أفضّل ألا أقول"),
             },
         ),
-        Question(
+        SingleChoice(
             "paid",
             in_languages(
                 "Is your overtime paid?", "Werden Ihre Überstunden bezahlt?", "هل يُدفع لك أجر العمل الإضافي؟"
             ),
-            "choice",
             {"yes": in_languages("Yes", "Ja", "نعم"), "no": in_languages("No", "Nein", "لا")},
             hint=in_languages(
                 "Think of the last month.", "Denken Sie an den letzten Monat.", "فكّر في الشهر الماضي."
             ),
             asked_if={"works": ("yes",)},
         ),
-        Question(
+        MultipleChoice(
             "ills",
             in_languages("Which of these do you have?", "Was davon haben Sie?", "أيٌّ من هذه لديك؟"),
-            "choices",
             {
                 "back": in_languages("Back pain", "Rückenschmerzen", "آلام الظهر"),
                 "sleep": in_languages("Trouble sleeping", "Schlafstörungen", "صعوبة في النوم"),
             },
         ),
-        Question(
+        NumberQuestion(
             "hours",
             in_languages("How many hours do you sleep?", "Wie viele Stunden schlafen Sie?", "كم ساعة تنام؟"),
-            "number",
             unit=in_languages("hours", "Stunden", "ساعة"),
         ),
-        Question(
+        SingleChoice(
             "smokes",
             in_languages("Do you smoke?", "Rauchen Sie?", "هل تدخّن؟"),
-            "choice",
             {"yes": in_languages("Yes", "Ja", "نعم"), "no": in_languages("No", "Nein", "لا")},
         ),
     ]
@@ -347,7 +344,9 @@ def survey(**details: Any) -> Campaign:
     grid = pv.Prior.grid([0, 6, 8, 14], [0.1, 0.4, 0.4, 0.1], outside="ends")
     hours = pv.design(grid, 0.5, pv.Sum([0, 6, 8, 14], unbiased=True))
     smokes = pv.design(pv.Prior({"yes": 0.25, "no": 0.75}), 0.5, learn)
-    drawn = Slot((Part(("hours",), hours), Part(("smokes",), smokes)), (PARTS // 2, PARTS // 2))
+    drawn = Slot(
+        (Part(("hours",), hours), Part(("smokes",), smokes)), (SHARE_DENOMINATOR // 2, SHARE_DENOMINATOR // 2)
+    )
     single = [
         Slot((Part(names, plan),))
         for names, plan in ((("works",), works), (("paid",), paid), (ills.reference.names, ills))
@@ -375,20 +374,22 @@ def drawn_follow_up() -> Campaign:
     """Two questions of which one is drawn, nearly always the follow-up; its gate is not reported."""
     yes_no = {"yes": "Yes", "no": "No"}
     questions = [
-        Question("works", "Do you work?", options=yes_no),
-        Question("paid", "Is it paid?", options=yes_no, asked_if={"works": ("yes",)}),
-        Question("smokes", "Do you smoke?", options=yes_no),
+        SingleChoice("works", "Do you work?", options=yes_no),
+        SingleChoice("paid", "Is it paid?", options=yes_no, asked_if={"works": ("yes",)}),
+        SingleChoice("smokes", "Do you smoke?", options=yes_no),
     ]
     paid = pv.design(pv.Prior({"yes": 0.4, "no": 0.2, "not asked": 0.4}), 1.0, pv.Distribution())
     smokes = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 1.0, pv.Distribution())
-    drawn = Slot((Part(("paid",), paid), Part(("smokes",), smokes)), (PARTS - 1, 1))
+    drawn = Slot((Part(("paid",), paid), Part(("smokes",), smokes)), (SHARE_DENOMINATOR - 1, 1))
     return Campaign("Work and pay", questions, {"everyone": Form((drawn,))})
 
 
 def overlapping() -> Campaign:
     """A report about age, one about age and smoking together, and one about driving."""
     yes_no = {"yes": "Yes", "no": "No"}
-    questions = [Question(name, f"{name.title()}?", options=yes_no) for name in ("old", "smokes", "drives")]
+    questions = [
+        SingleChoice(name, f"{name.title()}?", options=yes_no) for name in ("old", "smokes", "drives")
+    ]
     pairs = {(x, y): 0.25 for x in yes_no for y in yes_no}
     even = pv.design(pv.Prior(dict.fromkeys(yes_no, 0.5)), 0.5, pv.Distribution())
     both = pv.design(pv.Prior.joint(pairs, ("old", "smokes")), 0.5, pv.Distribution())
@@ -406,18 +407,16 @@ def table_survey() -> Campaign:
     }
     yes_no = {"yes": in_languages("Yes", "Ja", "نعم"), "no": in_languages("No", "Nein", "لا")}
     questions = [
-        Question("age", in_languages("How old are you?", "Wie alt sind Sie?", "كم عمرك؟"), options=ages),
-        Question("smokes", in_languages("Do you smoke?", "Rauchen Sie?", "هل تدخّن؟"), options=yes_no),
-        Question(
+        SingleChoice("age", in_languages("How old are you?", "Wie alt sind Sie?", "كم عمرك؟"), options=ages),
+        SingleChoice("smokes", in_languages("Do you smoke?", "Rauchen Sie?", "هل تدخّن؟"), options=yes_no),
+        NumberQuestion(
             "overtime",
             in_languages("How much overtime?", "Wie viele Überstunden?", "كم ساعة عمل إضافي؟"),
-            "number",
             unit=in_languages("hours", "Stunden", "ساعة"),
         ),
-        Question(
+        NumberQuestion(
             "rooms",
             in_languages("How many rooms?", "Wie viele Zimmer?", "كم غرفة؟"),
-            "number",
             edges=(0, 2, 5),
         ),
     ]
@@ -534,6 +533,10 @@ class Browser:
             mouse = {"type": event, "x": place["x"], "y": place["y"], "button": "left", "clickCount": 1}
             self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", mouse)
 
+    def pick(self, css: str, option: str) -> None:
+        """Choose in a list at once: keys would be lost where the page is drawn again after the first of them."""
+        Select(self.see(css)).select_by_visible_text(option)
+
     def press(self, *keys: str) -> None:
         webdriver.ActionChains(self.driver).send_keys(*keys).perform()
 
@@ -605,7 +608,12 @@ class Browser:
     def complaints(self) -> list[str]:
         """Errors and warnings of the console, violations of the content-security policy among them."""
         told = [entry["message"] for entry in self.driver.get_log("browser")]
-        return [message for message in told if not any(part in message for part in self.forgiven)]
+        # Chromium looks for /favicon.ico once, at some time after the first page that names no icon.
+        return [
+            message
+            for message in told
+            if not any(part in message for part in ("/favicon.ico", *self.forgiven))
+        ]
 
 
 def opened(binary: str, chromedriver: str, profile: Path, settings: dict[str, Any] | None = None) -> Browser:

@@ -10,7 +10,7 @@ import httpx
 
 import priorveil as pv
 from browser.steps import ANALYST, ENTER, ESCAPE, TAB, choose, open_dashboard
-from priorveil.collect.campaign import ask
+from priorveil.questions.campaign import ask
 
 HEADING = "main h1"
 

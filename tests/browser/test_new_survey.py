@@ -11,10 +11,10 @@ import pytest
 
 from browser.steps import ANALYST, COLOURS, SPACE, TAB, open_dashboard, start, type_over
 from patience import wait_until
-from priorveil.collect.campaign import Campaign, ask
 from priorveil.priors import Prior
-from priorveil.surveys.files import read_survey
-from priorveil.surveys.report import likely_afterwards
+from priorveil.questions.campaign import Campaign, ask
+from priorveil.questions.files import read_survey
+from priorveil.words.surveys import likely_afterwards
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
 HEADING = "main h1"
@@ -249,9 +249,9 @@ def test_a_survey_is_kept_in_a_file_and_read_again(page: Any, tmp_path: Path) ->
     file = page.downloaded("survey.json")
     kept = file.rename(tmp_path / "survey.json")
     survey = read_survey(kept)
-    assert survey.languages == ("en", "de")
+    assert survey.details.languages == ("en", "de")
     assert survey.questions[1].asked_if == {"q1": ("yes",)}
-    assert survey.topics[-1].prior.assumed is False
+    assert survey.parts[-1].prior.assumed is False
     page.open(page.driver.current_url.replace("#new", "?again#new"))
     page.see("#add-question")
     assert field(page, "Title").get_attribute("value") == ""
@@ -305,8 +305,8 @@ def test_questions_designed_together_are_kept_by_a_file(page: Any, tmp_path: Pat
     kept = file.rename(tmp_path / "survey.json")
     (group,) = json.loads(kept.read_bytes())["together"]
     assert group["query"] == "shares of q1 by q2" and group["prior"] == {"sheet": "cells.csv"}
-    (topic,) = read_survey(kept).topics
-    assert dict(zip(topic.prior.labels, topic.prior.probabilities.tolist(), strict=True))["old", "no"] == 0.4
+    (spec,) = read_survey(kept).parts
+    assert dict(zip(spec.prior.labels, spec.prior.probabilities.tolist(), strict=True))["old", "no"] == 0.4
     page.click(f"{card(1)} summary", "More about question 1")
     write(page, "Short name", "smokes", card(1))
     page.click("#check")

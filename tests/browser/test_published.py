@@ -16,10 +16,10 @@ import pytest
 from browser.steps import ANALYST, answer_survey, choose, choose_language, ends_on_the_right, open_dashboard
 from patience import PATIENCE
 from priorveil import Distribution, Linear, Prior, design
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.questions import Question
 from priorveil.formatting import factor_at_most
-from priorveil.plans.form import PARTS, Form, Part, Slot
+from priorveil.plans.form import SHARE_DENOMINATOR, Form, Part, Slot
+from priorveil.questions.campaign import Campaign, ask
+from priorveil.questions.choices import MultipleChoice, SingleChoice
 
 
 def printed_pages(browser: Any, name: str) -> int:
@@ -148,9 +148,9 @@ def drawn_survey(**details: Any) -> Campaign:
     """A question, its follow-up, and one that nobody knows anything about: one of them is drawn for each person."""
     yes_no = {"yes": "Yes", "no": "No"}
     questions = [
-        Question("works", "Do you work?", options=yes_no),
-        Question("paid", "Is it paid?", options=yes_no, asked_if={"works": ("yes",)}),
-        Question("smokes", "Do you smoke?", options=yes_no),
+        SingleChoice("works", "Do you work?", options=yes_no),
+        SingleChoice("paid", "Is it paid?", options=yes_no, asked_if={"works": ("yes",)}),
+        SingleChoice("smokes", "Do you smoke?", options=yes_no),
     ]
     priors = {
         "works": Prior({"yes": 0.6, "no": 0.4}),
@@ -158,7 +158,7 @@ def drawn_survey(**details: Any) -> Campaign:
         "smokes": Prior.uniform(["yes", "no"]),
     }
     parts = [Part((name,), design(prior, 1.0, Distribution())) for name, prior in priors.items()]
-    drawn = Slot(tuple(parts), (PARTS // 4, PARTS // 2, PARTS // 4))
+    drawn = Slot(tuple(parts), (SHARE_DENOMINATOR // 4, SHARE_DENOMINATOR // 2, SHARE_DENOMINATOR // 4))
     return Campaign("Work and smoke", questions, {"everyone": Form((drawn,))}, **details)
 
 
@@ -235,8 +235,8 @@ def test_the_answers_of_those_who_were_asked_are_shown_as_shares_of_them(
 
 def test_options_among_those_who_were_asked_are_one_table(browser: Any, curator: Any) -> None:
     questions = [
-        Question("works", "Do you work?", options={"yes": "Yes", "no": "No"}),
-        Question("why", "Why?", "choices", {"pay": "Pay", "boss": "My boss"}, asked_if={"works": ("yes",)}),
+        SingleChoice("works", "Do you work?", options={"yes": "Yes", "no": "No"}),
+        MultipleChoice("why", "Why?", {"pay": "Pay", "boss": "My boss"}, asked_if={"works": ("yes",)}),
     ]
     plan = design(Prior({"yes": 0.3, "no": 0.3, "not asked": 0.4}), 2.0, Distribution())
     form = Form(tuple(Slot((Part((name,), plan),)) for name in ("why/pay", "why/boss")))
@@ -346,8 +346,8 @@ def test_options_by_group_are_grouped_and_named(browser: Any, curator: Any) -> N
     prior = Prior.joint({cell: 1 / 8 for cell in product(("young", "old"), *[("yes", "no")] * 2)}, names)
     query = Linear.margins(prior, [("age", "ills/back"), ("age", "ills/sleep")], unbiased=True)
     questions = [
-        Question("age", "How old are you?", options={"young": "Under 40", "old": "40 and over"}),
-        Question("ills", "Which of these?", "choices", {"back": "Back pain", "sleep": "Bad sleep"}),
+        SingleChoice("age", "How old are you?", options={"young": "Under 40", "old": "40 and over"}),
+        MultipleChoice("ills", "Which of these?", {"back": "Back pain", "sleep": "Bad sleep"}),
     ]
     form = Form.of(names, design(prior, 3.0, query))
     curator.campaigns["by-group"] = campaign = Campaign(
@@ -366,7 +366,7 @@ def test_options_by_group_are_grouped_and_named(browser: Any, curator: Any) -> N
     assert row_heads(browser, "#histogram-2-0 tbody th") == options
     assert browser.faults() == []
     open_dashboard(browser, curator, "by-group")
-    browser.see("main h2", "How old are you? x Which of these?")
+    browser.see("main h2", "How old are you? \u00d7 Which of these?")
     assert sorted(row_heads(browser, "#histogram tbody th")) == sorted(
         ["Under 40", "40 and over", *options, *options]
     )
@@ -410,8 +410,8 @@ FEW = {
 
 def test_a_sheet_about_few_people_has_no_impossible_figure(browser: Any, curator: Any) -> None:
     """In every language; the dashboard and the CSV file have the unbiased figures."""
-    smokes = Question("smokes", "Do you smoke?", options={"no": "No", "some": "Weekly", "yes": "Daily"})
-    paid = Question("paid", "Do you pay?", options={"y": "Yes", "n": "No"}, asked_if={"smokes": ("yes",)})
+    smokes = SingleChoice("smokes", "Do you smoke?", options={"no": "No", "some": "Weekly", "yes": "Daily"})
+    paid = SingleChoice("paid", "Do you pay?", options={"y": "Yes", "n": "No"}, asked_if={"smokes": ("yes",)})
     priors = {
         "smokes": Prior({"no": 0.9, "some": 0.05, "yes": 0.05}),
         "paid": Prior({"y": 0.02, "n": 0.03, "not asked": 0.95}),

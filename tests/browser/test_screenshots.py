@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import priorveil as pv
-from priorveil.collect.campaign import ask
 from priorveil.curator.demo import run_curator
+from priorveil.questions.campaign import ask
 
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "scripts" / "pages.py"
 
@@ -19,4 +19,4 @@ def test_both_pages_are_shown_after_people_have_answered(browser: Any) -> None:
         script["answer_all"](curator, 200)
         script["dashboard"](browser, curator)
         script["answer"](browser, curator)
-        assert curator.estimates()["reports"] == 200
+        assert curator.estimates()["result"]["reports"] == 200

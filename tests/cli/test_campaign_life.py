@@ -15,8 +15,8 @@ from conftest import PRIOR
 from local_server import Server
 from patience import PATIENCE
 from priorveil.cli import run
-from priorveil.collect.campaign import Campaign, ask
-from submissions import plan_of, submission
+from priorveil.questions.campaign import Campaign, ask
+from submissions import submission
 
 
 @pytest.fixture(scope="module")
@@ -127,13 +127,3 @@ def test_what_has_ended_does_not_reopen(admin: Admin, capsys: pytest.CaptureFixt
     admin.create(campaign)
     assert admin.run("reopen", campaign.id, "--yes") == 2
     assert "409" in capsys.readouterr().err
-
-
-def test_without_a_command_a_campaign_is_made(tmp_path: Path, campaign: Campaign) -> None:
-    plan, made = tmp_path / "plan.json", tmp_path / "campaign.json"
-    plan_of(campaign).save(plan)
-    texts = ["--question", "Do you sing?", "--asked-by", "The town", "--purpose", "To know"]
-    for arguments in ([str(plan), *texts], [*texts, str(plan)], ["from-plan", str(plan), *texts]):
-        assert run(["campaign", *arguments, "--force", "-o", str(made)]) == 0
-        read = Campaign.from_json(made.read_bytes())
-        assert read.text(read.title) == "Do you sing?"

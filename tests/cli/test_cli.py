@@ -230,6 +230,7 @@ def test_help_loads_no_command() -> None:
         "priorveil.formatting",
         "priorveil.interrupts",
         "priorveil.progress_bar",
+        "priorveil.showing",
     }
     assert not {"rich", "numpy"} & set(loaded)
 

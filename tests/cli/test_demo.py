@@ -14,9 +14,9 @@ import pytest
 
 from patience import PATIENCE, wait_until
 from priorveil.cli import demo
-from priorveil.collect.campaign import ask
 from priorveil.errors import install_command
 from priorveil.priors import Prior
+from priorveil.questions.campaign import ask
 from pseudo_terminal import Terminal
 from terminal import refused, run
 
@@ -158,4 +158,4 @@ def test_two_curators_run_at_once() -> None:
     campaign = ask("Busy?", Prior({"yes": 0.4, "no": 0.6}))
     with service.run_curator(campaign) as first, service.run_curator(campaign) as second:
         assert second.url != first.url and second.token != first.token
-        assert second.estimates()["reports"] == 0
+        assert second.estimates()["result"]["reports"] == 0

@@ -10,8 +10,8 @@ import pytest
 from conftest import PRIOR
 from local_server import Server, served
 from priorveil.cli import run
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.client import AnswerStore, Client
+from priorveil.device.client import AnswerStore, Client
+from priorveil.questions.campaign import Campaign, ask
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,9 @@ from curator.test_stores import group
 from patience import PATIENCE
 from postgres_server import PostgresServer
 from priorveil.cli import commands, run
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import FormTally, open_store
 from priorveil.errors import install_command
+from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
 
 
@@ -323,7 +323,7 @@ def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Camp
     assert int(output.split()[-2].replace(",", "")) in (count[0], count[0] + 5)
 
 
-@pytest.mark.parametrize("library", ["starlette", "msgspec", "granian"])
+@pytest.mark.parametrize("library", ["starlette", "granian"])
 def test_serving_without_the_extra_names_it(tmp_path: Path, library: str) -> None:
     code = f"import sys; sys.modules[{library!r}] = None; from priorveil.__main__ import main; main(sys.argv[1:])"
     told = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]

@@ -26,9 +26,10 @@ from priorveil.__main__ import main  # noqa: E402
 from priorveil.cli.privatize import ONCE  # noqa: E402
 from priorveil.designs import design_mean  # noqa: E402
 from priorveil.formatting import share_text  # noqa: E402
-from priorveil.reading.wording import LEANING, changes_among  # noqa: E402
+from priorveil.reading.estimate_notes import LEANING as LEANING_NOTE  # noqa: E402
 from priorveil.tables import estimate_table  # noqa: E402
 
+LEANING = str(LEANING_NOTE)
 LABELS = ["yes", "no", "maybe"]
 PLAN = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=LABELS), 1.0, pv.Histogram())
 UNARY = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=LABELS), 1.0, pv.Histogram(), method="unary")
@@ -70,6 +71,21 @@ def write_reports(path: str, plan: pv.Plan, reports: list[Any], **columns: list[
     Path(path).write_text("\n".join(lines) + "\n")
 
 
+def figures_of(printed: str, group: str = "") -> dict[str, Any]:
+    """The first figures about everybody, or about a group, in the JSON of `estimate`."""
+    findings = json.loads(printed)["result"]["findings"]
+    figures: dict[str, Any] = next(
+        found["figures"] for found in findings if found["group"] == group and not found["cohort"]
+    )
+    return figures
+
+
+def numbers(figures: dict[str, Any], name: str = "value", kind: str | None = None) -> list[Any]:
+    """A number of each row of the first table, or of the first one of a kind."""
+    table = next(table for table in figures["tables"] if kind in (None, table["kind"]))
+    return [row[name] for row in table["rows"]]
+
+
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {"plan.json", "unary.json", "people.csv"}
 
@@ -91,11 +107,13 @@ def test_from_people_to_estimate(
     assert run("estimate", plan, out, "--by", "town", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     expected = estimate_table(out, pv.Plan.load(plan), by="town")
-    assert found["reports"] == 297 and found["refused"] == {}
-    assert found["values"] == expected.everybody.values.tolist() and found["labels"] == LABELS
+    assert found["result"]["reports"] == 297 and found["refused"] == {}
+    everybody = figures_of(json.dumps(found))
+    assert numbers(everybody) == expected.everybody.values.tolist()
+    assert numbers(everybody, "label") == [[label] for label in LABELS]
     low, high = expected.groups["A"].interval()
-    group = found["groups"][0]
-    assert group["group"] == "A" and (group["lower"], group["upper"]) == (low.tolist(), high.tolist())
+    group = figures_of(json.dumps(found), "A")
+    assert (numbers(group, "low"), numbers(group, "high")) == (low.tolist(), high.tolist())
 
 
 def test_a_repeated_report_is_counted_once_and_named(
@@ -190,7 +208,8 @@ def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     capsys.readouterr()
     assert run("estimate", "plan.json", "r.csv", "--by", "town", "--csv") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(row["town"], row["value"]) for row in rows] == [(t, v) for t in "AB" for v in LABELS]
+    groups = ("A", "B", "")
+    assert [(row["group"], row["value"]) for row in rows] == [(t, v) for t in groups for v in LABELS]
     assert run("estimate", "plan.json", "r.csv", "--by", "town") == 0
     shown = capsys.readouterr().out
     assert "town = A" in shown and "everybody: reports: 297" in shown and "Prior check: p" in shown
@@ -205,7 +224,8 @@ def test_csv_of_a_table_has_a_column_for_each_attribute_and_shares(
     plan.save("table.json")
     write_reports("r.csv", plan, plan.privatize([*cells] * 50).tolist())
     assert run("estimate", "table.json", "r.csv", "--csv") == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = [row for row in lines if row["statistic"] == "people" and row["attributes"] == "town x pet"]
     assert [(row["town"], row["pet"]) for row in rows] == [*cells]
     assert [float(row["share"]) for row in rows] == pytest.approx(
         [float(row["estimate"]) / 200 for row in rows]
@@ -225,12 +245,16 @@ def test_attributes_of_the_plan_name_columns_and_margins(
     capsys.readouterr()
     assert run("estimate", "table.json", "r.csv", "--margin", "age", "--by", "town", "--csv") == 0
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(line["town"], line["age"]) for line in lines] == [(t, a) for t in "AB" for a in ("old", "young")]
-    expected = [float(n) for each in whole.groups.values() for n in each.margin("age").values]
+    groups = ("A", "B", "")
+    assert [(line["group"], line["age"]) for line in lines] == [
+        (town, age) for town in groups for age in ("old", "young")
+    ]
+    estimates = (*whole.groups.values(), whole.everybody)
+    expected = [float(n) for each in estimates for n in each.margin("age").values]
     assert [float(line["estimate"]) for line in lines] == pytest.approx(expected)
     assert run("estimate", "table.json", "r.csv", "--margin", "pet, age", "--json") == 0
-    expected = whole.everybody.margin("pet", "age").record(0.95)["values"]
-    assert json.loads(capsys.readouterr().out)["values"] == expected
+    expected = whole.everybody.margin("pet", "age").values.tolist()
+    assert numbers(figures_of(capsys.readouterr().out)) == expected
     for refused, words in (
         (("estimate", "table.json", "r.csv", "--margin", "town"), "choose among age, pet"),
         (("estimate", "table.json", "r.csv", "--by", "age"), "use --margin NAME"),
@@ -251,18 +275,19 @@ def test_shares_within_groups(folder: Path, capsys: pytest.CaptureFixture[str]) 
     everybody = estimate_table("r.csv", plan).everybody
     command = ["estimate", "table.json", "r.csv", "--margin", "pet", "--within", "age"]
     assert run(*command, "--json") == 0
-    statistics = {s["name"]: s for s in json.loads(capsys.readouterr().out)["statistics"]}
+    counts, shares = figures_of(capsys.readouterr().out)["tables"]
     margin = everybody.margin("age", "pet")
-    for age, pet in margin.labels:
+    assert [tuple(row["label"]) for row in counts["rows"]] == list(margin.labels)
+    for row in shares["rows"]:
+        age, pet = row["label"]
         ratio = margin.ratio([(age, pet)], [(age, "cat"), (age, "dog")])
-        share = statistics.pop(f"share within age, age={age}, pet={pet}")
-        assert (share["value"], share["std_error"]) == pytest.approx((ratio.value, ratio.std_error))
-        assert (share["lower"], share["upper"]) == pytest.approx(ratio.interval())
-    assert not statistics
+        assert (row["value"], row["std_error"]) == pytest.approx((ratio.value, ratio.std_error))
+        assert (row["low"], row["high"]) == pytest.approx(ratio.interval())
+    assert len(shares["rows"]) == 4 and shares["by"] == ["age"]
     assert run(*command) == 0
-    assert re.search(
-        r"^age +pet +share within age +95 % low +high\nold +cat +\d", capsys.readouterr().out, re.MULTILINE
-    )
+    shown = capsys.readouterr().out
+    assert re.search(r"^age +pet +share within age +95 % low +high\nold +cat +\d", shown, re.MULTILINE)
+    assert "Method unbiased" in shown and "Prior check: p" in shown
     assert run("estimate", "table.json", "r.csv", "--within", "town,age", "--csv") == 0
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))[len(cells) :]
     assert {(line["age"], line["pet"], line["town"]) for line in lines} == set(cells)
@@ -286,15 +311,15 @@ def test_methods_levels_and_pictures(folder: Path, capsys: pytest.CaptureFixture
     pytest.importorskip("matplotlib")
     run("privatize", "unary.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.parquet")
     capsys.readouterr()
-    options = ("--method", "unbiased", "--level", "0.5", "--json", "--plot", "e.svg")
+    options = ("--method", "unbiased", "--confidence", "0.5", "--json", "--plot", "e.svg")
     assert run("estimate", "unary.json", "r.parquet", "--by", "town", *options) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["method"] == "unbiased" and found["level"] == 0.5
+    out = capsys.readouterr().out
+    found = figures_of(out)
+    assert found["method"] == "unbiased" and json.loads(out)["result"]["confidence"] == 0.5
     assert Path("e.svg").read_text().startswith("<?xml")
     expected = estimate_table("r.parquet", UNARY, method="unbiased").everybody
-    assert (
-        found["values"] == expected.values.tolist() and found["upper"] == expected.interval(0.5)[1].tolist()
-    )
+    assert numbers(found) == expected.values.tolist()
+    assert numbers(found, "high") == expected.interval(0.5)[1].tolist()
     assert run("estimate", "unary.json", "r.parquet", "--plot", "e.xyz") == 2
 
 
@@ -317,7 +342,10 @@ def test_cohorts_from_a_folder_of_plans(folder: Path, capsys: pytest.CaptureFixt
     assert run("privatize", "plans", "people.csv", "--column", "answer", *at, "-o", "r.parquet") == 0
     capsys.readouterr()
     assert run("estimate", "plans", "r.parquet", *at, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["reports"] == 297
+    findings = json.loads(capsys.readouterr().out)["result"]["findings"]
+    *cohorts, together = [(found["cohort"], found["reports"]) for found in findings]
+    assert together == ("", 297) and [name for name, _ in cohorts] == ["A", "B"]
+    assert sum(reports for _, reports in cohorts) == 297
     assert run("estimate", "plans", "r.parquet") == 2
     assert run("estimate", "plan.json", "r.parquet", *at) == 2
 
@@ -386,20 +414,20 @@ def answers(plan: pv.Plan, values: Any, capsys: pytest.CaptureFixture[str]) -> t
     write_reports("numbers.csv", plan, reports.tolist())
     shown = []
     for form in ((), ("--json",), ("--csv",)):
-        assert run("estimate", "numbers.json", "numbers.csv", "--level", "0.99", *form) == 0
+        assert run("estimate", "numbers.json", "numbers.csv", "--confidence", "0.99", *form) == 0
         shown.append(capsys.readouterr().out)
-    return shown[0], json.loads(shown[1]), list(csv.DictReader(io.StringIO(shown[2])))
+    return shown[0], figures_of(shown[1]), list(csv.DictReader(io.StringIO(shown[2])))
 
 
 def test_the_mean_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = design_mean(0, 100, 1.0, lambda number: 1.0)
-    text, record, lines = answers(plan, np.linspace(0, 90, 5000), capsys)
-    (mean,) = record["statistics"]
-    assert mean["name"] == "mean" and mean["lower"] < 45 < mean["upper"] < mean["lower"] + 15
-    assert mean["value"] == pytest.approx(record["values"][0] / 5000)
-    assert lines[-1]["value"] == "mean" and float(lines[-1]["low"]) == pytest.approx(mean["lower"])
+    text, figures, lines = answers(plan, np.linspace(0, 90, 5000), capsys)
+    (total,), (mean,) = (table["rows"] for table in figures["tables"])
+    assert mean["low"] < 45 < mean["high"] < mean["low"] + 15
+    assert mean["value"] == pytest.approx(total["value"] / 5000)
+    assert lines[-1]["statistic"] == "mean" and float(lines[-1]["low"]) == mean["low"]
     assert re.search(
-        rf"^mean +{mean['value']:.1f} +{mean['lower']:.1f} +{mean['upper']:.1f}$", text, re.MULTILINE
+        rf"^mean +{mean['value']:.1f} +{mean['low']:.1f} +{mean['high']:.1f}$", text, re.MULTILINE
     )
 
 
@@ -436,18 +464,22 @@ def test_averages_by_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert run("privatize", "averages.json", "hours.csv", *columns, "-o", "hours-reports.csv") == 0
     capsys.readouterr()
     assert run("estimate", "averages.json", "hours-reports.csv", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["labels"] == ["age=old", "age=young"]
+    told = figures_of(capsys.readouterr().out)
+    assert numbers(told, "label") == [["old"], ["young"]] and told["tables"][0]["kind"] == "average"
     truth = [hours[ages == age].mean() for age in ("old", "young")]
-    assert (np.abs(np.array(told["values"]) - truth) < 5 * np.array(told["std_error"])).all()
+    assert (np.abs(np.array(numbers(told)) - truth) < 5 * np.array(numbers(told, "std_error"))).all()
     assert run("estimate", "averages.json", "hours-reports.csv", "--csv") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [row["value"] for row in rows] == ["age=old", "age=young", "mean overtime"]
-    assert [float(row["estimate"]) for row in rows[:2]] == pytest.approx(told["values"])
+    assert [(row["statistic"], row["age"]) for row in rows[:3]] == [
+        ("mean overtime", "old"),
+        ("mean overtime", "young"),
+        ("mean overtime", ""),
+    ]
+    assert [float(row["estimate"]) for row in rows[:2]] == numbers(told)
     assert run("estimate", "averages.json", "hours-reports.csv", "--plot", "averages.png") == 0
     assert "mean overtime" in capsys.readouterr().out
     estimates = estimate_table("hours-reports.csv", pv.Plan.load("averages.json"))
-    assert estimates.everybody.averages.values == pytest.approx(told["values"])
+    assert estimates.everybody.averages.values.tolist() == numbers(told)
 
 
 @pytest.mark.parametrize(
@@ -481,10 +513,11 @@ def test_a_file_of_probabilities_may_have_a_grid(folder: Path) -> None:
 def test_the_quantiles_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prior = pv.Prior.cells(np.linspace(0, 100, 11), lambda number: 1.0)
     plan = pv.design(prior, 2.0, pv.Linear.cumulative(prior, unbiased=True))
-    text, record, lines = answers(plan, np.linspace(0, 60, 5000), capsys)
-    median = next(one for one in record["statistics"] if one["name"] == "quantile 0.5")
-    assert median["lower"] <= 30 <= median["upper"] < 60
-    assert [line["value"] for line in lines[-5:]] == [one["name"] for one in record["statistics"]]
+    text, figures, lines = answers(plan, np.linspace(0, 60, 5000), capsys)
+    (quantiles,) = (table["rows"] for table in figures["tables"] if table["kind"] == "quantile")
+    median = next(row for row in quantiles if row["label"] == ["0.5"])
+    assert median["low"] <= 30 <= median["high"] < 60
+    assert [line["statistic"] for line in lines[-5:]] == [f"quantile {row['label'][0]}" for row in quantiles]
     assert re.search(rf"^quantile 0\.5 +{median['value']:.0f} ", text, re.MULTILINE)
 
 
@@ -495,7 +528,7 @@ def test_notes_on_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "Numbers below 0 were counted as 0, numbers above 1,000 as 1,000." in told
     assert "all numbers from 0 to 1,000 are taken to be equally common." in told
     assert f"LDP at {flat.certificate.ldp:.6g} holds for everybody" in told and "public sample" in told
-    assert all(note in told for note in record["notes"]) and len(record["notes"]) == 4
+    assert {"assumedFlatPrior", "numbersOutside"} <= {note["code"] for note in record["notes"]}
     ldp = design_mean(0, 1_000, 1.0, notion=pv.LDP())
     assert "equally common" not in answers(ldp, np.full(5000, 100.0), capsys)[0]
     known = pv.Prior.grid([0, 500, 1_000], [0.8, 0.1, 0.1])  # the check fails too, but this prior was given
@@ -549,7 +582,8 @@ def test_margins_are_tables(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     prior = pv.Prior.joint(cells, ("age", "kind"))
     margins = pv.Linear.margins(prior, ["age", ("age", "kind")])
     text, record, lines = answers(pv.design(prior, 2.0, margins), [("old", "c")] * 500, capsys)
-    assert record["statistics"] == [] and len(lines) == 6
+    assert [table["attributes"] for table in record["tables"][:2]] == [["age"], ["age", "kind"]]
+    assert sum(line["statistic"] == "people" and line["attributes"] == "age x kind" for line in lines) == 6
     assert re.search(
         r"^age +share +99 % low +high +people\nold +[\d.]+ % .*\nyoung +[-\d.]+ % ", text, re.MULTILINE
     )
@@ -689,7 +723,7 @@ def test_plans_of_cohorts_that_are_mixed_up(folder: Path, capsys: pytest.Capture
     assert {(row["town"], row["plan"]) for row in rows} == {("A", PLAN.id), ("B", OTHER.id)}
     assert run("estimate", "plans", "r.csv", *at) == 0
     assert run("estimate", "mixed", "r.csv", *at) == 2
-    assert "read them with the plan that made them" in capsys.readouterr().err
+    assert "read them with the plan or campaign that made them" in capsys.readouterr().err
 
 
 def test_reports_that_name_no_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -698,7 +732,7 @@ def test_reports_that_name_no_plan(folder: Path, capsys: pytest.CaptureFixture[s
     told = capsys.readouterr()
     assert told.out == "" and "nothing names the plan" in told.err and "use --assume-plan" in told.err
     assert run("estimate", "plan.json", "r.csv", "--assume-plan", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["reports"] == 100
+    assert json.loads(capsys.readouterr().out)["result"]["reports"] == 100
     Path("r.csv").write_text(
         "plan,report\ngold,0\nsilver,1\n"
     )  # a column of that name, but of another meaning
@@ -722,7 +756,7 @@ def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFix
         assert "Prior check: p < 0.0001." in shown
     write_reports("h.csv", PLAN, [0, 1])
     assert run("estimate", "plan.json", "h.csv", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["method"] == "mmse"
+    assert figures_of(capsys.readouterr().out)["method"] == "mmse"
 
 
 def test_a_sum_whose_prior_check_fails_says_so_first(
@@ -739,7 +773,7 @@ def test_a_sum_whose_prior_check_fails_says_so_first(
         assert shown.startswith("Warning: ") == doubtful and LEANING in shown.split("reports: ")[0]
         assert "Method mmse assumes" in shown and "Prior check: p" in shown
         assert run("estimate", "total.json", "r.csv", "--json") == 0
-        record = json.loads(capsys.readouterr().out)
+        record = figures_of(capsys.readouterr().out)
         assert (record["warning"] is not None) == doubtful and record["method"] == "mmse"
         assert 0 < record["noticeable_change"] < 1 and record["unbiased_difference"] > 0
 
@@ -765,12 +799,14 @@ def test_unseen_changes_are_in_every_form_of_an_estimate(
     plan.save("two.json")
     people = np.random.default_rng(4).choice(3, 5000, p=[0.74, 0.01, 0.25])
     write_reports("r.csv", plan, plan.privatize(people, np.random.default_rng(5), codes=True).tolist())
-    sentence = changes_among((LABELS[2], LABELS[1]))
-    for form in ((), ("--csv",), ("--json",)):
+    sentence = "The reports do not tell all values apart, for instance maybe and no"
+    for form in ((), ("--csv",)):
         assert run("estimate", "two.json", "r.csv", *form) == 0
         printed = capsys.readouterr()
-        assert " ".join(sentence.split()) in " ".join((printed.out + printed.err).split())
-    assert sentence == json.loads(printed.out)["unseen_changes"]
+        assert sentence in " ".join((printed.out + printed.err).split())
+    assert run("estimate", "two.json", "r.csv", "--json") == 0
+    notes = {note["code"]: note["values"] for note in figures_of(capsys.readouterr().out)["notes"]}
+    assert notes["unseenChangesAmong"] == {"first": LABELS[2], "second": LABELS[1]}
 
 
 def test_the_advantage_of_mle_is_in_every_form_of_an_estimate(
@@ -782,10 +818,13 @@ def test_the_advantage_of_mle_is_in_every_form_of_an_estimate(
     write_reports("r.csv", plan, [row.tobytes().hex() for row in reports])
     gain = plan.estimate(plan.tally(reports)).mle_gain
     assert gain is not None and gain > 1.5
-    for form in ((), ("--csv",), ("--json",)):
+    for form in ((), ("--csv",)):
         assert run("estimate", "many.json", "r.csv", *form) == 0
         printed = capsys.readouterr()
         assert f"about {gain:.1f} times less squared error" in " ".join((printed.out + printed.err).split())
+    assert run("estimate", "many.json", "r.csv", "--json") == 0
+    notes = {note["code"]: note["values"] for note in figures_of(capsys.readouterr().out)["notes"]}
+    assert notes["gainOfMle"] == {"times": gain}
 
 
 def test_a_missing_group_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -862,7 +901,7 @@ def test_names_that_the_output_cannot_hold(folder: Path) -> None:
         for more in ((), ("--json",), ("--csv",))
     )
     assert people.returncode == 0 and b"\\u8336" in people.stdout
-    assert json.loads(machine.stdout)["labels"][1] == "茶"
+    assert numbers(figures_of(machine.stdout.decode()), "label")[1] == ["茶"]
     assert (
         csv_lines.returncode == 2 and csv_lines.stderr.count(b"\n") == 1 and b"PYTHONUTF8" in csv_lines.stderr
     )
@@ -876,15 +915,15 @@ def test_a_narrow_terminal_loses_nothing(
     long.save("long.json")
     write_reports("r.csv", long, [0, 1, 2] * 4000)
     assert run("estimate", "long.json", "r.csv", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = figures_of(capsys.readouterr().out)
     monkeypatch.setenv("COLUMNS", str(width))
     assert run("estimate", "long.json", "r.csv") == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width and "…" not in shown
     whole = "".join(shown.split())
-    assert all(word in shown.split() for label in found["labels"] for word in label.split())
-    assert all(f"{number:,.1f}" in shown.split() for number in found["values"])
-    ends = [number / 12_000 for name in ("values", "lower", "upper") for number in found[name]]
+    assert all(word in shown.split() for (label,) in numbers(found, "label") for word in label.split())
+    assert all(f"{number:,.1f}" in shown.split() for number in numbers(found))
+    ends = [number / 12_000 for name in ("value", "low", "high") for number in numbers(found, name)]
     shown_shares = [float(text) for text in re.findall(r"([\d.]+)\s%", shown)]
     assert len(ends) == 9
     assert all(any(abs(100 * end - share) < 0.0501 for share in shown_shares) for end in ends)
@@ -923,7 +962,7 @@ def test_pipes(folder: Path) -> None:
     assert len(reports.splitlines()) == 3
     second = command("estimate", "plan.json", "-", "--json")
     found, _ = second.communicate(reports)
-    assert json.loads(found)["reports"] == 2
+    assert json.loads(found)["result"]["reports"] == 2
 
 
 def test_design_and_privatize_read_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -933,7 +972,8 @@ def test_design_and_privatize_read_the_same_file(folder: Path, capsys: pytest.Ca
     assert run(*made, "-o", "r.csv", "--most-refused", "0") == 0
     assert run("estimate", "antwort.json", "r.csv", "--by", "Stadt, Ort", "--json") == 0
     told = capsys.readouterr().out
-    assert {"Ulm", "Ulm, Mitte"} == {part["group"] for part in json.loads(told[told.index("{") :])["groups"]}
+    findings = json.loads(told[told.index("{") :])["result"]["findings"]
+    assert {"Ulm", "Ulm, Mitte", ""} == {found["group"] for found in findings}
     Path("pipes.csv").write_text("a;b,c\n1,2\n3,4\n")
     assert run("privatize", "plan.json", "pipes.csv", "--column", "b", "-o", "x.csv") == 2
     assert "use one delimiter" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 from local_server import Server, served
 from patience import PATIENCE
 from priorveil.cli import run
-from priorveil.collect.campaign import Campaign
+from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
 
 

@@ -18,8 +18,6 @@ import pytest
 
 from conftest import PRIOR
 from local_server import in_store, running
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.wire import fresh_id, hex_bytes
 from priorveil.curator.admission import (
     FULL,
     ID_IN_USE,
@@ -31,6 +29,8 @@ from priorveil.curator.admission import (
 )
 from priorveil.curator.admission import admit as admit_claims
 from priorveil.curator.store import FormTally, Statements, Store, Unavailable, open_store
+from priorveil.device.wire import fresh_id, hex_bytes
+from priorveil.questions.campaign import Campaign, ask
 from submissions import number_words, submission
 
 T = TypeVar("T")
@@ -543,7 +543,7 @@ def test_a_person_withdraws_with_the_id_and_a_curator_removes_many(
         assert (await remove(http, ids[:5])).json() == {"removed": 4}
         counters = (await http.get(path(campaign, "counters"))).json()
         assert counters["reports"] == {"everyone": 7}
-        assert (await http.get(path(campaign, "estimates"))).json()["reports"] == 7
+        assert (await http.get(path(campaign, "estimates"))).json()["result"]["reports"] == 7
         assert (await http.post(path(campaign, "close"))).status_code == 200
         assert (await remove(public, ids[5:6])).json() == {"removed": 1}  # also after the end
 

@@ -25,18 +25,18 @@ from local_server import running
 from patience import until
 from priorveil import Channel, Histogram, Prior, Sum, frames
 from priorveil.certify import certificate
-from priorveil.collect.campaign import Campaign, ask, ask_with
-from priorveil.collect.wire import PACKED, fresh_id, packed_body
-from priorveil.curator.app import Curator
+from priorveil.curator.app import Curator, openapi
 from priorveil.curator.messages import LARGEST_BATCH
-from priorveil.curator.responses import PROBLEM, openapi
+from priorveil.curator.operations import PROBLEM
 from priorveil.curator.settings import RequestLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store
 from priorveil.curator.tokens import Token
 from priorveil.curator.uploads import read_json, read_packed
+from priorveil.device.wire import PACKED, fresh_id, packed_body
 from priorveil.errors import install_command
 from priorveil.mechanisms import Table
+from priorveil.questions.campaign import Campaign, ask, ask_with
 from submissions import number_words, plan_of, submission, submissions
 
 RNG = np.random.default_rng(3)
@@ -99,17 +99,17 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
         plan = plan_of(campaign)
         expected = plan.estimate(plan.tally(numbers(sent)), "unbiased")
         found = (await http.get(path(campaign, "/estimates"))).json()
-        assert found["reports"] == 300 and not found["leans_on_prior"]
-        (result,) = found["results"]
-        assert result["questions"] == result["attributes"] == ["answer"] and result["margin_of"] is None
-        assert result["title"] == found["title"] == campaign.text(campaign.title)
-        for shown in (result["cohorts"][0], result["total"]):
-            assert shown["values"] == pytest.approx(expected.values.tolist(), rel=1e-12)
-            assert shown["lower"] == pytest.approx(expected.interval()[0].tolist(), rel=1e-12)
-            assert shown["prior_check"] == pytest.approx(expected.prior_check, rel=1e-9)
-            assert shown["noticeable_change"] == pytest.approx(expected.noticeable_change, rel=1e-9)
-            assert shown["unseen_changes"] == expected.unseen_changes
-            assert shown["notes"] == list(expected.notes) and shown["warning"] == expected.warning
+        assert found["result"]["reports"] == 300 and not found["leans_on_prior"]
+        assert found["survey"]["title"] == campaign.title
+        (only,) = found["result"]["findings"]
+        assert (only["attributes"], only["margin_of"], only["cohort"]) == (["answer"], None, "")
+        shown, rows = only["figures"], only["figures"]["tables"][0]["rows"]
+        assert [row["value"] for row in rows] == pytest.approx(expected.values.tolist(), rel=1e-12)
+        assert [row["low"] for row in rows] == pytest.approx(expected.interval()[0].tolist(), rel=1e-12)
+        assert shown["prior_check"] == pytest.approx(expected.prior_check, rel=1e-9)
+        assert shown["noticeable_change"] == pytest.approx(expected.noticeable_change, rel=1e-9)
+        assert [note["code"] for note in shown["notes"]] == [note.code for note in expected.notes]
+        assert shown["warning"] is expected.warning is None
         table = pq.read_table(io.BytesIO((await http.get(path(campaign, "/reports"))).content))
         stored = {row["report_id"].hex(): row["report"].hex() for row in table.to_pylist()}
         assert stored == {r["report_id"]: r["report"] for r in sent}
@@ -136,15 +136,13 @@ def test_a_sum_is_read_as_it_was_designed_and_warns_of_a_wrong_prior(sqlite_url:
             await http.post(path(campaign, "/reports"), json={"reports": sent[start : start + 1000]})
         found = (await http.get(path(campaign, "/estimates"))).json()
         expected = plan.estimate(plan.tally(numbers(sent)), "mmse")
-        (result,) = found["results"]
-        for shown in (result["cohorts"][0], result["total"]):
-            assert shown["method"] == "mmse" and shown["values"] == pytest.approx(expected.values.tolist())
-            assert shown["warning"] == expected.warning is not None
-            assert shown["unseen_changes"] == expected.unseen_changes and shown["notes"] == list(
-                expected.notes
-            )
-            assert "leans on it" in shown["warning"]
-            assert shown["unbiased_difference"] == pytest.approx(expected.unbiased_difference)
+        (only,) = found["result"]["findings"]
+        shown, total = only["figures"], only["figures"]["tables"][0]
+        assert shown["method"] == "mmse" and shown["leans_on_prior"] and total["kind"] == "total"
+        assert [row["value"] for row in total["rows"]] == pytest.approx(expected.values.tolist())
+        assert expected.warning is not None and shown["warning"]["code"] == expected.warning.code
+        assert [note["code"] for note in shown["notes"]] == [note.code for note in expected.notes]
+        assert shown["unbiased_difference"] == pytest.approx(expected.unbiased_difference)
 
     on(sqlite_url, work, campaign)
 
@@ -160,12 +158,13 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
                 path(cohorts, "/reports"), content=body, headers={"content-type": PACKED}
             )
             assert answer.json() == {"accepted": 30, "refused": []}, name
-        found = (await http.get(path(cohorts, "/estimates"), params={"method": "mmse", "level": 0.5})).json()
-        (result,) = found["results"]
-        assert (
-            [c["reports"] for c in found["cohorts"]] == [c["reports"] for c in result["cohorts"]] == [50] * 4
-        )
-        assert result["total"]["reports"] == result["total"]["people"] == 200
+        found = (
+            await http.get(path(cohorts, "/estimates"), params={"method": "mmse", "confidence": 0.5})
+        ).json()
+        *own, total = found["result"]["findings"]
+        assert [each["reports"] for each in found["result"]["cohorts"]] == [each["reports"] for each in own]
+        assert [each["reports"] for each in own] == [50] * 4
+        assert total["reports"] == total["figures"]["people"] == 200
         table = pq.read_table(io.BytesIO((await http.get(path(cohorts, "/reports"))).content))
         assert table.num_rows == 200
         text = (await http.get(path(cohorts, "/reports"), params={"format": "csv"})).text
@@ -239,7 +238,7 @@ def test_what_is_wrong_with_a_new_campaign_is_said(sqlite_url: str, epsilon: flo
     async def work(http: httpx.AsyncClient) -> None:
         created = await http.post("/v1/campaigns", content=made.to_json())
         status = await http.get(path(made, "/status"))
-        assert created.json()["warnings"] == status.json()["warnings"] == list(made.warnings)
+        assert created.json()["warnings"] == status.json()["warnings"] == list(map(str, made.warnings))
         assert len(made.warnings) == count
 
     on(sqlite_url, work)
@@ -262,15 +261,13 @@ def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) -> None:
     async def work(http: httpx.AsyncClient) -> None:
         await http.post(path(shy, "/reports"), json={"reports": reports(shy, 9)})
         found = (await http.get(path(shy, "/estimates"))).json()
-        (result,) = found["results"]
-        (cohort,) = result["cohorts"]
-        assert cohort["withheld"] and "values" not in cohort and result["total"] is None
+        (only,) = found["result"]["findings"]
+        assert (only["withheld"], only["figures"], only["reports"]) == ("few reports", None, 9)
         assert found["leans_on_prior"] is True and shy.leans_on_prior
-        precision = cohort["precision"]
-        assert precision["text"] == str(plan_of(shy).precision)
+        assert only["precision"] == dataclasses.asdict(plan_of(shy).precision)
         await http.post(path(shy, "/reports"), json={"reports": reports(shy, 1)})
-        (result,) = (await http.get(path(shy, "/estimates"))).json()["results"]
-        assert not result["cohorts"][0]["withheld"]
+        (only,) = (await http.get(path(shy, "/estimates"))).json()["result"]["findings"]
+        assert only["withheld"] is None and only["figures"]["leans_on_prior"]
         asked = await http.get(path(shy, "/estimates"), params={"method": "unbiased"})
         assert asked.status_code == (200 if plan_of(shy).identifiable else 409)
 
@@ -343,8 +340,8 @@ def test_problems_are_problem_documents(sqlite_url: str, campaign: Campaign) -> 
         (422, "POST", "/v1/campaigns", {"content": b"[" * 100_000}),
         (422, "POST", "/v1/campaigns", {"json": changed}),
         (400, "GET", path(campaign, "/estimates?method=guess"), {}),
-        (400, "GET", path(campaign, "/estimates?level=2"), {}),
-        (400, "GET", path(campaign, "/estimates?level=nan"), {}),
+        (400, "GET", path(campaign, "/estimates?confidence=2"), {}),
+        (400, "GET", path(campaign, "/estimates?confidence=nan"), {}),
     ]
 
     async def work(http: httpx.AsyncClient) -> None:
@@ -555,8 +552,10 @@ def test_a_closed_campaign_does_not_grow(store_url: str, campaign: Campaign) -> 
         sent = [asyncio.create_task(http.post(path(campaign, "/reports"), json=body)) for body in bodies]
         await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED)
         assert (await http.post(path(campaign, "/close"))).json()["state"] == "closed"
-        counted = (await http.get(path(campaign, "/estimates"))).json()["reports"]
+        counted = (await http.get(path(campaign, "/estimates"))).json()["result"]["reports"]
         accepted = sum([answer.json()["accepted"] for answer in await asyncio.gather(*sent)])
-        assert counted == accepted == (await http.get(path(campaign, "/estimates"))).json()["reports"]
+        assert (
+            counted == accepted == (await http.get(path(campaign, "/estimates"))).json()["result"]["reports"]
+        )
 
     on(store_url, work)

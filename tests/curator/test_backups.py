@@ -14,10 +14,10 @@ from conftest import _numbers
 from curator.test_stores import group
 from local_server import in_store
 from priorveil.cli import run
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.maintenance import back_up_store, restore_store
 from priorveil.curator.store import Store, Unavailable, open_store
 from priorveil.errors import InvalidInput
+from priorveil.questions.campaign import Campaign
 from refusals import raises
 
 

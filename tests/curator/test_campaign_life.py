@@ -14,10 +14,10 @@ import pytest
 from conftest import PRIOR
 from local_server import report, running
 from postgres_server import PostgresServer
-from priorveil.collect.campaign import Campaign, ask
 from priorveil.curator.maintenance import recount_store
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.store import Ended, Group, Store, Unavailable, open_store
+from priorveil.questions.campaign import Campaign, ask
 from refusals import raises
 
 OPENS, CLOSES, KEPT = (datetime(2026, month, 1, tzinfo=UTC) for month in (2, 3, 4))
@@ -147,7 +147,7 @@ def test_wrong_formats_of_estimates_are_refused(store_url: str) -> None:
         place = f"{curator.place}/estimates"
         answer = await curator.http.get(place, params={"format": "csv"})
         assert answer.headers["content-type"].startswith("text/csv")
-        assert answer.text.startswith("attributes,cohort,statistic,answer,reports,method,estimate,")
+        assert answer.text.startswith("attributes,cohort,group,statistic,answer,reports,method,estimate,")
         assert (await curator.http.get(place, params={"format": "xml"})).status_code == 400
 
     on(store_url, work)

@@ -16,11 +16,11 @@ import pytest
 
 from local_server import Place, at, place, read_response, report, responses_with, statuses, with_app
 from patience import PATIENCE, until
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.responses import EXPORTS, PARQUET
 from priorveil.curator.settings import ConnectionLimits, RequestLimits
 from priorveil.curator.tokens import Token
+from priorveil.device.wire import JSON, PACKED, packed_body
+from priorveil.questions.campaign import Campaign
 
 OK = (b"200", b'{"accepted":1,"refused":[]}')
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"

@@ -17,7 +17,7 @@ import pytest
 
 from curator.test_api import reports
 from patience import PATIENCE, wait_until
-from priorveil.collect.campaign import Campaign
+from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -107,14 +107,14 @@ def test_a_curator_in_a_container(container: Container, campaign: Campaign) -> N
     container.obey("podman start priorveil")
     container.wait()
     with container.client(token) as http:
-        assert http.get(f"{place}/estimates").json()["reports"] == 500
+        assert http.get(f"{place}/estimates").json()["result"]["reports"] == 500
 
     assert "all tallies agree with the reports: 1 campaign, 300 reports\n" in container.obey(
         *container.restoring
     )
     container.wait()
     with container.client(token) as http:
-        assert http.get(f"{place}/estimates").json()["reports"] == 300
+        assert http.get(f"{place}/estimates").json()["result"]["reports"] == 300
         for _ in range(2):
             assert http.post(f"{place}/reports", json=late).json() == {"accepted": 200, "refused": []}
-        assert http.get(f"{place}/estimates").json()["reports"] == 500
+        assert http.get(f"{place}/estimates").json()["result"]["reports"] == 500

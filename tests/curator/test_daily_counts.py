@@ -20,10 +20,10 @@ from curator.test_campaign_life import Curator, on
 from local_server import HEADER, in_store, report, running, served
 from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.wire import JSON
 from priorveil.curator.maintenance import back_up_store, restore_store
 from priorveil.curator.store import Store, Unavailable, open_store
+from priorveil.device.wire import JSON
+from priorveil.questions.campaign import Campaign, ask
 from refusals import raises
 
 EVENING = datetime(2026, 11, 17, 23, 59, 59, tzinfo=UTC)

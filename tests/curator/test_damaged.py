@@ -20,10 +20,10 @@ from local_server import Place, at, in_store
 from patience import PATIENCE
 from priorveil import Prior
 from priorveil.cli import commands
-from priorveil.collect.campaign import Campaign, CampaignOutline, ask
 from priorveil.curator.admission import withdraw
 from priorveil.curator.store import Damaged, Ended, Group, Store, open_store
 from priorveil.curator.tokens import Token
+from priorveil.questions.campaign import Campaign, CampaignOutline, ask
 from refusals import raises
 
 ROW = 308  # bytes that a small report takes in a page

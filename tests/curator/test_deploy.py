@@ -29,8 +29,8 @@ from curator.test_full_disk import Sender, stored_ids
 from local_server import Server, served
 from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.settings import read_settings
+from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -19,9 +19,9 @@ from local_server import HEADER, Server, served
 from patience import PATIENCE, wait_until
 from postgres_server import PostgresServer
 from priorveil.cli import commands
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import ID_BYTES, PACKED, WORD_BYTES, packed_body
 from priorveil.curator.store import open_store
+from priorveil.device.wire import ID_BYTES, PACKED, WORD_BYTES, packed_body
+from priorveil.questions.campaign import Campaign
 from small_disk import small_disk
 from submissions import submission
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
 from local_server import TOKEN, running
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import PACKED, packed_body, words_to_hex
-from priorveil.curator.responses import openapi
+from priorveil.curator.app import openapi
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import count_cells
 from priorveil.curator.uploads import read_json, read_packed
+from priorveil.device.wire import PACKED, packed_body, words_to_hex
+from priorveil.questions.campaign import Campaign
 from sample_surveys import people
 
 anything = st.recursive(
@@ -123,7 +123,7 @@ def test_uploads_of_any_bytes(world: Worlds, body: bytes, kind: str, begun: bool
 @given(
     st.sampled_from(OPERATIONS),
     st.text(max_size=70) | st.just("") | st.binary(max_size=10).map(lambda b: b.decode("latin-1")),
-    st.dictionaries(st.sampled_from(["method", "level", "x"]), st.text(max_size=10), max_size=3),
+    st.dictionaries(st.sampled_from(["method", "confidence", "x"]), st.text(max_size=10), max_size=3),
     anything,
     st.booleans(),
 )

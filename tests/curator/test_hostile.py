@@ -23,8 +23,8 @@ from curator.test_api import on
 from curator.test_server import said
 from local_server import Place, Server, at, place, served, statuses
 from patience import PATIENCE
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.settings import ConnectionLimits, RequestLimits
+from priorveil.questions.campaign import Campaign
 from submissions import submission
 
 TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`

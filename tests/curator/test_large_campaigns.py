@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from postgres_server import PostgresServer
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.results import Result, results
 from priorveil.curator.store import Group, open_store
+from priorveil.questions.campaign import Campaign
 from priorveil.reading.tally import Tally
+from priorveil.results.estimates import CohortForms, Estimates, estimate_forms
 from sample_surveys import health, people
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'priorveil[spark]'")
@@ -54,7 +54,7 @@ def test_spark_estimates_what_the_curator_does(
         pytest.skip("psql is not installed here")
     url = postgres.url("large")
 
-    async def fill() -> tuple[list[Tally], list[Result]]:
+    async def fill() -> tuple[list[Tally], Estimates]:
         async with open_store(url) as store:
             for each, count in ((campaign, 2_000), (other, 100)):
                 await store.add_campaign(each)
@@ -65,8 +65,10 @@ def test_spark_estimates_what_the_curator_does(
         assert len(parts) == 4
         await database.close()
         async with open_store(url) as store:
-            by_form = {form: tally.parts for form, tally in (await store.tallies(campaign)).items()}
-            return [tally for parts in by_form.values() for tally in parts], list(results(campaign, by_form))
+            tallies = await store.tallies(campaign)
+            by_cohort = {(name, None): tallies[form.id].parts for name, form in campaign.cohorts.items()}
+            estimates = estimate_forms(CohortForms.of(campaign), by_cohort)
+            return [tally for parts in by_cohort.values() for tally in parts], estimates
 
     counted, curator = asyncio.run(fill())
     script = block(SECTION, "bash").replace("postgresql://curator@localhost/priorveil", url)
@@ -89,9 +91,9 @@ def test_spark_estimates_what_the_curator_does(
     finally:
         session.stop()
     found: Any = names["found"]
-    tallies = [tally for parts in found.tallies.by_form.values() for tally in parts]
+    tallies = [tally for parts in found.tallies.by.values() for tally in parts]
     assert [tally.counts.tolist() for tally in tallies] == [tally.counts.tolist() for tally in counted]
-    assert found.tallies.reports == 2_000 and len(found.results) == len(curator) > 3
-    for result, expected in zip(found.results, curator, strict=True):
-        assert result.attributes == expected.attributes
-        assert result.total.estimate.values == pytest.approx(expected.total.estimate.values, rel=1e-9)
+    assert found.tallies.reports == 2_000 and len(found.parts) == len(curator.parts) > 2
+    for part, expected in zip(found.parts, curator.parts, strict=True):
+        assert part.attributes == expected.attributes
+        assert part.everybody.values == pytest.approx(expected.everybody.values, rel=1e-9)

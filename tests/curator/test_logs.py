@@ -17,9 +17,9 @@ import pytest
 
 from local_server import Server, served
 from patience import PATIENCE, wait_until
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.logs import configure_logging, log_loop_error
 from priorveil.curator.settings import LogSettings
+from priorveil.questions.campaign import Campaign
 from submissions import number_words
 
 SECRET = "Croesus"  # stands for whatever nobody may read in a log

@@ -20,10 +20,10 @@ from prometheus_client.samples import Sample
 from curator.test_api import on, path, reports
 from local_server import Server, running
 from patience import PATIENCE
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.settings import DatabaseLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Unavailable
+from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

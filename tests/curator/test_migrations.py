@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from local_server import in_store
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.maintenance import back_up_store, restore_store
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, Record, Store, StoreFull, Unavailable, count_words, open_store
 from priorveil.curator.tokens import Token
 from priorveil.errors import InvalidInput
+from priorveil.questions.campaign import Campaign
 from refusals import raises
 from small_disk import small_disk
 

@@ -19,7 +19,6 @@ import pytest
 
 from patience import PATIENCE, until
 from postgres_server import PostgresServer
-from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app
 from priorveil.curator.admission import withdraw
 from priorveil.curator.app import Curator
@@ -28,6 +27,7 @@ from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.settings import DatabaseLimits
 from priorveil.curator.store import Ended, Group, StillOpen, Unavailable
 from priorveil.errors import InvalidInput
+from priorveil.questions.campaign import Campaign
 from refusals import raises
 
 _numbers = itertools.count()

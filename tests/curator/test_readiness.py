@@ -19,12 +19,12 @@ import pytest
 from curator.test_api import path, reports
 from local_server import running
 from postgres_server import PostgresServer
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.postgres import _SCHEMA_LOCK
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.settings import DatabaseLimits
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Store, Unavailable, open_store
+from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
 
 LIMITS = DatabaseLimits(statement_seconds=5, lock_seconds=0.5, retry_seconds=0.5, check_seconds=0.01)

@@ -10,8 +10,8 @@ import pytest
 from conftest import PRIOR
 from curator.test_api import on, path, reports
 from curator.test_tokens import new_token
-from priorveil.collect.campaign import Campaign, ask, stamp
 from priorveil.curator.service import Service
+from priorveil.questions.campaign import Campaign, ask, stamp
 
 Entry = tuple[str, str, str | None, int | None]
 

@@ -1,9 +1,10 @@
-"""Results as the API shows them: by question and cohort, tables and margins, and what is withheld."""
+"""Results as the API sends them: by question and cohort, tables and margins, and what is withheld."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -11,18 +12,21 @@ import numpy as np
 import pytest
 
 from priorveil import Distribution, Histogram, Linear, Prior, Sum, design
-from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.questions import Question
-from priorveil.curator.result_messages import Estimates, Publication, Result, Shown
+from priorveil.curator.result_messages import CampaignResults, Publication
 from priorveil.curator.results import (
-    campaign_estimates,
-    campaign_publication,
-    estimates_csv,
+    campaign_result,
+    campaign_results,
+    publication,
     publication_csv,
+    results_csv,
 )
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.plans.form import Form, Part, Slot
 from priorveil.queries import Query
+from priorveil.questions.campaign import Campaign, ask
+from priorveil.questions.choices import MultipleChoice, SingleChoice
+from priorveil.questions.number import NumberQuestion
+from priorveil.results.document import Figures, Finding, ResultTable
 from sample_surveys import SMOKES, health, people
 from submissions import plan_of
 
@@ -39,18 +43,36 @@ def tallies(campaign: Campaign, answers: Mapping[str, Any], seed: int = 1) -> di
     }
 
 
-def results(campaign: Campaign, answers: Mapping[str, Any], method: Any = "auto") -> list[Result]:
-    response = campaign_estimates(campaign, tallies(campaign, answers), method, 0.95, "open")
-    msgspec.json.decode(
-        msgspec.json.encode(response), type=Estimates
-    )  # refuses what the schema does not allow
-    return response.results
+def response_of(campaign: Campaign, answers: Mapping[str, Any], method: Any = "auto") -> CampaignResults:
+    """The response, which a schema has allowed."""
+    response = campaign_results(campaign, tallies(campaign, answers), method, 0.95, "open")
+    return msgspec.json.decode(msgspec.json.encode(response), type=CampaignResults)
 
 
-def only(campaign: Campaign, values: Sequence[Any]) -> Any:
-    """The result of a campaign with one cohort and one question."""
-    (result,) = results(campaign, {"everyone": {"answer": values}})
-    return result.cohorts[0]
+def results(campaign: Campaign, answers: Mapping[str, Any], method: Any = "auto") -> list[Finding]:
+    return list(response_of(campaign, answers, method).result.findings)
+
+
+def figures(found: Finding) -> Figures:
+    """The figures of a finding that is not withheld."""
+    assert found.figures is not None
+    return found.figures
+
+
+def tables(found: Finding, kind: str) -> list[ResultTable]:
+    """The tables of one kind."""
+    return [table for table in figures(found).tables if table.kind == kind]
+
+
+def only(campaign: Campaign, values: Sequence[Any]) -> Finding:
+    """The finding of a campaign with one cohort and one question."""
+    (found,) = results(campaign, {"everyone": {"answer": values}})
+    return found
+
+
+def numbers(table: ResultTable, name: str = "value") -> list[Any]:
+    """One number of all rows."""
+    return [getattr(row, name) for row in table.rows]
 
 
 @pytest.mark.parametrize(
@@ -61,43 +83,47 @@ def only(campaign: Campaign, values: Sequence[Any]) -> Any:
         (Distribution(), [0.5, 0.3, 0.2]),
     ],
 )
-def test_the_prior_has_the_statistics_of_the_query(query: Query, expected: list[float]) -> None:
-    """So that a page can put them next to the estimates, per person."""
+def test_what_the_prior_expects_stands_beside_the_statistics(query: Query, expected: list[float]) -> None:
     campaign = ask("How much?", PRIOR, 1.0, query, smallest_count=1)
-    cohort = only(campaign, np.repeat(PRIOR.labels, 50))
-    assert cohort.prior == pytest.approx(expected)
-    assert len(cohort.prior) == len(cohort.labels) == len(cohort.values)
+    found = only(campaign, np.repeat(PRIOR.labels, 50))
+    table = figures(found).tables[0]
+    assert [x / 150 for x in numbers(table, "expected")] == pytest.approx(expected)
+    if table.kind == "total":
+        (per_person,) = tables(found, "per person")
+        assert numbers(per_person, "expected") == pytest.approx(expected)
+        assert numbers(per_person) == pytest.approx([x / 150 for x in numbers(table)])
+
+
+COHORTS = ask("Ill?", {"north": Prior({"yes": 0.1, "no": 0.9}), "south": Prior({"yes": 0.4, "no": 0.6})})
+ILL = {name: {"answer": ["yes", "no"] * n} for name, n in (("north", 300), ("south", 100))}
 
 
 def test_the_total_shows_what_the_priors_of_all_cohorts_expect() -> None:
-    campaign = ask("Ill?", {"north": Prior({"yes": 0.1, "no": 0.9}), "south": Prior({"yes": 0.4, "no": 0.6})})
-    answers = {name: {"answer": ["yes", "no"] * n} for name, n in (("north", 300), ("south", 100))}
-    response = campaign_estimates(campaign, tallies(campaign, answers), "auto", 0.9, "open")
-    (result,) = response.results
-    assert result.total is not None and [cohort.reports for cohort in response.cohorts] == [600, 200]
-    display = result.total.display
-    assert [row.expected for row in display.rows] == pytest.approx([0.175, 0.825])
-    assert [row.expected_text for row in display.rows] == ["17.5 %", "82.5 %"]
-    assert display.shares and display.interval_head == "90 % interval" and display.left_out is None
-    assert [row.value for row in display.rows] == pytest.approx([x / 800 for x in result.total.values])
+    result = response_of(COHORTS, ILL).result
+    assert [(cohort.cohort, cohort.reports) for cohort in result.cohorts] == [("north", 600), ("south", 200)]
+    *cohorts, total = result.findings
+    assert [found.cohort for found in cohorts] == ["north", "south"]
+    assert (total.cohort, total.reports, figures(total).people) == ("", 800, 800)
+    (counts,) = tables(total, "people")
+    assert [row.expected / 800 for row in counts.rows if row.expected] == pytest.approx([0.175, 0.825])
+    added = [
+        sum(values) for values in zip(*(numbers(*tables(found, "people")) for found in cohorts), strict=True)
+    ]
+    assert numbers(counts) == pytest.approx(added)
+    assert [found.precision is None for found in (*cohorts, total)] == [False, False, True]
 
 
 def test_csv_has_the_numbers_of_the_estimates() -> None:
-    campaign = ask("Ill?", {"north": Prior({"yes": 0.1, "no": 0.9}), "south": Prior({"yes": 0.4, "no": 0.6})})
-    answers = {name: {"answer": ["yes", "no"] * n} for name, n in (("north", 300), ("south", 100))}
-    found = tallies(campaign, answers)
-    (result,) = campaign_estimates(campaign, found, "unbiased", 0.9, "open").results
-    lines = list(csv.DictReader(estimates_csv(campaign, found, "unbiased", 0.9).splitlines()))
+    result = campaign_result(COHORTS, tallies(COHORTS, ILL), "unbiased", 0.9)
+    lines = list(csv.DictReader(results_csv(result).splitlines()))
     assert [line["cohort"] for line in lines] == ["north", "north", "south", "south", "", ""]
     assert [(line["statistic"], line["answer"], line["reports"]) for line in lines[:2]] == [
         ("people", "yes", "600"),
         ("people", "no", "600"),
     ]
-    for lines_of, shown in zip(
-        (lines[:2], lines[2:4], lines[4:]), (*result.cohorts, result.total), strict=True
-    ):
-        for column, numbers in (("estimate", shown.values), ("low", shown.lower), ("high", shown.upper)):
-            assert [float(line[column]) for line in lines_of] == pytest.approx(numbers)
+    rows = [row for found in result.findings for table in tables(found, "people") for row in table.rows]
+    for line, row in zip(lines, rows, strict=True):
+        assert [float(line[name]) for name in ("estimate", "low", "high")] == [row.value, row.low, row.high]
 
 
 def test_csv_withholds_what_is_withheld() -> None:
@@ -107,29 +133,26 @@ def test_csv_withholds_what_is_withheld() -> None:
         smallest_count=100,
     )
     answers = {name: {"answer": ["nothing"] * n} for name, n in (("north", 100), ("south", 99))}
-    lines = csv.DictReader(estimates_csv(campaign, tallies(campaign, answers), "auto", 0.9).splitlines())
-    assert {line["cohort"] for line in lines} == {"north"}
+    result = campaign_result(campaign, tallies(campaign, answers), "auto", 0.9)
+    assert {line["cohort"] for line in csv.DictReader(results_csv(result).splitlines())} == {"north"}
 
 
 def test_methods_that_the_reports_do_not_allow_are_not_offered() -> None:
     for query in (Distribution(), Histogram()):
         prior = Prior({"none": 0.9, **dict.fromkeys("abcd", 0.025)})
         campaign = ask("Which?", prior, 1.0, query, smallest_count=1)
-        one = tallies(campaign, {"everyone": {"answer": ["none"]}})
-        response = campaign_estimates(campaign, one, "mmse", 0.95, "open")
-        assert response.caution is not None
-        offered = {choice.method for choice in response.methods}
+        response = response_of(campaign, {"everyone": {"answer": ["none"]}}, "mmse")
+        assert figures(response.result.findings[0]).leans_on_prior
         free = plan_of(campaign).identifiable
-        assert offered == ({"auto", "mmse", "unbiased", "mle"} if free else {"auto", "mmse"})
+        assert set(response.methods) == ({"auto", "mmse", "unbiased", "mle"} if free else {"auto", "mmse"})
 
 
 def test_numbers_show_their_mean() -> None:
     campaign = ask("Hours?", Prior.grid([0, 20, 40], [0.3, 0.4, 0.3], outside="ends"), smallest_count=1)
-    cohort = only(campaign, np.linspace(0, 40, 500))
-    (mean,) = cohort.display.numbers
-    assert (mean.label, mean.name) == ("Average per person", "mean")
-    assert mean.value == cohort.statistics[0].value
-    assert mean.value_text == f"{mean.value:.1f}" and mean.expected is None
+    found = only(campaign, np.linspace(0, 40, 500))
+    (mean,) = tables(found, "mean")
+    assert (mean.of, mean.attributes, mean.rows[0].label) == ("answer", (), ("mean",))
+    assert mean.rows[0].expected is None and mean.rows[0].decimals == 1
 
 
 def test_averages_by_group_are_the_answer() -> None:
@@ -137,45 +160,44 @@ def test_averages_by_group_are_the_answer() -> None:
     prior = Prior.joint(cells, ("age", "overtime"), grids=("overtime",), outside="ends")
     campaign = ask("Overtime?", prior, 2.0, Linear.averages(prior, "overtime", by="age"), smallest_count=1)
     answers = {"everyone": {"age": ["young", "old"] * 500, "overtime": [10.0, 20.0] * 500}}
-    whole = results(campaign, answers)[0]
-    cohort = whole.cohorts[0]
-    assert whole.questions == ["age", "overtime"] and whole.title == "age x overtime"
+    whole, *margins = results(campaign, answers)
     tally = next(iter(tallies(campaign, answers).values()))
     averages = plan_of(campaign).estimate(tally.parts[0]).averages
     assert averages is not None
-    assert cohort.labels == ["age=young", "age=old"] and cohort.prior == pytest.approx([20, 40 / 6])
-    assert cohort.values == pytest.approx(averages.values)
-    *groups, everyone = cohort.display.rows
-    assert [row.label for row in groups] == ["young", "old"] and everyone.label == "Everyone"
-    assert [row.value for row in groups] == pytest.approx(averages.values)
-    assert [row.expected for row in groups] == pytest.approx(cohort.prior)
-    assert everyone.value == cohort.statistics[0].value and cohort.display.numbers == []
-    assert not cohort.display.shares and cohort.display.averages_of == "overtime"
-    assert cohort.display.label_head == "Average: overtime"
-    assert [(r.attributes, r.margin_of) for r in results(campaign, answers)[1:]] == [
-        (["age"], ["age", "overtime"])
-    ], "shares of the points of a grid are not shares of people"
-    received = msgspec.json.decode(msgspec.json.encode(cohort), type=Shown)
-    assert received.precision is not None and received.precision.statistic == "average of a group"
+    (groups,), (everyone,) = tables(whole, "average"), tables(whole, "mean")
+    assert (groups.of, groups.by, everyone.of) == ("overtime", ("age",), "overtime")
+    assert [row.label for row in groups.rows] == [("young",), ("old",)]
+    assert numbers(groups) == pytest.approx(averages.values)
+    assert numbers(groups, "expected") == pytest.approx([20, 40 / 6])
+    assert [(found.attributes, found.margin_of) for found in margins] == [(("age",), ("age", "overtime"))], (
+        "shares of the points of a grid are not shares of people"
+    )
+    assert whole.precision is not None and whole.precision.statistic == "average of a group"
     few = results(campaign, {"everyone": {"age": ["old"], "overtime": [0.0]}})
-    assert b"null" in msgspec.json.encode(few)  # intervals without ends
+    assert any(row.low is row.high is None for row in tables(few[0], "average")[0].rows), "without ends"
 
 
 # -- what is published -------------------------------------------------------------------------------------
 
 
-def published(campaign: Campaign, answers: Mapping[str, Any], seed: int = 1) -> tuple[Publication, list[Any]]:
-    """The publication as it is read from its JSON, and the live totals by the default method."""
-    found = tallies(campaign, answers, seed)
-    content = msgspec.json.encode(campaign_publication(campaign, found, "2026-03-01T00:00:00Z"))
-    lines = csv.DictReader(publication_csv(campaign, content).splitlines())
-    publication = msgspec.json.decode(content, type=Publication)
-    for line, kept in zip(lines, publication.for_computing, strict=True):
-        assert (line["statistic"], line["method"]) == (kept.statistic, kept.method)
-        for text, number in ((line["estimate"], kept.estimate), (line["low"], kept.low)):
-            assert text == ("" if number is None else str(number))
-    live = campaign_estimates(campaign, found, "auto", 0.95, "closed").results
-    return publication, [result.total for result in live]
+def published(campaign: Campaign, answers: Mapping[str, Any], seed: int = 1) -> Publication:
+    """The publication as it is read from its JSON. Its CSV file has the figures for computing."""
+    content = msgspec.json.encode(
+        publication(campaign, tallies(campaign, answers, seed), "2026-03-01T00:00:00Z")
+    )
+    read = msgspec.json.decode(content, type=Publication)
+    lines = list(csv.DictReader(publication_csv(content).splitlines()))
+    kept = [
+        (figures(found).method, row)
+        for found in read.result.findings
+        for table in figures(found).tables
+        for row in table.rows
+    ]
+    for line, (method, row) in zip(lines, kept, strict=True):
+        assert line["method"] == method
+        for name, number in (("estimate", row.value), ("low", row.low)):
+            assert line[name] == ("" if number is None else str(number))
+    return read
 
 
 def by_age(epsilon: float) -> Campaign:
@@ -198,10 +220,10 @@ def by_age(epsilon: float) -> Campaign:
         ("rooms",): design(rooms, epsilon, Distribution()),
     }
     questions = [
-        Question("age", "Age?", options={age: age for age in ages}),
+        SingleChoice("age", "Age?", options={age: age for age in ages}),
         SMOKES,
-        Question("hours", "Hours?", "number"),
-        Question("rooms", "Rooms?", "number"),
+        NumberQuestion("hours", "Hours?"),
+        NumberQuestion("rooms", "Rooms?"),
     ]
     form = Form(tuple(Slot((Part(names, plan),)) for names, plan in plans.items()))
     return Campaign("Habits", questions, {"everyone": form}, smallest_count=1)
@@ -217,44 +239,46 @@ def test_published_figures_can_exist_and_fit_together(people: int, epsilon: floa
         "hours": rng.uniform(0, 5, people).tolist(),
         "rooms": rng.uniform(0, 2, people).tolist(),
     }
-    publication, live = published(campaign, {"everyone": columns}, seed)
-    totals: list[Any] = [result.total for result in publication.results.results]
-    table, age, smokes, averages, _, rooms = totals
-    assert {total.method for total in totals} == {"mle"}
-    for total in totals:
-        display = total.display
-        shares = [*(display.rows if display.shares else []), *(r for g in display.groups for r in g.rows)]
-        for row in shares:
-            assert 0 <= row.value <= 1 and (row.people is None or row.people >= 0)
-            assert (row.lower or 0) <= row.value <= (row.upper or 1)
-            assert row.lower is None or 0 < row.lower < 1
-            assert row.upper is None or 0 < row.upper < 1
-        if display.shares:
-            assert sum(row.value for row in display.rows) == pytest.approx(1)
-    cells = dict(zip(map(tuple, table.labels), table.values, strict=True))
+    findings = published(campaign, {"everyone": columns}, seed).result.findings
+    assert {figures(found).method for found in findings} == {"unbiased"}
+    public = [found.public for found in findings if found.public is not None]
+    assert len(public) == len(findings) and {each.method for each in public} == {"mle"}
+    table, age, smokes, averages, _, rooms = (
+        {
+            kind: [t for t in each.tables if t.kind == kind]
+            for kind in ("people", "average", "mean", "quantile")
+        }
+        for each in public
+    )
+    for each in public:
+        for kind, whole in (("people", each.people), ("share within", 1), ("share among", 1)):
+            for shares in (own for own in each.tables if own.kind == kind):
+                for row in shares.rows:
+                    assert row.value is not None and 0 <= row.value <= whole
+                    assert (row.low or 0) <= row.value <= (whole if row.high is None else row.high)
+                    assert (row.least, row.most) == (0, pytest.approx(whole))
+                if kind == "people":
+                    assert sum(numbers(shares)) == pytest.approx(whole)
+    cells = {row.label: row.value or 0 for row in table["people"][0].rows}
     for margin, place in ((age, 0), (smokes, 1)):
-        for label, value in zip(margin.labels, margin.values, strict=True):
-            assert value == pytest.approx(sum(v for cell, v in cells.items() if cell[place] == label))
-    for row in [*averages.display.rows, *averages.display.numbers]:
-        assert row.value is None or 0 <= row.value <= 40
-    assert all(0 <= row.value <= 9 for row in rooms.display.numbers)
-    assert not any(r.method == "mle" for r in live), "the dashboard has the unbiased figures"
-    counts = [line for line in publication.for_computing if line.statistic == "people"]
-    assert [line.estimate for line in counts] == [
-        value for total in live if total.display.shares for value in total.values
-    ]
-    assert min(line.low for line in counts) < 0, "noise makes some of them impossible"
+        for row in margin["people"][0].rows:
+            same = sum(value for cell, value in cells.items() if cell[place] == row.label[0])
+            assert row.value == pytest.approx(same)
+    for own in [*averages["average"], *averages["mean"]]:
+        assert all(row.value is None or 0 <= row.value <= 40 for row in own.rows)
+    assert all(0 <= value <= 9 for value in numbers(*rooms["quantile"]))
+    lows = [row.low for found in findings for own in tables(found, "people") for row in own.rows]
+    assert min(lows) < 0, "noise makes some figures for computing impossible"
 
 
-def test_a_publication_names_the_default_method_where_there_are_no_most_likely_shares() -> None:
+def test_a_publication_has_the_default_method_where_there_are_no_most_likely_shares() -> None:
     prior = Prior({"none": 0.9, **dict.fromkeys("abcd", 0.025)})
     campaign = ask("Which?", prior, 1.0, Histogram(), smallest_count=1)
     assert not plan_of(campaign).identifiable
-    publication, _ = published(campaign, {"everyone": {"answer": ["none"] * 40}})
-    total = publication.results.results[0].total
-    assert total is not None and total.method == "mmse" and publication.results.caution is not None
-    assert min(total.lower) == 0 and max(total.upper) <= 40
-    assert {line.method for line in publication.for_computing} == {"mmse"}
+    (found,) = published(campaign, {"everyone": {"answer": ["none"] * 40}}).result.findings
+    assert found.public is None and figures(found).method == "mmse" and figures(found).leans_on_prior
+    (counts,) = tables(found, "people")
+    assert min(numbers(counts, "low")) == 0 and max(numbers(counts, "high")) <= 40
 
 
 # -- several questions ---------------------------------------------------------------------------------------
@@ -268,68 +292,45 @@ def answered(survey: Campaign, count: int) -> dict[str, Any]:
 
 def test_every_question_has_results(survey: Campaign) -> None:
     found = results(survey, answered(survey, 4000))
-    assert [(r.attributes, r.questions, r.margin_of) for r in found] == [
-        (["ills/cough", "ills/asthma"], ["ills"], None),
-        (["ills/cough"], ["ills"], ["ills/cough", "ills/asthma"]),
-        (["ills/asthma"], ["ills"], ["ills/cough", "ills/asthma"]),
-        (["hours"], ["hours"], None),
-        (["packs"], ["packs"], None),
+    assert [(each.attributes, each.margin_of, each.cohort) for each in found] == [
+        (("ills/cough", "ills/asthma"), None, ""),
+        (("ills/cough",), ("ills/cough", "ills/asthma"), ""),
+        (("ills/asthma",), ("ills/cough", "ills/asthma"), ""),
+        (("hours",), None, ""),
+        (("packs",), None, ""),
     ]
-    assert [(r.title, r.option) for r in found] == [
-        ("Which of these?", None),
-        ("Which of these?", "Cough"),
-        ("Which of these?", "Asthma"),
-        ("How long do you work?", None),
-        ("How many packs?", None),
-    ]
-    assert [r.unit for r in found] == ["", "", "", "hours", ""]
-    table, cough, _, hours, packs = (r.total for r in found)
-    assert table and cough and hours and packs
-    assert table.reports == table.people == 4000
-    assert hours.reports + packs.reports == 4000 and hours.people == packs.people == pytest.approx(4000)
-    assert sum(packs.values) == pytest.approx(4000)
+    table, cough, _, hours, packs = found
+    assert table.reports == figures(table).people == 4000
+    assert hours.reports + packs.reports == 4000
+    assert figures(hours).people == figures(packs).people == pytest.approx(4000)
+    assert sum(numbers(*tables(packs, "people"))) == pytest.approx(4000)
     truth = answered(survey, 4000)["everyone"]
-    for total, name in ((cough, "ills/cough"), (packs, "packs")):
-        counts = [truth[name].count(label) for label in total.labels]
-        assert np.all(np.abs(np.array(total.values) - counts) < 4.5 * np.array(total.std_error))
-    shares = [row.value for row in packs.display.rows]
-    assert sum(shares) == pytest.approx(1)
-    assert cough.labels == ["yes", "no", "not asked"], "programs get all of them"
-    assert table.display.label_head == "Everything that a person ticked"
-    assert [row.label for row in cough.display.rows] == ["Cough"] and cough.display.label_head == "Ticked"
-    assert [row.label for row in cough.display.groups[0].rows] == ["Cough"], "among those who were asked"
-    assert cough.display.groups[0].title == "Among those who were asked: Which of these?"
-    assert hours.display.rows[0].label == "Average per person" and hours.display.numbers == []
+    for each, name in ((cough, "ills/cough"), (packs, "packs")):
+        (counts,) = tables(each, "people")
+        right = np.array([truth[name].count(row.label[0]) for row in counts.rows])
+        assert np.all(
+            np.abs(np.array(numbers(counts)) - right) < 4.5 * np.array(numbers(counts, "std_error"))
+        )
+    assert [row.label for row in tables(cough, "people")[0].rows] == [("yes",), ("no",), ("not asked",)]
+    assert [row.label for row in tables(cough, "share among")[0].rows] == [("yes",), ("no",)]
+    assert tables(hours, "per person") and not tables(hours, "mean"), "no number stands there twice"
 
 
 def test_few_reports_about_a_drawn_question_are_withheld() -> None:
     """All people are enough; those who were asked about working hours are not."""
     survey = health(smallest_count=700)
-    response = campaign_estimates(survey, tallies(survey, answered(survey, 1000)), "auto", 0.95, "open")
-    withheld = {tuple(r.attributes): r.cohorts[0].withheld for r in response.results}
+    withheld = {found.attributes: found.withheld for found in results(survey, answered(survey, 1000))}
     assert withheld == {
-        ("ills/cough", "ills/asthma"): False,
-        ("ills/cough",): False,
-        ("ills/asthma",): False,
-        ("hours",): True,
-        ("packs",): False,
+        ("ills/cough", "ills/asthma"): None,
+        ("ills/cough",): None,
+        ("ills/asthma",): None,
+        ("hours",): "few reports",
+        ("packs",): None,
     }
-    (hours,) = (r for r in response.results if r.questions == ["hours"])
-    assert hours.total is None and not hasattr(hours.cohorts[0], "values")
-    assert "about a question" in response.withheld_because
-
-
-def test_a_total_that_gives_a_withheld_cohort_by_subtraction_is_withheld() -> None:
-    priors = {"north": Prior({"never": 0.7, "daily": 0.3}), "south": Prior({"never": 0.5, "daily": 0.5})}
-    forms = {name: Form.of("smokes", design(prior, 1.0, Distribution())) for name, prior in priors.items()}
-    campaign = Campaign("Smoking", [SMOKES], forms, smallest_count=10)
-    answers = {"north": {"smokes": ["daily"] * 40}, "south": {"smokes": ["never"] * 9}}
-    (result,) = results(campaign, answers)
-    assert [cohort.withheld for cohort in result.cohorts] == [False, True] and result.total is None
 
 
 def test_cohorts_that_report_in_different_ways_have_no_total() -> None:
-    other = Question("drinks", "Do you drink?", options={"yes": "Yes", "no": "No"})
+    other = SingleChoice("drinks", "Do you drink?", options={"yes": "Yes", "no": "No"})
     smokes, drinks = Prior({"never": 0.7, "daily": 0.3}), Prior({"yes": 0.5, "no": 0.5})
     pair = Prior.joint(
         {(a, b): p * q for a, p in (("never", 0.7), ("daily", 0.3)) for b, q in (("yes", 0.5), ("no", 0.5))},
@@ -345,21 +346,21 @@ def test_cohorts_that_report_in_different_ways_have_no_total() -> None:
     campaign = Campaign("Habits", [SMOKES, other], {"a": drawn, "b": together}, smallest_count=1)
     columns = {"smokes": ["daily"] * 30, "drinks": ["no"] * 30}
     found = results(campaign, {"a": columns, "b": columns})
-    assert [(r.attributes, r.margin_of is None, [c.cohort for c in r.cohorts], r.total) for r in found] == [
-        (["smokes"], True, ["a"], None),
-        (["drinks"], True, ["a"], None),
-        (["smokes", "drinks"], True, ["b"], None),
-        (["smokes"], False, ["b"], None),
-        (["drinks"], False, ["b"], None),
+    topics = [(("smokes",), True, "a"), (("drinks",), True, "a"), (("smokes", "drinks"), True, "b")]
+    topics += [(("smokes",), False, "b"), (("drinks",), False, "b")]
+    assert [(each.attributes, each.margin_of is None, each.cohort, each.withheld) for each in found] == [
+        (attributes, is_whole, who, None if who else "other forms")
+        for (attributes, is_whole, cohort), who in product(topics, ("own", ""))
+        for who in (cohort if who else "",)
     ]
 
 
-def test_labels_are_in_the_words_of_the_campaign() -> None:
+def test_labels_are_codes_that_the_texts_of_the_survey_explain() -> None:
     """Of ranges and of options of "tick all that apply" by group, which have a share for each group and option."""
     questions = [
-        Question("age", "How old are you?", options={"young": "Under 40", "old": "40 and over"}),
-        Question("ills", "Which of these?", "choices", {"back": "Back pain", "sleep": "Bad sleep"}),
-        Question("rooms", "How many rooms?", "number", edges=(0, 2, 5.5)),
+        SingleChoice("age", "How old are you?", options={"young": "Under 40", "old": "40 and over"}),
+        MultipleChoice("ills", "Which of these?", {"back": "Back pain", "sleep": "Bad sleep"}),
+        NumberQuestion("rooms", "How many rooms?", edges=(0, 2, 5.5)),
     ]
     names = ("age", "ills/back", "ills/sleep")
     both = Prior.joint(
@@ -376,13 +377,11 @@ def test_labels_are_in_the_words_of_the_campaign() -> None:
         "ills/sleep": ["no"] * 1000,
         "rooms": ["[0, 2)", "[2, 5.5]"] * 500,
     }
-    found = results(campaign, {"everyone": columns})
-    shown = {tuple(r.attributes): r.cohorts[0] for r in found}
-    table = shown[names]
-    assert "age=old, ills/back=no" in table.labels, "programs get codes, and all of them"
-    assert {tuple(row.words) for row in table.display.rows} == {
-        (age, ill) for age in ("Under 40", "40 and over") for ill in ("Back pain", "Bad sleep")
-    }
-    assert {row.label for row in table.display.rows} >= {"40 and over, Back pain"}
-    assert [row.label for row in shown[("rooms",)].display.rows] == ["0 to 2", "2 to 5.5"]
-    assert shown[("rooms",)].labels == ["[0, 2)", "[2, 5.5]"]
+    response = response_of(campaign, {"everyone": columns})
+    found = {each.attributes: each for each in response.result.findings}
+    counts = tables(found[names], "people")
+    assert [table.attributes for table in counts] == [("age", "ills/back"), ("age", "ills/sleep")]
+    assert {row.label for row in counts[0].rows} == set(product(("young", "old"), ("yes", "no")))
+    assert [row.label for row in tables(found[("rooms",)], "people")[0].rows] == [("[0, 2)",), ("[2, 5.5]",)]
+    age, ills, _ = response.survey.questions
+    assert age.options["old"] == {"en": "40 and over"} and ills.attributes == ["ills/back", "ills/sleep"]

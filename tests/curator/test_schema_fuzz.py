@@ -19,14 +19,13 @@ from starlette.routing import Route
 from curator.test_api import reports
 from local_server import Server, served
 from patience import PATIENCE
-from priorveil.collect.campaign import FORMAT, VERSION, Campaign
-from priorveil.collect.questions import LONGEST_TEXT
-from priorveil.collect.wire import ID_BYTES, JSON, PACKED, WORD_BYTES
 from priorveil.curator import create_app
-from priorveil.curator.app import Curator
+from priorveil.curator.app import Curator, openapi
 from priorveil.curator.messages import LARGEST_BATCH
-from priorveil.curator.responses import openapi
 from priorveil.curator.sqlite import SqliteStore
+from priorveil.device.wire import ID_BYTES, JSON, PACKED, WORD_BYTES
+from priorveil.questions.campaign import Campaign
+from priorveil.questions.texts import LONGEST_TEXT
 from priorveil.reading.estimate import ESTIMATE_METHODS
 
 TOKEN = {"Authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
@@ -116,11 +115,9 @@ def test_the_document_states_the_limits_of_the_code() -> None:
     assert fields["report_id"]["pattern"] == f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$"
     assert fields["report"]["pattern"] == f"^([0-9a-fA-F]{{{2 * WORD_BYTES}}})+$"
     assert schemas["BatchBody"]["properties"]["reports"]["maxItems"] == LARGEST_BATCH
-    assert schemas["Campaign"]["properties"]["format"] == {"const": FORMAT}
-    assert schemas["Campaign"]["properties"]["version"] == {"const": VERSION}
-    assert schemas["Campaign"]["properties"]["contact"]["maxLength"] == LONGEST_TEXT
+    assert schemas["CampaignDocument"]["properties"]["contact"]["maxLength"] == LONGEST_TEXT
     asked = openapi()["paths"]["/v1/campaigns/{id}/estimates"]["get"]["parameters"]
-    assert [p["schema"]["enum"] for p in asked if p.get("name") == "method"] == [list(ESTIMATE_METHODS)]
+    assert [p["schema"]["enum"] for p in asked if p.get("name") == "method"] == [sorted(ESTIMATE_METHODS)]
     upload = openapi()["paths"]["/v1/campaigns/{id}/reports"]["post"]["requestBody"]["content"]
     assert set(upload) == {JSON, PACKED}
 
@@ -192,8 +189,10 @@ def test_any_request_without_the_token(curator: Server, tmp_path: Path, cohorts:
     assert [(c["id"], c["state"]) for c in listed] == [(cohorts.id, "open")]
 
 
-@pytest.mark.parametrize("level", ["0.9999999999999999", "5e-324", "0.5"])
-def test_levels_at_the_edge(curator: Server, cohorts: Campaign, level: str) -> None:
+@pytest.mark.parametrize("confidence", ["0.9999999999999999", "5e-324", "0.5"])
+def test_confidences_at_the_edge(curator: Server, cohorts: Campaign, confidence: str) -> None:
     where = f"http://127.0.0.1:{curator.port}/v1/campaigns/{cohorts.id}/estimates"
-    answer = httpx.get(where, params={"level": level, "method": "mmse"}, headers=TOKEN, timeout=PATIENCE)
-    assert answer.status_code == 200 and answer.json()["level"] == float(level)
+    answer = httpx.get(
+        where, params={"confidence": confidence, "method": "mmse"}, headers=TOKEN, timeout=PATIENCE
+    )
+    assert answer.status_code == 200 and answer.json()["result"]["confidence"] == float(confidence)

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 import httpx
 import pytest
 from click.testing import CliRunner
+from msgspec.inspect import FloatType, IntType
+from msgspec.structs import fields
 
 from local_server import served
 from priorveil.cli import commands
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import JSON
 from priorveil.curator import settings
-from priorveil.curator.settings import DEFAULTS, RequestLimits, Section, example, read_settings, variable
+from priorveil.curator.settings import (
+    DEFAULTS,
+    RequestLimits,
+    SettingsSection,
+    example,
+    read_settings,
+    variable,
+)
+from priorveil.device.wire import JSON
 from priorveil.errors import InvalidFile, InvalidInput
+from priorveil.questions.campaign import Campaign
 from refusals import raises
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "priorveil.toml"
-SECTIONS = [kind for kind in vars(settings).values() if isinstance(kind, type) and issubclass(kind, Section)]
+SECTIONS = [
+    kind for kind in vars(settings).values() if isinstance(kind, type) and issubclass(kind, SettingsSection)
+]
 
 
 def file(folder: Path, text: str) -> Path:
@@ -54,7 +64,8 @@ def test_every_setting_can_be_set_in_the_file_and_in_the_environment(tmp_path: P
     """The value is the default, or what a setting without one could be."""
     default = DEFAULTS.values()[name]
     value = "9" if default is None else default
-    quoted = f'"{value}"' if isinstance(value, str) and settings._RULES[name].kind is str else value
+    is_text = not isinstance(settings._rule(settings._KINDS[name]), IntType | FloatType)
+    quoted = f'"{value}"' if is_text else value
     section, _, key = name.rpartition(".")
     path = file(tmp_path, (f"[{section}]\n" if section else "") + f"{key} = {quoted}\n")
     in_file, in_environment = read_settings(path, {}), read_settings(None, {variable(name): str(value)})
@@ -127,8 +138,9 @@ def test_the_example_file_with_every_line_in_force_is_valid(tmp_path: Path) -> N
 
 def test_every_setting_says_what_it_is_about() -> None:
     for kind in SECTIONS:
-        for each in fields(kind) if kind is not Section else ():
-            assert "rule" not in each.metadata or each.metadata["rule"].about.endswith(".")
+        for each in fields(kind):
+            if each.name not in settings._SECTIONS:
+                assert settings._about(each.type).endswith(".")
 
 
 def test_check_shows_what_is_in_force_and_its_source_but_no_password(tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ from curator.test_api import reports
 from curator.test_campaign_life import CLOSES, DAY, TIMES, Curator, on
 from curator.test_tokens import new_token
 from local_server import running
-from priorveil.collect.campaign import Campaign, ask
 from priorveil.curator.store import open_store
+from priorveil.questions.campaign import Campaign, ask
 from sample_surveys import health, people
 from submissions import submissions
 
 LEAST = 20  # further reports, also where `smallest_count` is smaller
-READS = ("?method=auto", "?method=unbiased&level=0.5", "?format=csv")
+READS = ("?method=auto", "?method=unbiased&confidence=0.5", "?format=csv")
 
 
 async def upload(curator: Curator, count: int) -> list[str]:
@@ -69,7 +69,7 @@ class Analyst:
         contents = [json.loads(a.text) if "json" in a.headers["content-type"] else a.text for a in answers]
         first, counters = contents[0], contents[-1]
         assert first["stored"] == entry["stored"] and "kind" in first["stored"]
-        assert first["reports"] == entry["reports"] == first["stored"]["reports"]
+        assert first["result"]["reports"] == entry["reports"] == first["stored"]["reports"]
         assert sum(counters["reports"].values()) == entry["reports"]
         for content in contents[:2]:
             del content["state"]  # everybody may ask for it
@@ -152,7 +152,7 @@ def test_results_are_made_when_a_campaign_closes_and_at_its_publication(store_ur
             for header in ({}, analyst.header)
         ]
         assert live == stored and stored["stored"]["kind"] == "published"
-        assert stored["not_for_publication"] is None
+        assert stored["published"]
         assert await change(curator, "release") == 409
 
     on_with_analyst(store_url, work)
@@ -226,7 +226,8 @@ def test_each_question_needs_further_reports_of_its_own(tmp_path: Path) -> None:
                 assert answer.json()["accepted"] == 22
                 assert await change(curator, "release") == 201
                 estimates = (await analyst.get(f"{curator.place}/estimates")).json()
-                counts = {"+".join(r["attributes"]): r["cohorts"][0]["reports"] for r in estimates["results"]}
+                findings = estimates["result"]["findings"]
+                counts = {"+".join(each["attributes"]): each["reports"] for each in findings}
                 found.append(counts)
             for before, after in itertools.pairwise(found):
                 steps = {name: after[name] - before[name] for name in after}

@@ -16,7 +16,6 @@ import pytest
 import priorveil as pv
 from local_server import in_store
 from patience import PATIENCE
-from priorveil.collect.campaign import Campaign, ask_with
 from priorveil.curator.admission import withdraw
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import (
@@ -29,6 +28,7 @@ from priorveil.curator.store import (
 )
 from priorveil.curator.tokens import Token
 from priorveil.errors import InvalidInput
+from priorveil.questions.campaign import Campaign, ask_with
 from refusals import raises
 from sample_surveys import people
 from submissions import plan_of

@@ -20,13 +20,11 @@ import pytest
 from local_server import TOKEN, Place, at, report, responses_with, running, statuses
 from patience import PATIENCE, until
 from priorveil import Distribution, Histogram, Linear, Prior, design
-from priorveil.collect.campaign import Campaign, ask, ask_with
-from priorveil.collect.wire import JSON
 from priorveil.curator import app, create_app, loaded_campaigns, responses, uploads
 from priorveil.curator.body_memory import SMALL_BODY, BodyMemory
 from priorveil.curator.loaded_campaigns import LoadedCampaigns
 from priorveil.curator.messages import LARGEST_BATCH
-from priorveil.curator.results import campaign_estimates
+from priorveil.curator.results import campaign_results
 from priorveil.curator.service import Service
 from priorveil.curator.settings import AttemptLimits, CampaignLimits, RequestLimits, Settings
 from priorveil.curator.shared_runs import SharedRuns
@@ -34,8 +32,10 @@ from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import FormTally, Store, StoredCampaign, count_cells, open_store
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token
+from priorveil.device.wire import JSON
 from priorveil.frames import pyarrow
 from priorveil.mechanisms import Orders
+from priorveil.questions.campaign import Campaign, ask, ask_with
 from refusals import raises
 from submissions import submissions
 
@@ -314,7 +314,7 @@ def test_ten_dashboards_cost_one_estimate(
 ) -> None:
     """They wait for the first; the next reports cost one more, for all."""
     calls = 0
-    estimate = app.campaign_estimates
+    estimate = app.campaign_results
 
     def counted(*arguments: Any) -> Any:
         nonlocal calls
@@ -322,14 +322,18 @@ def test_ten_dashboards_cost_one_estimate(
         return estimate(*arguments)
 
     async def work(http: httpx.AsyncClient) -> None:
-        monkeypatch.setattr(app, "campaign_estimates", counted)
+        monkeypatch.setattr(app, "campaign_results", counted)
         url = f"/v1/campaigns/{campaign.id}"
         for expected in (1, 2):
             await http.post(f"{url}/reports", content=report(campaign), headers=KIND)
             answers = await asyncio.gather(*(http.get(f"{url}/estimates") for _ in range(10)))
-            assert {answer.json()["reports"] for answer in answers} == {expected} and calls == expected
-        assert (await http.get(f"{url}/estimates?level=0.9")).json()["level"] == 0.9 and calls == 3
-        assert (await http.get(f"{url}/estimates")).json()["level"] == 0.95 and calls == 3
+            assert {answer.json()["result"]["reports"] for answer in answers} == {
+                expected
+            } and calls == expected
+        assert (await http.get(f"{url}/estimates?confidence=0.9")).json()["result"][
+            "confidence"
+        ] == 0.9 and calls == 3
+        assert (await http.get(f"{url}/estimates")).json()["result"]["confidence"] == 0.95 and calls == 3
 
     on(SqliteStore(tmp_path / "a.db"), work, campaign)
 
@@ -537,7 +541,7 @@ def estimated(document: str) -> StoredCampaign:
         reports = plan.privatize(np.arange(100) % len(plan.labels), rng, codes=True)
         tally = plan.tally(reports)
         tallies[id] = FormTally(100, (tally,))
-    campaign_estimates(each.campaign, tallies, "auto", 0.95, "open")
+    campaign_results(each.campaign, tallies, "auto", 0.95, "open")
     return each
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from local_server import TOKEN, running
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import fresh_id
 from priorveil.curator.app import create_app
 from priorveil.curator.rates import SubmissionRates
 from priorveil.curator.settings import DEFAULTS, Listen, Settings, SubmissionLimits
 from priorveil.curator.store import open_store
 from priorveil.curator.tokens import Token
+from priorveil.device.wire import fresh_id
 from priorveil.errors import InvalidInput
+from priorveil.questions.campaign import Campaign
 from refusals import raises
 from submissions import submission
 

@@ -9,26 +9,24 @@ import signal
 import tomllib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from local_server import HEADER, PATIENT_SURVEYS, TOKEN, Server, running, served
 from patience import PATIENCE, until
-from priorveil.collect.campaign import Campaign
-from priorveil.curator import messages
 from priorveil.curator.app import Curator, create_app
 from priorveil.curator.messages import XLSX
-from priorveil.curator.responses import PROBLEM
+from priorveil.curator.operations import PROBLEM
 from priorveil.curator.server import find_address, serving
 from priorveil.curator.settings import DEFAULTS, Settings, SurveyLimits
 from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.survey_process import REFUSED, design_or_refuse
 from priorveil.curator.tokens import Token
-from priorveil.surveys import report
-from priorveil.surveys.__main__ import REFUSED, design_or_refuse
+from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
@@ -75,9 +73,11 @@ def test_a_survey_is_designed_and_can_be_created(store: SqliteStore, tmp_path: P
         assert found[0]["report"] == found[1]["report"]
         report = found[0]["report"]
         assert report["people"] == [2000, 20000] and report["lip"] <= 1 and found[0]["remarks"] == []
-        assert report["text"]["promise"][0].startswith("If answers are as common as the survey says")
-        assert "protected by LDP" in report["text"]["promise"][-1], "the age is unknown"
-        assert [row[0] for row in report["table"]["rows"]] == ["smokes", "quit", "age"]
+        assert found[0]["words"]["promise"]["sentences"][0].startswith(
+            "If answers are as common as the survey says"
+        )
+        assert "protected by LDP" in found[0]["words"]["promise"]["sentences"][-1], "the age is unknown"
+        assert [row[0] for row in found[0]["words"]["table"]["rows"]] == ["smokes", "quit", "age"]
         campaign = Campaign.from_json(found[0]["campaign"])
         assert [question.name for question in campaign.questions] == ["smokes", "quit", "age"]
         assert (await http.get("/v1/campaigns")).json() == {"campaigns": []}, "nothing is stored by a check"
@@ -87,18 +87,6 @@ def test_a_survey_is_designed_and_can_be_created(store: SqliteStore, tmp_path: P
         assert (record["action"], record["campaign"]) == ("created", campaign.id)
 
     on(store, work)
-
-
-@pytest.mark.parametrize(
-    ("message", "described", "more"),
-    [
-        (messages.SurveyReport, report.SurveyReport, {"headings", "text", "table"}),
-        (messages.SurveyPart, report.PartPrecision, set()),
-        (messages.SurveyCohort, report.CohortPromise, set()),
-    ],
-)
-def test_the_api_describes_all_of_a_report(message: Any, described: Any, more: set[str]) -> None:
-    assert set(message.__struct_fields__) == {field.name for field in fields(described)} | more
 
 
 def test_an_xlsform_is_designed(store: SqliteStore, tmp_path: Path) -> None:
@@ -189,7 +177,7 @@ def test_tables_travel_with_the_survey() -> None:
         return {"census": [{"answer": "yes", "count": yes}, {"answer": "no", "count": "80"}]}
 
     (_, counted), (_, typed) = outcome(question=questions, tables=table(20)), outcome()
-    assert counted["report"]["parts"] == typed["report"]["parts"], "the same shares"
+    assert counted["report"].parts == typed["report"].parts, "the same shares"
     rare = refusal(question=questions, tables=table(9))
     assert rare["keys"] == ("question", 0, "prior") and "fewer than" in rare["detail"]
     public = with_question(0, prior={"sheet": "census", "column": "answer", "public": True})
@@ -243,7 +231,10 @@ def children(of: int | None = None) -> list[int]:
     for folder in Path("/proc").iterdir():
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == (of or os.getpid()) and b"priorveil.surveys" in (folder / "cmdline").read_bytes():
+            if (
+                parent == (of or os.getpid())
+                and b"priorveil.curator.survey_process" in (folder / "cmdline").read_bytes()
+            ):
                 found.append(int(folder.name))
         except (OSError, ValueError, IndexError):
             pass

@@ -13,12 +13,12 @@ import pytest
 from curator.test_api import on, path, reports
 from local_server import COLLECTOR, Place, at, read_response
 from patience import PATIENCE
-from priorveil.collect.campaign import Campaign, stamp
-from priorveil.collect.wire import PACKED, packed_body
+from priorveil.curator.app import openapi
 from priorveil.curator.maintenance import ensure_admin
-from priorveil.curator.responses import openapi
 from priorveil.curator.store import open_store
 from priorveil.curator.tokens import Token
+from priorveil.device.wire import PACKED, packed_body
+from priorveil.questions.campaign import Campaign, stamp
 
 # What each role may do, by the operations of the OpenAPI document; everything with a token is here.
 COLLECT = {"own_token"}

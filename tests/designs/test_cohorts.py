@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.certify import certificate, keeps_budget
-from priorveil.designs.arcs import posterior_step_variances, posterior_steps
+from priorveil.designs.arc_design import posterior_step_variances, posterior_steps
 from priorveil.designs.cohorts import Cohorts
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
-from priorveil.mechanisms.arc.batch import posteriors
+from priorveil.mechanisms.arc.arc_batch import posteriors
 from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.randomness import BytesSource
+from priorveil.notes import Note
 from priorveil.reading.combination import combine_estimates
-from priorveil.reading.wording import CHANGES_BY_ROW
+from priorveil.reading.tally_reading import WEIGHTED
 from references import likelihood as likelihood_of
 from refusals import raises
 from strategies import generators, levels, sizes
@@ -171,7 +172,7 @@ def test_the_prior_check_says_that_it_may_not_see_a_change() -> None:
         made = Cohorts([prior], 1.0, pv.Histogram())
         found = made.estimate(made.privatize(rng.choice(len(prior), 5000, p=prior), rng, rows), rows)
         assert (found.unseen_changes is None) == sees_all
-        assert (CHANGES_BY_ROW in str(found)) == (not sees_all)
+        assert (str(Note("unseenChangesByRow")) in str(found)) == (not sees_all)
 
 
 ZIPF = (np.arange(1, 21) ** -1.5 / (np.arange(1, 21) ** -1.5).sum()).tolist()
@@ -260,7 +261,7 @@ def test_weighted_people_are_read_alike_by_rows_and_by_plans() -> None:
     assert together.std_error == pytest.approx(whole.std_error, rel=0.02)  # plans take cells as a whole
     assert whole.values.sum() == pytest.approx(c.sum()) == whole.total == pytest.approx(together.total)
     assert whole.proportions.sum() == pytest.approx(1)
-    assert whole.assumes == together.assumes and "every weight" in whole.assumes
+    assert whole.assumes == together.assumes == (WEIGHTED["mmse"],)
 
 
 def test_estimates_of_different_labels_or_statistics_do_not_combine() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.designs.methods import ANY_PLAN, AUTO, METHODS, Row, Try, auto_row
-from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.methods import ANY_PLAN, AUTO, METHODS, AutoRow, Try, auto_row
+from priorveil.designs.problem import DesignProblem, Objective
 from priorveil.designs.stopping import UNLIMITED
 from priorveil.errors import Infeasible, TooLarge
 
@@ -41,26 +41,26 @@ CONVEX = pv.Convex(lambda p: p.max(axis=1))
 PAIR = pv.PriorSet([pv.Prior.uniform(4), pv.Prior.zipf(4)])
 
 
-def problems() -> Iterator[Problem]:
+def problems() -> Iterator[DesignProblem]:
     """A problem of each row of the table, and for each of its methods one that the method is for."""
     for notion in (pv.LIP(), pv.LDP(), pv.Pufferfish()):
         for size in (2, 4, 40, 130, 400):
             sums = pv.Sum(range(size)), pv.Sum(range(size), unbiased=True), pv.Sum([1] * size)
             for query in (pv.Histogram(), pv.Distribution(), pv.Guess(), CONVEX, *sums):
-                yield Problem.of(pv.Prior.zipf(size), 1.0, query, notion=notion)
+                yield DesignProblem.of(pv.Prior.zipf(size), 1.0, query, notion=notion)
         for query in (pv.Histogram(), pv.Distribution(), pv.Guess()):
-            yield Problem.of(PAIR, 1.0, query, notion=notion)
+            yield DesignProblem.of(PAIR, 1.0, query, notion=notion)
 
 
 @pytest.mark.parametrize("row", AUTO, ids=lambda row: row.case)
-def test_every_method_of_a_row_applies_to_a_problem_of_the_row(row: Row) -> None:
+def test_every_method_of_a_row_applies_to_a_problem_of_the_row(row: AutoRow) -> None:
     of_row = [problem for problem in problems() if auto_row(problem) is row]
     assert of_row
     for attempt in (*row.tries, *row.otherwise):
         assert any(applies(attempt.method, problem) for problem in of_row), attempt.method
 
 
-def applies(method: str, problem: Problem) -> bool:
+def applies(method: str, problem: DesignProblem) -> bool:
     try:
         METHODS[method].require(problem)
     except (Infeasible, TooLarge):
@@ -87,7 +87,7 @@ def applies(method: str, problem: Problem) -> bool:
 def test_what_auto_tries_first(
     prior: pv.Prior | pv.PriorSet, query: pv.Sum | pv.Guess, notion: pv.LDP | None, first: str
 ) -> None:
-    assert auto_row(Problem.of(prior, 1.0, query, notion=notion)).tries[0].method == first
+    assert auto_row(DesignProblem.of(prior, 1.0, query, notion=notion)).tries[0].method == first
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -95,7 +95,7 @@ def test_what_auto_tries_first(
 @pytest.mark.parametrize("notion", [pv.LIP(), pv.LDP(), pv.Pufferfish()])
 def test_a_method_that_does_not_apply_refuses(name: str, query: pv.Histogram, notion: pv.LIP) -> None:
     """A method either refuses a problem at once, with a hint, or makes a plan that keeps the budget."""
-    problem = Problem.of(pv.Prior.zipf(4), 1.0, query, notion=notion)
+    problem = DesignProblem.of(pv.Prior.zipf(4), 1.0, query, notion=notion)
     method = METHODS[name]
     try:
         method.require(problem)
@@ -122,4 +122,4 @@ def test_objectives_cover_every_query() -> None:
         pv.Distribution(),
         pv.Sum([0, 1, 2], unbiased=True),
     ]
-    assert [Problem.of(pv.Prior.zipf(3), 1.0, query).objective for query in queries] == list(Objective)
+    assert [DesignProblem.of(pv.Prior.zipf(3), 1.0, query).objective for query in queries] == list(Objective)

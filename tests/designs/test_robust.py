@@ -13,7 +13,7 @@ import priorveil as pv
 from priorveil.designs.closed_forms import binary
 from priorveil.designs.column_generation import best_mixture, mix
 from priorveil.designs.cones import extreme_rays
-from priorveil.designs.problem import Problem
+from priorveil.designs.problem import DesignProblem
 from priorveil.designs.robust import (
     GuessTask,
     Oracle,
@@ -24,6 +24,7 @@ from priorveil.designs.robust import (
     worst_of_polytope,
 )
 from priorveil.designs.stopping import Limits
+from priorveil.notes import Note
 from priorveil.priors import PriorSet
 from references import lip_rows
 from strategies import seeds
@@ -198,7 +199,7 @@ def test_no_column_is_missing_where_inequalities_are_nearly_parallel() -> None:
     prior = pv.Prior([2.8e-5, 0.685094, 0.240416, 0.074462])
     known, query = PriorSet.ball(prior, 0.12135), pv.Linear.ranges(prior)
     plan = pv.design(known, 5.0, query, rounds=20)
-    problem = Problem.of(known, 5.0, query, None)
+    problem = DesignProblem.of(known, 5.0, query, None)
     start = np.vstack([prior.probabilities, known.vertices()])
     other = robust_design(
         problem.cone, start, task_of(problem), Limits().of_rounds(3), oracle=known.best, least=1e-8
@@ -255,7 +256,7 @@ def test_intervals_over_a_set_hold_for_its_members(known: PriorSet, epsilon: flo
         single = [estimate[label].interval() for label in estimate.labels]
         np.testing.assert_allclose(np.transpose(single), [low, high])
         assert estimate.contrast(np.ones(len(truth))).interval()[0] <= truth.sum() + 1e-6
-        assert estimate.bias is not None and any("leans on a set" in note for note in estimate.notes)
+        assert estimate.bias is not None and Note("leansOnSet") in estimate.notes
 
 
 @pytest.mark.parametrize("p", PriorSet.ball([0.5, 0.3, 0.2], 0.1).vertices().tolist())

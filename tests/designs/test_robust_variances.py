@@ -11,6 +11,7 @@ import pytest
 
 import priorveil as pv
 from enumeration import SETTINGS, random_prior, unbiased_errors_at, worst_unbiased_error
+from forged_documents import identified
 from priorveil.errors import PlanError
 from refusals import raises
 
@@ -156,4 +157,4 @@ def test_one_prior_has_no_reading_prior() -> None:
     assert "reading_prior" not in plan.document()
     document = {**plan.document(), "reading_prior": pv.Prior([0.2, 0.3, 0.5]).document()}
     with raises(PlanError, field="reading_prior"):
-        pv.Plan.from_json(json.dumps(document))
+        pv.Plan.from_json(json.dumps(identified(document)))

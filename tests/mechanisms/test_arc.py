@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from priorveil.certify import Lifts
 from priorveil.channels import Channel
-from priorveil.designs.arcs import ArcLayout, arc_layout, histogram_error, sum_error
+from priorveil.designs.arc_design import ArcLayout, arc_layout, histogram_error, sum_error
 from priorveil.errors import InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import Orders
 from priorveil.mechanisms.arc import Arc

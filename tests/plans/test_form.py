@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import math
@@ -13,8 +14,8 @@ import pytest
 import priorveil as pv
 from priorveil.errors import ForeignReport, InvalidInput, OutsideDomain, PlanError
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
-from priorveil.plans.form import PARTS, Form, Part, Slot
-from priorveil.reading.wording import FEW_PEOPLE
+from priorveil.plans.form import SHARE_DENOMINATOR, Form, Part, Slot
+from priorveil.reading.estimate_notes import FEW_PEOPLE
 from refusals import raises
 
 SMOKES = pv.Prior({"never": 0.7, "sometimes": 0.1, "daily": 0.2})
@@ -46,7 +47,7 @@ def parts() -> dict[str, Part]:
 @pytest.fixture(scope="module")
 def form(parts: dict[str, Part]) -> Form:
     """A plain slot, a drawn one whose reports have one and two words, and a number."""
-    drawn = Slot((parts["home"], parts["town"]), (PARTS // 4, 3 * PARTS // 4))
+    drawn = Slot((parts["home"], parts["town"]), (SHARE_DENOMINATOR // 4, 3 * SHARE_DENOMINATOR // 4))
     return Form((Slot((parts["smokes"],)), drawn, Slot((parts["hours"],))))
 
 
@@ -84,7 +85,12 @@ def test_words_hold_the_reports_that_the_plans_make(form: Form, parts: dict[str,
 
 def test_the_draw_takes_one_word_for_each_slot_with_several_parts(form: Form) -> None:
     """The upper 20 bits of the word are below the share of the first part, or not."""
-    for top, place in ((0, 0), (PARTS // 4 - 1, 0), (PARTS // 4, 1), (PARTS - 1, 1)):
+    for top, place in (
+        (0, 0),
+        (SHARE_DENOMINATOR // 4 - 1, 0),
+        (SHARE_DENOMINATOR // 4, 1),
+        (SHARE_DENOMINATOR - 1, 1),
+    ):
         word = (top << 44) | ((1 << 44) - 1)
         assert form.draw(BytesSource(word.to_bytes(8, "little"))) == (0, place, 0)
     drawn = np.array([form.draw(np.random.default_rng(seed)) for seed in range(400)])
@@ -96,9 +102,9 @@ def test_shares_follow_the_weights_and_none_is_zero(parts: dict[str, Part]) -> N
         plan = parts["smokes"].plan
         return Slot.drawn([Part((f"q{i}",), plan) for i, _ in enumerate(weights)], weights).shares
 
-    assert shares(1.0, 1.0) == shares(0.0, 0.0) == (PARTS // 2, PARTS // 2)
-    assert shares(1e-9, 3e-9)[1] == pytest.approx(0.75 * PARTS, abs=1)
-    assert shares(*[1.0] * 60, 0.0)[-1] == 1 and sum(shares(*[1.0] * 60, 0.0)) == PARTS
+    assert shares(1.0, 1.0) == shares(0.0, 0.0) == (SHARE_DENOMINATOR // 2, SHARE_DENOMINATOR // 2)
+    assert shares(1e-9, 3e-9)[1] == pytest.approx(0.75 * SHARE_DENOMINATOR, abs=1)
+    assert shares(*[1.0] * 60, 0.0)[-1] == 1 and sum(shares(*[1.0] * 60, 0.0)) == SHARE_DENOMINATOR
 
 
 def test_only_the_answers_of_drawn_parts_are_needed(form: Form) -> None:
@@ -206,19 +212,25 @@ def test_of_few_people_who_were_asked_the_notes_say_so() -> None:
 
 
 def test_a_document_is_read_and_proven_again(form: Form, tmp_path: Path) -> None:
-    again = Form.read(json.loads(json.dumps(form.document())))
+    whole = {"id": form.id, **form.document()}
+    again = Form.read(json.loads(json.dumps(whole)))
     assert again == form and again.id == form.id
     form.save(tmp_path / "form.json")
     assert Form.load(tmp_path / "form.json") == form
     other = Form((*form.slots[1:], form.slots[0]))
     assert other.id != form.id and other != form
 
-    forged = form.document()
+    forged = copy.deepcopy(whole)
     forged["slots"][0][0]["plan"]["certificate"]["lip_upper"] = "0.5"
     with raises(PlanError, field="certificate"):
         Form.read(forged)
-    for change in ({"share": PARTS - 1}, {"share": str(PARTS)}, {"attributes": ["a", "b"]}, {"plan": {}}):
-        forged = form.document()
+    for change in (
+        {"share": SHARE_DENOMINATOR - 1},
+        {"share": str(SHARE_DENOMINATOR)},
+        {"attributes": ["a", "b"]},
+        {"plan": {}},
+    ):
+        forged = copy.deepcopy(whole)
         forged["slots"][0][0].update(change)
         with pytest.raises(PlanError):
             Form.read(forged)
@@ -242,7 +254,7 @@ def test_bad_forms_and_values(form: Form, parts: dict[str, Part]) -> None:
         ("parts", lambda: Slot(())),
         ("parts", lambda: Slot.drawn((smokes, leaning), (1.0, 1.0))),
         ("shares", lambda: Slot((smokes, home), (1, 2))),
-        ("shares", lambda: Slot((smokes, home), (0, PARTS))),
+        ("shares", lambda: Slot((smokes, home), (0, SHARE_DENOMINATOR))),
         ("slots", lambda: Form(())),
         ("slots", lambda: Form((Slot((smokes,)), Slot((smokes,))))),
         ("slots", lambda: Form((Slot((smokes,)), Slot((secret,))))),

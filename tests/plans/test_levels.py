@@ -14,7 +14,8 @@ import pytest
 import priorveil as pv
 from priorveil.errors import TooLarge
 from priorveil.mechanisms import bit_reports, hashing
-from priorveil.notions import ONLY_IF_RIGHT, leakage_bounds
+from priorveil.notions import leakage_bounds
+from priorveil.words.levels import leakage_rows
 from refusals import raises
 from sample_plans import NAMES, named_plan
 
@@ -140,7 +141,7 @@ def test_tables_of_levels_say_which_rest_on_an_assumed_prior(method: str) -> Non
         ledger = pv.Ledger(prior)
         ledger.spend(plan)
         for levels in (plan.levels, pv.leakage(np.eye(40), prior)):
-            conditional = {name for name, _, meaning in levels.rows() if ONLY_IF_RIGHT in meaning}
+            conditional = {name for name, _, meaning in leakage_rows(levels) if ONLY_IF_RIGHT in meaning}
             assert conditional == ({"LIP", "DI", "MIP"} if prior.assumed else set())
             assert (ONLY_IF_RIGHT in str(levels)) == (ONLY_IF_RIGHT in levels._repr_html_()) == prior.assumed
         assert (ONLY_IF_RIGHT in ledger._repr_html_()) == prior.assumed
@@ -167,6 +168,8 @@ else:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 20
 print("peak", peak)
 """
+
+ONLY_IF_RIGHT = "only if the assumed prior is right"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no module resource")

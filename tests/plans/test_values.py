@@ -7,8 +7,6 @@ import datetime
 import io
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -20,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import priorveil as pv
+from nodejs import run_module
 from priorveil.errors import InvalidInput, OutsideDomain
 from priorveil.tables import privatize_table
 
@@ -131,27 +130,12 @@ console.log(JSON.stringify(cases.map(outcome)));
 
 
 def test_in_javascript() -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("Node.js is not installed: the JavaScript client is not tested")
     plans = list(dict.fromkeys(row.plan for row in ROWS))
     cases = [[plans.index(row.plan), row.value] for row in ROWS]
     client = (ROOT / "clients" / "js" / "priorveil.js").as_uri()
-    run = subprocess.run(
-        [
-            node,
-            "--experimental-global-webcrypto",
-            "--input-type=module",
-            "-e",
-            SCRIPT % (json.dumps(client), ENOUGH),
-        ],
-        input=json.dumps({"plans": [json.loads(plan.to_json()) for plan in plans], "cases": cases}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stderr
-    for row, outcome in zip(ROWS, json.loads(run.stdout), strict=True):
+    given = {"plans": [json.loads(plan.to_json()) for plan in plans], "cases": cases}
+    outcomes = run_module(SCRIPT % (json.dumps(client), ENOUGH), given, ROOT)
+    for row, outcome in zip(ROWS, outcomes, strict=True):
         expected = row.outcome if isinstance(row.outcome, str) else reports_of(row)
         assert (set(outcome) if isinstance(outcome, list) else outcome) == expected, row
 

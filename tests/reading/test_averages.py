@@ -11,17 +11,13 @@ import pytest
 import priorveil as pv
 from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable
-from priorveil.mechanisms.table import Table
+from priorveil.mechanisms.integer_tables import Table
+from priorveil.notes import Note
 from priorveil.reading.averages import Averages
 from priorveil.reading.combination import combine_estimates
+from priorveil.reading.statistic_tables import answer, averages_table, number_tables
 from priorveil.reading.tally import Tally
-from priorveil.reading.wording import (
-    UNBOUNDED_AVERAGE,
-    averages_table,
-    describe,
-    number_records,
-    per_person_table,
-)
+from priorveil.words.estimates import describe, row_texts
 from refusals import raises
 
 METHODS = ("unbiased", "mmse", "mle")
@@ -126,7 +122,7 @@ def test_a_group_of_too_few_people_has_an_interval_with_every_possible_number(pl
     if method != "mmse":  # which trusts the prior
         limits = (0, max(x for _, x in HOURS)) if method == "mle" else (-math.inf, math.inf)
         assert averages["old"].interval() == pytest.approx(limits) and averages["old"].is_unbounded()
-        assert f"{UNBOUNDED_AVERAGE} About" in str(averages) and "inf" not in str(averages)
+        assert f"{Note('unboundedAverage')}\nAbout" in str(averages) and "inf" not in str(averages)
     assert averages.std_error.shape == (2,) and len(averages) == 2
 
 
@@ -252,17 +248,14 @@ def test_a_plan_for_averages_answers_with_them(average_plan: pv.Plan, method) ->
     averages = estimate.averages
     assert averages is not None and averages.labels == ("young", "old")
     assert averages.values == pytest.approx(estimate.mean("overtime", by="age").values)
-    record = estimate.record(0.9)
-    assert record["labels"] == ["age=young", "age=old"]
-    assert record["values"] == pytest.approx(averages.values)
-    assert [record["lower"], record["upper"]] == [pytest.approx(ends) for ends in averages.interval(0.9)]
+    whole = answer(estimate, 0.9)
+    assert whole.labels == ("age=young", "age=old")
+    assert whole.columns[0] == pytest.approx(averages.values)
+    assert list(whole.columns[2:]) == [pytest.approx(ends) for ends in averages.interval(0.9)]
     first, *_ = describe(estimate).tables
     assert (first.heads, first.quantity) == (("age",), "mean overtime")
     assert [row.value for row in first.rows] == pytest.approx(averages.values)
     assert [row.expected for row in first.rows] == pytest.approx([130 / 15, 16])
-    page = per_person_table(estimate, 0.95, 10)
-    assert [row.label for row in page.rows] == [("age=young",), ("age=old",)]
-    assert [row.value for row in page.rows] == pytest.approx(averages.values)
     assert estimate.margin("age").averages is None
 
 
@@ -282,7 +275,8 @@ def test_what_averages_are_read_from_is_not_added_up_or_divided(average_plan: pv
 def test_averages_have_as_many_decimals_in_each_group(average_plan: pv.Plan, people: int) -> None:
     estimate = average_plan.estimate(tally_of(average_plan, people, law=[0.02, 0.01, 0.01, 0.3, 0.3, 0.36]))
     for table in (describe(estimate).tables[0], averages_table(estimate.averages)):
-        texts = [text for row in table.rows for text in (row.value_text, row.low_text, row.high_text)]
+        shown = [row_texts(row, table.unit) for row in table.rows]
+        texts = [text for each in shown for text in (each.value, each.low, each.high)]
         finite = [text for text in texts if text not in ("not bounded", "nan")]
         assert len({len(text.partition(".")[2]) for text in finite}) == 1
 
@@ -302,7 +296,7 @@ def test_the_precision_of_a_plan_for_averages_is_that_of_the_averages(average_pl
 def test_other_plans_show_averages_after_their_counts(plan: pv.Plan) -> None:
     estimate = plan.estimate(tally_of(plan))
     averages = estimate.mean("overtime", by="age")
-    rows = {row["name"]: row["value"] for row in number_records(estimate)}
+    rows = {table.name_of(row): row.value for table in number_tables(estimate) for row in table.rows}
     assert list(rows) == ["mean overtime", "mean overtime, age=young", "mean overtime, age=old"]
     assert list(rows.values()) == pytest.approx([estimate.mean("overtime").value, *averages.values])
 

@@ -11,7 +11,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 import priorveil as pv
 from priorveil.reading.blas_threads import single_thread
-from priorveil.reading.numbered import NumberedReader
+from priorveil.reading.numbered_reader import NumberedReader
 
 
 def thread_counts() -> set[int]:

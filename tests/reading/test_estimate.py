@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,14 +11,17 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.errors import InvalidInput, NotIdentifiable
-from priorveil.mechanisms.table import TOTAL, Table
+from priorveil.mechanisms.integer_tables import TOTAL, Table
+from priorveil.notes import Note
+from priorveil.plans.plan import RARE_CHANGES
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate
+from priorveil.reading.estimate_notes import LEANING
 from priorveil.reading.linear_answers import channel_inversion, channel_posteriors, channel_scores
 from priorveil.reading.prior_check import PriorCheck, cells_test, split_prior
 from priorveil.reading.shares_search import most_likely
 from priorveil.reading.statistics import Statistic
-from priorveil.reading.wording import LEANING, RARE_CHANGES, changes_among
+from priorveil.reading.tally_reading import ASSUMES, WEIGHTED
 from references import likelihood as likelihood_of
 from refusals import raises
 from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan
@@ -337,7 +339,7 @@ def test_intervals_widen_with_their_level() -> None:
 def test_every_estimate_says_what_it_assumes(method) -> None:
     chosen = PLANS["distribution"]
     found = chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20, codes=True)), method=method)
-    assert found.method == method and "prior" in found.assumes
+    assert found.method == method and found.assumes == (ASSUMES[method],)
 
 
 def test_counts_below_zero_are_explained_until_they_are_projected() -> None:
@@ -348,14 +350,14 @@ def test_counts_below_zero_are_explained_until_they_are_projected() -> None:
     assert (few.values < 0).any() and (few.interval()[1] >= 0).all() and (rare.values < 0).any()
     extreme = replace(rare, values=rare.values - 10 * rare.std_error)
     for found, whole in ((few, False), (extreme, True)):
-        (note,) = (note for note in found.notes if "can be below zero" in note)
-        assert "project()" in note and ("whole interval" in note) == whole
+        assert Note("negativeInterval" if whole else "negativeCount") in found.notes
+        assert Note("mleOrProject") in found.notes
     quiet = (
         few.project(),
         plan.estimate(plan.tally([0] * 40), "mle"),
         plan.estimate(plan.tally([]), "unbiased"),
     )
-    assert not any("below zero" in note for found in quiet for note in found.notes)
+    assert not any(note.code.startswith("negative") for found in quiet for note in found.notes)
 
 
 def test_margins_explain_counts_below_zero_and_say_what_mle_gains() -> None:
@@ -374,10 +376,10 @@ def test_margins_explain_counts_below_zero_and_say_what_mle_gains() -> None:
         tally = plan.tally(plan.privatize(rng.choice(18, people, p=prior.probabilities), rng, codes=True))
         found = [plan.estimate(tally, method) for method in ("unbiased", "mle")]
         errors += [((each.proportions - shares) ** 2).sum() for each in found]
-        negative = [note for note in found[0].notes if "can be below zero" in note]
-        assert bool(negative) == (found[0].values < 0).any() and "project()" not in "".join(negative)
+        negative = Note("mleIsNotNegative") in found[0].notes
+        assert negative == (found[0].values < 0).any() and Note("mleOrProject") not in found[0].notes
     assert found[0].mle_gain > 1.2 and found[0].mle_gain == pytest.approx(errors[0] / errors[1], rel=0.3)
-    assert any("times less squared error" in note for note in found[0].notes)
+    assert Note("gainOfMle", {"times": found[0].mle_gain}) in found[0].notes
     for query in (pv.Linear.cumulative(prior, unbiased=True), pv.Sum(range(18), unbiased=True)):
         plan = pv.design(prior, 0.5, query)
         assert plan.estimate(plan.tally(plan.privatize(rng.choice(18, 99), rng, codes=True))).mle_gain is None
@@ -391,8 +393,8 @@ def test_numbers_at_the_ends_and_flat_priors_are_in_the_notes() -> None:
     both = combine_estimates([found, found])
     for one in (found, both, found.project()):
         assert one.notes[-2:] == found.remarks and len(found.remarks) == 2
-    assert found.remarks[0] == "Numbers below 0 were counted as 0, numbers above 1,000 as 1,000."
-    assert f"LDP at {plan.certificate.ldp:.6g} holds for everybody" in found.remarks[1]
+    assert str(found.remarks[0]) == "Numbers below 0 were counted as 0, numbers above 1,000 as 1,000."
+    assert f"LDP at {plan.certificate.ldp:.6g} holds for everybody" in str(found.remarks[1])
     given = pv.design(pv.Prior.cells([0, 10, 20, 1_000], [0.2, 0.3, 0.5]), 1.0, pv.Distribution())
     assert not given.estimate(given.tally([0])).remarks
 
@@ -460,7 +462,7 @@ def test_weights_multiply_posteriors(name: str) -> None:
     right = np.array([VALUES @ posterior @ c]) if name == "sum" else posterior @ c
     found = chosen.estimate(chosen.tally(reports, weights=c), "mmse")
     assert found.values == pytest.approx(right, rel=1e-6, abs=1e-6)
-    assert "every weight" in found.assumes
+    assert found.assumes == (WEIGHTED["mmse"],)
 
 
 @pytest.mark.parametrize(("name", "method"), [r for r in READINGS if r[1] != "mle"])
@@ -505,17 +507,18 @@ def test_mle_with_weights_is_that_of_people_who_come_several_times(name: str) ->
     repeated = chosen.estimate(chosen.tally(np.repeat(reports, c, axis=0)), "mle")
     assert weighted.values == pytest.approx(repeated.values, abs=0.5)
     assert (weighted.std_error > repeated.std_error).all()  # for there are fewer people than reports now
-    word = "nearest" if name == "arc_pool" else "log-likelihood|composite"
-    assert re.search(word, weighted.assumes)
+    others = {"arc_pool": "assumesNearestDistribution", "unary": "assumesCompositeLikelihood"}
+    assert weighted.assumes == (Note(others[name]) if name in others else WEIGHTED["mle"],)
 
 
 def test_unary_reports_under_another_prior_say_how_they_are_read() -> None:
     chosen = PLANS["unary"]
     tally = chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20, codes=True))
-    assert "own bit" in chosen.estimate(tally, prior=[0.2] * 5).assumes
-    assert "own bit" not in chosen.estimate(tally).assumes
+    own_bits = (Note("assumesOwnBits"),)
+    assert chosen.estimate(tally, prior=[0.2] * 5).assumes == own_bits
+    assert chosen.estimate(tally).assumes != own_bits
     weighted = chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20, codes=True), weights=2.0)
-    assert "own bit" in chosen.estimate(weighted, prior=[0.2] * 5).assumes
+    assert chosen.estimate(weighted, prior=[0.2] * 5).assumes == own_bits
 
 
 def test_the_prior_check_merges_rare_reports_and_stays_silent_on_few() -> None:
@@ -578,10 +581,8 @@ def test_mle_of_bits_says_that_it_is_a_composite_likelihood() -> None:
     found, other = (
         plan.estimate(plan.tally(plan.privatize([0, 1, 2] * 50)), method="mle") for plan in (bits, table)
     )
-    assert "composite" in found.assumes and "composite" not in other.assumes
-    assert all("those of method unbiased" in e.assumes for e in (found, other))
-    both = combine_estimates([found, other, found]).assumes
-    assert found.assumes in both and other.assumes in both
+    assert (found.assumes, other.assumes) == ((Note("assumesCompositeLikelihood"),), (ASSUMES["mle"],))
+    assert combine_estimates([found, other, found]).assumes == found.assumes + other.assumes
 
 
 def test_estimates_compare_and_hash_without_an_error() -> None:
@@ -598,7 +599,7 @@ def test_auto_reads_a_plan_as_it_was_designed(name: str) -> None:
     assert found.method == ("unbiased" if chosen.query.unbiased else "mmse") == chosen.query.default_method
     assert found.values.tolist() == chosen.estimate(tally, found.method).values.tolist()
     assert found.labels == chosen.query.statistic_labels(chosen.labels)
-    assert found.method in found.notes[0] and found.assumes in found.notes[0]
+    assert found.notes[0] == Note("methodAssumes", {"method": found.method, "assumes": found.assumes})
     other = replace(found, method="mle")
     assert combine_estimates([found, found]).method == found.method
     assert combine_estimates([found, other]).method == "mixed"
@@ -646,7 +647,7 @@ def test_a_reading_that_leans_on_a_contradicted_prior_says_so_first(query: pv.Qu
     )
     lines = str(found).splitlines()
     assert found.method == "mmse" and found.prior_check < 0.01
-    assert lines[:2] == [f"Warning: {found.warning}", LEANING]
+    assert lines[:2] == [f"Warning: {found.warning}", str(LEANING)]
     assert ("method unbiased" in lines[0]) == plan.identifiable
     assert (found.unbiased_difference is not None) == plan.identifiable
 
@@ -657,8 +658,8 @@ def test_a_warning_on_many_values_advises_the_method_that_the_plan_allows(query:
     plan = pv.design(prior, 1.0, query)
     found = plan.estimate(plan.tally(plan.privatize(rng.choice(600, 20_000), rng)), "mmse")
     assert found.unbiased_difference is None and found.warning is not None
-    assert ("method unbiased" in found.warning) == plan.identifiable
-    assert combine_estimates([found, found]).warning == found.warning
+    assert (found.warning.code == "contradictedPrior") == plan.identifiable
+    assert combine_estimates([found, found]).warning.code == found.warning.code
     if query.unbiased:
         assert plan.identifiable and plan.estimate(found.readings[0].tally).warning is None
 
@@ -685,9 +686,11 @@ def test_the_prior_check_says_first_which_changes_it_never_notices(query: pv.Que
     counts = np.rint(people @ plan.channel.matrix).astype(int)
     found = plan.estimate(plan.tally(np.repeat(np.arange(len(counts)), counts)))
     assert not plan.identifiable and found.prior_check > 0.9 and found.warning is None
-    note = next(note for note in found.notes if "Prior check" in note)
-    assert found.unseen_changes == changes_among(("Government", "Self-employed"))
-    assert note.startswith(found.unseen_changes) and note in str(found)
+    assert found.unseen_changes == Note(
+        "unseenChangesAmong", {"first": "Government", "second": "Self-employed"}
+    )
+    checks = [found.notes.index(note) for note in found.notes if note.code.startswith("check")]
+    assert found.notes[checks[0] - 1] == found.unseen_changes and str(found.unseen_changes) in str(found)
     assert combine_estimates([found, found]).unseen_changes == found.unseen_changes
 
 
@@ -700,14 +703,14 @@ def test_a_plan_that_tells_all_values_apart_has_no_unseen_changes_if_reports_are
         for people in (20_000, 20)
     )
     assert many.unseen_changes is None and many.noticeable_change is not None
-    assert few.unseen_changes == RARE_CHANGES and RARE_CHANGES in str(few)
+    assert few.unseen_changes == RARE_CHANGES and str(RARE_CHANGES) in str(few)
 
 
 def test_unseen_changes_need_no_pair_of_equal_values() -> None:
     table = Table(TOTAL // 8 * np.array([[5, 3], [4, 4], [3, 5]]))  # the second row is the mean of the others
     plan = replace(pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram()), mechanism=table)
     found = plan.estimate(plan.tally(np.repeat([0, 1], 500)))
-    assert found.unseen_changes == changes_among(None)
+    assert found.unseen_changes == Note("unseenSomeChanges")
 
 
 @pytest.mark.parametrize("people", [3, 10, 20_000])

@@ -10,6 +10,7 @@ import pytest
 
 import priorveil as pv
 from priorveil.information import variance
+from priorveil.words.plans import plan_facts
 from refusals import raises
 from sample_plans import PAIRS, PRIOR, pair_plan
 
@@ -80,7 +81,7 @@ def test_the_precision_for_a_set_of_priors_says_under_which_one_it_is() -> None:
     assert leaning.precision.these_people > 1.96 * leaning.std_error(10_000).max() + 0.005  # a bias
     assert learnt.precision.of_set and learnt.precision.document()["of_set"]
     for plan in (learnt, leaning):
-        assert dict(plan.summary())["expected error"].endswith(", under the worst prior of the set")
+        assert dict(plan_facts(plan))["expected error"].endswith(", under the worst prior of the set")
     worst = 10_000 * np.sum(learnt.std_error(10_000) ** 2)
     assert worst < 0.7 * learnt.expected_mse
 
@@ -89,7 +90,7 @@ def test_a_leaning_plan_may_determine_only_its_statistics() -> None:
     """The summary says so, and states their precision; and what is stated can be estimated."""
     groups = pv.Linear([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]])
     plan = replace(pair_plan("grouped", "Histogram"), query=groups)
-    facts = dict(plan.summary())
+    facts = dict(plan_facts(plan))
     assert not plan.identifiable and plan.precision.determined
     assert facts["identifies the distribution"].startswith(
         "no, only the statistics asked for, by method unbiased"
@@ -103,7 +104,7 @@ def test_where_a_channel_is_too_large_to_check_the_precision_says_so() -> None:
     assert not plan.identifiable and plan.reader.identifies_by_assumption
     assert plan.precision.determined is None and plan.precision.population is None
     assert "it is not checked whether reports alone determine" in str(plan.precision)
-    assert dict(plan.summary())["identifies the distribution"].startswith("not checked")
+    assert dict(plan_facts(plan))["identifies the distribution"].startswith("not checked")
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(150, 1.0), (2, 1e-6)])
@@ -112,7 +113,7 @@ def test_what_identifies_is_read_however_many_people_it_takes(size: int, epsilon
     plan = pv.design(pv.Prior.zipf(size), epsilon, pv.Histogram())
     assert plan.identifiable and plan.precision.determined and plan.precision.population is None
     assert str(plan.precision).startswith("reports of 10,000 people are too few to estimate the population")
-    assert dict(plan.summary())["identifies the distribution"].startswith("yes, by method unbiased")
+    assert dict(plan_facts(plan))["identifies the distribution"].startswith("yes, by method unbiased")
     answer = plan.estimate(plan.tally(plan.privatize(np.arange(size))), "unbiased")
     assert answer.values.sum() == pytest.approx(size) and (answer.std_error > size).any()
     share, found = plan.reference.probabilities, plan.expected_std_error("unbiased", 10**4, population=True)

@@ -16,7 +16,7 @@ from priorveil.mechanisms.arc.cells import ArcCells
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.reading import order_information, reader
 from priorveil.reading.families import READERS, reader_of
-from priorveil.reading.orders import OrdersReader
+from priorveil.reading.orders_reader import OrdersReader
 from references import likelihood as likelihood_of
 from sample_plans import PAIRS, PRIOR, TRUTH, named_plan, pair_plan
 

@@ -12,8 +12,11 @@ import priorveil as pv
 from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms import Table
+from priorveil.reading.estimate_notes import ABOUT_CELLS, ABOUT_POINTS
+from priorveil.reading.statistic_tables import answer_rows
 from priorveil.reading.statistics import ratio_of
-from priorveil.reading.wording import ABOUT_CELLS, people_text, value_rows
+from priorveil.words.estimates import row_texts
+from priorveil.words.notes import people_text
 from refusals import raises
 
 PRIOR = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05})
@@ -85,7 +88,7 @@ def test_a_ratio_that_is_not_bounded_says_how_many_people_would_bound_it(plan: p
     ratio = next(
         r for e in estimates if e.values[3] > 0 and math.isinf((r := e.ratio(["d"], ["d"])).interval()[1])
     )
-    assert "the reports do not bound this ratio; about" in str(ratio) and "inf" not in str(ratio)
+    assert "the reports do not bound this number; about" in str(ratio) and "inf" not in str(ratio)
     assert ratio.people_to_bound > 60
     assert "do not bound" in ratio._repr_html_() and "inf" not in ratio._repr_html_()
     bounded = estimate_of(plan, 4_000).ratio(["a"], ["a", "b"])
@@ -126,13 +129,13 @@ def test_shares_of_the_points_of_a_grid_carry_a_warning() -> None:
     rng = np.random.default_rng(1)
     estimate = (p := pv.design(grid, 3.0, pv.Histogram())).estimate(p.tally(p.privatize([25.0] * 50, rng)))
     for statistic in (estimate.ratio([100.0], [50.0, 100.0]), estimate.contrast([100.0]), estimate[100.0]):
-        assert "about the points" in statistic.warning and "about the points" in str(statistic)
-    assert "about the points" not in (estimate.mean().warning or "")
+        assert statistic.about == ABOUT_POINTS and str(ABOUT_POINTS) in str(statistic)
+    assert estimate.mean().about is None
     of_groups = (p := pv.design(joint, 3.0, pv.Histogram())).estimate(
         p.tally(p.privatize([("a", 30.0)] * 50, rng))
     )
     first, second = [("a", 0), ("a", 100)], list(joint.labels)
-    assert "about the points" not in (of_groups.ratio(first, second).warning or "")
+    assert of_groups.ratio(first, second).about is None
 
 
 @pytest.mark.parametrize("at", [0.0, 0.5, 0.999])
@@ -165,10 +168,10 @@ def test_a_sum_over_cells_says_that_people_may_be_anywhere_in_them() -> None:
         np.ptp(mean.interval()) > np.ptp(estimate.interval()) / 500
     )  # that of the sum is about the numbers given
     assert ABOUT_CELLS in estimate.notes
-    assert ABOUT_CELLS in estimate.contrast([1]).warning and ABOUT_CELLS in estimate["sum"].warning
-    assert ABOUT_CELLS not in (mean.warning or "")
+    assert estimate.contrast([1]).about == estimate["sum"].about == ABOUT_CELLS
+    assert mean.about is None
     scores = estimate_of(pv.design(CELLS, 2.0, pv.Sum([1, 0, 0])), 500, law=CELLS.probabilities)
-    assert ABOUT_CELLS not in scores.notes and scores["sum"].warning is None
+    assert ABOUT_CELLS not in scores.notes and scores["sum"].about is None
 
 
 def test_the_mean_of_midpoints_is_read_where_that_of_edges_is_not_determined() -> None:
@@ -259,8 +262,8 @@ def test_a_ratio_cut_off_at_what_is_possible_holds_as_often_as_before() -> None:
 
 def test_an_interval_that_reaches_to_what_is_possible_says_at_most_or_at_least(plan: pv.Plan) -> None:
     estimate = plan.estimate(plan.tally(plan.privatize(["a"] * 400, np.random.default_rng(1))), "mle")
-    texts = [row.interval_text for row in value_rows(estimate)]
+    texts = [row_texts(row, "amount").interval for row in answer_rows(estimate)]
     assert texts[0].startswith("at least ") and texts[3].startswith("at most ")
     few = plan.estimate(plan.tally(plan.privatize(["a"], np.random.default_rng(1))), "mle")
-    assert [row.interval_text for row in value_rows(few)] == ["not bounded"] * 4
+    assert [row_texts(row, "amount").interval for row in answer_rows(few)] == ["not bounded"] * 4
     assert few.ratio(["b"], ["a", "b"]).is_unbounded() and few.ratio(["b"], ["a", "b"]).interval() == (0, 1)

@@ -18,17 +18,18 @@ import priorveil as pv
 from priorveil.cli import reproduce as command
 from priorveil.cli.reproduce import reproduce
 from priorveil.errors import DataNotFound, InvalidInput
-from priorveil.pictures import curves
 from priorveil.studies import published
-from priorveil.studies.figures import Outcome, Settings, theory
-from priorveil.studies.figures.catalogue import (
+from priorveil.studies.figures import FigureSettings, Outcome, theory
+from priorveil.studies.figures.gallery import (
     FIGURES,
-    Section,
+    FigureSection,
     describe,
     figure_names,
     write_html,
 )
 from priorveil.studies.figures.theory import correlated_secret
+from priorveil.words.plots import curves
+from priorveil.words.plots.house_style import house_style
 from refusals import raises
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
@@ -40,7 +41,7 @@ Row = dict[str, Any]
 @cache
 def _run(name: str) -> Outcome | DataNotFound:
     try:
-        return FIGURES[name](Settings(quick=True, seed=1))
+        return FIGURES[name](FigureSettings(quick=True, seed=1))
     except DataNotFound as error:
         return error
 
@@ -52,7 +53,7 @@ def outcome(name: str) -> Outcome:
     return found
 
 
-def section(name: str) -> Section:
+def section(name: str) -> FigureSection:
     return describe(name, outcome(name))
 
 
@@ -72,7 +73,7 @@ def falling(numbers: np.ndarray, slack: float = 1e-9) -> bool:
 
 
 def test_twelve_figures_have_numbers_and_names() -> None:
-    assert [Section(name, "", ()).number for name in NAMES] == list(range(1, 13))
+    assert [FigureSection(name, "", ()).number for name in NAMES] == list(range(1, 13))
     listed = (command.__doc__ or "").split("Figures\n")[1].split()
     assert listed == [word for number, name in enumerate(NAMES, 1) for word in (str(number), name)]
     assert figure_names(()) == NAMES
@@ -114,7 +115,7 @@ def test_nothing_valid_is_below_the_bound(name: str) -> None:
 
 @cache
 def picture(name: str) -> Any:
-    with curves.house_style():
+    with house_style():
         drawn = outcome(name).draw()
     drawn.draw_without_rendering()
     return drawn
@@ -371,7 +372,7 @@ def test_the_report_needs_no_other_file(tmp_path: Path) -> None:
     results = [
         replace(section("introduction"), picture=b"one"),
         replace(section("regions"), picture=b"two"),
-        Section("gowalla", "", ("Not made: no <data>",)),
+        FigureSection("gowalla", "", ("Not made: no <data>",)),
     ]
     page = write_html(results, tmp_path, "quick run").read_text(encoding="utf-8")
     assert page.count("<img ") == page.count('src="data:image/png;base64,') == 2

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.errors import CertificateError, InvalidInput
 from priorveil.studies import published
-from priorveil.studies.compare import COMPARED_METHODS, Scenario, certified_mixture, from_channel
+from priorveil.studies.compare import COMPARED_METHODS, SurveyScenario, certified_mixture, from_channel
 from priorveil.studies.simulate import Study, csv_text, simulate, simulated_error
 from refusals import raises
 
@@ -203,7 +203,7 @@ def test_the_mixture_serves_latent_secrets() -> None:
 
 def test_a_method_from_a_channel_measures_it() -> None:
     method = from_channel(
-        pv.Channel([[0.75, 0.25], [0.25, 0.75]]), Scenario(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+        pv.Channel([[0.75, 0.25], [0.25, 0.75]]), SurveyScenario(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
     )
     assert method.levels.lip == pytest.approx(math.log(2))
     _, low, high = simulated_error(method.survey, pv.Prior([0.5, 0.5]), 1_000, 400, np.random.default_rng(0))

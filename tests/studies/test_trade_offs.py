@@ -30,7 +30,7 @@ def test_three_comparisons_with_ldp() -> None:
     same = rows["the same LIP level"]
     assert plan.lip - 1e-3 <= same.lip <= plan.lip and 1 < same.ldp < 2
     assert rows["the same LDP level"].error < same.error < rows["the same epsilon"].error
-    assert len(found.sentences) == 2 and all(sentence in str(found) for sentence in found.sentences)
+    assert len(found.sentences) == 3 and all(sentence in str(found) for sentence in found.sentences)
     assert found.record()[1]["equal"] == "the same epsilon"
     frame = found.to_frame("pyarrow")
     assert frame.column_names == ["equal", "lip", "ldp", "error", "people"] and len(frame) == 4
@@ -61,7 +61,7 @@ def test_ldp_that_reveals_less_than_the_plan_is_not_said_to_reveal_more() -> Non
     plan, *others = found.rows
     same = next(row for row in others if row.equal == "the same LDP level")
     assert same.lip < plan.lip
-    assert f"learn less (LIP {same.lip:.3g} instead of {plan.lip:.3g})" in found.sentences[1]
+    assert f"learn less (LIP {same.lip:.3g} instead of {plan.lip:.3g})" in found.sentences[2]
     assert "learn more" not in " ".join(found.sentences)
 
 

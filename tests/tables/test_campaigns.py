@@ -19,16 +19,17 @@ from hypothesis import strategies as st
 import priorveil as pv
 from local_server import running
 from priorveil.cli import run
-from priorveil.collect.campaign import Campaign, ask, ask_with
-from priorveil.collect.questions import NOT_ASKED, Question
-from priorveil.collect.results import Result
 from priorveil.curator.store import open_store
 from priorveil.errors import InvalidInput
+from priorveil.files.batches import Batch
 from priorveil.plans.form import Form
 from priorveil.priors.domain import LabelDomain
-from priorveil.tables import ConflictingReports, NothingWritten, estimate_table, privatize_table, tally_table
+from priorveil.questions.campaign import Campaign, ask, ask_with
+from priorveil.questions.choices import MultipleChoice, SingleChoice
+from priorveil.questions.question import NOT_ASKED
+from priorveil.results.estimates import PartEstimates
+from priorveil.tables import estimate_table, privatize_table, tally_table
 from priorveil.tables.answers import attribute_columns
-from priorveil.tables.batches import Batch
 from priorveil.tables.substitutes import Substitutes
 from refusals import raises
 from sample_surveys import QUESTIONS, SMOKES, always, form, health, people, plans
@@ -112,7 +113,7 @@ def test_lists_and_numbers_are_ticked_options_too() -> None:
     levels, reasons = levels_of(columns)
     assert reasons == [None, None, "ills: missing", "ills: outside the domain"]
     assert levels["ills/asthma"][:2] == ["yes", "no"] and levels["ills/cough"][:2] == ["no", "no"]
-    numbered = Question("ills", "Which?", "choices", {"1": "Cough", "2": "Asthma"})
+    numbered = MultipleChoice("ills", "Which?", {"1": "Cough", "2": "Asthma"})
     joint = {(a, b): 0.25 for a in ("yes", "no") for b in ("yes", "no")}
     plan = pv.design(pv.Prior.joint(joint, names=("ills/1", "ills/2")), 1.0, pv.Distribution())
     campaign = Campaign("Ills", [numbered], {"all": Form.of(("ills/1", "ills/2"), plan)})
@@ -121,7 +122,7 @@ def test_lists_and_numbers_are_ticked_options_too() -> None:
 
 
 def test_codes_with_blanks_need_lists() -> None:
-    question = Question("ills", "Which?", "choices", {"a cold": "A cold"})
+    question = MultipleChoice("ills", "Which?", {"a cold": "A cold"})
     plan = pv.design(pv.Prior({"yes": 0.2, "no": 0.8}), 1.0, pv.Distribution())
     campaign = Campaign("Ills", [question], {"all": Form.of("ills/a cold", plan)})
     with raises(InvalidInput, argument="column"):
@@ -139,13 +140,12 @@ def many_people() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return rows, [SURVEY.attribute_values(row) for row in rows]
 
 
-def truth(values: list[dict[str, Any]], result: Result) -> list[float]:
+def truth(values: list[dict[str, Any]], result: PartEstimates) -> list[float]:
     """The statistics of a result, counted from the levels of all people."""
     if result.attributes == ("hours",):
         return [sum(float(value["hours"]) for value in values)]
     found = Counter(tuple(value[name] for name in result.attributes) for value in values)
-    assert result.total is not None
-    labels = [label if isinstance(label, tuple) else (label,) for label in result.total.estimate.labels]
+    labels = [label if isinstance(label, tuple) else (label,) for label in result.everybody.labels]
     return [float(found[label]) for label in labels]
 
 
@@ -161,13 +161,10 @@ def test_estimates_from_a_table(tmp_path: Path, kind: str) -> None:
     found = estimate_table(out, SURVEY)
     assert found.tallies.reports == 4_000 and found.tallies.without_id == 0
     seen = set()
-    for result in found.results:
-        assert result.total is not None
-        expected = np.array(truth(values, result))
-        assert np.all(
-            np.abs(result.total.estimate.values - expected) < 5 * result.total.estimate.std_error
-        ), result.attributes
-        assert result.total.estimate.values.shape == expected.shape
+    for result in (each for part in found.parts for each in (part, *part.margins())):
+        expected, total = np.array(truth(values, result)), result.everybody
+        assert np.all(np.abs(total.values - expected) < 5 * total.std_error), result.attributes
+        assert total.values.shape == expected.shape
         seen.add(result.attributes)
     assert seen >= {("ills/cough", "ills/asthma"), ("hours",), ("packs",)}
 
@@ -210,7 +207,7 @@ def test_cohorts_by_a_column(tmp_path: Path) -> None:
         done = privatize_table(columns, campaign, out=out, cohort="group")
         assert done.refused.counts == {"no such cohort": 200}
         found = tally_table(out, campaign)
-        by_cohort = {campaign.cohort_of[id]: tallies for id, tallies in found.by_form.items()}
+        by_cohort = {cohort: tallies for (cohort, _), tallies in found.by.items()}
         assert by_cohort["drawn"][0].reports == 200
         assert [tally.reports for tally in by_cohort["everything"]] == [200] * 3
     with raises(InvalidInput, argument="cohort"):
@@ -233,9 +230,9 @@ def test_a_campaign_from_plans(tmp_path: Path, cohorts: Campaign) -> None:
     table = {"answer": [labels[0]] * 400, "by": [*cohorts.cohorts] * 100}
     done = privatize_table(table, cohorts, out=tmp_path / "r.parquet", cohort="by")
     found = estimate_table(tmp_path / "r.parquet", cohorts)
-    assert repr(found).startswith("CampaignEstimate(1 result from ") and len(repr(found)) < 80
-    (result,) = found.results
-    assert done.reports == 400 and [n for _, n in result.parts.values()] == [100] * len(cohorts.cohorts)
+    assert repr(found).startswith("TableEstimates(1 result from ") and len(repr(found)) < 80
+    assert done.reports == 400
+    assert [n for _, n in found.only.parts.values()] == [100] * len(cohorts.cohorts)
 
 
 # -- refused rows --------------------------------------------------------------------------------------------
@@ -275,13 +272,6 @@ def test_a_combination_that_the_plan_leaves_out_is_refused() -> None:
     assert done.refused.rows == ((1, "one x two: a combination that the plan leaves out"),)
 
 
-def test_nothing_is_written_if_all_rows_are_refused(tmp_path: Path) -> None:
-    columns = {name: [None, None] for name in NAMES}
-    with pytest.raises(NothingWritten):
-        privatize_table(columns, SURVEY, out=tmp_path / "r.csv")
-    assert not (tmp_path / "r.csv").exists()
-
-
 def test_options_that_do_not_fit_a_campaign(tmp_path: Path) -> None:
     columns = as_columns(people(5, np.random.default_rng(1)))
     with raises(InvalidInput, argument="column"):
@@ -291,12 +281,7 @@ def test_options_that_do_not_fit_a_campaign(tmp_path: Path) -> None:
     with raises(InvalidInput, argument="column"):
         privatize_table({"smokes": ["never"]}, SURVEY)
     table = privatize_table(columns, SURVEY).table
-    options: list[dict[str, Any]] = [
-        {"by": "x"},
-        {"prior": [0.5, 0.5]},
-        {"cohort": "x"},
-        {"assume_plan": True},
-    ]
+    options: list[dict[str, Any]] = [{"prior": [0.5, 0.5]}, {"cohort": "x"}]
     for option in options:
         with raises(InvalidInput, argument=next(iter(option))):
             estimate_table(table, SURVEY, **option)
@@ -335,9 +320,9 @@ def test_substitutes_for_several_attributes_and_cohorts() -> None:
 
 def test_substitutes_of_a_campaign() -> None:
     prior = pv.Prior({"yes": 0.3, "no": 0.5, "silent": 0.2})
-    of = Question("smokes", "Smoke?", options={"yes": "Yes", "no": "No", "silent": "I do not say"})
-    why = Question(
-        "why", "Why?", "choices", {"fun": "Fun", "silent": "I do not say"}, asked_if={"smokes": ("yes",)}
+    of = SingleChoice("smokes", "Smoke?", options={"yes": "Yes", "no": "No", "silent": "I do not say"})
+    why = MultipleChoice(
+        "why", "Why?", {"fun": "Fun", "silent": "I do not say"}, asked_if={"smokes": ("yes",)}
     )
     both = {(a, b): 0.075 for a in ("yes", "no") for b in ("yes", "no")} | {(NOT_ASKED, NOT_ASKED): 0.7}
     reasons = pv.Prior.joint(both, ("why/fun", "why/silent"), impossible="leave out")
@@ -406,7 +391,17 @@ def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str
     table = ask("Work?", pv.Prior.joint(joint, names=("age", "share")), smallest_count=1)
     columns = {"age": ["young", "old"] * 200, "share": ["yes", "no", "no", "no"] * 100}
     lines = results_csv(table, columns, capsys)
-    heads = ["attributes", "cohort", "statistic", "age", "share (answer)", "reports", "method", "estimate"]
+    heads = [
+        "attributes",
+        "cohort",
+        "group",
+        "statistic",
+        "age",
+        "share (answer)",
+        "reports",
+        "method",
+        "estimate",
+    ]
     assert list(lines[0]) == [*heads, "std_error", "low", "high", "share"]
     cells = [(line["age"], line["share (answer)"]) for line in lines if line["attributes"] == "age x share"]
     assert cells[:4] == list(joint)
@@ -434,18 +429,27 @@ def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        ("--by", "submissions to a campaign have no other columns"),
-        ("--cohort", "every submission names its cohort"),
-        ("--margin", "the results of a campaign have every margin"),
-        ("--plot", "the results of a campaign do not fit into one plot"),
-        ("--column", "submissions to a campaign are in the column report"),
+        (["--by", "town"], "town"),
+        (["--margin", "smokes"], "not reported together; these are: "),
+        (["--plot", "x.png"], "the results do not fit into one plot"),
+        (["--column", "answer"], "answer"),
     ],
 )
-def test_an_option_of_plans_is_refused_with_its_reason(
-    folder: Path, option: str, reason: str, capsys: pytest.CaptureFixture[str]
+def test_an_option_that_does_not_fit_is_refused_with_its_reason(
+    folder: Path, option: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["estimate", "campaign.json", "reports.csv", option, "x.png"]) == 2
-    assert f"{option} x.png: {reason}" in capsys.readouterr().err
+    run(["privatize", "campaign.json", "people.csv", "-o", "reports.csv"])
+    capsys.readouterr()
+    assert run(["estimate", "campaign.json", "reports.csv", *option]) == 2
+    assert reason in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_margin_of_a_campaign_has_one_plot(folder: Path) -> None:
+    pytest.importorskip("matplotlib")
+    run(["privatize", "campaign.json", "people.csv", "-o", "reports.csv"])
+    options = ["--margin", "ills/cough", "--plot", "cough.svg"]
+    assert run(["estimate", "campaign.json", "reports.csv", *options]) == 0
+    assert "ills/cough" in Path("cough.svg").read_text()
 
 
 def test_a_campaign_comes_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -465,13 +469,8 @@ def test_the_same_report_in_two_files_is_counted_once(
     assert run(["estimate", "campaign.json", "all", "--json"]) == 0
     printed = capsys.readouterr()
     found = json.loads(printed.out)
-    assert (found["reports"], found["repeated"]) == (300, 100)
+    assert (found["result"]["reports"], found["repeated"]) == (300, 100)
     assert "400 rows, 300 reports: 100 rows repeat a report" in printed.err
-    id, _, report = lines[1].split(",")
-    other = next(line.split(",")[2] for line in lines[2:] if line.split(",")[2] != report)
-    (folder / "all" / "again.csv").write_text(f"{lines[0]}{id},{form().id},{other}")
-    with pytest.raises(ConflictingReports):
-        tally_table("all", SURVEY)
 
 
 def test_labels_that_several_questions_have_are_named_once() -> None:
@@ -555,4 +554,32 @@ def test_a_curator_takes_the_rows_and_exports_them(tmp_path: Path) -> None:
     asyncio.run(upload())
     both = tally_table([made, exported], SURVEY)
     assert (both.reports, both.repeated) == (40, 40)
-    assert both.by_form == tally_table(exported, SURVEY).by_form
+    assert both.by == tally_table(exported, SURVEY).by
+
+
+def test_a_plan_and_its_campaign_have_the_same_tallies() -> None:
+    """One way: what a table names as plans or as forms is counted by cohort and group alike."""
+    prior = pv.Prior([0.5, 0.5], labels=["a", "b"])
+    several = {method: pv.design(prior, 1.0, pv.Histogram(), method=method) for method in ("columns", "arc")}
+    values = {
+        "answer": ["a", "b", None, "z"] * 50,
+        "of": [*several] * 100,
+        "town": ["A", "B", "A"] * 66 + ["A"] * 2,
+    }
+    found = []
+    for asked, column in ((several, "answer"), (ask_with("Which?", several, smallest_count=1), ())):
+        made = privatize_table(
+            values, asked, column, cohort="of", keep=["town"], rng=np.random.default_rng(5), ids=False
+        ).table
+        tallies = tally_table(made, asked, by="town")  # the ids choose the cohort
+        found.append(tallies)
+    assert found[0].by == found[1].by and {group for _, group in found[0].by} == {"A", "B"}
+    assert found[0].reports == 100
+    assert (found[0].id_column, found[1].id_column) == ("plan", "form")
+
+
+def test_a_single_form_needs_no_column_of_ids() -> None:
+    made = privatize_table(as_columns(people(20, np.random.default_rng(6))), SURVEY).table
+    assert tally_table(made.drop(["form"]), SURVEY, assume_plan=True).by == tally_table(made, SURVEY).by
+    with raises(InvalidInput, argument="cohort"):
+        tally_table(made.drop(["form"]), two_cohorts(), assume_plan=True)

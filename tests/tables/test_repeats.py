@@ -21,23 +21,27 @@ from priorveil.tables import repeats
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
-from priorveil.tables import (  # noqa: E402
-    ConflictingReports,
-    estimate_table,
-    privatize_table,
-    tally_table,
-)
+from priorveil.questions.campaign import ask_with  # noqa: E402
+from priorveil.tables import ConflictingReports, privatize_table, tally_table  # noqa: E402
 
 LABELS = ["a", "b", "c", "d"]
 PRIOR = pv.Prior([0.4, 0.3, 0.2, 0.1], labels=LABELS)
 PLAN = pv.design(PRIOR, 1.0, pv.Histogram())
 UNARY = pv.design(PRIOR, 1.0, pv.Histogram(), method="unary")
+CAMPAIGN = ask_with("Which?", {"young": PLAN, "old": UNARY}, smallest_count=1)
+every_form = pytest.mark.parametrize("asked", [PLAN, UNARY, CAMPAIGN], ids=["table", "unary", "campaign"])
 
 
-def make_reports(folder: Path, plan: pv.Plan = PLAN, rows: int = 100, kind: str = "csv") -> Path:
+def make_reports(folder: Path, asked: Any = PLAN, rows: int = 100, kind: str = "csv") -> Path:
     out = folder / f"reports.{kind}"
-    values = {"x": LABELS * (rows // 4), "town": ["A", "B"] * (rows // 2)}
-    privatize_table(values, plan, "x", out, keep=["town"], rng=np.random.default_rng(1))
+    values = {
+        "answer": LABELS * (rows // 4),
+        "town": ["A", "B"] * (rows // 2),
+        "age": ["young", "old"] * (rows // 2),
+    }
+    column, cohort = ((), "age") if asked is CAMPAIGN else ("answer", None)
+    rng = np.random.default_rng(1)
+    privatize_table(values, asked, column, out, cohort=cohort, keep=["town"], rng=rng)
     return out
 
 
@@ -47,28 +51,27 @@ def repeat_lines(path: Path) -> None:
     path.write_text("\n".join(lines + lines[1:]) + "\n")
 
 
-@pytest.mark.parametrize("plan", [PLAN, UNARY], ids=["table", "unary"])
-def test_a_file_with_every_line_twice_gives_the_same_estimate(plan: pv.Plan, tmp_path: Path) -> None:
-    path = make_reports(tmp_path, plan)
-    once = estimate_table(path, plan, by="town")
+@every_form
+def test_a_file_with_every_line_twice_gives_the_same_tallies(asked: Any, tmp_path: Path) -> None:
+    path = make_reports(tmp_path, asked)
+    once = tally_table(path, asked, by="town")
     repeat_lines(path)
-    twice = estimate_table(path, plan, by="town")
-    assert twice.tallies.by == once.tallies.by and twice.everybody.reports == 100
-    assert np.array_equal(twice.everybody.interval(), once.everybody.interval())
-    assert (once.tallies.repeated, twice.tallies.repeated) == (0, 100)
-    assert once.tallies.without_id == twice.tallies.without_id == 0
+    twice = tally_table(path, asked, by="town")
+    assert twice.by == once.by and twice.reports == 100
+    assert (once.repeated, twice.repeated) == (0, 100)
+    assert once.without_id == twice.without_id == 0
 
 
-@pytest.mark.parametrize("plan", [PLAN, UNARY], ids=["table", "unary"])
-def test_the_same_reports_in_files_of_several_kinds(plan: pv.Plan, tmp_path: Path) -> None:
+@every_form
+def test_the_same_reports_in_files_of_several_kinds(asked: Any, tmp_path: Path) -> None:
     folder = tmp_path / "all"
     folder.mkdir()
     for kind in ("csv", "parquet", "arrow", "csv.gz"):
-        make_reports(folder, plan, kind=kind)  # with one seed: the ids and the reports are the same
-    tallies = tally_table(folder, plan)
+        make_reports(folder, asked, kind=kind)  # with one seed: the ids and the reports are the same
+    tallies = tally_table(folder, asked)
     assert (tallies.reports, tallies.repeated) == (100, 300)
-    assert tallies.by == tally_table(folder / "reports.csv", plan).by
-    assert tally_table(f"{folder}/*.csv*", plan).repeated == 100
+    assert tallies.by == tally_table(folder / "reports.csv", asked).by
+    assert tally_table(f"{folder}/*.csv*", asked).repeated == 100
 
 
 class Pipe(io.RawIOBase):
@@ -209,6 +212,17 @@ def test_the_same_id_with_another_report_names_both_places(tmp_path: Path) -> No
         tally_table(tmp_path, PLAN, assume_plan=True)
     assert error.value.places == ((str(tmp_path / "a.csv"), 1), (str(tmp_path / "b.csv"), 2))
     assert "a.csv row 2 and" in str(error.value) and "b.csv row 3 (" in str(error.value)
+
+
+@every_form
+def test_the_same_id_with_another_report(asked: Any, tmp_path: Path) -> None:
+    path = make_reports(tmp_path, asked)
+    lines = [line.split(",") for line in path.read_text().splitlines()[1:]]
+    id, *beside, report = lines[0]
+    other = next(cells for cells in lines if cells[1:-1] == beside and cells[-1] != report)
+    path.write_text(path.read_text() + ",".join([id, *other[1:]]) + "\n")
+    with pytest.raises(ConflictingReports):
+        tally_table(path, asked)
 
 
 def test_the_same_id_with_another_plan_or_group() -> None:

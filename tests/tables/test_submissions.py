@@ -8,17 +8,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from priorveil.cli import run
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.results import AMONG_ASKED, results
 from priorveil.errors import ForeignReport, InvalidInput
-from priorveil.tables.repeats import ConflictingReports
-from priorveil.tables.submissions import tally_submissions
+from priorveil.questions.campaign import Campaign
+from priorveil.results.findings import result_of
+from priorveil.tables import estimate_table, tally_table
 from refusals import raises
 from sample_surveys import people
 from submissions import submission, submissions
@@ -58,20 +58,9 @@ def test_an_export_has_the_tallies_of_the_curator(
     form = survey.form_for(None)
     words = np.frombuffer(bytes.fromhex("".join(row["report"] for row in exported)), "<u8")
     expected = form.tallies(form.count(words.reshape(-1, form.width)))
-    found = tally_submissions(write(exported, tmp_path), survey.forms)
-    assert found.by_form == {form.id: expected} and found.reports == 500
+    found = tally_table(write(exported, tmp_path), survey)
+    assert found.by == {("everyone", None): expected} and found.reports == 500
     assert found.refused.rows == () and found.repeated == found.without_id == 0
-
-
-def test_repeated_submissions_count_once(
-    survey: Campaign, exported: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    once = tally_submissions(as_csv(exported, tmp_path), survey.forms)
-    twice = tally_submissions(as_csv([*exported, *exported[:20]], tmp_path), survey.forms)
-    assert twice.by_form == once.by_form and (twice.reports, twice.repeated) == (500, 20)
-    changed = {**exported[0], "report": exported[1]["report"][:-16] + 16 * "0"}
-    with pytest.raises(ConflictingReports):
-        tally_submissions(as_csv([*exported, changed], tmp_path), survey.forms)
 
 
 def test_what_no_form_has_made_is_left_out_and_listed(
@@ -83,7 +72,7 @@ def test_what_no_form_has_made_is_left_out_and_listed(
         submission(survey, ""),
         submission(survey) | {"form": ""},
     ]
-    found = tally_submissions(as_csv([*exported, *wrong], tmp_path), survey.forms)
+    found = tally_table(as_csv([*exported, *wrong], tmp_path), survey)
     assert found.reports == 500
     assert found.refused.rows == ((500, "foreign"), (501, "foreign"), (502, "missing"), (503, "missing"))
 
@@ -92,9 +81,9 @@ def test_submissions_of_another_campaign_are_an_error(
     campaign: Campaign, survey: Campaign, exported: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     with raises(ForeignReport, argument="data"):
-        tally_submissions(as_csv(exported, tmp_path), campaign.forms)
+        tally_table(as_csv(exported, tmp_path), campaign)
     with raises(InvalidInput, argument="column"):
-        tally_submissions(as_csv([{**exported[0], "form": "health"}], tmp_path), survey.forms)
+        tally_table(as_csv([{**exported[0], "form": "health"}], tmp_path), survey)
 
 
 @pytest.mark.parametrize("kind", [[], ["--json"], ["--csv"]], ids=["tables", "json", "csv"])
@@ -110,36 +99,25 @@ def test_the_command_line_reads_an_export(
     assert run(["estimate", str(path), str(file), *kind]) == 0
     printed = capsys.readouterr()
     assert "1 row repeats a report" in printed.err
-    expected = list(results(survey, tally_submissions(file, survey.forms).by_form))
+    estimates = estimate_table(file, Campaign.from_json(path.read_text()))
+    result = result_of(estimates)
     if kind == ["--json"]:
-        found = json.loads(printed.out)["results"]
-        assert [each["attributes"] for each in found] == [list(each.attributes) for each in expected]
-        for each, result in zip(found, expected, strict=True):
-            assert result.total is not None
-            assert each["total"]["values"] == pytest.approx(result.total.estimate.values.tolist())
-        of_asked = [s for s in found[-1]["total"]["statistics"] if s["name"].startswith(AMONG_ASKED)]
-        assert sum(each["value"] for each in of_asked) == pytest.approx(1)
+        assert json.loads(printed.out)["result"] == json.loads(msgspec.json.encode(result))
     elif kind == ["--csv"]:
         rows = list(csv.DictReader(io.StringIO(printed.out)))
-        assert {row["attributes"] for row in rows} == {" x ".join(each.attributes) for each in expected}
+        assert {row["attributes"] for row in rows} == {
+            " x ".join(each.attributes) for each in result.findings
+        }
         packs = [row for row in rows if row["attributes"] == "packs"]
         assert sum(float(row["share"]) for row in packs if row["share"]) == pytest.approx(1)
-        of_asked = [float(row["estimate"]) for row in packs if row["statistic"] == AMONG_ASKED]
+        of_asked = [float(row["estimate"]) for row in packs if row["statistic"] == "share among"]
         assert sum(of_asked) == pytest.approx(1)
     else:
-        assert all(each.title in printed.out for each in expected)
-        assert printed.out.rindex(AMONG_ASKED) > printed.out.rindex(expected[-1].title)
-        assert expected[0].total is not None
-        note = next(n for n in expected[0].total.estimate.notes if n.startswith("Prior check: p = "))
-        assert printed.out.index(note[:24]) < printed.out.rindex(expected[-1].title), (
-            "it stands with its result"
-        )
-
-
-def test_options_that_a_campaign_answers_for_itself_are_refused(
-    survey: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (path := tmp_path / "campaign.json").write_text(survey.to_json())
-    file = as_csv([submission(survey)], tmp_path)
-    assert run(["estimate", str(path), str(file), "--by", "town"]) == 2
-    assert "--by" in capsys.readouterr().err
+        titles = [estimates.forms.title(found.attributes) for found in result.findings]
+        assert all(title in printed.out for title in titles)
+        assert titles[1] == "Which of these? Cough"
+        assert printed.out.rindex("share of those asked") > printed.out.rindex(titles[-1])
+        first = result.findings[0].figures
+        assert first is not None
+        note = next(str(note) for note in first.notes if note.code == "checkPassed")
+        assert printed.out.index(note[:24]) < printed.out.rindex(titles[-1]), "it stands with its result"

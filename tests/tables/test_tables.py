@@ -29,6 +29,10 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset as ds  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
+from priorveil.files import formats  # noqa: E402
+from priorveil.files.batches import Batch, Wanted, batch_rows  # noqa: E402
+from priorveil.files.data_table import DataTable  # noqa: E402
+from priorveil.questions.campaign import ask_with  # noqa: E402
 from priorveil.tables import (  # noqa: E402
     Privatized,
     Tallies,
@@ -37,12 +41,9 @@ from priorveil.tables import (  # noqa: E402
     tally_table,
 )
 from priorveil.tables import counting as counting_module  # noqa: E402
-from priorveil.tables import read as read_module  # noqa: E402
-from priorveil.tables.batches import Batch, batch_rows  # noqa: E402
 from priorveil.tables.counting import BatchCounter  # noqa: E402
-from priorveil.tables.read import open_table  # noqa: E402
-from priorveil.tables.refusals import NothingWritten  # noqa: E402
-from priorveil.tables.reports import ReportFormat  # noqa: E402
+from priorveil.tables.forms import table_forms  # noqa: E402
+from priorveil.tables.refusals import NothingWritten, RefusedRows  # noqa: E402
 from priorveil.tables.write import arrow_column, report_schema, report_type  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
@@ -187,7 +188,7 @@ def test_every_table_gives_the_same_tally(method: str, seed: int, rows: int) -> 
     }
     for kind, data in kinds.items():
         found = tally_table(data, plan, assume_plan=True).by
-        assert found == ({} if expected is None else {(None, None): expected}), kind
+        assert found == ({} if expected is None else {(None, None): (expected,)}), kind
 
 
 @pytest.mark.parametrize(
@@ -367,7 +368,7 @@ def test_a_list_of_paths_is_one_table(tmp_path: Path) -> None:
 def test_rows_are_numbered_over_files_and_broken_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_module, "_SMALL_BATCH", 6)  # several batches even here
+    monkeypatch.setattr(formats, "SMALL_BATCH", 6)  # several batches even here
     lines = ["a,1"] * 20
     lines[3], lines[7], lines[8], lines[15] = "z,1", "a", "a,1,1", ",1"
     for name in ("0.csv", "1.csv"):
@@ -446,13 +447,21 @@ CSV_ALONE = """
 import os, sys
 sys.modules["pyarrow"] = None
 import priorveil as pv
-from priorveil.tables import estimate_table, privatize_table
+from priorveil.plans.form import Form
+from priorveil.questions.campaign import Campaign
+from priorveil.questions.number import NumberQuestion
+from priorveil.tables import estimate_table, privatize_table, tally_table
 os.chdir(sys.argv[2])
 plan = pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram(), method=sys.argv[1])
 made = privatize_table("people.csv", plan, "answer", "reports.csv", keep=["town"])
 found = estimate_table("reports.csv", plan, by="town")
 assert made.reports == found.everybody.reports == 2 and made.refused.counts == {"missing": 1}
 assert {town: e.reports for town, e in found.groups.items()} == {"A": 1, "B": 1}
+hours = pv.design(pv.Prior.grid([0, 40], [0.5, 0.5], outside="ends"), 1.0, pv.Sum([0, 40], unbiased=True))
+asked = Campaign("Hours", [NumberQuestion("hours", "How long?")], {"all": Form.of("hours", hours)})
+made = privatize_table("hours.csv", asked, out="submissions.csv")
+assert tally_table("submissions.csv", asked).reports == made.reports == 2
+assert made.refused.counts == {"hours: not a number": 1}
 for task in (
     lambda: privatize_table({"answer": ["yes"]}, plan, "answer", "r.csv"),
     lambda: privatize_table("people.csv", plan, "answer", "r.parquet"),
@@ -470,8 +479,11 @@ for task in (
 @pytest.mark.parametrize("method", ["columns", "unary"])
 def test_csv_needs_no_other_library(method: str, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("answer;town\nyes;A\nno;B\n;A\n")
+    (tmp_path / "hours.csv").write_text("hours\n1\n40\nx\n")
     subprocess.run([sys.executable, "-c", CSV_ALONE, method, str(tmp_path)], check=True)
-    assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "reports.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{name}.csv" for name in ("people", "reports", "hours", "submissions")
+    }
 
 
 def test_columns_that_go_along_have_one_type(tmp_path: Path) -> None:
@@ -510,7 +522,7 @@ def test_only_a_csv_is_packed_and_no_stream_is_called_feather(tmp_path: Path) ->
         with raises(InvalidInput, argument="out"):
             privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / name)
     privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.gz", format="parquet")
-    assert tally_table(tmp_path / "r.gz", COLUMNS).by[None, None].reports == 1
+    assert tally_table(tmp_path / "r.gz", COLUMNS).reports == 1
 
 
 def test_a_truncated_parquet_file(tmp_path: Path) -> None:
@@ -594,7 +606,7 @@ def test_a_limit_of_zero_writes_nothing_to_a_stream(kind: Any) -> None:
         privatize_table({"x": ["a", "z"]}, COLUMNS, "x", stream, format=kind, most_refused=0)
     assert stream.getvalue() == b""
     privatize_table({"x": ["a", "b"]}, COLUMNS, "x", stream, format=kind, most_refused=0)
-    assert tally_table(io.BytesIO(stream.getvalue()), COLUMNS).by[None, None].reports == 2
+    assert tally_table(io.BytesIO(stream.getvalue()), COLUMNS).reports == 2
 
 
 def test_a_limit_of_zero_writes_nothing(tmp_path: Path) -> None:
@@ -612,17 +624,18 @@ def test_cohorts_have_their_own_plans(tmp_path: Path) -> None:
     age = np.array(["young", "old", "none"])[rng.integers(0, 3, 600)]
     data = {"x": rng.choice(LABELS, 600), "age": age}
     made = privatize_table(data, plans, "x", tmp_path / "r.parquet", cohort="age", rng=rng)
-    assert made.refused.counts == {"no plan for the cohort": int((age == "none").sum())}
+    assert made.refused.counts == {"no such cohort": int((age == "none").sum())}
     found = tally_table(tmp_path / "r.parquet", plans, cohort="age")
-    assert {key: tally.reports for key, tally in found.by.items()} == {
+    assert {key: tally.reports for key, (tally,) in found.by.items()} == {
         (name, None): int((age == name).sum()) for name in plans
     }
-    alone = [plans[c].estimate(found.by[c, None]).values for c in plans]
-    assert found.estimate().values == pytest.approx(sum(alone))
+    alone = [plans[c].estimate(*found.by[c, None]).values for c in plans]
+    everybody = estimate_table(tmp_path / "r.parquet", plans, cohort="age").everybody
+    assert everybody.values == pytest.approx(sum(alone))
 
 
 def test_cohorts_ask_for_what_they_need() -> None:
-    with raises(InvalidInput, argument="plan", hint="cohort"):
+    with raises(InvalidInput, argument="cohort", hint="cohort"):
         privatize_table({"x": ["a"]}, {"young": COLUMNS}, "x")
     with raises(InvalidInput, argument="cohort"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", cohort="age")
@@ -642,7 +655,9 @@ def test_cohorts_whose_plans_have_the_labels_in_another_order() -> None:
     made = privatize_table(data, plans, "x", cohort="town", rng=np.random.default_rng(2)).table
     found = estimate_table(made, plans, cohort="town", method="unbiased")
     assert found.everybody.labels == ("a", "b", "c")
-    parts = {name: plan.estimate(found.tallies.by[name, None], "unbiased") for name, plan in plans.items()}
+    parts = {
+        name: plan.estimate(*found.tallies.by[name, None], method="unbiased") for name, plan in plans.items()
+    }
     assert found.everybody.values == pytest.approx(parts["A"].values + parts["B"].values[[1, 2, 0]])
     assert found.everybody.std_error == pytest.approx(
         np.hypot(parts["A"].std_error, parts["B"].std_error[[1, 2, 0]])
@@ -687,7 +702,7 @@ def test_not_a_number_is_one_group() -> None:
     batches = [pa.record_batch({"report": [0, 1], "g": [float("nan"), 1.0]}) for _ in range(3)]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
     found = estimate_table(reader, COLUMNS, by="g", assume_plan=True)
-    assert [tally.reports for tally in found.tallies.by.values()] == [3, 3]
+    assert [tally.reports for (tally,) in found.tallies.by.values()] == [3, 3]
     assert [estimate.reports for estimate in found.groups.values()] == [3, 3]
     assert found.everybody.reports == 6
 
@@ -697,10 +712,10 @@ def test_empty_pieces_in_groups() -> None:
         pa.record_batch({"report": pa.array(r, pa.int64()), "g": pa.array(r, pa.int64())})
         for r in ([], [0], [])
     ]
-    counter = BatchCounter({None: ReportFormat.of_plan(COLUMNS)}, "report", "g")
+    counter = BatchCounter(table_forms(COLUMNS), "report", "g")
     batches = [Batch({"report": part["report"], "g": part["g"]}, len(part)) for part in parts]
     assert list(counter.count(batches)) == [0, 1, 0]
-    assert [tally.reports for tally in counter.tallies.values()] == [1]
+    assert counter.reports == 1 and len(counter.counts) == 1
 
 
 def test_too_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -720,17 +735,19 @@ def test_arcs_are_counted_as_the_mechanism_counts(size: int, epsilon: float, pla
     arc = plan.mechanism
     ends = np.concatenate([arc.cells.base, arc.cells.base[1:] - 1, [arc.outputs - 1]])
     reports = np.concatenate([ends, (np.array(places) * arc.outputs).astype(np.int64)])
-    counted = tally_table({"report": reports}, plan, assume_plan=True).by[None, None]
+    (counted,) = tally_table({"report": reports}, plan, assume_plan=True).by[None, None]
     assert np.array_equal(counted.counts, plan.reader.count(reports))
 
 
 def count_table(table: Any, plan: pv.Plan, by: str | None, threads: int) -> Tallies:
-    counter = BatchCounter({None: ReportFormat.of_plan(plan)}, "report", by)
+    counter = BatchCounter(table_forms(plan), "report", by)
     assert (
-        list(counter.count(open_table(table, table.column_names, 1000).batches, threads))[-1]
+        list(counter.count(DataTable(table).open(Wanted(tuple(table.column_names)), 1000).batches, threads))[
+            -1
+        ]
         == table.num_rows
     )
-    return Tallies({None: plan}, counter.tallies, counter.log.result())
+    return Tallies.of(counter.forms, counter.counts, counter.log.result())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -750,7 +767,7 @@ def test_tallies_of_parts_add_up(reports: list[int | None], parts: int) -> None:
     column = pa.array(reports, pa.int64())
     cuts = [i * len(reports) // parts for i in range(parts + 1)]
     whole = tally_table({"report": column}, COLUMNS, assume_plan=True)
-    summed = Tallies({None: COLUMNS}, {})
+    summed = Tallies.of(table_forms(COLUMNS), {}, RefusedRows())
     for a, b in pairwise(cuts):
         summed += tally_table({"report": column[a:b]}, COLUMNS, assume_plan=True)
     assert summed.by == whole.by and summed.refused.counts == whole.refused.counts
@@ -766,7 +783,7 @@ def test_foreign_reports_are_counted_and_listed() -> None:
     )
     assert found.everybody.reports == 2
     assert sorted(heard) == [(1, "missing"), (2, "foreign"), (3, "foreign")] == list(found.refused.rows)
-    assert found.tallies.by[None, None].refused == {"missing": 1, "foreign": 2}
+    assert found.tallies.by[None, None][0].refused == {"missing": 1, "foreign": 2}
 
 
 @pytest.mark.parametrize("text", ["1.5", "x", "99999999999999999999999", "-1", "0x1", " 1"])
@@ -810,7 +827,7 @@ def test_the_plan_survives_other_libraries(kind: str, tmp_path: Path) -> None:
             names if kind == "text" else pa.chunked_array([["z", *names.to_pylist()]]).dictionary_encode()[1:]
         )
         pq.write_table(made.set_column(1, "plan", names), tmp_path / "r.parquet")
-    assert tally_table(tmp_path, COLUMNS).by == {(None, None): COLUMNS.tally(made["report"].to_numpy())}
+    assert tally_table(tmp_path, COLUMNS).by == {(None, None): (COLUMNS.tally(made["report"].to_numpy()),)}
     with pytest.raises(ForeignReport, match=f"of plan {COLUMNS.id[:12]}; .* not with {PLANS['arc'].id[:12]}"):
         tally_table(tmp_path, PLANS["arc"])
 
@@ -834,7 +851,7 @@ def test_a_row_without_its_plan_is_missing() -> None:
     table = {"report": [0, 1, None, None], "plan": names, "g": [1, 1, 2, 2]}
     for by in (None, "g"):
         found = tally_table(table, COLUMNS, by=by)
-        assert sum(tally.reports for tally in found.by.values()) == 1
+        assert found.reports == 1
         assert found.refused.rows == ((1, "missing"), (2, "missing"), (3, "missing"))
 
 
@@ -853,19 +870,19 @@ def test_a_table_that_names_no_plan() -> None:
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "arrow"])
 def test_no_file_without_a_report(suffix: str, tmp_path: Path) -> None:
-    with raises(NothingWritten, argument="data") as error:
-        privatize_table({"x": ["Z", None]}, COLUMNS, "x", tmp_path / f"r.{suffix}")
-    assert list(tmp_path.iterdir()) == [] and "Z" not in str(error.value)
-    assert error.value.refused.counts == {"missing": 1, "outside the domain": 1}
-    assert privatize_table({"x": ["Z", None]}, COLUMNS, "x").reports == 0  # in memory the caller sees it
+    values = {"answer": ["Z", None]}
+    for asked, column, before in ((COLUMNS, "answer", ""), (ask_with("Which?", COLUMNS), (), "answer: ")):
+        with raises(NothingWritten, argument="data") as error:
+            privatize_table(values, asked, column, tmp_path / f"r.{suffix}")
+        assert list(tmp_path.iterdir()) == [] and "Z" not in str(error.value)
+        assert error.value.refused.counts == {f"{before}missing": 1, f"{before}outside the domain": 1}
+        assert privatize_table(values, asked, column).reports == 0  # in memory the caller sees it
 
 
 def test_an_answer_from_a_table_is_a_line_at_a_prompt() -> None:
     made = privatize_table({"x": ["a", "b"] * 50, "town": ["A", "B"] * 50}, COLUMNS, "x", keep=["town"])
     found = estimate_table(made.table, COLUMNS, by="town")
-    assert (
-        repr(found) == f"TableEstimate({found.everybody!r}, 2 groups, 0 refused)" and len(repr(found)) < 250
-    )
+    assert repr(found) == "TableEstimates(1 result from 100 reports, 2 groups, 0 rows refused)"
 
 
 def test_a_table_of_mostly_refused_rows_is_not_written(tmp_path: Path) -> None:
@@ -905,7 +922,7 @@ def test_more_refusals_than_are_listed() -> None:
 
 def test_reports_as_floats_and_columns_of_nothing() -> None:
     found = tally_table({"report": pa.array([0.0, None, 1.5, 1e300, 1.0])}, COLUMNS, assume_plan=True)
-    assert found.by[None, None].reports == 2
+    assert found.reports == 2
     assert found.refused.rows == ((1, "missing"), (2, "foreign"), (3, "foreign"))
     for plan in (COLUMNS, PLANS["unary"]):
         assert tally_table({"report": pa.nulls(2)}, plan, assume_plan=True).refused.counts == {"missing": 2}
@@ -918,7 +935,7 @@ def test_reports_of_a_cohort_without_a_plan() -> None:
         tally_table(table, {"young": COLUMNS}, cohort="age", assume_plan=True),
         tally_table(named, {"young": COLUMNS}, cohort="age"),
     ):
-        assert found.refused.rows == ((1, "no plan for the cohort"),) and list(found.by) == [("young", None)]
+        assert found.refused.rows == ((1, "no such cohort"),) and list(found.by) == [("young", None)]
 
 
 def test_parquet_cannot_come_through_a_pipe(tmp_path: Path) -> None:
@@ -936,7 +953,7 @@ def test_parquet_cannot_come_through_a_pipe(tmp_path: Path) -> None:
 
 
 def test_pieces_stay_small() -> None:
-    opened = open_table({"x": np.arange(10)}, ["x"], 4)
+    opened = DataTable({"x": np.arange(10)}).open(Wanted(("x",)), 4)
     assert [batch.rows for batch in opened.batches] == [4, 4, 2]
     huge = pv.design(pv.Prior.uniform(20_000), 1.0, pv.Histogram(), method="unary")
     assert batch_rows([huge.mechanism.width]) * 20_000 / 8 < 2**26

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { PriorveilError, canonical, contentId, expBounds, readNumber, readPlan } from "../priorveil.js";
+import { PriorveilError, canonical, contentId, expBounds, readNumber, readPlan } from "#priorveil";
 
 const vector = (name) => JSON.parse(readFileSync(new URL(`../vectors/${name}.json`, import.meta.url), "utf8"));
 
@@ -185,6 +185,36 @@ test("one unit more of truth breaks a tight certificate", async () => {
   );
 });
 
+test("a bit that is always set, always noise or never left out is refused", async () => {
+  const certain = String(2n ** 62n);
+  /** @type {[string, string, (mechanism: any) => unknown][]} */
+  const changes = [
+    ["subset-one-word", "keep", () => certain],
+    ["subset-one-word", "keep", () => "0"],
+    ["subset-one-word", "subset_size", ({ masses }) => masses.length],
+    ["unary-one-word", "drop", () => certain],
+    ["unary-one-word", "drop", () => "0"],
+    ["unary-one-word", "noise", ({ noise_bits: bits }) => 2 ** bits],
+  ];
+  for (const [name, field, value] of changes) {
+    const document = await forged(name, ({ mechanism }) => {
+      mechanism[field] = value(mechanism);
+    });
+    await assert.rejects(readPlan(document), refused(`mechanism.${field}`), `${name} ${field}`);
+  }
+});
+
+test("a word that would make a subset uneven gives the first values", async () => {
+  const plan = await readPlan(vector("subset-one-word").plan);
+  const { masses, subset_size: count } = plan.document.mechanism;
+  const bound = BigInt(masses.length - count);
+  const first = 2n ** 64n - (2n ** 64n % bound); // from here on some values would be drawn more often than others
+  const report = (word) => plan.privatize(plan.labels[0], (n) => [2n ** 64n - 1n, word, ...Array(n - 2).fill(0n)]);
+  const values = (hex) => BigInt(`0x${hex.match(/../g).toReversed().join("")}`);
+  assert.equal(values(report(first)), (1n << BigInt(count)) - 1n);
+  assert.notEqual(values(report(first - 1n)), (1n << BigInt(count)) - 1n);
+});
+
 test("a set of another size is not a report of a subset plan", async () => {
   const { plan, cases } = vector("subset-one-word");
   const read = await readPlan(plan);
@@ -324,7 +354,9 @@ test("what this client does not know is refused, not passed over", async () => {
 
 test("a query or a notion that is not known here needs no change: the mechanism decides what is proven", async () => {
   const { plan } = vector("table-histogram");
-  const asked = await readPlan(await forged("table-histogram", (p) => (p.query = { name: "Everything", rows: [["1.0"]] })));
+  const asked = await readPlan(
+    await forged("table-histogram", (p) => (p.query = { name: "Everything", rows: [["1.0"]] })),
+  );
   assert.deepEqual([asked.proof, asked.levels.lip], ["budget", (await readPlan(plan)).levels.lip]);
   const trust = (p) => {
     p.notion = { name: "Trust", circle: ["friends"] };
@@ -395,7 +427,7 @@ test("a plan cannot be changed after it was checked", async () => {
     plan.document.labels[0] = "x";
   }, TypeError);
   assert.throws(() => {
-    plan.levels = {};
+    /** @type {any} */ (plan).levels = {};
   }, TypeError);
 });
 
@@ -405,12 +437,13 @@ test("a value is a label and never a position; an error never shows the value", 
   for (const wrong of ["ill", 3, 0, "3", true, 0.5, null, "__proto__"]) {
     assert.throws(
       () => named.code(wrong),
-      (error) => refused("value")(error) && !error.message.includes("ill"),
+      (/** @type {any} */ error) => refused("value")(error) && !error.message.includes("ill"),
     );
   }
   const numbered = await readPlan(vector("hashing").plan);
   for (const same of [3, 3n, "3", " 03.0 ", "+3", "0.3e1"]) assert.equal(numbered.code(same), 3);
-  for (const wrong of [40, -1, 0.5, "3 4", "0x3", "", {}]) assert.throws(() => numbered.code(wrong), refused("value"));
+  for (const wrong of /** @type {any} */ ([40, -1, 0.5, "3 4", "0x3", "", {}]))
+    assert.throws(() => numbered.code(wrong), refused("value"));
 });
 
 test("a value of several attributes is a list of levels", async () => {
@@ -425,13 +458,28 @@ test("a value of several attributes is a list of levels", async () => {
 test("cells have the position of a level of each attribute", async () => {
   const change = (name, edit) => forged(name, ({ labels }) => edit(labels));
   for (const wrong of [[0, [0]], [0], [], "00", [0, 2], [0, -1], [1, 1], null]) {
-    await assert.rejects(readPlan(await change("table-attributes", (given) => (given.cells[0] = wrong))), refused("labels"));
+    await assert.rejects(
+      readPlan(await change("table-attributes", (given) => (given.cells[0] = wrong))),
+      refused("labels"),
+    );
   }
   for (const name of ["dose", 3, null]) {
-    await assert.rejects(readPlan(await change("table-attributes", (given) => (given.attributes[0].name = name))), refused("labels"));
+    await assert.rejects(
+      readPlan(await change("table-attributes", (given) => (given.attributes[0].name = name))),
+      refused("labels"),
+    );
   }
-  for (const levels of [[["a"], ["b"]], ["old", "old"], ["old", " old"], { kind: "joint", attributes: [], cells: [] }, 3]) {
-    await assert.rejects(readPlan(await change("table-attributes", (given) => (given.attributes[0].levels = levels))), refused("labels"));
+  for (const levels of [
+    [["a"], ["b"]],
+    ["old", "old"],
+    ["old", " old"],
+    { kind: "joint", attributes: [], cells: [] },
+    3,
+  ]) {
+    await assert.rejects(
+      readPlan(await change("table-attributes", (given) => (given.attributes[0].levels = levels))),
+      refused("labels"),
+    );
   }
 });
 
@@ -439,13 +487,24 @@ test("a number is rounded between the points of its group, and every group can r
   const plan = await readPlan(vector("table-joint-numbers").plan);
   assert.equal(plan.attributes[1].numbers.kind, "grid");
   for (const [value, places] of [
-    [["young", 1, 3], [0, 2.5]],
-    [["old", 1, 3], [0, 40]],
+    [
+      ["young", 1, 3],
+      [0, 2.5],
+    ],
+    [
+      ["old", 1, 3],
+      [0, 40],
+    ],
     [["old", "-5", 1e9], [0]],
   ]) {
     for (let i = 0; i < 20; i++) assert.ok(places.includes(plan.labels[plan.code(value)][1]));
   }
-  for (const wrong of [["old", null, 3], ["old", "x", 3], ["other", 1, 3], ["old", 1, "[0, 1000)"]]) {
+  for (const wrong of [
+    ["old", null, 3],
+    ["old", "x", 3],
+    ["other", 1, 3],
+    ["old", 1, "[0, 1000)"],
+  ]) {
     assert.throws(() => plan.code(wrong), refused("value"));
   }
   const lacking = await forged("table-joint-numbers", ({ labels }) => labels.cells.pop());
@@ -467,30 +526,13 @@ test("a plan says whether its prior is assumed, in one way only", async () => {
 });
 
 test("a typed number has one decimal mark, and is refused where it is ambiguous", () => {
-  const right = { "12,5": 12.5, "12.5": 12.5, " 7 ": 7, "-0,125": -0.125, "0.125": 0.125, "1,2345": 1.2345, "1e3": 1000 };
+  const right = { "12,5": 12.5, 12.5: 12.5, " 7 ": 7, "-0,125": -0.125, 0.125: 0.125, "1,2345": 1.2345, "1e3": 1000 };
   for (const [typed, number] of Object.entries(right)) assert.equal(readNumber(typed), number);
   const arabic = { "١٢٫٥": 12.5, "١٫٢٣٤": 1.234, "۷": 7, "\u200f٤٠": 40, "\u2212٣": -3, "١٢,٥": 12.5 };
   for (const [typed, number] of Object.entries(arabic)) assert.equal(readNumber(typed), number);
   assert.throws(() => readNumber("١٬٢٣٤"), /number/);
   for (const typed of ["1,234", "1.234", "12.500", "1.234,5", "1,234.5", "1 234", "1'234", "1,5,5", "١٬٢٣٤"])
     assert.throws(() => readNumber(typed), /ambiguous number: write 1234.5 or 1234,5/);
-  for (const typed of ["", "ten", "5 h", "Infinity", "0x8", "12,"]) assert.throws(() => readNumber(typed), /should be a number/);
-});
-
-test("a reading prior lies in the set of priors", async () => {
-  const reading = (weights) => ({ kind: "fixed", weights });
-  const sets = [
-    { kind: "finite", members: [["2", "3", "5"], ["4", "3", "3"]] },
-    { kind: "interval", lower: ["0.2", "0.2", "0.2"], upper: ["0.4", "0.4", "0.6"] },
-    { kind: "ball", weights: ["3", "3", "4"], radius: "0.1" },
-  ];
-  const change = (set, weights) => (plan) => {
-    plan.reading_prior = reading(weights);
-    if (set.kind !== "finite") plan.prior = set;
-  };
-  for (const set of sets) {
-    const plan = (weights) => forged("table-reading-prior", change(set, weights));
-    await assert.doesNotReject(readPlan(await plan(["3", "3", "4"])), set.kind);
-    await assert.rejects(readPlan(await plan(["1", "18", "1"])), refused("reading_prior"), set.kind);
-  }
+  for (const typed of ["", "ten", "5 h", "Infinity", "0x8", "12,"])
+    assert.throws(() => readNumber(typed), /should be a number/);
 });

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
 import { curator, plan, storage } from "../fixtures/campaigns.js";
-import { Client, DEFAULT_LIMIT, FileStorage, PriorveilError } from "../priorveil.js";
+import { Client, DEFAULT_LIMIT, FileStorage, PriorveilError } from "#priorveil";
 
 const KEY = `priorveil:${"0".repeat(64)}`;
 
@@ -63,11 +63,8 @@ test("what is no folder is said at once", () =>
   within(async (folder) => {
     const store = await FileStorage.open(folder);
     writeFileSync(join(folder, "file"), "");
-    for (const wrong of [join(folder, "file"), "", undefined, 7])
-      await assert.rejects(
-        FileStorage.open(wrong),
-        (e) => e instanceof PriorveilError && e.field === "folder",
-      );
+    for (const wrong of /** @type {any} */ ([join(folder, "file"), "", undefined, 7]))
+      await assert.rejects(FileStorage.open(wrong), (e) => e instanceof PriorveilError && e.field === "folder");
     rmSync(store.folder, { recursive: true });
     assert.equal(store.getItem(KEY), null);
     assert.throws(() => store.setItem(KEY, "lost"));
@@ -83,7 +80,10 @@ test("a client that starts again replays", () =>
       receipts.map(({ replayed }) => replayed),
       [false, true, true],
     );
-    assert.deepEqual(c.sent.map(({ body }) => body), [JSON.stringify(receipts[2].report)]);
+    assert.deepEqual(
+      c.sent.map(({ body }) => body),
+      [JSON.stringify(receipts[2].report)],
+    );
   }));
 
 test("where nothing can be written, or a file cannot be read, nothing is sent", () =>
@@ -116,30 +116,39 @@ test("another program that comes between keeps its report, and that is the one s
     };
     const receipt = await new Client(c.url, { fetch: c.fetch, storage: raced }).answer("Private");
     assert.deepEqual(receipt, { report: theirs, replayed: true });
-    assert.deepEqual(c.sent.map(({ body }) => body), [JSON.stringify(theirs), JSON.stringify(theirs)]);
+    assert.deepEqual(
+      c.sent.map(({ body }) => body),
+      [JSON.stringify(theirs), JSON.stringify(theirs)],
+    );
   }));
 
-test("a lock of a program that has ended is taken over, and one that is held is waited for", { skip: process.platform === "win32" }, () =>
-  within(async (folder) => {
-    const store = await FileStorage.open(folder);
-    const before = new Date(Date.now() - 1000 * process.uptime() - 90_000);
-    mkdirSync(join(folder, ".lock"));
-    for (const left of [`${process.pid}.${"0".repeat(32)}.${hostname()}`, `1.${"0".repeat(32)}.elsewhere.example`]) {
-      writeFileSync(join(folder, ".lock", left), "");
-      utimesSync(join(folder, ".lock", left), before, before);
-      assert.equal(await store.lock(async () => "done"), "done");
-    }
-    const said = [];
-    const slow = store.lock(async () => {
-      await new Promise((done) => setTimeout(done, 50));
-      said.push("first");
-    });
-    await (await FileStorage.open(folder)).lock(async () => said.push("second"));
-    await slow;
-    assert.deepEqual(said, ["first", "second"]);
-    await assert.rejects(store.lock(async () => assert.fail("it failed")), /it failed/);
-    assert.deepEqual(readdirSync(join(folder, ".lock")), []);
-  }),
+test(
+  "a lock of a program that has ended is taken over, and one that is held is waited for",
+  { skip: process.platform === "win32" },
+  () =>
+    within(async (folder) => {
+      const store = await FileStorage.open(folder);
+      const before = new Date(Date.now() - 1000 * process.uptime() - 90_000);
+      mkdirSync(join(folder, ".lock"));
+      for (const left of [`${process.pid}.${"0".repeat(32)}.${hostname()}`, `1.${"0".repeat(32)}.elsewhere.example`]) {
+        writeFileSync(join(folder, ".lock", left), "");
+        utimesSync(join(folder, ".lock", left), before, before);
+        assert.equal(await store.lock(async () => "done"), "done");
+      }
+      const said = [];
+      const slow = store.lock(async () => {
+        await new Promise((done) => setTimeout(done, 50));
+        said.push("first");
+      });
+      await (await FileStorage.open(folder)).lock(async () => said.push("second"));
+      await slow;
+      assert.deepEqual(said, ["first", "second"]);
+      await assert.rejects(
+        store.lock(async () => assert.fail("it failed")),
+        /it failed/,
+      );
+      assert.deepEqual(readdirSync(join(folder, ".lock")), []);
+    }),
 );
 
 /** Answer a campaign of its own, once all programs are ready, and say what came of it. */
@@ -156,30 +165,36 @@ const PROGRAM = `
   process.exit();
 `;
 
-test("24 programs at once stay within the limit, also where one died with the lock", { skip: process.platform === "win32" }, () =>
-  within(async (folder) => {
-    const dead = spawnSync(process.execPath, ["--version"]).pid;
-    const store = await FileStorage.open(folder);
-    mkdirSync(join(folder, ".lock"));
-    writeFileSync(join(folder, ".lock", `${dead}.${"0".repeat(32)}.${hostname()}`), "");
-    const programs = Array.from({ length: 24 }, (_, i) =>
-      spawn(process.execPath, ["--input-type=module", "-e", PROGRAM, folder, `Number ${i}`], {
-        cwd: new URL("..", import.meta.url),
-        stdio: ["pipe", "pipe", "inherit"],
-      }),
-    );
-    const said = programs.map(() => "");
-    programs.forEach(({ stdout }, i) => stdout.on("data", (text) => (said[i] += text)));
-    await Promise.all(programs.map(({ stdout }) => once(stdout, "data")));
-    const ended = programs.map((program) => once(program, "close"));
-    for (const { stdin } of programs) stdin.write("go");
-    await Promise.all(ended);
-    const most = Math.floor(DEFAULT_LIMIT / Number(plan("table-distribution").certificate.ldp));
-    const told = said.filter((text) => text === "ready\ntold\n");
-    assert.equal(told.length, most);
-    assert.equal(said.filter((text) => text === "ready\nBudgetExceeded\n").length, 24 - most);
-    assert.equal(store.keys().length, most);
-    assert.deepEqual(readdirSync(join(folder, ".lock")), []);
-    assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith(".")), [".lock"]);
-  }),
+test(
+  "24 programs at once stay within the limit, also where one died with the lock",
+  { skip: process.platform === "win32" },
+  () =>
+    within(async (folder) => {
+      const dead = spawnSync(process.execPath, ["--version"]).pid;
+      const store = await FileStorage.open(folder);
+      mkdirSync(join(folder, ".lock"));
+      writeFileSync(join(folder, ".lock", `${dead}.${"0".repeat(32)}.${hostname()}`), "");
+      const programs = Array.from({ length: 24 }, (_, i) =>
+        spawn(process.execPath, ["--input-type=module", "-e", PROGRAM, folder, `Number ${i}`], {
+          cwd: new URL("..", import.meta.url),
+          stdio: ["pipe", "pipe", "inherit"],
+        }),
+      );
+      const said = programs.map(() => "");
+      programs.forEach(({ stdout }, i) => stdout.on("data", (text) => (said[i] += text)));
+      await Promise.all(programs.map(({ stdout }) => once(stdout, "data")));
+      const ended = programs.map((program) => once(program, "close"));
+      for (const { stdin } of programs) stdin.write("go");
+      await Promise.all(ended);
+      const most = Math.floor(DEFAULT_LIMIT / Number(plan("table-distribution").certificate.ldp));
+      const told = said.filter((text) => text === "ready\ntold\n");
+      assert.equal(told.length, most);
+      assert.equal(said.filter((text) => text === "ready\nBudgetExceeded\n").length, 24 - most);
+      assert.equal(store.keys().length, most);
+      assert.deepEqual(readdirSync(join(folder, ".lock")), []);
+      assert.deepEqual(
+        readdirSync(folder).filter((name) => name.startsWith(".")),
+        [".lock"],
+      );
+    }),
 );

@@ -12,7 +12,7 @@ import {
   readCampaign,
   readForm,
   wordsFrom,
-} from "../priorveil.js";
+} from "#priorveil";
 import { campaign, curator, form, formOf, plan, question, storage } from "../fixtures/campaigns.js";
 
 const ALL = 2 ** 20;
@@ -51,10 +51,16 @@ test("a submission has the same length for every draw and value", async () => {
   const own = read.formFor();
   assert.equal(own.width, 1 + 1 + 2);
   const values = read.attributeValues(answers);
-  for (const draw of [[0, 0, 0], [0, 0, 1]]) {
+  for (const draw of [
+    [0, 0, 0],
+    [0, 0, 1],
+  ]) {
     const report = own.privatize(values, draw);
     assert.match(report, /^[0-9a-f]{64}$/);
-    assert.deepEqual(own.unpack(report).map(({ at }) => at), draw);
+    assert.deepEqual(
+      own.unpack(report).map(({ at }) => at),
+      draw,
+    );
     assert.ok(own.accepts(report));
   }
 });
@@ -80,7 +86,9 @@ test("what a form cannot have made is refused", async () => {
 });
 
 test("padding after a shorter report is zero", async () => {
-  const own = await readForm(await form([part(["a"], "subset-two-words", ALL / 2), part(["b"], "table-two-answers", ALL / 2)]));
+  const own = await readForm(
+    await form([part(["a"], "subset-two-words", ALL / 2), part(["b"], "table-two-answers", ALL / 2)]),
+  );
   const index = "01".padEnd(16, "0");
   assert.ok(own.accepts(`${index}${"0".repeat(32)}`));
   assert.ok(!own.accepts(`${index}${"0".repeat(31)}1`));
@@ -89,7 +97,9 @@ test("padding after a shorter report is zero", async () => {
 test("levels: the largest of one report, LDP where its prior is assumed, and the sum of LDP levels of several", async () => {
   const levels = async (...slots) => (await readForm(await form(...slots))).levels;
   const [a, b] = ["table-distribution", "table-two-answers"];
-  const lips = [a, b].map((name) => Math.max(...["lip_upper", "lip_lower"].map((side) => Number(plan(name).certificate[side]))));
+  const lips = [a, b].map((name) =>
+    Math.max(...["lip_upper", "lip_lower"].map((side) => Number(plan(name).certificate[side]))),
+  );
   const ldps = [a, b].map((name) => Number(plan(name).certificate.ldp));
   const two = await levels([part(["a"], a)], [part(["b"], b)]);
   for (const side of ["lip", "lipLower", "lipUpper", "ldp"]) assert.equal(two[side], ldps[0] + ldps[1]);
@@ -105,17 +115,18 @@ test("a form with a wrong slot is refused with the field", async () => {
     ["slots", await form()],
     ["slots", await form([])],
     ["slots.share", await form([{ ...good, share: ALL - 1 }])],
-    ["slots.share", await form([{ ...good, share: ALL + 1 }, { ...good, attributes: ["b"], share: -1 }])],
+    ["slots[0][0].share", await form([{ ...good, share: ALL + 1 }])],
+    ["slots[0][1].share", await form([good, { ...good, attributes: ["b"], share: -1 }])],
     ["slots.attributes", await form([part(["a", "b"], "table-distribution")])],
     ["slots.attributes", await form([part(["dose", "age"], "table-attributes")])],
-    ["slots.attributes", await form([part([], "table-distribution")])],
+    ["slots[0][0].attributes", await form([part([], "table-distribution")])],
     ["slots", await form([part(["a"], "table-secret")], [good])],
     ["slots", await form([good], [good])],
-    ["slots.plan", await form([{ ...good, note: 1 }])],
+    ["slots[0][0].note", await form([{ ...good, note: 1 }])],
     ["version", { ...(await form([good])), version: 2 }],
     ["id", { ...(await form([good])), id: "0".repeat(64) }],
   ])
-    await assert.rejects(readForm(wrong), refused(field.split(".plan")[0]), field);
+    await assert.rejects(readForm(wrong), refused(field), String(field));
   assert.ok(await readForm(await form([part(["a"], "table-secret")])));
 });
 
@@ -173,9 +184,9 @@ test("a question that is skipped is not asked on any path, and its answer does n
     ["answers", "yes"],
   ])
     assert.throws(
-      () => read.attributeValues(wrong),
-      (error) => refused(field)(error) && !/perhaps|sadness|many/.test(error.message),
-      field,
+      () => read.attributeValues(/** @type {any} */ (wrong)),
+      (/** @type {any} */ error) => refused(field)(error) && !/perhaps|sadness|many/.test(error.message),
+      String(field),
     );
 });
 
@@ -216,8 +227,14 @@ test("the labels of ranges have the digits that Python gives them", async () => 
 test("a question is refused with its field", async () => {
   const base = question("work", "choice", work);
   const ask = (change, more = []) => campaign({ questions: [{ ...base, ...change }, ...more] });
-  const twice = [{ code: "1", text: { en: "one" } }, { code: "1.0", text: { en: "uno" } }];
-  const alike = [{ code: "a", text: { en: "Yes" } }, { code: "b", text: { en: " yes" } }];
+  const twice = [
+    { code: "1", text: { en: "one" } },
+    { code: "1.0", text: { en: "uno" } },
+  ];
+  const alike = [
+    { code: "a", text: { en: "Yes" } },
+    { code: "b", text: { en: " yes" } },
+  ];
   const later = { asked_if: { work: ["None"] } };
   for (const [field, document] of [
     ["questions.name", await ask({ name: "two words" })],
@@ -232,16 +249,17 @@ test("a question is refused with its field", async () => {
     ["questions.edges", await ask({}, [question("n", "number", [], later)])],
     ["questions.asked_if", await ask(later)],
     ["questions.asked_if", await ask({}, [question("x", "choice", ["a", "b"], { asked_if: { work: ["other"] } })])],
-    ["questions.asked_if", await ask({}, [question("x", "choice", ["a", "b"], { asked_if: { work: [] } })])],
-    ["questions.note", await ask({ note: "x" })],
+    ["questions[1].asked_if.work", await ask({}, [question("x", "choice", ["a", "b"], { asked_if: { work: [] } })])],
+    ["questions[0].note", await ask({ note: "x" })],
     ["cohorts", await ask({ name: "other" })],
   ])
-    await assert.rejects(readCampaign(document), refused(field), field);
+    await assert.rejects(readCampaign(document), refused(field), String(field));
 });
 
 // -- the client ------------------------------------------------------------------------------------------------------
 
-const client = (c, store, options = {}) => new Client(c.url, { fetch: c.fetch, storage: store, wait: async () => {}, ...options });
+const client = (c, store, options = {}) =>
+  new Client(c.url, { fetch: c.fetch, storage: store, wait: async () => {}, ...options });
 
 test("the draw is remembered before anything is shown, and stays", async () => {
   const [c, store] = [await curator({ document: await survey() }), storage()];
@@ -251,12 +269,30 @@ test("the draw is remembered before anything is shown, and stays", async () => {
   assert.equal(c.sent.length, 0);
   const { report } = await client(c, store).answer(answers);
   const own = (await readCampaign(c.served)).formFor();
-  assert.deepEqual(own.unpack(report.report).map(({ at }) => at), draw);
+  assert.deepEqual(
+    own.unpack(report.report).map(({ at }) => at),
+    draw,
+  );
   assert.deepEqual(await client(c, store).begin(), draw);
-  const full = { ...storage(), setItem: () => { throw new DOMException("x", "QuotaExceededError"); } };
+  const full = {
+    ...storage(),
+    setItem: () => {
+      throw new DOMException("x", "QuotaExceededError");
+    },
+  };
   await assert.rejects(client(c, full).begin(), refused("storage"));
   const [key] = store.held.keys();
-  for (const text of ["{}", "x", "null", "[0,0,0]", ...[[0, 0], [0, 0, 2], [0, 0, -1]].map((d) => JSON.stringify({ [own.id]: d }))]) {
+  for (const text of [
+    "{}",
+    "x",
+    "null",
+    "[0,0,0]",
+    ...[
+      [0, 0],
+      [0, 0, 2],
+      [0, 0, -1],
+    ].map((d) => JSON.stringify({ [own.id]: d })),
+  ]) {
     const spoilt = storage();
     spoilt.setItem(key, text);
     await assert.rejects(client(c, spoilt).begin(), refused("storage"), text);
@@ -264,8 +300,13 @@ test("the draw is remembered before anything is shown, and stays", async () => {
 });
 
 test("cohorts share one draw, so that correcting a wrong one draws nothing new", async () => {
-  const questions = [question("place", "choice", region), question("age", "choice", ["young", "old"]), question("dose", "choice", ["0.5", "3"])];
-  const drawn = (share) => form([part(["place"], "table-assumed", share), part(["age", "dose"], "table-attributes", ALL - share)]);
+  const questions = [
+    question("place", "choice", region),
+    question("age", "choice", ["young", "old"]),
+    question("dose", "choice", ["0.5", "3"]),
+  ];
+  const drawn = (share) =>
+    form([part(["place"], "table-assumed", share), part(["age", "dose"], "table-attributes", ALL - share)]);
   const cohorts = { north: await drawn(ALL / 2), south: await drawn(ALL / 2 + 1), rest: await drawn(ALL - 1) };
   const c = await curator({ document: await campaign({ questions, cohorts }) });
   const seen = new Set();
@@ -304,7 +345,8 @@ test("only the questions that are asked need an answer", async () => {
 });
 
 /** A campaign of its own for each number, with an LDP level of two each. */
-const numbered = async (i, change = {}) => curator({ document: await campaign({ title: { en: `Number ${i}` }, ...change }) });
+const numbered = async (i, change = {}) =>
+  curator({ document: await campaign({ title: { en: `Number ${i}` }, ...change }) });
 
 test("the levels of all campaigns of a curator add up to the limit of the device", async () => {
   const store = storage();
@@ -314,7 +356,10 @@ test("the levels of all campaigns of a curator add up to the limit of the device
   for (let i = 0; i < most; i += 1) await client(await numbered(i), store).answer("None");
   const last = await numbered(most);
   const exceeded = (error) =>
-    error instanceof BudgetExceeded && error.field === "limit" && error.limit === DEFAULT_LIMIT && error.level > DEFAULT_LIMIT;
+    error instanceof BudgetExceeded &&
+    error.field === "limit" &&
+    error.limit === DEFAULT_LIMIT &&
+    error.level > DEFAULT_LIMIT;
   for (const ask of [(one) => one.begin(), (one) => one.prepare("None"), (one) => one.answer("None")])
     await assert.rejects(ask(client(last, store)), exceeded);
   assert.equal(last.sent.length, 0);
@@ -363,6 +408,6 @@ test("what another campaign has stored and cannot be read stops the answer", asy
 });
 
 test("a limit is a number above zero", () => {
-  for (const limit of [0, -1, NaN, "5", null]) assert.throws(() => new Client("https://example.org", { limit }), refused("limit"));
+  for (const limit of /** @type {any} */ ([0, -1, NaN, "5", null]))
+    assert.throws(() => new Client("https://example.org", { limit }), refused("limit"));
 });
-

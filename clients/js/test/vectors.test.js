@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
-import { readCampaign, readPlan, wordsFrom } from "../priorveil.js";
+import { readCampaign, readPlan, wordsFrom } from "#priorveil";
 
 const folder = new URL("../vectors/", import.meta.url);
 const vectors = readdirSync(folder).filter((name) => name.endsWith(".json"));
@@ -13,7 +13,8 @@ test("there are vectors for every mechanism", () => {
   assert.deepEqual([...kinds].sort(), ["arc", "grouped", "hashing", "orders", "subset", "table", "unary"]);
 });
 
-const rounds = ({ numbers, attributes }) => [{ numbers }, ...(attributes ?? [])].some((part) => part.numbers?.kind === "grid");
+const rounds = ({ numbers, attributes }) =>
+  [{ numbers }, ...(attributes ?? [])].some((part) => part.numbers?.kind === "grid");
 
 for (const name of vectors) {
   const { plan: document, cases, foreign } = JSON.parse(readFileSync(new URL(name, folder), "utf8"));
@@ -75,7 +76,12 @@ test("there are campaigns for every kind of question and slot", () =>
   ]));
 
 for (const name of campaigns) {
-  const { campaign: document, levels, cases, foreign } = JSON.parse(readFileSync(new URL(`campaigns/${name}`, folder), "utf8"));
+  const {
+    campaign: document,
+    levels,
+    cases,
+    foreign,
+  } = JSON.parse(readFileSync(new URL(`campaigns/${name}`, folder), "utf8"));
 
   test(`${name}: submissions are those of Python, byte for byte`, async () => {
     const campaign = await readCampaign(document);
@@ -84,7 +90,10 @@ for (const name of campaigns) {
       const source = wordsFrom(Uint8Array.from(randomness.match(/../g), (byte) => parseInt(byte, 16)));
       assert.deepEqual(form.draw(source), draw);
       const asked = campaign.questionsToAsk(undefined, draw);
-      assert.deepEqual(asked.map((question) => question.name), questions);
+      assert.deepEqual(
+        asked.map((question) => question.name),
+        questions,
+      );
       const values = campaign.attributeValues(answers, asked);
       assert.deepEqual(Object.fromEntries(values), expected);
       assert.equal(form.privatize(values, draw, source), report);

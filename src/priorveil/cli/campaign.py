@@ -29,7 +29,6 @@ Campaigns of a running curator
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +40,7 @@ from priorveil.cli.curator_api import CuratorApi, campaign_id, with_curator
 from priorveil.errors import plural
 
 if TYPE_CHECKING:
-    from priorveil.collect.campaign import Campaign
+    from priorveil.questions.campaign import Campaign
 
 
 _YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -74,14 +73,13 @@ Examples
   priorveil campaign from-plan plans/ --question "For whom do you work?" \\
       -o campaign.json
       a plan for each group of people, named after its file; people choose
-      their group, which is sent without noise
-You may leave out the word from-plan: priorveil campaign plan.json --question ..."""
+      their group, which is sent without noise"""
 
 _DIGITS = 6  # of the id, which are typed before a campaign is deleted
 
 
 class _CampaignGroup(click.Group):
-    """Commands about campaigns. The word `from-plan` may be left out before a plan and its options."""
+    """Commands about campaigns, listed in sections."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the work."""
@@ -93,19 +91,6 @@ class _CampaignGroup(click.Group):
             with formatter.section(title):
                 width = formatter.width - 6 - max(map(len, self.commands))
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(width)) for name in names])
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the command `from-plan` before a plan or an option; refuse a word that is no command."""
-        first = args[0] if args else ""
-        if not first or first in (*self.commands, *ctx.help_option_names):
-            return super().parse_args(ctx, args)
-        if Path(first).suffix.lower() in (".toml", ".xlsx"):
-            raise click.UsageError(f"{first} is a survey: priorveil campaign check or build {first}", ctx)
-        if not first.startswith("-") and not Path(first).suffix and not Path(first).exists():
-            similar = get_close_matches(first.lower(), self.commands, 1)
-            advice = f"did you mean {similar[0]}?" if similar else "priorveil campaign --help lists them"
-            raise click.UsageError(f"there is no command {first!r}: {advice}", ctx)
-        return super().parse_args(ctx, ["from-plan", *args])
 
 
 @click.group(cls=_CampaignGroup, epilog=options.epilog(__doc__))
@@ -202,14 +187,16 @@ def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
 
 def _shown_of(estimates: Any) -> str:
     """How many reports there are, and how many of the results would be withheld."""
-    cohorts = [cohort for result in estimates["results"] for cohort in result["cohorts"]]
-    withheld = sum(cohort["withheld"] for cohort in cohorts)
-    reports = plural(estimates["reports"], "report")
+    found = estimates["result"]
+    results = [each for each in found["findings"] if each["withheld"] != "other forms"]
+    withheld = sum(each["withheld"] is not None for each in results)
+    reports = plural(found["reports"], "report")
     if not withheld:
         return f"The campaign has {reports}, and all results would be shown."
+    least = plural(found["smallest_count"], "report")
     return (
-        f"The campaign has {reports}: {withheld} of {plural(len(cohorts), 'result')} would be withheld. "
-        f"{estimates['withheld_because']}"
+        f"The campaign has {reports}: {withheld} of {plural(len(results), 'result')} would be withheld. "
+        f"It promises to show nothing from fewer than {least}."
     )
 
 
@@ -261,7 +248,7 @@ def from_plan(plan: Path, output: Path, force: bool, **texts: Any) -> None:
     PLAN may be a folder with a plan for each group of people. For several questions under one promise, write a
     survey file instead: priorveil campaign new.
     """
-    from priorveil.collect.campaign import ask_with
+    from priorveil.questions.campaign import ask_with
 
     inputs.require_new(force, output)
     plans = inputs.read_plans(plan, "cohort" if plan.is_dir() else None)
@@ -273,7 +260,7 @@ def from_plan(plan: Path, output: Path, force: bool, **texts: Any) -> None:
     missing = [name for name in ("asked-by", "purpose") if not texts[name.replace("-", "_")]]
     if missing:
         click.echo(f"people should know who asks and why: give --{' and --'.join(missing)}", err=True)
-    for warning in new_campaign.warnings:
+    for warning in map(str, new_campaign.warnings):
         click.echo(warning, err=True)
 
 

@@ -12,9 +12,9 @@ from priorveil.formatting import level_at_most
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from priorveil.collect.campaign import Campaign
-    from priorveil.collect.questions import Question
     from priorveil.plans.form import Part
+    from priorveil.questions.campaign import Campaign
+    from priorveil.questions.question import Question
 
 _DIGITS = 12  # of the id of a form or a plan, in a table
 
@@ -30,21 +30,21 @@ def inspect_campaign(path: Path, as_json: bool) -> None:
 
 def _sentences(campaign: Campaign) -> list[str]:
     """What a whole submission tells, in the words of `campaign check`; of several cohorts, the one that tells most."""
-    from priorveil.surveys.report import promise_sentences
+    from priorveil.words.surveys import promise_sentences
 
     lip, ldp = (max(getattr(each, name) for each in campaign.promise.values()) for name in ("lip", "ldp"))
     reports = max(len(form.slots) for form in campaign.cohorts.values())
-    return [*promise_sentences(lip, ldp, reports), *campaign.warnings]
+    return [*promise_sentences(lip, ldp, reports), *map(str, campaign.warnings)]
 
 
 def _reports(campaign: Campaign) -> Iterator[tuple[str, Part, float]]:
     """Each report that people may send: its cohort, what it is about, and the share of people who send it."""
-    from priorveil.plans.form import PARTS
+    from priorveil.plans.form import SHARE_DENOMINATOR
 
     for cohort, form in campaign.cohorts.items():
         for slot in form.slots:
             for part, share in zip(slot.parts, slot.shares, strict=True):
-                yield cohort, part, share / PARTS
+                yield cohort, part, share / SHARE_DENOMINATOR
 
 
 def _record(campaign: Campaign) -> dict[str, Any]:
@@ -80,16 +80,21 @@ def _record(campaign: Campaign) -> dict[str, Any]:
 
 
 def _print(campaign: Campaign) -> None:
-    from priorveil.surveys.report import PROMISE_HEADING
+    from priorveil.words.catalogue import say
 
     console = screen.open_console()
     console.print("This campaign was proven again.", style="bold")
     screen.print_table(console, ("", ""), _facts(campaign))
-    console.print(f"\n{PROMISE_HEADING}", style="bold")
+    console.print(f"\n{say('promiseHeading')}", style="bold")
     screen.print_sentences(console, _sentences(campaign))
     console.print("\nWhat is asked", style="bold")
     rows = [
-        (question.name, campaign.text(question.text), _answers(campaign, question), _condition(question))
+        (
+            question.name,
+            campaign.text(question.text),
+            question.describe_answers(campaign.domains, campaign.text),
+            _condition(question),
+        )
         for question in campaign.questions
     ]
     screen.print_table(console, ("question", "text", "answers", "asked if"), rows)
@@ -113,7 +118,7 @@ def _print(campaign: Campaign) -> None:
 
 def _facts(campaign: Campaign) -> list[tuple[str, str]]:
     """Name and text of what is said about the campaign as a whole; what was not given is left out."""
-    from priorveil.collect.campaign import stamp
+    from priorveil.questions.campaign import stamp
 
     invitation = "one answer for each invitation" if campaign.admission == "invitation" else "everybody"
     facts = {
@@ -131,15 +136,6 @@ def _facts(campaign: Campaign) -> list[tuple[str, str]]:
         "id": campaign.id,
     }
     return [(name, text) for name, text in facts.items() if text]
-
-
-def _answers(campaign: Campaign, question: Question) -> str:
-    """What people may answer."""
-    if not question.options:
-        unit = campaign.text(question.unit)
-        return f"{question.number_domain(campaign.domains).describe()}{unit and f', in {unit}'}"
-    texts = ", ".join(f"{code}: {campaign.text(text)}" for code, text in question.options.items())
-    return f"all that apply of {texts}" if question.kind == "choices" else texts
 
 
 def _condition(question: Question) -> str:

@@ -31,7 +31,7 @@ class CuratorApi:
         with needs_extra("client"):
             import httpx
 
-            from priorveil.collect.transport import certificate_problem
+            from priorveil.device.transport import certificate_problem
 
         url = "/".join([self.server.rstrip("/"), *(quote(part, safe="") for part in path)])
         header = {"authorization": f"Bearer {self.secret}"}
@@ -56,7 +56,7 @@ class CuratorApi:
 
 def campaign_id(given: str) -> str:
     """The id of a campaign, given as a file or as the id itself."""
-    from priorveil.collect.campaign import Campaign
+    from priorveil.questions.campaign import Campaign
 
     if re.fullmatch("[0-9a-f]{64}", given):
         return given

@@ -24,8 +24,10 @@ import click
 import priorveil as pv
 from priorveil.cli import options, outputs, screen
 from priorveil.errors import MissingExtra
-from priorveil.formatting import interval_title
-from priorveil.reading.wording import headlines, value_rows
+from priorveil.reading.statistic_tables import answer_rows
+from priorveil.words.estimates import headlines, row_texts
+from priorveil.words.notes import interval_title
+from priorveil.words.plans import plan_facts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,7 +91,7 @@ def _design(console: Console, prior: pv.Prior) -> pv.Plan:
     console.print(f"Who reports the rarest answer is {times:,.0f} times as likely to have it as before.")
     plan = pv.design(prior, _EPSILON, pv.Distribution())
     _chapter(console, 3)
-    screen.print_table(console, ("", ""), plan.summary())
+    screen.print_table(console, ("", ""), plan_facts(plan))
     console.print()
     screen.print_ldp_comparison(console, compare_with_ldp(plan))
     console.print("For a prior and a question of your own: priorveil design --help")
@@ -103,30 +105,31 @@ def _estimate(
     tally = plan.tally(plan.privatize(people, codes=True))
     prior_based, unbiased = plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased")
     _chapter(console, 4, reports=plan.channel.shape[1], received=tally.reports)
-    columns = zip(truth.tolist(), value_rows(prior_based), value_rows(unbiased), strict=True)
-    rows = [
-        (*right.label, f"{people_there:,}", leaning.value_text, right.value_text, right.interval_text)
-        for people_there, leaning, right in columns
-    ]
+    rows = []
+    for there, row, other in zip(
+        truth.tolist(), answer_rows(prior_based), answer_rows(unbiased), strict=True
+    ):
+        leaning, right = row_texts(row, "people"), row_texts(other, "people")
+        rows.append((*other.label, f"{there:,}", leaning.value, right.value, right.interval))
     heads = ("people", "truth", "prior-based", "unbiased", interval_title(0.95))
     screen.print_table(console, heads, rows, "lrrrr")
     console.print("The curator knows how often each report should come if the old census were right.")
     for line in headlines(prior_based):
         console.print(f"About the prior-based column: {line}", style="bold red")
     for note in (*prior_based.notes, *unbiased.notes):
-        console.print(note)
+        console.print(str(note))
     if picture is not None:
-        from priorveil.studies import plots
+        from priorveil.studies import plot_files
 
         panels = (("prior-based, with an old prior", prior_based), ("unbiased", unbiased))
-        outputs.save_plot(plots.truth_plot(panels, truth, plan), picture)
+        outputs.save_plot(plot_files.truth_plot(panels, truth, plan), picture)
 
 
 def _serve(console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], devices: int, stay: bool) -> None:
     """Show the same as a service, if what it needs is installed."""
     import numpy as np
 
-    from priorveil.collect.campaign import ANSWER, ask_with
+    from priorveil.questions.campaign import ANSWER, ask_with
 
     try:
         from priorveil.curator import demo as service
@@ -148,12 +151,15 @@ def _serve(console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], device
             for number in service.send_answers(curator, answers):
                 advance(number / devices, f"{number:,} of {devices:,}")
         console.print(f"  answered {devices:,}")
-        (cohort,), truth = (
-            curator.estimates()["results"][0]["cohorts"],
+        (found,), truth = (
+            curator.estimates()["result"]["findings"],
             np.bincount(codes, minlength=len(plan.labels)),
         )
-        columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
-        rows = [(str(v), f"{t:,}", f"{e:,.0f}", f"{a:,.0f} to {b:,.0f}") for v, t, e, a, b in columns]
+        shown = zip(plan.labels, truth, found["figures"]["tables"][0]["rows"], strict=True)
+        rows = [
+            (str(label), f"{count:,}", f"{row['value']:,.0f}", f"{row['low']:,.0f} to {row['high']:,.0f}")
+            for label, count, row in shown
+        ]
         screen.print_table(console, ("people", "truth", "estimate", interval_title(0.95)), rows, "lrrr")
         _keep_open(console, curator, stay)
 

@@ -103,6 +103,7 @@ import click
 import priorveil as pv
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.cli.prior_sources import PriorSource
+from priorveil.words.plans import plan_facts
 
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
 
@@ -242,7 +243,7 @@ def design(
 
 def _print(plan: pv.Plan, interrupted: bool, output: Path | None, piped: bool) -> None:
     console = screen.open_console(stderr=piped)
-    screen.print_table(console, ("", ""), plan.summary())
+    screen.print_table(console, ("", ""), plan_facts(plan))
     if interrupted:
         console.print("Stopped by ctrl-C: this is the best certified plan so far.", style="yellow")
     if output is None:

@@ -23,7 +23,7 @@ import numpy as np
 
 import priorveil as pv
 from priorveil.cli import options, screen
-from priorveil.collect.state_folder import default_folder
+from priorveil.device.state_folder import default_folder
 from priorveil.errors import install_command
 
 # The packages that an extra brings, and what it is for.
@@ -33,7 +33,7 @@ EXTRAS = {
     "tables": (("pyarrow",), "Parquet, Arrow and data frames"),
     "spark": (("pyspark", "pandas", "pyarrow"), "tables on Spark"),
     "client": (("httpx",), "answering campaigns from Python"),
-    "serve": (("httpx", "anyio", "granian", "msgspec", "pyarrow", "starlette", "uvloop"), "the curator"),
+    "serve": (("httpx", "anyio", "granian", "pyarrow", "starlette", "uvloop"), "the curator"),
     "postgres": (("asyncpg",), "the curator's store in PostgreSQL"),
     "surveys": (("openpyxl",), "surveys from XLSForms (.xlsx)"),
 }

@@ -27,11 +27,10 @@ Examples
       submissions to a campaign, from privatize or exported by a curator: a
       table for each question
 
-Of more than 50 values the table shows those that the prior expects most. --csv has a line for each value. A table of
-several attributes also has a column for each of them, and each count has its share of everybody who reported, or of its
-group. For a campaign it has a line for each statistic: `attributes`, `cohort` (empty for all together), `statistic`
-(people, mean, share within age and so on), a column for each question with the answer that the line is about,
-`reports`, the numbers, and for people the `share` of everybody.
+Of more than 50 values the table shows those that the prior expects most. --csv has a line for each statistic:
+`attributes`, `cohort` and `group` (empty for everybody), `statistic` (people, mean, share within age and so on), a
+column for each attribute with the answer that the line is about, `reports`, the numbers, and for people the `share`
+of everybody. --json prints the whole result document.
 
 The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
 column and you know that PLAN made all of them, use --assume-plan.
@@ -46,45 +45,33 @@ same id with another report is an error. Without ids, repeated reports cannot be
 
 from __future__ import annotations
 
-import csv
+import json
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from priorveil.cli import campaign_results, inputs, options, outputs, screen
+from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import InvalidInput, plural
-from priorveil.priors.label_texts import first_labels, label_parts, label_text
-from priorveil.reading.wording import (
-    answer,
-    describe,
-    group_title,
-    headlines,
-    number_tables,
-    shares_within,
-    table_records,
-    unbounded_shares_note,
-    value_rows,
-)
+from priorveil.priors.label_texts import first_labels
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from priorveil.reading.estimate import Estimate
-    from priorveil.reading.wording import StatisticRow
-    from priorveil.tables import TableEstimate, Tallies
-    from priorveil.tables.submissions import SubmissionTallies
+    from priorveil.results.document import Finding, Result
+    from priorveil.results.estimates import CohortForms
+    from priorveil.tables import TableEstimates, Tallies
 
-_NUMBERS = ("estimate", "std_error", "low", "high")  # of a line of CSV
-_COHORTS = "the results have every cohort of the campaign: leave it out"
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 
 
 _SECTIONS = {
-    "Options that most estimates need": ("--by", "--margin", "--within", "--method", "--level"),
+    "Options that most estimates need": ("--by", "--margin", "--within", "--method", "--confidence"),
     "What REPORTS hold": ("--column", "--cohort", "--assume-plan"),
     "The output": ("--json", "--csv", "--plot", "--refused"),
 }
@@ -100,7 +87,8 @@ _SECTIONS = {
 @click.option(
     "--margin",
     metavar="NAMES",
-    help="For a plan on several attributes: those to show, such as age,smokes, summed over the others.",
+    help="For several attributes that are reported together: those to show, such as age,smokes, summed over the "
+    "others.",
 )
 @click.option(
     "--within",
@@ -116,7 +104,7 @@ _SECTIONS = {
     help="mmse leans on the prior; unbiased and mle do not. auto: unbiased for a plan of an unbiased query "
     "such as distribution, mmse for others.",
 )
-@click.option("--level", type=options.SHARE, default=0.95, help="Confidence level of the intervals.")
+@click.option("--confidence", type=options.SHARE, default=0.95, help="Confidence of the intervals.")
 @click.option(
     "--assume-plan",
     is_flag=True,
@@ -133,7 +121,7 @@ def estimate(
     margin: str | None,
     within: str | None,
     cohort: str | None,
-    level: float,
+    confidence: float,
     as_json: bool,
     as_csv: bool,
     plot: Path | None,
@@ -145,54 +133,49 @@ def estimate(
     PLAN may be a campaign: then REPORTS are what `privatize` made or its curator exported, and there is a table for
     each question.
     """
+    from priorveil.results.findings import View, result_of
     from priorveil.tables import estimate_table
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
     inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
     inputs.require_plan_first(plan, reports, "REPORTS")
-    if inputs.is_campaign(plan):
-        _refuse_with_campaign(by, margin, within, cohort, plot, **settings)
-        counted = campaign_results.estimate_campaign(
-            plan, reports, settings["method"], level, as_json, as_csv, refused_file
-        )
-        _print_repeats(counted)
-        return outputs.refusal_status(counted.refused, counted.reports)
     settings |= {"by": by, "cohort": cohort, "refused_file": refused_file, "force": True}
-    plans = inputs.read_plans(plan, cohort)
-    estimates = outputs.run_on_table(estimate_table, reports, plans, words="counting", **settings)
+    forms = inputs.read_forms(plan, cohort)
+    estimates: TableEstimates = outputs.run_on_table(
+        estimate_table, reports, forms, words="counting", **settings
+    )
     _check_reports(estimates, reports)
-    groups = _names(within)
-    if margin is not None:
-        estimates = _margin(estimates, list(dict.fromkeys([*groups, *_names(margin)])))
-    if groups:  # refuse them before anything is printed
-        shares_within(estimates.everybody, groups)
+    view = View(confidence, _names(margin), _names(within))
+    result = result_of(estimates, view)
     if plot is not None:
-        from priorveil.studies import plots
+        from priorveil.studies import plot_files
 
-        outputs.save_plot(plots.estimate_plot(estimates, by, level), plot)
-    show = _print_json if as_json else _print_csv if as_csv else _print_tables
-    show(estimates, by, level, groups)
+        tables = view.tables(estimates)
+        if len(estimates.parts) > 1 and len(tables) > 1:
+            advice = "the results do not fit into one plot: choose one with --margin; --csv has all numbers"
+            raise click.UsageError(f"--plot {plot}: {advice}")
+        outputs.save_plot(plot_files.estimate_plot(tables[0], by, confidence), plot)
+    if as_json:
+        _print_json(result, estimates.tallies)
+    elif as_csv:
+        _print_csv(result)
+    else:
+        _print_tables(result, estimates.forms)
     _print_repeats(estimates.tallies)
-    return outputs.refusal_status(estimates.refused, estimates.everybody.reports)
+    return outputs.refusal_status(estimates.refused, estimates.tallies.reports)
 
 
-def _names(text: str | None) -> list[str]:
+def _names(text: str | None) -> tuple[str, ...]:
     """The names of attributes in an option."""
-    return [] if text is None else [name.strip() for name in text.split(",")]
+    return () if text is None else tuple(name.strip() for name in text.split(","))
 
 
-def _margin(estimates: TableEstimate, attributes: list[str]) -> TableEstimate:
-    """The estimates of some attributes, of everybody and of each group."""
-    groups = {group: each.margin(attributes) for group, each in estimates.groups.items()}
-    return replace(estimates, everybody=estimates.everybody.margin(attributes), groups=groups)
-
-
-def _check_reports(estimates: TableEstimate, sources: Sequence[str]) -> None:
+def _check_reports(estimates: TableEstimates, sources: Sequence[str]) -> None:
     """Refuse an estimate from nothing, and warn where many reports are not this plan's."""
     from priorveil.tables.refusals import FOREIGN
 
-    source, reports = first_labels(sources), estimates.everybody.reports
+    source, reports = first_labels(sources), estimates.tallies.reports
     share = estimates.refused.counts.get(FOREIGN, 0) / max(1, reports + estimates.refused.total)
     many = share > _MANY_FOREIGN
     if not reports and not estimates.refused.total:
@@ -204,39 +187,7 @@ def _check_reports(estimates: TableEstimate, sources: Sequence[str]) -> None:
         click.echo(f"  {share:.0%} of the rows: they were probably made by another plan", err=True)
 
 
-def _refuse_with_campaign(
-    by: str | None,
-    margin: str | None,
-    within: str | None,
-    cohort: str | None,
-    plot: Path | None,
-    column: str,
-    assume_plan: bool,
-    **_: Any,
-) -> None:
-    """Refuse options of plans, each with what a campaign has in its place."""
-    if by is not None:
-        raise click.UsageError(f"--by {by}: submissions to a campaign have no other columns; {_COHORTS}")
-    if cohort is not None:
-        raise click.UsageError(f"--cohort {cohort}: every submission names its cohort; {_COHORTS}")
-    for name, value in (("--margin", margin), ("--within", within)):
-        if value is not None:
-            advice = "the results of a campaign have every margin and the shares within groups"
-            raise click.UsageError(f"{name} {value}: {advice}: leave it out")
-    if plot is not None:
-        advice = (
-            "the results of a campaign do not fit into one plot; the curator's dashboard draws each of them"
-        )
-        raise click.UsageError(f"--plot {plot}: {advice}, and --csv has the numbers")
-    if column != "report":
-        raise click.UsageError(f"--column {column}: submissions to a campaign are in the column report")
-    if assume_plan:
-        raise click.UsageError(
-            "--assume-plan: the column form names the form of every submission: leave it out"
-        )
-
-
-def _print_repeats(tallies: Tallies | SubmissionTallies) -> None:
+def _print_repeats(tallies: Tallies) -> None:
     """Print on standard error how many rows repeat a report, and whether repeats cannot be noticed."""
     rows = tallies.reports + tallies.repeated + tallies.refused.total
     if tallies.repeated:
@@ -252,87 +203,82 @@ def _print_repeats(tallies: Tallies | SubmissionTallies) -> None:
         click.echo(f"{without} {verb} an id (column report_id): {advice}", err=True)
 
 
-def _print_json(estimates: TableEstimate, by: str | None, level: float, within: Sequence[str]) -> None:
-    """Print an object with everybody, the groups and the refused rows."""
-    record = {"level": level, **_record(estimates.everybody, level, within)}
-    if by is not None:
-        record["by"] = by
-        record["groups"] = [
-            {"group": group, **_record(each, level, within)} for group, each in estimates.groups.items()
-        ]
-    repeats = {"repeated": estimates.tallies.repeated, "without_id": estimates.tallies.without_id}
-    screen.print_json({**record, **outputs.refused_record(estimates.refused), **repeats})
+def _print_json(result: Result, tallies: Tallies) -> None:
+    """Print an object with the result document, and the rows that are not in it."""
+    repeats = {"repeated": tallies.repeated, "without_id": tallies.without_id}
+    document = json.loads(msgspec.json.encode(result))
+    screen.print_json({"result": document, **outputs.refused_record(tallies.refused), **repeats})
 
 
-def _record(estimate: Estimate, level: float, within: Sequence[str]) -> dict[str, Any]:
-    """An estimate as JSON; shares within groups are among its statistics."""
-    record = estimate.record(level)
-    if within:
-        record["statistics"] += table_records(shares_within(estimate, within, level))
-    return record
+def _print_csv(result: Result) -> None:
+    """Print a line for each statistic; warnings and notes go to standard error."""
+    from priorveil.results.lines import write_csv
+    from priorveil.words.results import finding_name, headlines
 
-
-def _parts(estimates: TableEstimate, by: str | None) -> list[tuple[str, Estimate]]:
-    """Return the estimate of each group and of everybody, each with its title."""
-    parts = [(f"{group_title(by, group)}: ", each) for group, each in estimates.groups.items()]
-    return [*parts, ("everybody: " if parts else "", estimates.everybody)]
-
-
-def _print_csv(estimates: TableEstimate, by: str | None, level: float, within: Sequence[str]) -> None:
-    """Print a line for each value, of each group if there are groups; warnings and notes go to standard error.
-
-    A table of several attributes has a column for each of them too, and numbers of people have their shares.
-    """
     console = screen.open_console(stderr=True)
-    for title, estimate in _parts(estimates, by):
-        outputs.print_headlines(console, headlines(estimate), title)
-    everybody = estimates.everybody
-    before = ["value"] if by is None else [by, "value"]
-    attributes = everybody.attributes if everybody.histogram else ()
-    if {*attributes} & {*before, *_NUMBERS, "share"}:  # `value` has their levels too
-        attributes = ()
-    shares = ["share"] if everybody.counts_people else []
-    lines = csv.DictWriter(sys.stdout, [*before, *attributes, *_NUMBERS, *shares], lineterminator="\n")
-    lines.writeheader()
-    for group, estimate in [(None, everybody)] if by is None else estimates.groups.items():
-        first = {} if by is None else {by: group}
-        for label, row in zip(answer(estimate).labels, value_rows(estimate, level), strict=True):
-            cells = dict(zip(attributes, label_parts(label), strict=bool(attributes)))
-            if shares and estimate.people > 0:
-                cells["share"] = row.numbers[0] / estimate.people
-            lines.writerow(first | _csv_cells(label_text(label), row) | cells)
-        for table in number_tables(estimate, level):
-            lines.writerows(first | _csv_cells(table.name_of(row), row) for row in table.rows)
-        if within:
-            table = shares_within(estimate, within, level)
-            for row in table.rows:
-                levels = dict(zip(table.heads, row.label, strict=True)) if attributes else {}
-                lines.writerow(first | _csv_cells(table.name_of(row), row) | levels)
-    for note in everybody.notes:
+    for found in result.findings:
+        if found.figures is not None:
+            outputs.print_headlines(console, headlines(found.figures), _prefix(finding_name(found, result)))
+    write_csv(result, sys.stdout)
+    for note in dict.fromkeys(_notes(result.findings, result)):
         console.print(note)
 
 
-def _csv_cells(name: str, row: StatisticRow) -> dict[str, Any]:
-    """The cells of a statistic: its name and its numbers."""
-    return {"value": name, **dict(zip(_NUMBERS, row.numbers, strict=True))}
-
-
-def _print_tables(estimates: TableEstimate, by: str | None, level: float, within: Sequence[str]) -> None:
-    """Print a table for each group and for everybody, and what the estimate assumes."""
+def _print_tables(result: Result, forms: CohortForms) -> None:
+    """Print the tables of each finding; what holds for several of them comes last."""
     console = screen.open_console()
-    for title, estimate in _parts(estimates, by):
-        _print_estimate(console, estimate, level, title, within)
-    for note in estimates.everybody.notes:
-        console.print(note)
+    topics = [
+        list(own) for _, own in groupby(result.findings, lambda found: (found.attributes, found.margin_of))
+    ]
+    notes = [dict.fromkeys(_notes(topic, result)) for topic in topics]
+    counts = Counter(note for own in notes for note in own)
+    for topic, own in zip(topics, notes, strict=True):
+        if len(topics) > 1 or forms.texts:
+            console.print(f"\n{forms.title(topic[0].attributes)}", style="bold")
+        for found in topic:
+            _print_finding(console, found, result)
+        for note in own:
+            if counts[note] == 1:
+                console.print(note)
+    for note, count in counts.items():
+        if count > 1:
+            console.print(note)
 
 
-def _print_estimate(
-    console: Console, estimate: Estimate, level: float, title: str, within: Sequence[str]
-) -> None:
-    shares = (shares_within(estimate, within, level),) if within else ()
-    description = describe(estimate, level)
-    description = replace(description, tables=description.tables + shares)
-    outputs.print_estimate(console, description, estimate.reports, title)
-    note = unbounded_shares_note(estimate, within, level) if within else None
-    if note is not None:
-        console.print(note)
+def _notes(findings: Sequence[Finding], result: Result) -> Iterator[str]:
+    """The notes about everybody; those of a margin repeat those of its table."""
+    tables = {found.attributes for found in result.findings}
+    for found in findings:
+        is_repeated = found.margin_of in tables - {found.attributes}
+        if found.figures is not None and found.cohort == found.group == "" and not is_repeated:
+            yield from map(str, found.figures.notes)
+
+
+def _print_finding(console: Console, found: Finding, result: Result) -> None:
+    from priorveil.words.catalogue import say
+    from priorveil.words.results import (
+        finding_name,
+        headlines,
+        label_heads,
+        selection,
+        table_cells,
+        withheld_text,
+    )
+
+    prefix = _prefix(finding_name(found, result))
+    if found.figures is None:
+        console.print(f"{prefix}{withheld_text(found, result)}")
+        return
+    outputs.print_headlines(console, headlines(found.figures), prefix)
+    console.print(f"{prefix}reports: {found.reports:,}", style="italic")
+    for table in found.figures.tables:
+        rows, which = selection(table)
+        if which is not None:
+            console.print(say("allInCsv", selection=which))
+        heads, cells = table_cells(found, table, rows, result.confidence)
+        labels = len(label_heads(found, table))
+        screen.print_table(console, heads, cells, "l" * labels + "r" * (len(heads) - labels))
+
+
+def _prefix(name: str) -> str:
+    return f"{name}: " if name else ""

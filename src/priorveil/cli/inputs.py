@@ -16,10 +16,11 @@ import priorveil as pv
 from priorveil.cli.screen import error_text
 from priorveil.errors import PriorveilError, plural
 from priorveil.formatting import read_number
+from priorveil.plans.structure import edition
 
 if TYPE_CHECKING:
-    from priorveil.collect.campaign import Campaign
     from priorveil.priors import Domain, Label
+    from priorveil.questions.campaign import Campaign
 
 PeopleRows = list[tuple[int, tuple[str, ...]]]  # the number and the cells of each row
 
@@ -38,7 +39,7 @@ def read_people(path: Path, *columns: str) -> PeopleRows:
 
     Rows with a missing value are left out; their number is printed.
     """
-    from priorveil.tables.read import text_columns
+    from priorveil.files.data_table import text_columns
 
     rows = list(enumerate(zip(*text_columns(path, *columns), strict=True), 1))
     if not rows:
@@ -119,6 +120,11 @@ def read_plan(path: Path) -> pv.Plan:
         return pv.Plan.load(path)
 
 
+def read_forms(path: Path, cohort: str | None) -> pv.Plan | dict[str, pv.Plan] | Campaign:
+    """Read a plan, the plans of cohorts in a folder, or a campaign."""
+    return read_campaign(path) if is_campaign(path) else read_plans(path, cohort)
+
+
 def read_plans(path: Path, cohort: str | None) -> pv.Plan | dict[str, pv.Plan]:
     """Read a plan; with `cohort`, the plans of a folder by the names of their files, where %2F is a slash."""
     if path.is_dir() and cohort is None:
@@ -166,14 +172,15 @@ def _stated_format(path: Path) -> str | None:
 
 def is_campaign(path: Path) -> bool:
     """Return whether a file is a campaign: anything else is read as a plan."""
-    from priorveil.collect.campaign import FORMAT
+    from priorveil.questions.structure import CampaignDocument
 
-    return _stated_format(path) == FORMAT
+    format: str = edition(CampaignDocument)["format"]
+    return _stated_format(path) == format
 
 
 def read_campaign(path: Path) -> Campaign:
     """Read a campaign and prove its plans again."""
-    from priorveil.collect.campaign import Campaign
+    from priorveil.questions.campaign import Campaign
 
     with reading(path):
         return Campaign.from_json(path.read_bytes())
@@ -190,7 +197,7 @@ def require_distinct(
     read: Mapping[str, Path | tuple[str, ...] | None], written: Mapping[str, Path | None]
 ) -> None:
     """Refuse to write over a file that is read, or twice into one file."""
-    from priorveil.tables.read import named_paths, table_files
+    from priorveil.files.data_table import named_paths, table_files
 
     paths = [(name, path) for name, data in read.items() for path in named_paths(data)]
     names = {os.path.realpath(file): name for name, path in paths for file, _ in table_files(path)}

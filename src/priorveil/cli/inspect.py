@@ -23,8 +23,8 @@ import click
 import priorveil as pv
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.cli.campaign_facts import inspect_campaign
-from priorveil.notions import ONLY_IF_RIGHT
-from priorveil.plans.wording import is_best, ldp_fact
+from priorveil.words.catalogue import say
+from priorveil.words.plans import is_best, ldp_fact, plan_facts
 
 if TYPE_CHECKING:
     from priorveil.studies.trade_offs import LdpComparison
@@ -76,7 +76,7 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
 
 
 def _print(plan: pv.Plan, rival: pv.Plan | None, comparison: LdpComparison | None) -> None:
-    facts = plan.summary()
+    facts = plan_facts(plan)
     if rival is not None:
         facts.append(ldp_fact(plan, rival))
     console = screen.open_console()
@@ -85,7 +85,7 @@ def _print(plan: pv.Plan, rival: pv.Plan | None, comparison: LdpComparison | Non
     console.print()
     screen.print_levels(console, plan.levels)
     if plan.prior.assumed:
-        console.print(f"LDP holds for any prior, LIP {ONLY_IF_RIGHT}.", style="yellow")
+        console.print(say("levelsHoldFor"), style="yellow")
     if plan.secret is not None:
         console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
     if comparison is not None and rival is not None:

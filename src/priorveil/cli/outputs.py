@@ -12,14 +12,13 @@ import click
 
 import priorveil as pv
 from priorveil.atomic_files import atomic_write
-from priorveil.cli.screen import print_table, rows_bar, waiting
+from priorveil.cli.screen import rows_bar, waiting
 from priorveil.errors import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from priorveil.reading.wording import Description
     from priorveil.tables import RefusedRows
 
 _FIRST_ROWS = 5  # refused for one reason, that are shown
@@ -28,34 +27,20 @@ _MANY_REFUSED = 0.05  # a larger share of the rows may change the results more t
 
 def save_plot(figure: Figure, path: Path) -> None:
     """Save a plot and print where it is; warn if its font lacks letters of the names."""
-    from priorveil.studies import plots
+    from priorveil.studies import plot_files
 
-    complete = plots.save(figure, path)
+    complete = plot_files.save(figure, path)
     boxes = "" if complete else " Its font lacks some letters of the names; they are shown as boxes."
     click.echo(f"Picture saved as {path}.{boxes}", err=True)
 
 
 def draw_plan(plan: pv.Plan, path: Path) -> None:
     """Save a plot of a plan, with its error at other budgets."""
-    from priorveil.studies import compare, plots
+    from priorveil.studies import compare, plot_files
 
     with waiting("designing for other budgets"):
         curve = compare.error_curve(plan)
-    save_plot(plots.plan_plot(plan, curve), path)
-
-
-def print_estimate(console: Console, description: Description, reports: int, title: str) -> None:
-    """Print an estimate without its notes; each line above its tables begins with the title."""
-    from priorveil.reading.wording import table_cells
-
-    print_headlines(console, description.headlines, title)
-    console.print(f"{title}reports: {reports:,}", style="italic")
-    if description.selection is not None:
-        console.print(f"{description.selection} --csv has all.")
-    for table in description.tables:
-        heads, rows = table_cells(table, description)
-        numbers = len(heads) - len(table.heads)
-        print_table(console, heads, rows, "l" * len(table.heads) + "r" * numbers)
+    save_plot(plot_files.plan_plot(plan, curve), path)
 
 
 def print_headlines(console: Console, lines: Iterable[str], title: str) -> None:

@@ -52,18 +52,13 @@ budget again: run it only once, and keep the reports.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-import priorveil as pv
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.errors import plural
-
-if TYPE_CHECKING:
-    from priorveil.collect.campaign import Campaign
 
 _SUBSTITUTED = {"missing": "empty", "other": "other"}  # cells
 
@@ -126,27 +121,21 @@ def privatize(
     **settings: Any,
 ) -> int:
     """Turn private columns of DATA into reports with a PLAN or a campaign."""
-    from priorveil.priors.domain import (
-        AMBIGUOUS_NUMBER,
-        LEFT_OUT,
-        NOT_A_NUMBER,
-        NOT_IN_DOMAIN,
-        OTHER_SPELLING,
-    )
     from priorveil.tables import privatize_table
+    from priorveil.tables.forms import table_forms
+    from priorveil.tables.substitutes import Substitutes
 
     piped = str(out) == "-"
     inputs.require_new(force, out, refused_file)
     inputs.require_distinct({"PLAN": plan, "DATA": data}, {"-o": out, "--refused": refused_file})
     inputs.require_plan_first(plan, data, "DATA")
-    plans = inputs.read_campaign(plan) if inputs.is_campaign(plan) else inputs.read_plans(plan, cohort)
+    plans = inputs.read_forms(plan, cohort)
     target = sys.stdout.buffer if piped else out
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
     outcome = outputs.run_on_table(privatize_table, data, plans, column, target, **settings)
-    foreign = (NOT_IN_DOMAIN, OTHER_SPELLING, LEFT_OUT, NOT_A_NUMBER, AMBIGUOUS_NUMBER)
-    wrong = [reason for reason in outcome.refused.counts if reason.endswith(foreign)]
-    for line in _allowed_values(plans, wrong):
+    private = table_forms(plans).private(column, Substitutes())
+    for line in private.allowed_values(outcome.refused.counts):
         click.echo(f"  {line}", err=True)
     for kind, label in (("missing", settings["missing"]), ("other", settings["other"])):
         if label is not None and not as_json:
@@ -168,19 +157,3 @@ def privatize(
         click.echo(ONCE, err=True)
     outputs.refusal_status(outcome.refused, outcome.reports)
     return 0
-
-
-def _allowed_values(plans: pv.Plan | Mapping[str, pv.Plan] | Campaign, wrong: Sequence[str]) -> Iterator[str]:
-    """Say what values may be, which is public, where rows are refused for these reasons."""
-    from priorveil.collect.campaign import Campaign
-    from priorveil.priors.domain import NOT_IN_DOMAIN
-
-    if isinstance(plans, Campaign):
-        for question in plans.questions:
-            if question.options and any(reason.startswith(f"{question.name}:") for reason in wrong):
-                yield f"the codes of {question.name} are {question.option_domain.describe()}"
-    elif wrong:
-        domain = next(iter(plans.values())).domain if isinstance(plans, Mapping) else plans.domain
-        advice = "; a plan made with --outside ends counts others at the nearest end"
-        outside = NOT_IN_DOMAIN in wrong and domain.refuses_numbers
-        yield f"the plan's values are {domain.describe()}{advice if outside else ''}"

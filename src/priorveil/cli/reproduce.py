@@ -49,18 +49,18 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int) -> in
     FIGURE is a number or a name; all of them if none is given. For each, a PNG, an SVG and the numbers as
     CSV; and report.html, one page with all of them, with captions and the claims that survive.
     """
-    from priorveil.studies.figures import Settings, catalogue
+    from priorveil.studies.figures import FigureSettings, gallery
 
-    chosen = catalogue.figure_names(figures)
+    chosen = gallery.figure_names(figures)
     options.require_plots()
     out.mkdir(parents=True, exist_ok=True)
-    sections: list[catalogue.Section] = []
+    sections: list[gallery.FigureSection] = []
     with screen.end_on_interrupt(), screen.progress_bar("drawing") as advance:
         for name in chosen:
             advance(len(sections) / len(chosen), name)
-            sections.append(catalogue.make_figure(name, Settings(quick, seed), out))
+            sections.append(gallery.make_figure(name, FigureSettings(quick, seed), out))
     run = f"{'quick' if quick else 'full'} run, seed {seed}"
-    page = catalogue.write_html(sections, out, run)
+    page = gallery.write_html(sections, out, run)
     missing = [section for section in sections if not section.picture]
     for section in missing:
         click.echo(f"figure {section.number}: {section.remarks[0]}", err=True)

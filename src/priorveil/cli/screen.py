@@ -23,7 +23,7 @@ import click
 import priorveil as pv
 from priorveil.errors import Hint, PriorveilError, not_text_advice
 from priorveil.formatting import level_text
-from priorveil.interrupts import Ended
+from priorveil.interrupts import Interrupted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -133,7 +133,9 @@ def _finite(value: Any) -> Any:
 
 def print_levels(console: Console, levels: pv.Leakage) -> None:
     """Print the level of a channel under every notion, with its meaning; LDP first if the prior is only assumed."""
-    rows = [(name, level_text(level), meaning) for name, level, meaning in levels.rows()]
+    from priorveil.words.levels import leakage_rows
+
+    rows = [(name, level_text(level), meaning) for name, level, meaning in leakage_rows(levels)]
     if levels.assumed_prior:
         rows.sort(key=lambda row: row[0] != "LDP")
     print_table(console, ("notion", "level", "meaning"), rows, "lr")
@@ -164,7 +166,7 @@ def plan_record(plan: pv.Plan) -> dict[str, object]:
         "budget": {"lower": plan.budget.lower, "upper": plan.budget.upper},
         "notion": plan.certificate.notion,
         "certificate": {k: getattr(plan.certificate, k) for k in ("lip", "lip_lower", "lip_upper", "ldp")},
-        "precision": plan.precision.document(),
+        "precision": {**plan.precision.document(), "text": str(plan.precision)},
     }
 
 
@@ -181,14 +183,14 @@ def end_on_interrupt(on_first: Callable[[], None] | None = None) -> Iterator[Eve
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if on_first is None or pressed.is_set():
-            raise Ended
+            raise Interrupted
         pressed.set()
         on_first()
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield pressed
-    except Ended:
+    except Interrupted:
         raise KeyboardInterrupt from None
     finally:
         signal.signal(signal.SIGINT, before)

@@ -158,9 +158,9 @@ def simulate(
             prior, epsilons, question, names, secret=secret, values=people, progress=advance, **settings
         )
     if plot is not None:  # before anything is printed, since a pipe may close early
-        from priorveil.studies import plots
+        from priorveil.studies import plot_files
 
-        outputs.save_plot(plots.study_plot(study), plot)
+        outputs.save_plot(plot_files.study_plot(study), plot)
     if as_csv or not sys.stdout.isatty():
         click.echo(study.csv(), nl=False)
     else:

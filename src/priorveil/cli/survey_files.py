@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from priorveil.atomic_files import atomic_write
 from priorveil.cli import inputs, options, screen
@@ -18,8 +19,8 @@ from priorveil.progress_bar import Progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from priorveil.surveys.report import SurveyReport
-    from priorveil.surveys.survey import SurveyDesign
+    from priorveil.questions.report import SurveyReport
+    from priorveil.questions.survey import SurveyDesign
 
 _PEOPLE = 300  # who will answer, by default
 _CHECK_EXAMPLES = """\b
@@ -65,7 +66,7 @@ def new(file: Path, force: bool) -> None:
     It is TOML, with a line for each setting. Then check it with `priorveil campaign check`, and make the campaign with
     `priorveil campaign build`.
     """
-    from priorveil.surveys.files import template
+    from priorveil.questions.files import template
 
     if file.suffix.lower() != ".toml":
         raise click.UsageError(
@@ -91,27 +92,28 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
 
     Nothing is saved, and nobody is asked.
     """
-    from priorveil.surveys.report import TABLE_NOTE, SurveyReport
+    from priorveil.questions.report import SurveyReport
+    from priorveil.words.surveys import survey_words
 
     made = _build(file, time_limit)
     report = SurveyReport.of(made, people or made.survey.people or _PEOPLE)
+    words = survey_words(report)
     if as_json:
-        screen.print_json(report.document())
+        screen.print_json({**to_builtins(report), "words": to_builtins(words)})
         return
     console = screen.open_console()
-    headings = report.headings()
-    for heading, sentences in ((headings["promise"], report.promise()), (headings["tells"], report.tells())):
-        console.print(heading, style="bold")
-        screen.print_sentences(console, sentences)
-        if sentences:
+    for passage in (words.promise, words.precision):
+        console.print(passage.heading, style="bold")
+        screen.print_sentences(console, passage.sentences)
+        if passage.sentences:
             console.print()
     if len(report.cohorts) > 1:
         _print_cohorts(console, report)
-    heads, rows = report.table()
+    heads, rows = words.table.heads, words.table.rows
     screen.print_table(console, heads, rows, "l" * (len(heads) - 3) + "rrr")
-    console.print(f"{TABLE_NOTE}\n")
-    console.print(headings["design"], style="bold")
-    screen.print_sentences(console, report.ways())
+    console.print(f"{words.table.note}\n")
+    console.print(words.budget.heading, style="bold")
+    screen.print_sentences(console, words.budget.sentences)
 
 
 def _print_cohorts(console: Console, report: SurveyReport) -> None:
@@ -146,14 +148,14 @@ def build(file: Path, output: Path, time_limit: float, force: bool) -> None:
     asked = f"{plural(len(campaign.questions), 'question')} in {', '.join(campaign.languages)}"
     cohorts = f", {len(campaign.cohorts)} cohorts" if len(campaign.cohorts) > 1 else ""
     click.echo(f"saved {output}: {asked}{cohorts}, id {campaign.id}")
-    for warning in campaign.warnings:
+    for warning in map(str, campaign.warnings):
         click.echo(warning, err=True)
 
 
 def _build(file: Path, time_limit: float) -> SurveyDesign:
     """Read and design a survey; print what could not be converted, and what should be done before people are asked."""
-    from priorveil.surveys import survey
-    from priorveil.surveys.files import read_survey
+    from priorveil.questions import survey
+    from priorveil.questions.files import read_survey
 
     described = read_survey(file)
     if described.left_out:

@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import CODE_BYTES, hex_bytes
 from priorveil.curator.store import (
     NUMBERS,
     REPORT_COUNT,
@@ -25,6 +23,8 @@ from priorveil.curator.store import (
     count_words,
     published_because,
 )
+from priorveil.device.wire import CODE_BYTES, hex_bytes
+from priorveil.questions.campaign import Campaign
 
 FULL = "full"
 NO_INVITATION = "no invitation"  # no code, an unknown one or a used one: they are not told apart

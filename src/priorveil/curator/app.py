@@ -7,11 +7,11 @@ import math
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import astuple
-from functools import partial
-from typing import TypeVar
+from functools import cache, partial
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -21,17 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.campaign import (
-    Campaign,
-    CampaignOutline,
-    State,
-    public_state,
-    read_time,
-    stamp,
-    state_at,
-)
-from priorveil.collect.wire import ID_BYTES, JSON, PACKED, hex_bytes
-from priorveil.curator import display, messages, metrics, responses
+from priorveil.curator import messages, metrics, operations, responses
 from priorveil.curator.admission import code_digest, fresh_codes, withdraw
 from priorveil.curator.body_memory import BodyMemory
 from priorveil.curator.campaign_life import CampaignLife
@@ -40,11 +30,17 @@ from priorveil.curator.group_commit import QueueFull, Writer
 from priorveil.curator.loaded_campaigns import CampaignLoader
 from priorveil.curator.logs import FailureLog
 from priorveil.curator.metrics import Metrics
+from priorveil.curator.operations import BINARY, OPERATIONS, TEXT, Endpoint, Operation, read_query
 from priorveil.curator.rates import SubmissionRates, is_inside, is_this_machine, read_networks
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, json_response, problem_for
-from priorveil.curator.result_messages import Estimates
-from priorveil.curator.results import campaign_estimates, estimates_csv, publication_csv
+from priorveil.curator.result_messages import CampaignResults, Publication
+from priorveil.curator.results import (
+    campaign_result,
+    campaign_results,
+    publication_csv,
+    results_csv,
+)
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import (
@@ -61,29 +57,46 @@ from priorveil.curator.store import (
 from priorveil.curator.survey_designs import SurveyDesigner
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import NAME_PATTERN, ROLES, SECRET_BYTES, Role, Token
-from priorveil.curator.uploads import Reader, is_batch, read_json, read_packed
+from priorveil.curator.uploads import UploadReader, is_batch, read_json, read_packed
+from priorveil.device.wire import ID_BYTES, JSON, PACKED, hex_bytes
 from priorveil.errors import InvalidInput, PriorveilError
-from priorveil.reading.estimate import ESTIMATE_METHODS
+from priorveil.plans.structure import FormDocument, PlanDocument
+from priorveil.questions.campaign import (
+    Campaign,
+    CampaignOutline,
+    State,
+    public_state,
+    read_time,
+    stamp,
+    state_at,
+)
+from priorveil.questions.structure import CampaignDocument
 
 _CLOSE = {"connection": "close"}
 # Public and without credentials: any page may ask and answer.
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
-_READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
+_READERS: dict[str, UploadReader] = {JSON: read_json, PACKED: read_packed}
 _RECORDS = 1000  # in a response
+_ADMIN: tuple[Role, ...] = ("admin",)
+_ANALYST: tuple[Role, ...] = ("admin", "analyst")
 _COLLECTORS: tuple[Role, ...] = ("collect", "admin")
 _CHALLENGE = {"www-authenticate": 'Bearer realm="curator"'}
 _ONE_REPORT = ": send one report, or a batch with a token that has the role collect"
-_UPLOAD_ROUTE = "/v1/campaigns/{id}/reports"
+_CAMPAIGN = "/v1/campaigns/{id}"
+_UPLOAD_ROUTE = f"{_CAMPAIGN}/reports"
 _UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
 _UNKNOWN = "no campaign has this id"
 
 _SURVEYS = {JSON: "survey.json", "application/toml": "survey.toml", messages.XLSX: "survey.xlsx"}
-_PEOPLE_DIGITS = 9
+_SURVEY = {
+    "description": "A survey with the keys of one in TOML; `tables` has the tables that priors name as `sheet`.",
+    "type": "object",
+}
 
+_CSV = "text/csv"
 _SMALL_BODY = 64 << 10  # bytes of a body that is neither reports nor a campaign
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 T = TypeVar("T")
 
 
@@ -177,46 +190,25 @@ class Curator:
                 yield
 
     def _routes(self) -> list[Route]:
-        admin, analyst = partial(self._only, ["admin"]), partial(self._only, ["admin", "analyst"])
-        return [
-            Route("/v1/campaigns", admin(self.create), methods=["POST"]),
-            Route("/v1/campaigns", analyst(self.index), methods=["GET"]),
-            Route("/v1/surveys", admin(self.check_survey), methods=["POST"]),
-            Route("/v1/campaigns/{id}", self.campaign, methods=["GET"]),
-            Route("/v1/campaigns/{id}", admin(self.delete), methods=["DELETE"]),
-            Route("/v1/campaigns/{id}/status", self.status, methods=["GET"]),
-            Route(_UPLOAD_ROUTE, self.upload, methods=["POST"]),
-            Route("/v1/campaigns/{id}/reports", _preflight, methods=["OPTIONS"]),
-            Route("/v1/campaigns/{id}/reports", admin(self.export), methods=["GET"]),
-            Route("/v1/campaigns/{id}/withdrawals", self.withdraw, methods=["POST"]),
-            Route("/v1/campaigns/{id}/withdrawals", _preflight, methods=["OPTIONS"]),
-            Route("/v1/campaigns/{id}/invitation", self.invitation, methods=["POST"]),
-            Route("/v1/campaigns/{id}/invitation", _preflight, methods=["OPTIONS"]),
-            Route("/v1/campaigns/{id}/invitations", admin(self.invite), methods=["POST"]),
-            Route("/v1/campaigns/{id}/invitations", admin(self.free_invitations), methods=["GET"]),
-            Route("/v1/campaigns/{id}/close", admin(self.close), methods=["POST"]),
-            Route("/v1/campaigns/{id}/reopen", admin(self.reopen), methods=["POST"]),
-            Route("/v1/campaigns/{id}/release", admin(self.release), methods=["POST"]),
-            Route("/v1/campaigns/{id}/estimates", analyst(self.estimates), methods=["GET"]),
-            Route("/v1/campaigns/{id}/publication", admin(self.publish), methods=["POST"]),
-            Route("/v1/campaigns/{id}/publication", self.publication, methods=["GET"]),
-            Route("/v1/campaigns/{id}/counters", analyst(self.counters), methods=["GET"]),
-            Route("/v1/token", self.own_token, methods=["GET"]),
-            Route("/v1/tokens", admin(self.tokens), methods=["GET"]),
-            Route("/v1/tokens", admin(self.create_token), methods=["POST"]),
-            Route("/v1/tokens/{name}", admin(self.revoke_token), methods=["DELETE"]),
-            Route("/v1/records", admin(self.records), methods=["GET"]),
-            Route("/healthz", self.health, methods=["GET"]),
-            Route("/readyz", self.ready, methods=["GET"]),
-            Route("/openapi.json", self.openapi, methods=["GET"]),
-            *responses.page_routes(),
-            *([] if self.settings.metrics.port else [Route("/metrics", self.show_metrics, methods=["GET"])]),
-        ]
+        shown = (each for each in OPERATIONS if each[0].path != "/metrics" or not self.settings.metrics.port)
+        routes = [Route(o.path, self._guarded(o, endpoint), methods=[o.method]) for o, endpoint in shown]
+        return [*routes, *responses.page_routes()]
 
     # -- taking reports --------------------------------------------------------------------------------------
 
+    @Operation(
+        "POST",
+        _UPLOAD_ROUTE,
+        messages.Receipt,
+        takes={JSON: (messages.ReportBody, messages.BatchBody), PACKED: BINARY},
+        optional=True,
+        problems=(415,),
+    )
     async def upload(self, request: Request) -> Response:
-        """Answer an upload when its reports are durable. Everybody may send one report, collectors send batches."""
+        """Send one report, or with a token a batch. The response comes when they are durable.
+
+        A report that is sent again is not counted twice.
+        """
         try:
             live = await self._live(request.path_params["id"])
             kind = _media_type(request)
@@ -298,32 +290,41 @@ class Curator:
 
     # -- everybody -------------------------------------------------------------------------------------------
 
+    @Operation("GET", _CAMPAIGN, CampaignDocument)
     async def campaign(self, request: Request) -> Response:
         """The campaign, which is public and never changes."""
         live = await self._live(request.path_params["id"])
         return _document(live.document)
 
+    @Operation("GET", f"{_CAMPAIGN}/status", messages.Status)
     async def status(self, request: Request) -> Response:
         """Whether the campaign takes reports now."""
         live = await self._live(request.path_params["id"])
         campaign, most = live.campaign, live.campaign.most_reports
         reports = 0 if most is None else await self.service.store.report_count(campaign.id)
         state = public_state(self.service.life.state(live), most, reports)
-        published, warnings = bool(live.published), list(campaign.warnings)
+        published, warnings = bool(live.published), list(map(str, campaign.warnings))
         status = messages.Status(campaign.id, state, campaign.leans_on_prior, published, warnings)
         return json_response(status, headers=_ANY_ORIGIN)
 
+    @Operation(
+        "GET",
+        f"{_CAMPAIGN}/publication",
+        {JSON: Publication, _CSV: TEXT},
+        query=messages.ResultsQuery,
+    )
     async def publication(self, request: Request) -> Response:
-        """The published results, which never change; with `?format=csv` the figures for further computing as CSV."""
+        """The published results of a closed campaign. They never change. As CSV: the figures for further computing."""
         live = await self._live(request.path_params["id"])
         content = await self.service.store.publication(live.campaign.id)
         if content is None:
             raise HTTPException(404, "the results of this campaign are not published")
-        if _format(request) == "csv":
-            text = await asyncio.to_thread(publication_csv, live.campaign, content)
+        if read_query(request, messages.ResultsQuery).format == "csv":
+            text = await asyncio.to_thread(publication_csv, content)
             return Response(text, 200, {**HEADERS, **_ANY_ORIGIN, **_IMMUTABLE}, responses.CSV)
         return _document(content)
 
+    @Operation("POST", f"{_CAMPAIGN}/invitation", messages.CodeStatus, takes=messages.CodeBody)
     async def invitation(self, request: Request) -> Response:
         """Whether the code of an invitation can still be used."""
         self._count_submission(request)
@@ -332,6 +333,14 @@ class Curator:
         free = digest is not None and await self.service.store.has_invitation(live.campaign.id, digest)
         return json_response(messages.CodeStatus(free), headers=_ANY_ORIGIN)
 
+    @Operation(
+        "POST",
+        f"{_CAMPAIGN}/withdrawals",
+        messages.Withdrawn,
+        takes=messages.WithdrawalBody,
+        optional=True,
+        problems=(409,),
+    )
     async def withdraw(self, request: Request) -> Response:
         """Remove a report by its id, which is on the sender's receipt; several with an admin's token."""
         live = await self._live(request.path_params["id"])
@@ -356,14 +365,24 @@ class Curator:
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise HTTPException(400, f"not a body of this request: {str(error)[:200]}") from error
 
+    @Operation("OPTIONS", _UPLOAD_ROUTE, statuses=(204,), name="upload_preflight")
+    @Operation("OPTIONS", f"{_CAMPAIGN}/withdrawals", statuses=(204,), name="withdraw_preflight")
+    @Operation("OPTIONS", f"{_CAMPAIGN}/invitation", statuses=(204,), name="invitation_preflight")
+    async def preflight(self, request: Request) -> Response:
+        """Any page may ask."""
+        allowed = {"access-control-allow-methods": "POST", "access-control-allow-headers": "content-type"}
+        return Response(None, 204, {**HEADERS, **_ANY_ORIGIN, **allowed, "access-control-max-age": "86400"})
+
     # -- the curator -----------------------------------------------------------------------------------------
 
-    def _only(self, roles: Sequence[Role], endpoint: Endpoint) -> Endpoint:
-        """An endpoint for the holders of tokens with these roles."""
+    def _guarded(self, operation: Operation, endpoint: Endpoint) -> Endpoint:
+        """An endpoint for the holders of tokens with the roles of its operation; for everybody if it has none."""
+        if not operation.roles:
+            return partial(endpoint, self)
 
         async def with_token(request: Request) -> Response:
-            request.state.token = self._require_token(request, roles)
-            return await endpoint(request)
+            request.state.token = self._require_token(request, operation.roles)
+            return await endpoint(self, request)
 
         return with_token
 
@@ -391,8 +410,18 @@ class Curator:
             attempts.add_right(address, secret)
         return token
 
+    @Operation(
+        "POST",
+        "/v1/campaigns",
+        messages.Created,
+        takes=CampaignDocument,
+        roles=_ADMIN,
+        statuses=(200, 201),
+        location=True,
+        problems=(409, 422),
+    )
     async def create(self, request: Request) -> Response:
-        """Store a campaign, after proving its certificates again."""
+        """Create a campaign; its certificates are proven again."""
         body = await self._body(request, self.limits.campaign)
         try:
             campaign = await asyncio.to_thread(Campaign.from_json, body)
@@ -402,15 +431,28 @@ class Curator:
         if new:
             await self.service.record(request.state.token.name, "created", campaign.id)
         url = f"/v1/campaigns/{campaign.id}"
-        created = messages.Created(campaign.id, url, list(campaign.warnings))
+        created = messages.Created(campaign.id, url, list(map(str, campaign.warnings)))
         return json_response(created, 201 if new else 200, {"location": url})
 
+    @Operation(
+        "POST",
+        "/v1/surveys",
+        messages.CheckedSurvey,
+        takes={JSON: _SURVEY, "application/toml": TEXT, messages.XLSX: BINARY},
+        query=messages.SurveyQuery,
+        roles=_ADMIN,
+        problems=(415,),
+        refusal=messages.SurveyProblem,
+    )
     async def check_survey(self, request: Request) -> Response:
-        """Design a survey; nothing is stored. The design ends when the client disconnects."""
+        """Design a survey, and say what it promises and what it will tell. Nothing is stored.
+
+        The design ends when the client disconnects.
+        """
         kind = _media_type(request)
         if kind not in _SURVEYS:
             raise HTTPException(415, f"send a survey as {', '.join(_SURVEYS)}")
-        people = _people(request.query_params.get("people", "300"))
+        people = read_query(request, messages.SurveyQuery).people
         limits = self.settings.surveys
         with self.service.bodies.share() as hold:
             body = await self._body(request, limits.body, hold)
@@ -428,7 +470,8 @@ class Curator:
                 raise ClientDisconnect from None
             raise HTTPException(503, "the curator is stopping", {"retry-after": "10"}) from None
 
-    async def index(self, request: Request) -> Response:
+    @Operation("GET", "/v1/campaigns", messages.Campaigns, roles=_ANALYST)
+    async def campaigns(self, request: Request) -> Response:
         """All campaigns, oldest first; an analyst gets the numbers of reports of stored results."""
         store = self.service.store
         counts = await store.report_counts() if _is_admin(request) else None
@@ -462,6 +505,7 @@ class Curator:
             return None
         return self._summary(outline, reports, stored, closed, published, deleted)
 
+    @Operation("POST", f"{_CAMPAIGN}/close", messages.Summary, roles=_ADMIN)
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
         live = await self._live(request.path_params["id"])
@@ -471,8 +515,9 @@ class Curator:
             await self.service.record(request.state.token.name, "closed", live.campaign.id)
         return json_response(await self._summary_now(live))
 
+    @Operation("POST", f"{_CAMPAIGN}/reopen", messages.Summary, roles=_ADMIN, problems=(409,))
     async def reopen(self, request: Request) -> Response:
-        """Take reports again, before the end of the campaign."""
+        """Take reports again, if the campaign was closed early and has not ended."""
         live = await self._live(request.path_params["id"])
         was_closed = live.closed is not None
         await self.service.life.reopen(live)
@@ -480,15 +525,29 @@ class Curator:
             await self.service.record(request.state.token.name, "reopened", live.campaign.id)
         return json_response(await self._summary_now(live))
 
+    @Operation(
+        "POST", f"{_CAMPAIGN}/release", messages.Summary, roles=_ADMIN, statuses=(201,), problems=(409,)
+    )
     async def release(self, request: Request) -> Response:
-        """Let analysts see the results so far."""
+        """Let analysts see the results so far. Refused until enough reports have come since the last results."""
         live = await self._live(request.path_params["id"])
         released = await self.service.life.release(live)
         await self.service.record(request.state.token.name, "released", live.campaign.id, released.reports)
         return json_response(await self._summary_now(live), 201)
 
+    @Operation(
+        "POST",
+        f"{_CAMPAIGN}/publication",
+        messages.Summary,
+        roles=_ADMIN,
+        statuses=(200, 201),
+        problems=(409,),
+    )
     async def publish(self, request: Request) -> Response:
-        """Publish the results of a closed campaign, once and for all; later requests get the same."""
+        """Publish the results of a closed campaign, once; later requests get the same.
+
+        From then on no report is added or removed, and the campaign never reopens.
+        """
         live = await self._live(request.path_params["id"])
         try:
             new = await self.service.life.publish(live)
@@ -500,8 +559,9 @@ class Curator:
             await self.service.record(request.state.token.name, "published", live.campaign.id)
         return json_response(await self._summary_now(live), 201 if new else 200)
 
+    @Operation("DELETE", _CAMPAIGN, messages.Deleted, roles=_ADMIN)
     async def delete(self, request: Request) -> Response:
-        """Delete the campaign with all its reports; its id stays taken."""
+        """Delete the campaign with all its reports. Its id can never be created again."""
         id = request.path_params["id"]
         reports = await self.service.life.delete(id)
         if reports is None:
@@ -544,6 +604,15 @@ class Curator:
             stored,
         )
 
+    @Operation(
+        "POST",
+        f"{_CAMPAIGN}/invitations",
+        messages.Invitations,
+        takes=messages.InvitationsBody,
+        roles=_ADMIN,
+        statuses=(201,),
+        problems=(409,),
+    )
     async def invite(self, request: Request) -> Response:
         """Make invitations, and show their codes once."""
         live = await self._live(request.path_params["id"])
@@ -554,41 +623,46 @@ class Curator:
         await self.service.record(request.state.token.name, "invited", live.campaign.id, len(codes))
         return json_response(messages.Invitations(codes), 201)
 
+    @Operation("GET", f"{_CAMPAIGN}/invitations", messages.FreeInvitations, roles=_ADMIN)
     async def free_invitations(self, request: Request) -> Response:
         """How many invitations were not used yet."""
         live = await self._live(request.path_params["id"])
         free = await self.service.store.free_invitations(live.campaign.id)
         return json_response(messages.FreeInvitations(free))
 
+    @Operation(
+        "GET",
+        f"{_CAMPAIGN}/estimates",
+        {JSON: CampaignResults, _CSV: TEXT},
+        query=messages.EstimatesQuery,
+        roles=_ANALYST,
+        problems=(409,),
+    )
     async def estimates(self, request: Request) -> Response:
-        """The estimates from the reports so far, for an analyst as they were stored; with `?format=csv` as CSV."""
+        """Estimates: for an admin from the reports so far, for an analyst from the stored results."""
         live = await self._live(request.path_params["id"])
-        method = request.query_params.get("method", "auto")
-        level = _level(request.query_params.get("level", "0.95"))
-        if method not in ESTIMATE_METHODS:
-            raise HTTPException(400, f"method: choose one of {', '.join(ESTIMATE_METHODS)}")
-        kind = _format(request)
+        query = read_query(request, messages.EstimatesQuery)
+        method, confidence, kind = query.method, query.confidence, query.format
 
-        def calculate(tallies: Mapping[str, FormTally], state: State) -> Estimates | str:
+        def calculate(tallies: Mapping[str, FormTally], state: State) -> CampaignResults | str:
             if kind == "csv":
-                return estimates_csv(live.campaign, tallies, method, level)
-            return campaign_estimates(live.campaign, tallies, method, level, state)
+                return results_csv(campaign_result(live.campaign, tallies, method, confidence))
+            return campaign_results(live.campaign, tallies, method, confidence, state)
 
         stored = None if _is_admin(request) else await self._analyst_result(live)
-        key = (method, level, kind, stored.made if stored else None)
+        key = (method, confidence, kind, stored.made if stored else None)
         state, tallies = partial(self.service.life.state, live), stored.tallies if stored else None
         try:
-            estimates = await self.service.estimates.find(live.campaign, state, key, calculate, tallies)
+            found = await self.service.estimates.find(live.campaign, state, key, calculate, tallies)
         except Unavailable:
             raise
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
-        if isinstance(estimates, str):
-            return Response(estimates, 200, HEADERS, responses.CSV)
-        if live.published is None:
-            estimates = msgspec.structs.replace(estimates, not_for_publication=display.NOT_FOR_PUBLICATION)
+        if isinstance(found, str):
+            return Response(found, 200, HEADERS, responses.CSV)
         origin = _origin(stored) if stored else await self._result_origin(live)
-        return json_response(msgspec.structs.replace(estimates, stored=origin))
+        published = live.published is not None
+        return json_response(msgspec.structs.replace(found, published=published, stored=origin))
 
     async def _analyst_result(self, live: StoredCampaign) -> StoredResult:
         """The stored results of a campaign, which are all that an analyst sees of its reports."""
@@ -598,8 +672,12 @@ class Curator:
             raise HTTPException(404, f"this campaign has no results yet: they are made {when}")
         return stored
 
+    @Operation("GET", f"{_CAMPAIGN}/counters", messages.Counters, roles=_ANALYST)
     async def counters(self, request: Request) -> Response:
-        """How many reports came, by cohort and by day, and how many were refused, by reason."""
+        """Numbers of reports, by cohort and by day, and of refusals, by reason.
+
+        For an admin they are those of now, for an analyst those of the stored results.
+        """
         live = await self._live(request.path_params["id"])
         campaign = live.campaign
         if _is_admin(request):
@@ -611,12 +689,18 @@ class Curator:
         counts = {campaign.cohort_of[form]: tally.reports for form, tally in tallies.items()}
         return json_response(messages.Counters(campaign.id, counts, refused, by_day))
 
+    @Operation(
+        "GET",
+        f"{_CAMPAIGN}/reports",
+        {responses.PARQUET: BINARY, _CSV: TEXT, JSON: messages.ExportedReports},
+        query=messages.ExportQuery,
+        roles=_ADMIN,
+        problems=(409,),
+    )
     async def export(self, request: Request) -> Response:
-        """All reports as a Parquet file, or with `?format=csv` or `?format=json` as CSV or JSON."""
+        """All reports as a Parquet file, or as CSV or JSON."""
         live = await self._live(request.path_params["id"])
-        kind = request.query_params.get("format", "parquet")
-        if kind not in responses.EXPORTS:
-            raise HTTPException(400, f"format: choose one of {', '.join(responses.EXPORTS)}")
+        kind = read_query(request, messages.ExportQuery).format
         if live.deleted is not None:
             raise Ended(
                 f"the reports of this campaign were deleted {live.deleted}: there is nothing to export"
@@ -637,16 +721,27 @@ class Curator:
 
     # -- tokens ----------------------------------------------------------------------------------------------
 
+    @Operation("GET", "/v1/token", messages.NewToken, roles=ROLES)
     async def own_token(self, request: Request) -> Response:
         """The token of the request, without its secret: pages offer only what it opens."""
-        token = self._require_token(request, ROLES)
+        token: Token = request.state.token
         return json_response(messages.NewToken(token.name, token.role, token.expires))
 
+    @Operation("GET", "/v1/tokens", messages.Tokens, roles=_ADMIN)
     async def tokens(self, request: Request) -> Response:
         """All tokens, without their secrets."""
         entries = [messages.NewToken(*token[1:]) for token in await self.service.store.tokens()]
         return json_response(messages.Tokens(entries))
 
+    @Operation(
+        "POST",
+        "/v1/tokens",
+        messages.CreatedToken,
+        takes=messages.NewToken,
+        roles=_ADMIN,
+        statuses=(201,),
+        problems=(409,),
+    )
     async def create_token(self, request: Request) -> Response:
         """Make a token. Its secret is in this response and nowhere else."""
         wanted = await self._read(request, messages.NewToken)
@@ -669,6 +764,7 @@ class Curator:
         await self.service.record(request.state.token.name, f"made the {wanted.role} token {wanted.name}")
         return json_response(messages.CreatedToken(wanted.name, wanted.role, expires, secret=secret), 201)
 
+    @Operation("DELETE", "/v1/tokens/{name}", roles=_ADMIN, statuses=(204,), problems=(404,))
     async def revoke_token(self, request: Request) -> Response:
         """Forget a token: it opens nothing any more."""
         name = request.path_params["name"]
@@ -680,32 +776,44 @@ class Curator:
 
     # -- records ---------------------------------------------------------------------------------------------
 
+    @Operation("GET", "/v1/records", messages.Records, roles=_ADMIN)
     async def records(self, request: Request) -> Response:
-        """What the holders of tokens did, newest first."""
+        """What the holders of tokens did: the newest 1,000 records, newest first."""
         newest = await self.service.store.records(_RECORDS)
         return json_response(messages.Records([messages.RecordEntry(*astuple(record)) for record in newest]))
 
     # -- operations ------------------------------------------------------------------------------------------
 
+    @Operation("GET", "/healthz", messages.Health)
     async def health(self, request: Request) -> Response:
-        """Answer that the process is running."""
+        """The process answers."""
         return json_response(messages.Health("ok"))
 
+    @Operation("GET", "/readyz", messages.Health, problems=(503, 507))
     async def ready(self, request: Request) -> Response:
-        """Answer that the store can be written to."""
+        """Reports can be stored."""
         try:
             await self.readiness.check()
         except Exception:  # it was logged
             return responses.unavailable()
         return json_response(messages.Health("ready"))
 
+    @Operation("GET", "/metrics", {"text/plain": TEXT})
     async def show_metrics(self, request: Request) -> Response:
-        """The metrics for Prometheus."""
+        """Metrics for Prometheus, unless they have a port of their own."""
         return Response(self.metrics.text(), 200, HEADERS, metrics.CONTENT_TYPE)
 
+    @Operation("GET", "/openapi.json", {JSON: {"type": "object"}})
     async def openapi(self, request: Request) -> Response:
-        """This API as an OpenAPI document."""
-        return json_response(responses.openapi(), headers=_ANY_ORIGIN)
+        """This document."""
+        return json_response(openapi(), headers=_ANY_ORIGIN)
+
+
+@cache
+def openapi() -> dict[str, Any]:
+    """The API as an OpenAPI document."""
+    others = PlanDocument, FormDocument
+    return operations.openapi([*OPERATIONS, *responses.PAGES], *others)
 
 
 def _origin(stored: StoredResult) -> messages.ResultOrigin:
@@ -731,14 +839,6 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _format(request: Request) -> str:
-    """The format of results that was asked for."""
-    kind = request.query_params.get("format", "json")
-    if kind not in ("json", "csv"):
-        raise HTTPException(400, "format: choose json or csv")
-    return kind
-
-
 def _document(content: bytes) -> Response:
     """A public document that never changes."""
     return Response(content, 200, {**HEADERS, **_ANY_ORIGIN, **_IMMUTABLE}, "application/json")
@@ -754,25 +854,6 @@ async def _disconnection(request: Request) -> None:
     """Return when the client has gone."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _people(text: str) -> int:
-    if text.isascii() and text.isdecimal() and 0 < len(text) <= _PEOPLE_DIGITS and int(text) > 0:
-        return int(text)
-    raise HTTPException(400, f"people: give a whole number above zero, of at most {_PEOPLE_DIGITS} digits")
-
-
-def _level(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (level := float(text)) < 1:
-            return level
-    raise HTTPException(400, "level: give a number between 0 and 1")
-
-
-async def _preflight(request: Request) -> Response:
-    """Allow every web page to send reports."""
-    allowed = {"access-control-allow-methods": "POST", "access-control-allow-headers": "content-type"}
-    return Response(None, 204, {**HEADERS, **_ANY_ORIGIN, **allowed, "access-control-max-age": "86400"})
 
 
 async def _problem(request: Request, error: Exception) -> Response:

@@ -12,11 +12,10 @@ from functools import partial
 
 import msgspec
 
-from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.curator.estimate_cache import EstimateCache
 from priorveil.curator.group_commit import Writer
 from priorveil.curator.loaded_campaigns import CAMPAIGN_ID, CampaignLoader
-from priorveil.curator.results import campaign_publication
+from priorveil.curator.results import publication
 from priorveil.curator.store import (
     Ended,
     FormTally,
@@ -28,6 +27,7 @@ from priorveil.curator.store import (
     TooFewReports,
     least_further,
 )
+from priorveil.questions.campaign import Campaign, State, stamp
 
 _log = logging.getLogger(__name__)
 
@@ -121,11 +121,11 @@ class CampaignLife:
                 when = stamp(now) or ""
                 ended = campaign.state(now) == "closed"
                 calculate = partial(_publication, campaign, when)
-                tallies, publication = await self.estimates.find(
+                tallies, content = await self.estimates.find(
                     campaign, partial(self.state, live), ("publication", when), calculate
                 )
                 # A report may have been withdrawn meanwhile: then once more.
-                if await self.store.publish(campaign, tallies, publication, when, ended):
+                if await self.store.publish(campaign, tallies, content, when, ended):
                     live.closed, live.published = live.closed or when, when
                     return True
         return False
@@ -188,5 +188,4 @@ def _publication(
     campaign: Campaign, when: str, tallies: Mapping[str, FormTally], _: State
 ) -> tuple[Mapping[str, FormTally], str]:
     """What is published of a campaign, as JSON, and the tallies that it is made from."""
-    content = campaign_publication(campaign, tallies, when)
-    return tallies, msgspec.json.encode(content).decode()
+    return tallies, msgspec.json.encode(publication(campaign, tallies, when)).decode()

@@ -13,12 +13,12 @@ from typing import Any
 import httpx
 from anyio.from_thread import start_blocking_portal
 
-from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import Report, fresh_id, words_to_hex
 from priorveil.curator.app import create_app
 from priorveil.curator.maintenance import ensure_admin
 from priorveil.curator.server import Address, find_address, serving
 from priorveil.curator.store import open_store
+from priorveil.device.wire import Report, fresh_id, words_to_hex
+from priorveil.questions.campaign import Campaign
 
 _AT_ONCE = 16
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
-from priorveil.collect.campaign import Campaign, State
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.store import FormTally, Store
+from priorveil.questions.campaign import Campaign, State
 
 T = TypeVar("T")
 Estimator = Callable[[Mapping[str, FormTally], State], T]  # from the tallies of a campaign and its state

@@ -8,10 +8,10 @@ import re
 from collections import OrderedDict
 from weakref import WeakValueDictionary
 
-from priorveil.collect.campaign import CampaignOutline
 from priorveil.curator.settings import CampaignLimits
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.store import Damaged, Store, StoredCampaign
+from priorveil.questions.campaign import CampaignOutline
 
 _REST = 4  # for each thread: times as long as loading took, before another campaign is loaded in its place
 _LIST_SECONDS = 0.05  # between two lists of ids for requests with unknown ones

@@ -8,29 +8,23 @@ listed in the receipt and does not harm the others.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from priorveil.collect.campaign import PublicState
-from priorveil.collect.wire import CODE_BYTES, ID_BYTES
 from priorveil.curator.store import ResultKind
 from priorveil.curator.tokens import NAME_PATTERN, Role
+from priorveil.device.wire import CODE_BYTES, ID_BYTES
+from priorveil.plans.structure import Document, about, described
+from priorveil.questions.campaign import PublicState
+from priorveil.questions.report import SurveyReport
+from priorveil.reading.estimate import EstimateMethod
+from priorveil.words.surveys import SurveyWords
 
 LARGEST_BATCH = 10_000
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 LARGEST_WITHDRAWAL = 1000
-
-
-def described(**schema: Any) -> Meta:
-    """Words of a schema that decoders do not check."""
-    return Meta(extra_json_schema=schema)
-
-
-def about(text: str) -> Meta:
-    """What a field means, for the OpenAPI document."""
-    return Meta(description=text)
 
 
 Natural = Annotated[int, Meta(ge=0)]
@@ -41,14 +35,10 @@ ReportWords = Annotated[str, described(pattern="^([0-9a-fA-F]{16})+$")]
 Finite = Annotated[float | None, about("null where there is none, or it is not finite")]
 
 
-class Body(msgspec.Struct, forbid_unknown_fields=True):
-    """A JSON object with exactly these fields."""
-
-
 # -- reports -----------------------------------------------------------------------------------------------
 
 
-class ReportBody(Body, gc=False):
+class ReportBody(Document, frozen=True, gc=False):
     """One submission with its id and the id of its form, and the code of an invitation where the campaign needs one."""
 
     report_id: ReportId
@@ -57,13 +47,13 @@ class ReportBody(Body, gc=False):
     code: Code | None = None
 
 
-class BatchBody(Body):
+class BatchBody(Document, frozen=True):
     """A batch of reports; a malformed one is refused and does not harm the others."""
 
     reports: Annotated[list[ReportBody], described(maxItems=LARGEST_BATCH)]
 
 
-class Refusal(Body):
+class Refusal(Document, frozen=True):
     """A report that was not accepted: its index in the request, its id (null if the report is malformed), and why."""
 
     index: int
@@ -71,53 +61,59 @@ class Refusal(Body):
     reason: str
 
 
-class Receipt(Body):
+class Receipt(Document, frozen=True):
     """The answer to an upload: how many reports are stored (now or before), and those that are not."""
 
     accepted: int
     refused: list[Refusal]
 
 
-class WithdrawalBody(Body):
+class WithdrawalBody(Document, frozen=True):
     """The ids of reports to remove."""
 
     report_ids: Annotated[list[ReportId], described(minItems=1, maxItems=LARGEST_WITHDRAWAL)]
 
 
-class Withdrawn(Body):
+class Withdrawn(Document, frozen=True):
     """How many reports were removed. Those that were not there are not counted."""
 
     removed: Natural
 
 
+class ExportedReports(Document, frozen=True):
+    """The reports of a campaign."""
+
+    reports: list[ReportBody]
+
+
 # -- invitations -------------------------------------------------------------------------------------------
 
 
-class InvitationsBody(Body):
+class InvitationsBody(Document, frozen=True):
     """How many invitations to make."""
 
     count: Annotated[int, Meta(ge=1, le=LARGEST_BATCH)]
 
 
-class Invitations(Body):
+class Invitations(Document, frozen=True):
     """The codes of new invitations. They are shown only here: the curator stores nothing but their hashes."""
 
     codes: list[Code]
 
 
-class FreeInvitations(Body):
+class FreeInvitations(Document, frozen=True):
     """How many invitations were not used yet."""
 
     free: Natural
 
 
-class CodeBody(Body):
+class CodeBody(Document, frozen=True):
     """The code of an invitation, as somebody gives it: any other text is a code that is not free."""
 
     code: str
 
 
-class CodeStatus(Body):
+class CodeStatus(Document, frozen=True):
     """Whether a code can still be used."""
 
     free: bool
@@ -129,7 +125,7 @@ class CodeStatus(Body):
 Warnings = Annotated[list[str], about("what should be changed before people are asked, in sentences")]
 
 
-class Created(Body):
+class Created(Document, frozen=True):
     """Where a new campaign is."""
 
     id: ContentId
@@ -137,7 +133,7 @@ class Created(Body):
     warnings: Warnings
 
 
-class Status(Body):
+class Status(Document, frozen=True):
     """Whether a campaign takes reports, leans on the prior, and is published; and what is wrong with it."""
 
     campaign: ContentId
@@ -147,7 +143,7 @@ class Status(Body):
     warnings: Warnings
 
 
-class ResultOrigin(Body):
+class ResultOrigin(Document, frozen=True):
     """Why and when the results that analysts see were made, and from how many reports. They do not change."""
 
     kind: ResultKind
@@ -155,7 +151,7 @@ class ResultOrigin(Body):
     reports: Natural
 
 
-class Summary(Body):
+class Summary(Document, frozen=True):
     """A campaign in the list of campaigns. If it is damaged, `title` says what is wrong."""
 
     id: ContentId
@@ -173,20 +169,20 @@ class Summary(Body):
     stored: ResultOrigin | None
 
 
-class Deleted(Body):
+class Deleted(Document, frozen=True):
     """A campaign that is deleted, and how many reports it had."""
 
     id: ContentId
     reports: Natural
 
 
-class Campaigns(Body):
+class Campaigns(Document, frozen=True):
     """All campaigns, oldest first."""
 
     campaigns: list[Summary]
 
 
-class Counters(Body):
+class Counters(Document, frozen=True):
     """How many reports there are, by cohort, how many were refused, by reason, and about how many came, by day.
 
     An analyst gets those of the stored results. A day is one in UTC, such as 2026-11-17. Days without reports are
@@ -202,82 +198,41 @@ class Counters(Body):
 # -- surveys -----------------------------------------------------------------------------------------------
 
 
-class SurveyHeadings(Body):
-    """The headings of the sentences."""
-
-    promise: str
-    tells: str
-    design: str
-
-
-class SurveySentences(Body):
-    """What a submission tells, what the survey tells, and how the budget is used, in sentences."""
-
-    promise: list[str]
-    tells: list[str]
-    design: list[str]
-
-
-class SurveyTable(Body):
-    """How precisely each question is known."""
-
-    heads: list[str]
-    rows: list[list[str]]
-    note: str
-
-
-class SurveyPart(Body):
-    """The half widths of 95 % intervals with each number of people; null if so many are too few."""
-
-    subject: str
-    query: str
-    statistic: str
-    drawn: Annotated[float, about("the share of people for whom it is drawn")]
-    half_widths: list[Finite]
-    cohort: Annotated[str, about("empty for the people of all cohorts")]
-    unit: Annotated[str, about("of the half widths of means; empty for shares")]
-
-
-class SurveyCohort(Body):
-    """What a whole submission of a cohort tells, and how many people it has of each number of people."""
-
-    name: str
-    people: list[int]
-    lip: float
-    ldp: float
-
-
-class SurveyReport(Body):
-    """What a survey promises, and what it will tell."""
-
-    epsilon: float
-    lip: float
-    ldp: float
-    assumed: Annotated[list[str], about("the questions whose prior nobody knows")]
-    reports: Annotated[int, about("that each person sends")]
-    people: list[int]
-    parts: list[SurveyPart]
-    smallest_count: Natural
-    bytes: Annotated[int, about("of a submission")]
-    topics: int
-    chosen: str
-    costs: Annotated[
-        dict[str, Finite], about("how many times as many people each way needs as open questions")
-    ]
-    left_out: Annotated[list[str], about("what was left out of the file")]
-    cohorts: list[SurveyCohort]
-    warnings: Warnings
-    headings: SurveyHeadings
-    text: SurveySentences
-    table: SurveyTable
-
-
-class CheckedSurvey(Body):
+class CheckedSurvey(Document, frozen=True):
     """A survey that was designed. Nothing is stored: send `campaign` to `/v1/campaigns` to ask people."""
 
     report: SurveyReport
+    words: SurveyWords
     remarks: Annotated[list[str], about("what should be done before people are asked")]
     campaign: Annotated[str, about("the text of the campaign's document")]
+
+
+# -- queries -----------------------------------------------------------------------------------------------
+
+
+class ResultsQuery(msgspec.Struct, frozen=True):
+    """How results are sent."""
+
+    format: Literal["json", "csv"] = "json"
+
+
+class EstimatesQuery(ResultsQuery, frozen=True):
+    """How estimates are made, and how they are sent."""
+
+    method: EstimateMethod = "auto"
+    confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
+
+
+class ExportQuery(msgspec.Struct, frozen=True):
+    """How reports are sent."""
+
+    format: Literal["parquet", "csv", "json"] = "parquet"
+
+
+class SurveyQuery(msgspec.Struct, frozen=True):
+    """What a survey is designed for."""
+
+    people: Annotated[int, Meta(ge=1, le=999_999_999), about("how many people will answer")] = 300
 
 
 # -- tokens ------------------------------------------------------------------------------------------------
@@ -286,7 +241,7 @@ TokenName = Annotated[str, described(pattern=NAME_PATTERN)]
 Expiry = Annotated[str | None, about("the time at which the token ends, such as 2027-01-31T12:00:00Z")]
 
 
-class NewToken(Body):
+class NewToken(Document, frozen=True):
     """A token to be made: its name, what it opens, and when it ends."""
 
     name: TokenName
@@ -294,13 +249,13 @@ class NewToken(Body):
     expires: Expiry = None
 
 
-class CreatedToken(NewToken, kw_only=True):
+class CreatedToken(NewToken, frozen=True, kw_only=True):
     """A new token. Its secret is shown once."""
 
     secret: str
 
 
-class Tokens(Body):
+class Tokens(Document, frozen=True):
     """All tokens, without their secrets."""
 
     tokens: list[NewToken]
@@ -309,7 +264,7 @@ class Tokens(Body):
 # -- records -----------------------------------------------------------------------------------------------
 
 
-class RecordEntry(Body):
+class RecordEntry(Document, frozen=True):
     """What somebody did: when, the name of the token, to which campaign, and how many reports or invitations."""
 
     at: str
@@ -319,7 +274,7 @@ class RecordEntry(Body):
     count: int | None
 
 
-class Records(Body):
+class Records(Document, frozen=True):
     """The newest records, newest first."""
 
     records: list[RecordEntry]
@@ -328,13 +283,13 @@ class Records(Body):
 # -- operations --------------------------------------------------------------------------------------------
 
 
-class Health(Body):
+class Health(Document, frozen=True):
     """The process answers, or reports can be stored."""
 
     status: Literal["ok", "ready"]
 
 
-class Problem(Body):
+class Problem(Document, frozen=True):
     """A problem document (RFC 9457)."""
 
     type: str
@@ -343,10 +298,10 @@ class Problem(Body):
     detail: str
 
 
-class SurveyProblem(Problem):
+class SurveyProblem(Problem, frozen=True):
     """Why a survey is refused, and where it is wrong: a line, a cell such as `survey!C4`, or the keys of JSON."""
 
     advice: Annotated[str, about("what to do, without the place")]
     line: int | None = None
     cell: str | None = None
-    keys: list[str | int] = []
+    keys: list[str | int] = msgspec.field(default_factory=list)

@@ -1,17 +1,15 @@
-"""What the API sends: JSON, problem documents (RFC 9457), estimates, its OpenAPI document, pages, exports."""
+"""What the API sends: JSON, problem documents (RFC 9457), estimates, pages, exports."""
 
 from __future__ import annotations
 
 import asyncio
 import csv
 import io
-import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -20,11 +18,10 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from priorveil.collect.wire import ID_BYTES
 from priorveil.curator import messages
-from priorveil.curator import result_messages as results
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
+from priorveil.curator.operations import BINARY, PROBLEM, TEXT, Endpoint, Operation
 from priorveil.curator.service import RETRY_FULL_SECONDS
 from priorveil.curator.store import (
     Damaged,
@@ -36,13 +33,13 @@ from priorveil.curator.store import (
     Unavailable,
 )
 from priorveil.curator.survey_designs import SurveyRefused
+from priorveil.device.wire import ID_BYTES, JSON
 from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.frames import pyarrow
-from priorveil.plans import schema as plan_schema
 from priorveil.tables.reports import FORM, REPORT, REPORT_ID
 from priorveil.tables.write import id_field
+from priorveil.words.catalogue import every_language
 
-PROBLEM = "application/problem+json"
 PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv; charset=utf-8"
 HEADERS = {
@@ -58,13 +55,6 @@ _PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
-_BODIES = (
-    messages.ReportBody, messages.BatchBody, messages.Receipt, messages.WithdrawalBody, messages.Withdrawn,
-    messages.InvitationsBody, messages.Invitations, messages.FreeInvitations, messages.CodeBody, messages.CodeStatus,
-    messages.Created, messages.Status, messages.Campaigns, messages.Deleted, messages.Counters,
-    messages.CheckedSurvey, messages.SurveyProblem, messages.CreatedToken, messages.Tokens, messages.Records,
-    messages.Health, messages.Problem, results.Estimates, results.Shown, results.Withheld, results.Publication,
-)  # fmt: skip
 _STATIC = Path(__file__).parent / "static"
 _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout; a wheel has it in static/
 _FILES = {path.name: path for path in (_CLIENT, *_STATIC.iterdir()) if path.is_file()}
@@ -116,37 +106,63 @@ def problem_for(error: BaseException) -> Response:
     return problem(500, "something went wrong here; it was logged")
 
 
-@cache
-def openapi() -> dict[str, Any]:
-    """The API as an OpenAPI document: `openapi.json`, with the schemas of bodies and of plans added."""
-    text = (Path(__file__).parent / "openapi.json").read_text(encoding="utf-8")
-    description: dict[str, Any] = json.loads(text)
-    plan = json.loads(json.dumps(plan_schema()).replace('"#/$defs/', '"#/components/schemas/Plan.'))
-    parts = {f"Plan.{name}": part for name, part in plan.pop("$defs").items()}
-    del plan["$schema"], plan["$id"]
-    bodies = msgspec.json.schema_components(_BODIES, ref_template="#/components/schemas/{name}")[1]
-    description["components"]["schemas"] |= {**bodies, "Plan": plan, **parts}
-    return description
-
-
-def page_routes() -> list[Route]:
-    """The pages of the curator, of people who answer and of readers, and `/static/` for what they load."""
-    pages = {
-        "/": "index.html",
-        "/dashboard": "dashboard.html",
-        "/answer/{id}": "answer.html",
-        "/published/{id}": "published.html",
-    }
-    routes = [Route(path, partial(_file, name=name), methods=["GET"]) for path, name in pages.items()]
-    return [*routes, Route("/static/{name}", _file, methods=["GET"])]
-
-
-async def _file(request: Request, name: str | None = None) -> Response:
-    """One file by its plain name, which may come from the address."""
-    path = _FILES.get(name or request.path_params["name"])
+def _file(name: str) -> Response:
+    """A page, or a file that pages load, by its plain name."""
+    path = _FILES.get(name)
     if path is None:
         raise HTTPException(404, "there is no such file")
     return FileResponse(path, headers=_PAGE_HEADERS)
+
+
+async def start(request: Request) -> Response:
+    """The first page."""
+    return _file("index.html")
+
+
+async def dashboard(request: Request) -> Response:
+    """The curator's page."""
+    return _file("dashboard.html")
+
+
+async def answer(request: Request) -> Response:
+    """The respondent's page."""
+    return _file("answer.html")
+
+
+async def published(request: Request) -> Response:
+    """The page of published results."""
+    return _file("published.html")
+
+
+async def texts(request: Request) -> Response:
+    """The texts of the pages, in all languages."""
+    return Response(_catalogue(), headers=_PAGE_HEADERS, media_type="application/json")
+
+
+@cache
+def _catalogue() -> bytes:
+    return msgspec.json.encode(every_language())
+
+
+async def asset(request: Request) -> Response:
+    """A file that the pages load."""
+    return _file(request.path_params["name"])
+
+
+_HTML = {"text/html": TEXT}
+PAGES: list[tuple[Operation, Endpoint]] = [
+    (Operation("GET", "/", _HTML), start),
+    (Operation("GET", "/dashboard", _HTML), dashboard),
+    (Operation("GET", "/answer/{id}", _HTML), answer),
+    (Operation("GET", "/published/{id}", _HTML), published),
+    (Operation("GET", "/static/texts.json", {JSON: {"type": "object"}}), texts),
+    (Operation("GET", "/static/{name}", {"*/*": BINARY}, problems=(404,)), asset),
+]
+
+
+def page_routes() -> list[Route]:
+    """The pages of the curator, of people who answer and of readers, and what they load."""
+    return [Route(page.path, endpoint, methods=[page.method]) for page, endpoint in PAGES]
 
 
 def parquet_pieces(pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:

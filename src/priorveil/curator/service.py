@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.admission import is_limited
 from priorveil.curator.body_memory import SMALL_BODY, BodyMemory
 from priorveil.curator.campaign_life import CampaignLife
@@ -39,8 +38,9 @@ from priorveil.curator.store import (
 from priorveil.curator.survey_designs import SurveyDesigner
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token, token_digest
-from priorveil.curator.uploads import UNKNOWN_FORM, Reader, Upload
+from priorveil.curator.uploads import UNKNOWN_FORM, Upload, UploadReader
 from priorveil.errors import PriorveilError
+from priorveil.questions.campaign import Campaign
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class Service:
 
     # -- reports ---------------------------------------------------------------------------------------------
 
-    async def store_upload(self, read: Reader, body: bytes, live: StoredCampaign) -> Receipt:
+    async def store_upload(self, read: UploadReader, body: bytes, live: StoredCampaign) -> Receipt:
         """Store the reports in a body. Returns when they are durable; the receipt lists those that were refused."""
         campaign, upload = live.campaign, await self._read(read, body, live)
         refused, accepted = upload.refused, sum(group.size for group in upload.groups)
@@ -146,7 +146,7 @@ class Service:
             self.metrics.refused.labels(refusal.reason).inc()
         return Receipt(accepted, refused)
 
-    async def _read(self, read: Reader, body: bytes, live: StoredCampaign) -> Upload:
+    async def _read(self, read: UploadReader, body: bytes, live: StoredCampaign) -> Upload:
         """The reports in a body. A large one is read in a thread, and again if the campaign was closed meanwhile."""
         campaign = live.campaign
         while True:

@@ -7,21 +7,23 @@ add a setting, add a field to its section: the file, the environment, `priorveil
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import json
-import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+from msgspec.inspect import FloatType, IntType, LiteralType, Metadata, UnionType
 
 from priorveil.errors import InvalidFile, InvalidInput, not_text_advice
+from priorveil.plans.structure import about
 
 _PREFIX = "PRIORVEIL_"
-_KINDS = {str: "a text", int: "a whole number", float: "a number"}
 _EXAMPLE = """\
 # Settings of the curator, with their defaults: priorveil serve --config priorveil.toml
 # An environment variable counts before this file: PRIORVEIL_REQUESTS_BODY is `body` in [requests]. An option of the
@@ -29,225 +31,209 @@ _EXAMPLE = """\
 """
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """What a setting is about, and which values it may have."""
-
-    about: str
-    kind: type
-    least: float
-    most: float
-    choices: tuple[str, ...]
-    optional: bool
-
-    def read(self, text: str) -> Any:
-        """The value that an environment variable holds; a text that is no number is returned as it is."""
-        try:
-            return self.kind(text)
-        except ValueError:
-            return text
-
-    def problem(self, value: object) -> str | None:
-        """What to do about a value that the setting cannot have, or None."""
-        if value is None and self.optional:
-            return None
-        allowed = (int, float) if self.kind is float else self.kind
-        fits = isinstance(value, allowed) and not isinstance(value, bool)
-        if fits and isinstance(value, int | float):
-            fits = math.isfinite(value) and self.least <= value <= self.most
-        if not fits:
-            return f"give {_KINDS[self.kind]}{self._bounds()}"
-        if self.choices and value not in self.choices:
-            return f"choose {' or '.join(self.choices)}"
-        return None
-
-    def _bounds(self) -> str:
-        """The bounds of a number, in words."""
-        if self.most < math.inf:
-            return f" from {self.least:g} to {self.most:g}"
-        return f" of at least {self.least:g}" if self.least > -math.inf else ""
+def _wrong(kind: Any, value: object, strict: bool = True) -> str | None:
+    """What to do about a value that a setting of this type cannot have, or None."""
+    try:
+        msgspec.convert(value, kind, strict=strict)
+    except msgspec.ValidationError:
+        return _advice(kind)
+    return None
 
 
-def setting(
-    default: Any,
-    about: str,
-    *,
-    kind: type | None = None,
-    least: float = -math.inf,
-    most: float = math.inf,
-    choices: tuple[str, ...] = (),
-) -> Any:
-    """A field of a section. `kind` is needed where the default is None, which means that nothing is set."""
-    rule = _Rule(about, kind or type(default), least, most, choices, optional=default is None)
-    return field(default=default, metadata={"rule": rule})
+def _advice(kind: Any) -> str:
+    """What a setting of this type takes, in words."""
+    rule = _rule(kind)
+    if isinstance(rule, LiteralType):
+        return f"choose {' or '.join(map(str, rule.values))}"
+    if not isinstance(rule, IntType | FloatType):
+        return "give a text"
+    noun = "a whole number" if isinstance(rule, IntType) else "a number"
+    if rule.le is None:
+        return f"give {noun} of at least {rule.ge}"
+    return f"give {noun} from {rule.ge:.12g} to {rule.le:.12g}"
 
 
-class Section:
+def _rule(kind: Any) -> Any:
+    """The type of a setting, as msgspec describes it; that of one that may be left out."""
+    rule = msgspec.inspect.type_info(kind)
+    while isinstance(rule, Metadata | UnionType):
+        rule = rule.type if isinstance(rule, Metadata) else rule.types[0]
+    return rule
+
+
+def _about(kind: Any) -> str:
+    """What a setting is about."""
+    rule = msgspec.inspect.type_info(kind)
+    assert isinstance(rule, Metadata) and rule.extra_json_schema is not None
+    return str(rule.extra_json_schema["description"])
+
+
+class SettingsSection(msgspec.Struct, frozen=True):
     """Settings that belong together. Making one with a wrong value raises `InvalidInput`."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # type: ignore[arg-type]
-            value, rule = getattr(self, each.name), each.metadata.get("rule")
-            if rule and (advice := rule.problem(value)):
+        for each in msgspec.structs.fields(self):
+            value = getattr(self, each.name)
+            if advice := _wrong(each.type, value):
                 raise InvalidInput(each.name, value, advice)
 
 
-@dataclass(frozen=True)
-class Listen(Section):
+Count = Annotated[int, Meta(ge=1)]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Rate = Annotated[float, Meta(ge=0.001, le=1e9)]
+Seconds = Annotated[float, Meta(ge=0.01, le=1e6)]
+
+
+class Listen(SettingsSection, frozen=True):
     """Where the curator listens."""
 
-    host: str = setting("127.0.0.1", "The address to listen on.")
-    port: int = setting(8000, "The port to listen on; 0 takes a free one.", least=0, most=65535)
-    trusted_proxies: str = setting(
-        "127.0.0.1, ::1", "Addresses or networks of proxies that are believed in X-Real-IP, with commas."
-    )
+    host: Annotated[str, about("The address to listen on.")] = "127.0.0.1"
+    port: Annotated[
+        Annotated[int, Meta(ge=0, le=65535)], about("The port to listen on; 0 takes a free one.")
+    ] = 8000
+    trusted_proxies: Annotated[
+        str, about("Addresses or networks of proxies that are believed in X-Real-IP, with commas.")
+    ] = "127.0.0.1, ::1"
 
 
-@dataclass(frozen=True)
-class RequestLimits(Section):
+class RequestLimits(SettingsSection, frozen=True):
     """Limits on requests. What is over a limit is refused, and the response says why."""
 
-    body: int = setting(4 << 20, "Bytes of an upload of reports.", least=1)
-    campaign: int = setting(64 << 20, "Bytes of a campaign.", least=1)
-    seconds: float = setting(10.0, "Seconds for all of a body.", least=0.01)
-    bodies: int = setting(64 << 20, "Bytes of all large bodies that are being read; then 429.", least=1)
-    threads: int = setting(
-        2, "Large bodies that are decoded at once; also campaigns that are loaded, and estimates.", least=1
-    )
-    waiting: int = setting(16 << 20, "Bytes of reports that wait to be stored; then 429.", least=1)
+    body: Annotated[Count, about("Bytes of an upload of reports.")] = 4 << 20
+    campaign: Annotated[Count, about("Bytes of a campaign.")] = 64 << 20
+    seconds: Annotated[Seconds, about("Seconds for all of a body.")] = 10.0
+    bodies: Annotated[Count, about("Bytes of all large bodies that are being read; then 429.")] = 64 << 20
+    threads: Annotated[
+        Count, about("Large bodies that are decoded at once; also campaigns that are loaded, and estimates.")
+    ] = 2
+    waiting: Annotated[Count, about("Bytes of reports that wait to be stored; then 429.")] = 16 << 20
 
 
-@dataclass(frozen=True)
-class CampaignLimits(Section):
+class CampaignLimits(SettingsSection, frozen=True):
     """Campaigns that stay in memory, those used last; others are loaded again."""
 
-    loaded: int = setting(1000, "How many campaigns.", least=1)
-    loaded_bytes: int = setting(256 << 20, "Bytes that they take, about, with their tables.", least=1)
+    loaded: Annotated[Count, about("How many campaigns.")] = 1000
+    loaded_bytes: Annotated[Count, about("Bytes that they take, about, with their tables.")] = 256 << 20
 
 
-@dataclass(frozen=True)
-class AttemptLimits(Section):
+class AttemptLimits(SettingsSection, frozen=True):
     """Limits on wrong tokens. Beyond them a token is refused with 429, without looking at it."""
 
-    burst: int = setting(10, "Wrong tokens of one address at once.", least=1)
-    rate: float = setting(1.0, "Further ones of one address in a second.", least=0.001)
+    burst: Annotated[Count, about("Wrong tokens of one address at once.")] = 10
+    rate: Annotated[Rate, about("Further ones of one address in a second.")] = 1.0
 
 
-@dataclass(frozen=True)
-class ConnectionLimits(Section):
+class ConnectionLimits(SettingsSection, frozen=True):
     """Limits on connections."""
 
-    header_seconds: float = setting(
-        10.0, "Seconds for the headers of a request; an idle connection is closed after it.", least=0.01
+    header_seconds: Annotated[
+        Seconds, about("Seconds for the headers of a request; an idle connection is closed after it.")
+    ] = 10.0
+    header_bytes: Annotated[Annotated[int, Meta(ge=8192)], about("Bytes of the headers of a request.")] = (
+        64 << 10
     )
-    header_bytes: int = setting(64 << 10, "Bytes of the headers of a request.", least=8192)
-    send_seconds: float = setting(
-        30.0, "Seconds in which a reader must take something.", least=0.01, most=1e6
-    )
-    connections: int = setting(4096, "Connections at once; further ones wait.", least=1)
-    stop_seconds: float = setting(30.0, "Seconds to finish requests at the end.", least=0.01)
+    send_seconds: Annotated[Seconds, about("Seconds in which a reader must take something.")] = 30.0
+    connections: Annotated[Count, about("Connections at once; further ones wait.")] = 4096
+    stop_seconds: Annotated[Seconds, about("Seconds to finish requests at the end.")] = 30.0
 
 
-@dataclass(frozen=True)
-class DatabaseLimits(Section):
+class DatabaseLimits(SettingsSection, frozen=True):
     """Limits on the database."""
 
-    connections: int = setting(4, "Connections to PostgreSQL, besides the one that stores reports.", least=1)
-    lock_seconds: float = setting(5.0, "Seconds to wait for a lock that another program holds.", least=0.01)
-    statement_seconds: float = setting(30.0, "Seconds for one statement, on PostgreSQL.", least=0.01)
-    retry_seconds: float = setting(
-        10.0, "Seconds in which a lost connection to PostgreSQL may come back; then 503.", least=0.01
-    )
-    check_seconds: float = setting(5.0, "Seconds for which /readyz repeats its last result.", least=0.01)
+    connections: Annotated[
+        Count, about("Connections to PostgreSQL, besides the one that stores reports.")
+    ] = 4
+    lock_seconds: Annotated[Seconds, about("Seconds to wait for a lock that another program holds.")] = 5.0
+    statement_seconds: Annotated[Seconds, about("Seconds for one statement, on PostgreSQL.")] = 30.0
+    retry_seconds: Annotated[
+        Seconds, about("Seconds in which a lost connection to PostgreSQL may come back; then 503.")
+    ] = 10.0
+    check_seconds: Annotated[Seconds, about("Seconds for which /readyz repeats its last result.")] = 5.0
 
 
-@dataclass(frozen=True)
-class LogSettings(Section):
+class LogSettings(SettingsSection, frozen=True):
     """What is logged, to standard error."""
 
-    level: str = setting(
-        "info",
-        "The least level that is logged: info, warning or error.",
-        choices=("info", "warning", "error"),
+    level: Annotated[
+        Literal["info", "warning", "error"], about("The least level that is logged: info, warning or error.")
+    ] = "info"
+    format: Annotated[Literal["plain", "json"], about("Lines of text (plain), or JSON objects (json).")] = (
+        "plain"
     )
-    format: str = setting(
-        "plain", "Lines of text (plain), or JSON objects (json).", choices=("plain", "json")
-    )
-    repeat_seconds: float = setting(
-        60.0, "Seconds before a failure of the same kind is logged again.", least=0.01
-    )
+    repeat_seconds: Annotated[
+        Seconds, about("Seconds before a failure of the same kind is logged again.")
+    ] = 60.0
 
 
-@dataclass(frozen=True)
-class MetricsSettings(Section):
+class MetricsSettings(SettingsSection, frozen=True):
     """Where the metrics for Prometheus are."""
 
-    port: int | None = setting(
-        None,
-        "A port of their own for the metrics; where it is not set, /metrics is beside the API.",
-        kind=int,
-        least=1,
-        most=65535,
-    )
-    host: str = setting("127.0.0.1", "The address of that port.")
+    port: Annotated[
+        Port | None,
+        about("A port of their own for the metrics; where it is not set, /metrics is beside the API."),
+    ] = None
+    host: Annotated[str, about("The address of that port.")] = "127.0.0.1"
 
 
-@dataclass(frozen=True)
-class SubmissionLimits(Section):
+class SubmissionLimits(SettingsSection, frozen=True):
     """Limits on what people send without a token: reports, withdrawals, questions about codes. Beyond them: 429."""
 
-    burst: int = setting(120, "Submissions of one address at once. This machine has no limit.", least=1)
-    rate: float = setting(2.0, "Further ones of one address in a second.", least=0.001)
-    total_burst: int = setting(100_000, "Submissions of all addresses at once.", least=1)
-    total_rate: float = setting(10_000.0, "Further ones of all addresses in a second.", least=0.001)
+    burst: Annotated[Count, about("Submissions of one address at once. This machine has no limit.")] = 120
+    rate: Annotated[Rate, about("Further ones of one address in a second.")] = 2.0
+    total_burst: Annotated[Count, about("Submissions of all addresses at once.")] = 100_000
+    total_rate: Annotated[Rate, about("Further ones of all addresses in a second.")] = 10_000.0
 
 
-@dataclass(frozen=True)
-class SurveyLimits(Section):
+class SurveyLimits(SettingsSection, frozen=True):
     """Limits on surveys that are designed for the dashboard: one at a time, in a process of its own."""
 
-    body: int = setting(4 << 20, "Bytes of a survey.", least=1)
-    seconds: float = setting(50.0, "Seconds to design one; a proxy must wait for longer.", least=1)
-    memory: int = setting(1 << 30, "Bytes of memory for it.", least=1)
-    nice: int = setting(10, "How far it stands back for other processes, from 0 to 19.", least=0, most=19)
-    waiting: int = setting(4, "Surveys that wait for their turn; then 429.", least=0)
+    body: Annotated[Count, about("Bytes of a survey.")] = 4 << 20
+    seconds: Annotated[
+        Annotated[float, Meta(ge=1, le=1e6)], about("Seconds to design one; a proxy must wait for longer.")
+    ] = 50.0
+    memory: Annotated[Count, about("Bytes of memory for it.")] = 1 << 30
+    nice: Annotated[
+        Annotated[int, Meta(ge=0, le=19)], about("How far it stands back for other processes, from 0 to 19.")
+    ] = 10
+    waiting: Annotated[Annotated[int, Meta(ge=0)], about("Surveys that wait for their turn; then 429.")] = 4
 
 
-@dataclass(frozen=True)
-class Settings(Section):
+class Settings(SettingsSection, frozen=True):
     """All settings: some by themselves, the others in sections."""
 
-    store: str = setting("priorveil.db", "An SQLite file, or postgresql://user@host/database.")
-    token_file: str | None = setting(None, "A file with an admin token.", kind=str)
-    listen: Listen = field(default_factory=Listen)
-    requests: RequestLimits = field(default_factory=RequestLimits)
-    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
-    database: DatabaseLimits = field(default_factory=DatabaseLimits)
-    log: LogSettings = field(default_factory=LogSettings)
-    metrics: MetricsSettings = field(default_factory=MetricsSettings)
-    campaigns: CampaignLimits = field(default_factory=CampaignLimits)
-    attempts: AttemptLimits = field(default_factory=AttemptLimits)
-    submissions: SubmissionLimits = field(default_factory=SubmissionLimits)
-    surveys: SurveyLimits = field(default_factory=SurveyLimits)
+    store: Annotated[str, about("An SQLite file, or postgresql://user@host/database.")] = "priorveil.db"
+    token_file: Annotated[str | None, about("A file with an admin token.")] = None
+    listen: Listen = msgspec.field(default_factory=Listen)
+    requests: RequestLimits = msgspec.field(default_factory=RequestLimits)
+    connections: ConnectionLimits = msgspec.field(default_factory=ConnectionLimits)
+    database: DatabaseLimits = msgspec.field(default_factory=DatabaseLimits)
+    log: LogSettings = msgspec.field(default_factory=LogSettings)
+    metrics: MetricsSettings = msgspec.field(default_factory=MetricsSettings)
+    campaigns: CampaignLimits = msgspec.field(default_factory=CampaignLimits)
+    attempts: AttemptLimits = msgspec.field(default_factory=AttemptLimits)
+    submissions: SubmissionLimits = msgspec.field(default_factory=SubmissionLimits)
+    surveys: SurveyLimits = msgspec.field(default_factory=SurveyLimits)
 
     def values(self) -> dict[str, Any]:
         """Every setting by its full name, such as `requests.body`."""
         return {name: value for name, value, _ in _walk(self)}
 
 
-def _walk(section: Section, prefix: str = "") -> Iterator[tuple[str, Any, _Rule]]:
-    """The full name, the value and the rule of every setting."""
-    for each in fields(section):  # type: ignore[arg-type]
+def _walk(section: SettingsSection, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The full name, the value and the type of every setting."""
+    for each in msgspec.structs.fields(section):
         value, name = getattr(section, each.name), f"{prefix}{each.name}"
-        if isinstance(value, Section):
+        if isinstance(value, SettingsSection):
             yield from _walk(value, f"{name}.")
         else:
-            yield name, value, each.metadata["rule"]
+            yield name, value, each.type
 
 
 DEFAULTS = Settings()
-_RULES = {name: rule for name, _, rule in _walk(DEFAULTS)}
-_SECTIONS = {each.name for each in fields(DEFAULTS) if isinstance(getattr(DEFAULTS, each.name), Section)}
+_KINDS = {name: kind for name, _, kind in _walk(DEFAULTS)}
+_SECTIONS = {
+    name for name in DEFAULTS.__struct_fields__ if isinstance(getattr(DEFAULTS, name), SettingsSection)
+}
 
 
 def variable(name: str) -> str:
@@ -283,28 +269,20 @@ def read_settings(
 
     Raises `InvalidFile` or `InvalidInput` for a setting that does not exist or cannot have its value.
     """
-    values: dict[str, tuple[Any, str]] = {}
-    if file is not None:
-        values |= {name: (value, str(file)) for name, value in _read_file(file).items()}
-    values |= {name: (value, variable(name)) for name, value in _read_environment(environment).items()}
+    found = [(name, value, str(file), True) for name, value in (_read_file(file) if file else {}).items()]
+    found += [(name, text, variable(name), False) for name, text in _read_environment(environment).items()]
     for name, value in (options or {}).items():
         if value is not None:
-            values[name] = (value, "--" + name.rpartition(".")[2].replace("_", "-"))
-    for name, (value, source) in values.items():
-        if advice := _RULES[name].problem(value):
+            found.append((name, value, "--" + name.rpartition(".")[2].replace("_", "-"), True))
+    document: dict[str, Any] = {}
+    for name, value, source, strict in found:
+        if advice := _wrong(_KINDS[name], value, strict):
             raise InvalidInput(name, value, f"{advice} (it is set by {source})")
-    settings = DEFAULTS
-    for name, (value, _) in values.items():
-        settings = _replace(settings, name, value)
-    return Configuration(settings, {name: source for name, (_, source) in values.items()})
-
-
-def _replace(settings: Settings, name: str, value: Any) -> Settings:
-    section, _, key = name.rpartition(".")
-    if section:
-        inner: Any = getattr(settings, section)
-        return _replace(settings, section, dataclasses.replace(inner, **{key: value}))
-    return dataclasses.replace(settings, **{key: value})
+        section, _, key = name.rpartition(".")
+        part = document.setdefault(section, {}) if section else document
+        part[key] = msgspec.convert(value, _KINDS[name], strict=strict)
+    sources = {name: source for name, _, source, _ in found}
+    return Configuration(msgspec.convert(document, Settings), sources)
 
 
 def _read_file(file: Path) -> dict[str, Any]:
@@ -325,25 +303,23 @@ def _read_file(file: Path) -> dict[str, Any]:
         else:
             raise InvalidFile(file, f"{key}: this is a section: write [{key}] on a line of its own")
     for name in values:
-        if name not in _RULES:
-            raise InvalidFile(file, _unknown(name, list(_RULES)))
+        if name not in _KINDS:
+            raise InvalidFile(file, _unknown(name, list(_KINDS)))
     return values
 
 
-def _read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+def _read_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings in the environment; an empty variable counts as not set.
 
     A variable that begins like those of a section must be one of them. Others may belong to other commands, or to the
     platform: Kubernetes sets PRIORVEIL_PORT for a service of that name.
     """
-    names = {variable(name): name for name in _RULES}
+    names = {variable(name): name for name in _KINDS}
     for key in environment:
         section = key.removeprefix(_PREFIX).partition("_")[0].lower()
         if key.startswith(_PREFIX) and section in _SECTIONS and key not in names:
             raise InvalidInput(key, environment[key], _unknown(key, list(names)))
-    return {
-        name: _RULES[name].read(environment[key]) for key, name in names.items() if environment.get(key, "")
-    }
+    return {name: environment[key] for key, name in names.items() if environment.get(key, "")}
 
 
 def _unknown(name: str, known: list[str]) -> str:
@@ -358,8 +334,8 @@ def _unknown(name: str, known: list[str]) -> str:
 def example() -> str:
     """A file with every setting as a comment, with its default: `deploy/priorveil.toml`."""
     lines = {
-        name: f"\n# {rule.about}\n# {_toml_line(name, value).removeprefix('# ')}"
-        for name, value, rule in _walk(DEFAULTS)
+        name: f"\n# {_about(kind)}\n# {_toml_line(name, value).removeprefix('# ')}"
+        for name, value, kind in _walk(DEFAULTS)
     }
     return _EXAMPLE + _toml(lines, about_sections=True)
 

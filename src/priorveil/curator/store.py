@@ -35,12 +35,12 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.collect.campaign import Campaign, CampaignOutline, State, stamp
-from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_words
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits, hide_password
 from priorveil.curator.tokens import DIGEST_BYTES, Token
+from priorveil.device.wire import ID_BYTES, WORD_BYTES, unpack_words
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.plans.form import Form
+from priorveil.questions.campaign import Campaign, CampaignOutline, State, stamp
 from priorveil.reading.tally import Tally
 
 _SCHEMA_FILES = sorted(Path(__file__).with_name("schema").glob("*.sql"))

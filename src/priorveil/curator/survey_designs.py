@@ -16,8 +16,8 @@ import msgspec
 
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.settings import SurveyLimits
+from priorveil.curator.survey_process import REFUSED, TOO_LARGE
 from priorveil.errors import PriorveilError
-from priorveil.surveys.__main__ import REFUSED, TOO_LARGE
 
 _TOO_LONG = (
     "designing it took more than {seconds:g} seconds: ask fewer questions or give fewer options, or run "
@@ -76,7 +76,7 @@ class SurveyDesigner:
         passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         async with self._turn:
             child = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "priorveil.surveys", name, *arguments),
+                *(sys.executable, "-P", "-m", "priorveil.curator.survey_process", name, *arguments),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=PIPE,

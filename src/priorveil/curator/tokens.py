@@ -6,7 +6,7 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, Self, get_args
 
-from priorveil.collect.campaign import stamp
+from priorveil.questions.campaign import stamp
 
 # An admin may do everything, an analyst reads stored results, a collector sends batches of reports.
 Role = Literal["admin", "analyst", "collect"]

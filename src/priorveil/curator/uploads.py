@@ -1,4 +1,4 @@
-"""Uploads: bodies of reports, read and sorted by form. `priorveil.collect.wire` describes the formats."""
+"""Uploads: bodies of reports, read and sorted by form. `priorveil.device.wire` describes the formats."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import msgspec
 import numpy as np
 from starlette.exceptions import HTTPException
 
-from priorveil.collect import wire
-from priorveil.collect.campaign import Campaign
 from priorveil.curator.admission import Claim
-from priorveil.curator.messages import LARGEST_BATCH, BatchBody, Body, Refusal, ReportBody
+from priorveil.curator.messages import LARGEST_BATCH, BatchBody, Refusal, ReportBody
 from priorveil.curator.store import Group
+from priorveil.device import wire
 from priorveil.plans.form import Form
+from priorveil.plans.structure import Document
+from priorveil.questions.campaign import Campaign
 
 MALFORMED = "malformed"
 OUT_OF_RANGE = "out of range"
@@ -25,7 +26,7 @@ _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 _LONGEST_QUOTE = 200  # characters of what a decoder says
 
 
-class _UndecodedBatch(Body):
+class _UndecodedBatch(Document, frozen=True):
     """A batch whose reports are decoded one by one."""
 
     reports: list[msgspec.Raw]
@@ -35,7 +36,7 @@ class _Piece:
     """Whatever stands in the place of a report."""
 
 
-class _PiecesBatch(Body):
+class _PiecesBatch(Document, frozen=True):
     """A batch whose pieces are only counted."""
 
     reports: list[_Piece]
@@ -75,7 +76,7 @@ class Upload(NamedTuple):
 
 
 # Reads a body that was sent to a campaign. A report of a form that is not among the forms is refused for the reason.
-Reader = Callable[[bytes, str, Mapping[str, Form], str], Upload]
+UploadReader = Callable[[bytes, str, Mapping[str, Form], str], Upload]
 
 _one = msgspec.json.Decoder(ReportBody)
 _many = msgspec.json.Decoder(BatchBody)

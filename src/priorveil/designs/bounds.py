@@ -30,7 +30,7 @@ import numpy as np
 from priorveil.arrays import Array
 from priorveil.certify import exp_above
 from priorveil.designs.moment_relaxation import SecondMoments, eigenvalue_bound
-from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.problem import DesignProblem, Objective
 from priorveil.designs.spaces import Box, LdpCone, Space
 from priorveil.designs.stopping import MOST_DENSE, UNLIMITED, Limits
 from priorveil.designs.tolerances import ROUNDING, ROUNDOFF, TOLERANCE
@@ -41,7 +41,7 @@ from priorveil.priors.budget import window_mass
 
 Search = Callable[[Array], Iterator[tuple[Array, float]]]
 
-# Gain of a round of the search for weights, at least: a smaller one proves more, in more rounds.
+# The search for weights ends when a round gains less than this: a smaller number proves more, in more rounds.
 _DIAGONAL_GAIN = 1e-5
 _MOST_LEVEL = 12.0  # above this epsilon only the simple bound is used: exp(epsilon) is too large
 
@@ -51,7 +51,7 @@ def rounded_down(bound: float) -> float:
     return bound - ROUNDING * abs(bound)
 
 
-def closed_form_bound(problem: Problem) -> float:
+def closed_form_bound(problem: DesignProblem) -> float:
     """A lower bound that needs no solver: that of LIP of the value, also for LDP, which is stricter.
 
     Histograms have a better one under LDP.
@@ -85,8 +85,9 @@ def simple_gain(space: Space, rows: Array) -> float:
 def largest_gain(space: Space, rows: Array, groupings: Sequence[Indices], limits: Limits) -> float:
     """A gain `|W D r|^2` that no channel exceeds, for centred rows.
 
-    Of many values the last grouping is into blocks. A channel gains as much from the means of blocks as a channel on
-    the blocks can, and little from the differences within blocks; the root of the gain is a norm, so roots add up.
+    For many values the last grouping is into blocks. From the means of the blocks a channel gains at most as much as a
+    channel on the blocks; from the differences within blocks it gains little. The root of the gain is a norm, so the
+    roots of both gains add up.
     """
     gain = simple_gain(space, rows)
     if len(space.prior) <= MANY_VALUES:
@@ -141,7 +142,7 @@ def unbiased_bound(moments: SecondMoments, W: Array, limits: Limits = UNLIMITED)
 def diagonal_bound(
     P: Array, largest: Array, W: Array, limits: Limits = UNLIMITED, fixed: bool = False
 ) -> float:
-    """As `unbiased_bound`, from bounds `largest` (d,) on `Y_xx` alone: for many values, and without large matrices.
+    """`unbiased_bound` for many values, without large matrices: from bounds `largest` (d,) on `Y_xx` alone.
 
     With `L = diag(w)` and `M = L^(1/2) C` the matrix `M M'` is at most `L` times the largest eigenvalue of `C' C`, so
     any `C` and `w` prove `(tr W M)^2 / (that eigenvalue * sum_x w_x largest_x)`. The best `C` has orthonormal columns;
@@ -246,9 +247,9 @@ def ldp_variance_bound(P: Array, epsilon: float, limits: Limits = UNLIMITED) -> 
 def identity_bound(P: Array, epsilon: float) -> float:
     """The bound `(d - 1)^2 / max |r - 1|^2` under LDP. For equal values it is the least variance.
 
-    A column has `e^eps` on a set of `k` values, scaled. Of these `|r - 1|^2` is convex in the scale, so it is largest
-    for the `k` rarest or the `k` commonest. With `s` their mass it is `(k (1 - s)^2 + (d - k) s^2) / (1/c + s)^2`,
-    `c = e^eps - 1`, where nothing cancels.
+    An extreme column has `e^eps` on a set of `k` values and one on the others, times a scale. `|r - 1|^2` is convex in
+    the scale, so it is largest for the `k` rarest or the `k` commonest values. With `s` their mass and `c = e^eps - 1`
+    it is `(k (1 - s)^2 + (d - k) s^2) / (1/c + s)^2`, where nothing cancels.
 
     >>> round(identity_bound(np.full(83, 1 / 83), 1.0), 3)
     298.372

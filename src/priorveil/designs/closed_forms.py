@@ -14,7 +14,7 @@ from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.designs.plan_assembly import expected_error, no_report, table_plan
-from priorveil.designs.problem import Problem
+from priorveil.designs.problem import DesignProblem
 from priorveil.designs.stopping import MOST_ENTRIES
 from priorveil.designs.tolerances import ROUNDING
 from priorveil.errors import Hint, Infeasible, TooLarge
@@ -78,7 +78,7 @@ def k_rr_matrix(d: int, epsilon: float) -> Array:
     return np.asarray((1 + np.expm1(epsilon) * np.eye(d)) / (np.exp(epsilon) + d - 1))
 
 
-def require_closed_form(problem: Problem) -> None:
+def require_closed_form(problem: DesignProblem) -> None:
     """Refuse a problem without a closed form; the error states their conditions."""
     if problem.size <= 2 or problem.all_heavy or problem.is_ldp:
         return
@@ -89,7 +89,7 @@ def require_closed_form(problem: Problem) -> None:
     )
 
 
-def closed_plan(problem: Problem) -> Plan:
+def closed_plan(problem: DesignProblem) -> Plan:
     """The closed form that fits: `require_closed_form` says that there is one."""
     d = problem.size
     if d == 1:
@@ -107,7 +107,7 @@ def closed_plan(problem: Problem) -> Plan:
     return table_plan(problem, k_rr_matrix(d, problem.level), 0.0, "closed", "k-ary randomised response")
 
 
-def _optimal_plan(problem: Problem, Q: Array, why: str) -> Plan:
+def _optimal_plan(problem: DesignProblem, Q: Array, why: str) -> Plan:
     """The plan of an optimal channel: its own error is the bound."""
     channel = Channel.from_weights(np.maximum(Q, 0.0))
     if problem.has_one_prior or problem.query.unbiased:

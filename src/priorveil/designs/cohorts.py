@@ -19,16 +19,17 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, as_matrix
-from priorveil.designs import arcs
+from priorveil.designs import arc_design
 from priorveil.designs.plan_assembly import mechanism_plan
-from priorveil.designs.problem import Problem
+from priorveil.designs.problem import DesignProblem
 from priorveil.designs.tolerances import ROUNDING
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.information import histogram_bound
-from priorveil.mechanisms.arc.batch import posteriors, row_levels, sample_batch
+from priorveil.mechanisms.arc.arc_batch import posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
 from priorveil.mechanisms.interface import FROM_PRIVATIZE, integer_column, report_column
 from priorveil.mechanisms.randomness import Source, as_source, word_blocks
+from priorveil.notes import Note
 from priorveil.notions import LIP
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Label, Prior
@@ -39,7 +40,7 @@ from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.prior_check import PriorCheck, mean_check
 from priorveil.reading.rounding import most_by_correlation, most_by_steps
 from priorveil.reading.tally import numbers_per_report
-from priorveil.reading.wording import ASSUMES, CHANGES_BY_ROW, WEIGHTED
+from priorveil.reading.tally_reading import ASSUMES, WEIGHTED
 
 # Above rows x values x values, what rounding adds is bounded more coarsely, to stay quick.
 _MOST_STEPS = 1 << 18
@@ -49,12 +50,12 @@ class Cohorts:
     """A certified arc mechanism for every row of `priors`: for one person, or for people who share a row.
 
     Arguments: `priors` (K, d), a distribution in each row; `epsilon`, a number or a `Budget` for everyone, or
-    one number for each row (a person may choose zero: their report then says nothing, and counts as their prior);
+    one number for each row (with zero, a person's report says nothing and counts as their prior);
     `query`, a `Histogram` or a `Sum`, whose estimates lean on the priors; `labels`, the names of the d values.
 
     `levels` are bounds, an entry for each row; a row that would break its budget is refused. They are worked
     out in floats and rest on an error analysis: every step is rounded up by a stated slack
-    (`mechanisms.arc.batch`). `plan(row)` is certified in exact arithmetic, as any plan is.
+    (`mechanisms.arc.arc_batch`). `plan(row)` is certified in exact arithmetic, as any plan is.
 
     `expected_mse`, `lower_bound` and `no_report` are per person, an entry for each row.
 
@@ -80,7 +81,7 @@ class Cohorts:
         rows = query.rows(Prior(P[0]))
         self._scores = None if rows is None else rows[0]
         self.lower, self.upper = _sides(epsilon, len(P))
-        self.lines = arcs.design_batch(P, self.lower, self.upper, self._scores)
+        self.lines = arc_design.design_batch(P, self.lower, self.upper, self._scores)
         self.levels = row_levels(self.lines, P)
         broken = np.flatnonzero((self.levels.lip_lower > self.lower) | (self.levels.lip_upper > self.upper))
         if broken.size:
@@ -107,7 +108,7 @@ class Cohorts:
     @cached_property
     def _errors_of_values(self) -> Array:
         """The errors for values as they are reported, after rounding to a grid."""
-        return arcs.expected_errors(self.lines, self.priors, self._scores)
+        return arc_design.expected_errors(self.lines, self.priors, self._scores)
 
     @cached_property
     def _rounding(self) -> Array:
@@ -119,7 +120,7 @@ class Cohorts:
         if P.size * len(a) > _MOST_STEPS:
             return most_by_correlation(self.domain, a[None], explained)
         unit = np.ptp(a) or 1.0
-        means = np.empty_like(P)  # of posterior means, for people with each value
+        means = np.empty_like(P)  # the mean of posterior means, for people with each value
         for value, indicator in enumerate(unit * np.eye(len(a))):
             alone, both = (self._explained(scores) for scores in (indicator, a + indicator))
             means[:, value] = (both - alone - explained) / (2 * unit * P[:, value])
@@ -127,15 +128,17 @@ class Cohorts:
 
     def _explained(self, scores: Array) -> Array:
         """The variance of the posterior mean of these scores, in each row."""
-        variance = (self.priors * arcs.centre_values(self.priors, scores) ** 2).sum(axis=1)
-        return np.asarray(variance - arcs.expected_errors(self.lines, self.priors, scores))
+        variance = (self.priors * arc_design.centre_values(self.priors, scores) ** 2).sum(axis=1)
+        return np.asarray(variance - arc_design.expected_errors(self.lines, self.priors, scores))
 
     @cached_property
     def no_report(self) -> Array:
         """The error of each row's prior alone."""
         if self._scores is None:
             return np.asarray(1 - (self.priors**2).sum(axis=1))
-        return np.asarray((self.priors * arcs.centre_values(self.priors, self._scores) ** 2).sum(axis=1))
+        return np.asarray(
+            (self.priors * arc_design.centre_values(self.priors, self._scores) ** 2).sum(axis=1)
+        )
 
     @cached_property
     def lower_bound(self) -> Array:
@@ -176,7 +179,7 @@ class Cohorts:
         if not 0 <= row < len(self):
             raise InvalidInput("row", row, f"rows are 0 to {len(self) - 1}")
         budget = Budget(float(self.lower[row]), float(self.upper[row]))
-        problem = Problem(Prior(self.priors[row], self.domain), budget, self.query, None, LIP())
+        problem = DesignProblem(Prior(self.priors[row], self.domain), budget, self.query, None, LIP())
         why = "arcs on a circle, designed together with the plans of others"
         try:
             expected = float(self._errors_of_values[row])
@@ -225,7 +228,7 @@ class Cohorts:
         a = None if self._scores is None else self._scores - origin
         posterior_excess = np.zeros(len(self.labels))
         values, variance = np.zeros((2, len(posterior_excess) if a is None else 1))
-        for part in arcs.row_slices(len(column), len(self.labels)):
+        for part in arc_design.row_slices(len(column), len(self.labels)):
             posterior, w = posteriors(self.lines, self.priors, row_of_report[part], column[part]), c[part]
             posterior_excess += (posterior - self.priors[row_of_report[part]]).sum(axis=0)
             powers = None if a is None else np.stack([a, a**2])[:, :, None]
@@ -238,11 +241,11 @@ class Cohorts:
             values=values + float(b.sum()),
             std_error=np.sqrt(variance),
             method="mmse",
-            assumes=ASSUMES["mmse"] if weights is None else WEIGHTED["mmse"],
+            assumes=((ASSUMES if weights is None else WEIGHTED)["mmse"],),
             reports=len(column),
             labels=self.query.statistic_labels(self.labels),
             prior_check=check and check.p_value,
-            unseen_changes=CHANGES_BY_ROW if check and len(self.labels) > 2 else None,
+            unseen_changes=Note("unseenChangesByRow") if check and len(self.labels) > 2 else None,
             total=None if weights is None else float(c.sum()),
             histogram=a is None,
             leans_on_prior=True,
@@ -271,11 +274,11 @@ class Cohorts:
         people = np.bincount(row_of_report, minlength=len(self))
         used = np.flatnonzero(people)
         variance, rise, fall, masses = np.zeros((4, len(self.labels)))
-        for part in arcs.row_slices(len(used), len(self.labels)):
+        for part in arc_design.row_slices(len(used), len(self.labels)):
             rows = used[part]
             lines, P, n = self.lines.rows(rows), self.priors[rows], people[rows]
-            variance += n @ (np.maximum(arcs.posterior_step_variances(lines, P), 0.0) + ROUNDING * P**2)
-            up, down = arcs.posterior_steps(lines, P)
+            variance += n @ (np.maximum(arc_design.posterior_step_variances(lines, P), 0.0) + ROUNDING * P**2)
+            up, down = arc_design.posterior_steps(lines, P)
             rise, fall = np.maximum(rise, up.max(axis=0)), np.maximum(fall, down.max(axis=0))
             masses += n @ P
         beyond = np.sign(posterior_excess) * np.maximum(np.abs(posterior_excess) - ROUNDING * masses, 0.0)

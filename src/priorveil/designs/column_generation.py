@@ -11,11 +11,11 @@ with row duals `mu`, those with `phi(r) > mu . r`. For *any* `mu`
     best utility  <=  sum(mu) + max_r [phi(r) - mu . r],
 
 which is the proven bound. Where the columns that matter can be listed, `best_mixture` starts from all of them and one
-round is enough. Of several utilities (one for each prior of a set) the least one counts: their shares are then duals
-too, and the bound holds for `sum_k share_k phi_k`.
+round is enough. With several utilities (one for each prior of a set) the least one counts: their shares are then
+duals too, and the bound holds for `sum_k share_k phi_k`.
 
-Plain duals jump about, so each round prices at a point between the best duals so far and the newest ones (smoothing,
-after Wentges). After a round that finds nothing there the next one prices at the newest.
+Plain duals oscillate, so each round prices at a point between the best duals so far and the newest ones (smoothing,
+after Wentges). If a round finds no column there, the next one prices at the newest duals.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ class _Run:
     def _smoothed_duals(self, duals: Array, smooth: bool) -> Array:
         """Duals to price at: the newest after a round without a new column.
 
-        Those of several utilities are not smoothed: few of them have a share then, which makes pricing easier.
+        The duals of several utilities are not smoothed: then few of the utilities have a share, and pricing is easier.
         """
         if not smooth or not self.centre.any() or self.utilities.shape[1] > 1:
             return duals
@@ -348,7 +348,7 @@ class _Run:
         return np.asarray(self.columns @ self.means)
 
     def _add(self, columns: Array, utilities: Array) -> bool:
-        """Append the columns that are new; whether there are any."""
+        """Append the columns that are new. Return whether there are any."""
         before = len(self.columns)
         self.columns = np.vstack([self.columns, columns])
         self.utilities = np.vstack([self.utilities, utilities.reshape(-1, self.utilities.shape[1])])

@@ -173,7 +173,7 @@ class _Pool:
 class ConeSquaresPricing(ConePricing):
     """Pricing of `phi(r) = sum_j (C_j @ r)^2 / (D_j @ r)`: linear statistics, for one prior or several.
 
-    Of prior `p` the rows of `C` are those of `V * p`, with `V` the statistics, and the rows of `D` are `p`. With
+    For a prior `p` the rows of `C` are those of `V * p`, with `V` the statistics, and all rows of `D` are `p`. With
     `z_j = (C_j @ r)/(D_j @ r)` in `[l_j, u_j]` each term is at most its chord, `(l_j + u_j) C_j @ r - l_j u_j D_j @ r`,
     and the interval is two more linear rows: a linear programme bounds the utility over a box of intervals. Boxes are
     split where the chord is furthest off until the bound meets the best column. With one term, splitting at the

@@ -184,7 +184,7 @@ class Program:
         return answer
 
     def maximise_within(self, g: Array, more: Array) -> tuple[Array, float] | None:
-        """The same where the rows `more @ r >= 0` hold too, for this call only; None if they leave no column."""
+        """`maximise` with further rows `more @ r >= 0`, for this call only; None if they leave no column."""
         cost = g / self.P
         scale = max(float(np.ptp(cost)), 1e-300)  # the simplex makes a common shift a constant
         shifted = (cost - cost.min()) / scale

@@ -29,7 +29,7 @@ from scipy.special import expit
 from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL, exp_above, exp_below
 from priorveil.designs.plan_assembly import mechanism_plan
-from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.problem import DesignProblem, Objective
 from priorveil.designs.stopping import MOST_ENTRIES, Stop, never
 from priorveil.designs.tolerances import TOLERANCE
 from priorveil.designs.value_groups import FEW_VALUES
@@ -50,10 +50,10 @@ from priorveil.reading.families import reader_of
 _MOST_ODDS = Fraction(1 << 40)  # with larger odds a report is practically the value itself
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
 _COARSE_LOSS = 1e-3
-_MOST_NOISE_BITS = 24  # of a noise probability: each may cost a device another word
+_MOST_NOISE_BITS = 24  # bits of a noise probability: each may cost a device another word
 # More seeds and finer bins raise the gain a little and take longer.
 _TRIES = 4  # seeds tried for each one that is kept
-_BINS_PER_GROUP = 8  # of as many groups as fit
+_BINS_PER_GROUP = 8  # bins for each group that fits
 _SLACK = 1 << 20  # room for rounding, of 2^62: draws are this much more often fresh
 
 
@@ -74,7 +74,7 @@ def largest_odds(budget: Budget, lightest: Fraction, heaviest: Fraction) -> Frac
     return min(limits)
 
 
-def require_unary(problem: Problem) -> None:
+def require_unary(problem: DesignProblem) -> None:
     """Refuse what unary encoding is not for."""
     _require_value(problem, "unary")
     if not problem.has_one_prior and not (problem.query.unbiased and problem.prior.members):
@@ -83,13 +83,13 @@ def require_unary(problem: Problem) -> None:
         raise Infeasible(message, hint)
 
 
-def require_subset(problem: Problem) -> None:
+def require_subset(problem: DesignProblem) -> None:
     """Refuse what subset selection is not for."""
     problem.one_prior("subset")
     _require_value(problem, "subset")
 
 
-def require_hashing(problem: Problem) -> None:
+def require_hashing(problem: DesignProblem) -> None:
     """Refuse what hashing is not for."""
     problem.one_prior("hashing")
     if not problem.is_lip_of_value or problem.objective is not Objective.HISTOGRAM:
@@ -97,7 +97,7 @@ def require_hashing(problem: Problem) -> None:
         raise Infeasible(message, Hint("method", "columns"))
 
 
-def _require_value(problem: Problem, method: str) -> None:
+def _require_value(problem: DesignProblem, method: str) -> None:
     if problem.secret is not None or not problem.notion.implies_lip:
         message = f"the method {method} is for LIP or LDP of the value itself"
         raise Infeasible(message, Hint("method", "columns"))
@@ -113,7 +113,7 @@ def _error(mechanism: Unary | Subset, query: Query, prior: Prior) -> float:
     return error
 
 
-def _variance(mechanism: Unary, problem: Problem, prior: Prior) -> float:
+def _variance(mechanism: Unary, problem: DesignProblem, prior: Prior) -> float:
     """N times the variance of the statistics under a prior of the problem, centred at its reference."""
     reader, P = reader_of(mechanism), prior.probabilities
     rows = problem.query.centred_rows(problem.reference)
@@ -121,7 +121,7 @@ def _variance(mechanism: Unary, problem: Problem, prior: Prior) -> float:
     return float(answer.variance.sum())
 
 
-def unary_plan(problem: Problem) -> Plan:
+def unary_plan(problem: DesignProblem) -> Plan:
     """Unary encoding at the best point of its tight curve."""
     odds = exp_below(problem.level)
     if problem.notion.bounds_lifts:
@@ -178,7 +178,7 @@ def unary_on_curve(masses: Ints, noise: int, noise_bits: int, odds: Fraction) ->
     return Unary(masses, noise, noise_bits, math.ceil(q10 * TOTAL))
 
 
-def subset_plan(problem: Problem, stop: Stop = never) -> Plan:
+def subset_plan(problem: DesignProblem, stop: Stop = never) -> Plan:
     """Subset selection with the best size of sets, or the best so far when `stop` says so."""
     prior = problem.one_prior("subset")
     masses, odds = lift_masses(prior.weights), _odds_of_sizes(problem, prior)
@@ -199,7 +199,7 @@ def subset_plan(problem: Problem, stop: Stop = never) -> Plan:
     return mechanism_plan(problem, make(size), error(size), "subset", why)
 
 
-def _odds_of_sizes(problem: Problem, prior: Prior) -> list[Fraction]:
+def _odds_of_sizes(problem: DesignProblem, prior: Prior) -> list[Fraction]:
     """The largest odds that the budget allows for sets of 1, 2, ... d - 1 values."""
     if not problem.notion.bounds_lifts:
         return [min(exp_below(problem.level), _MOST_ODDS)] * (len(prior) - 1)
@@ -227,7 +227,7 @@ def _best_size(error: Callable[[int], float], starts: Iterable[int], values: int
     return best
 
 
-def hashing_plan(problem: Problem) -> Plan:
+def hashing_plan(problem: DesignProblem) -> Plan:
     """Hashing into a few bins, with seeds whose bins are all heavy enough."""
     pool, gain = best_pool(problem.one_prior("hashing"), problem.budget)
     why = f"hashing into {pool.bins} bins, {pool.seeds.size} seeds whose bins are all heavy enough"

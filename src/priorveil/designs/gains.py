@@ -45,7 +45,7 @@ from priorveil.designs.value_groups import (
     similar_groups,
 )
 
-# Blocks of very many values in the mass that an output can point at: each block is light then.
+# Very many values are put into so many blocks for each mass that an output can point at: each block is light then.
 _BLOCKS_PER_WINDOW = 8
 
 
@@ -117,8 +117,9 @@ def _closed_form_channel(box: Box, peaks: Array) -> tuple[Array, Array]:
     """The channel that reaches the closed-form bound on guessing, where it exists: columns and their weights.
 
     The heaviest values are guessed, each by a column of its own that holds it up to its cap. A column with the weight
-    `P_x / g_x` uses up the whole value; the last one has the weight that is left, so it uses up only a part of its
-    value, and the columns before take the rest of it. What is left of a column goes to values that are never guessed.
+    `P_x / g_x` uses up the whole value. The last column has the weight that is left, so it uses up only a part of its
+    value; the other columns hold the rest of that value. The room that remains in a column goes to values that are
+    never guessed.
     """
     order = np.argsort(-peaks, kind="stable")
     whole_weights = (box.prior / box.caps)[order]
@@ -146,8 +147,9 @@ def _closed_form_channel(box: Box, peaks: Array) -> tuple[Array, Array]:
 def best_sum(space: Space, values: Array, limits: Limits = UNLIMITED) -> Solution:
     """The best channel for the sum of `values` with mean zero, `phi = (sum_x a_x P_x r_x)^2`.
 
-    The solution on coarse blocks of many values starts the fine problem. Of very many it is the answer: any duals prove
-    a bound for all the values, and those of the blocks, interpolated, prove a good one.
+    Many values are first put in coarse blocks, whose solution starts the fine problem. For very many values that
+    solution is the answer. Any duals prove a bound for all the values, and those of the blocks, interpolated, prove a
+    good one.
 
     >>> best = best_sum(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([-1.0, 1.0]))
     >>> round(best.value, 9)
@@ -222,7 +224,7 @@ def _similar_groups(space: Space, rows: Array) -> list[Indices]:
 def _search(
     space: Space, rows: Array, groupings: Sequence[Indices], limits: Limits, bound: float
 ) -> Solution:
-    """Column generation that starts from the best columns for values in groups; of many values these are the answer."""
+    """Column generation from the best columns for values in groups; for many values these columns are the answer."""
     d, solutions = len(space.prior), list[Solution]()
     for groups in groupings:
         parts = len(groupings) - len(solutions) + (d <= MANY_VALUES)

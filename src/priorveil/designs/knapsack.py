@@ -27,7 +27,7 @@ from priorveil.designs.spaces import fill
 from priorveil.designs.tolerances import ROUNDING
 from priorveil.designs.value_groups import Indices
 
-PARTS = 20_000  # of an exact branch and bound
+MOST_PARTS = 20_000  # an exact branch and bound looks at so many parts at most
 _BATCH = 128  # parts cut in a step, and totals that are kept
 
 
@@ -90,7 +90,7 @@ def bundle(q: Array, c: Array, caps: Array) -> Bundles:
 
 
 def branch_and_bound(
-    bundles: Bundles, reached: float = -math.inf, tolerance: float = 0.0, parts: int = PARTS
+    bundles: Bundles, reached: float = -math.inf, tolerance: float = 0.0, parts: int = MOST_PARTS
 ) -> tuple[float, Array]:
     """A proven bound on the maximum, and good totals (K, m), best first.
 

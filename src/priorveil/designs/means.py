@@ -15,7 +15,8 @@ from priorveil.priors import Budget, Prior
 from priorveil.priors.number_domains import Cells, Grid, Outside, number_column
 from priorveil.queries import Sum
 
-_HALVINGS = 5  # of the range at most, to 33 points: a finer grid rounds less, and its design takes longer
+# The range is halved so often at most, to 33 points: a finer grid rounds less, and takes longer.
+_HALVINGS = 5
 _FIRST = 9  # this many points are always tried: fewer may gain little at first
 _TOLERANCE = 0.005  # a coarser grid is preferred if its error is larger by at most this share
 _CELLS = 256  # equal parts of the range in which a density is integrated
@@ -85,9 +86,9 @@ def _error_of_posterior_means(plan: Plan, numbers: Array, weights: Array) -> flo
 
 
 def _halve_a_step(points: Array, numbers: Array, weights: Array) -> Array:
-    """Add the middle of the step where that lowers the variance of rounding most.
+    """Add the middle of the step at which a new point lowers the variance of rounding most.
 
-    A new point lowers it by the point's mass times the product of the distances to its neighbours.
+    A new point lowers that variance by its mass times the product of the distances to its neighbours.
     """
     half = np.diff(points) / 2
     finer = np.insert(points, range(1, len(points)), points[:-1] + half)

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from priorveil.designs import bounds
-from priorveil.designs.arcs import arc_plan, require_arcs
+from priorveil.designs.arc_design import arc_plan, require_arcs
 from priorveil.designs.closed_forms import closed_plan, require_closed_form
 from priorveil.designs.encodings import (
     hashing_plan,
@@ -25,7 +25,7 @@ from priorveil.designs.encodings import (
     subset_plan,
     unary_plan,
 )
-from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.problem import DesignProblem, Objective
 from priorveil.designs.robust_variances import variance_between
 from priorveil.designs.spaces import LISTED, box_of, space_of
 from priorveil.designs.stopping import (
@@ -59,7 +59,7 @@ from priorveil.reading.blas_threads import single_thread
 MethodName = Literal["auto"] | DesignMethod
 
 
-def always(problem: Problem) -> None:
+def always(problem: DesignProblem) -> None:
     """The method applies to every problem."""
 
 
@@ -71,10 +71,10 @@ class Method:
     """
 
     promise: str
-    require: Callable[[Problem], None]
-    make: Callable[[Problem, Limits], Plan]
+    require: Callable[[DesignProblem], None]
+    make: Callable[[DesignProblem, Limits], Plan]
 
-    def plan(self, problem: Problem, limits: Limits) -> Plan:
+    def plan(self, problem: DesignProblem, limits: Limits) -> Plan:
         """The plan, or an error that says why there is none."""
         self.require(problem)
         return self.make(problem, limits)
@@ -114,13 +114,12 @@ METHODS: dict[str, Method] = {
 }
 
 _OPTIMAL = 1 - TOLERANCE  # efficiency of a plan that nothing can improve on
-_NEAR_OPTIMAL = 0.995  # efficiency of a quick plan from which no search is worth its time
+_NEAR_OPTIMAL = 0.995  # if a quick plan is as efficient as this, no search is worth its time
 # Below this efficiency a search may have lost rare values to rounding, or found too few columns.
 _TRUSTED = 0.5
 ANY_PLAN = 0.0  # every plan has this efficiency: any plan ends the comparison
-_FAR_FROM_BOUND = (
-    0.5  # below this efficiency the plan advises to merge values, if they are too many for a search
-)
+# Below this efficiency the plan advises to merge values, if they are too many for a search.
+_FAR_FROM_BOUND = 0.5
 
 
 class Try(NamedTuple):
@@ -131,11 +130,11 @@ class Try(NamedTuple):
     most: float = math.inf
 
 
-class Row(NamedTuple):
+class AutoRow(NamedTuple):
     """Methods to try in one case. `otherwise` is tried if no plan reaches an efficiency of `_TRUSTED`."""
 
     case: str
-    applies: Callable[[Problem], bool]
+    applies: Callable[[DesignProblem], bool]
     tries: tuple[Try, ...]
     otherwise: tuple[Try, ...] = ()
 
@@ -148,23 +147,23 @@ _UNARY_SUBSET = (Try("unary"), Try("subset"))
 # - 120 values: beyond, a search ends at its time limit, and arcs in many orders are as good in less time.
 # `benchmarks/design.py --only ldp distribution orders` measures times and errors.
 AUTO = (
-    Row(
+    AutoRow(
         "every person adds the same to the statistics",
         lambda p: p.query.same_for_all(p.reference),
         (Try("columns"),),
     ),
-    Row(
+    AutoRow(
         "one or two values, or every value is likely enough for Theorem 3",
         lambda p: p.size <= 2 or p.all_heavy,
         _CLOSED,
     ),
-    Row(
+    AutoRow(
         "a convex gain, one prior, under LIP of the value or LDP",
         lambda p: p.objective is Objective.CONVEX and p.has_one_prior and space_of(p) is not None,
         (Try("columns"),),
         _CLOSED,
     ),
-    Row(
+    AutoRow(
         "LDP: a histogram of more than 30 values, one prior, no secret",
         lambda p: (
             p.is_ldp
@@ -175,42 +174,42 @@ AUTO = (
         ),
         (Try("subset", _NEAR_OPTIMAL), Try("unary"), Try("columns", most=MOST_DENSE)),
     ),
-    Row(
+    AutoRow(
         "LDP: any other histogram, one prior",
         lambda p: p.is_ldp and p.objective is Objective.HISTOGRAM and p.has_one_prior,
         (Try("columns", most=MOST_DENSE), Try("unary"), Try("subset")),
         _CLOSED,
     ),
-    Row(
+    AutoRow(
         "LDP: a sum or statistics that lean on the prior, one prior",
         lambda p: p.is_ldp and p.objective in (Objective.SUM, Objective.STATISTICS) and p.has_one_prior,
         (Try("columns"), Try("unary", most=MANY_VALUES), Try("subset", most=MANY_VALUES)),
         (*_UNARY_SUBSET, *_CLOSED),
     ),
-    Row(
+    AutoRow(
         "LDP: unbiased statistics",
         lambda p: p.is_ldp and p.objective is Objective.UNBIASED_STATISTICS,
         (Try("columns", most=MOST_UNBIASED), Try("unary"), Try("subset")),
         _CLOSED,
     ),
-    Row(
+    AutoRow(
         "LDP: a distribution, one prior, no secret",
         lambda p: p.is_ldp and p.objective is Objective.DISTRIBUTION and p.has_one_prior and p.secret is None,
         (Try("columns", most=LISTED), Try("unary"), Try("subset")),
     ),
-    Row(
+    AutoRow(
         "LDP: a distribution, a set of priors or a secret",
         lambda p: p.is_ldp and p.objective is Objective.DISTRIBUTION,
         (Try("columns", most=MANY_VALUES), Try("unary")),
         _CLOSED,
     ),
-    Row(
+    AutoRow(
         "LDP: a guess, or any gain under a set of priors",
         lambda p: p.is_ldp,
         (Try("columns", most=30), Try("unary"), Try("subset")),
         _CLOSED,
     ),
-    Row(
+    AutoRow(
         "LIP of the value: a distribution on up to 120 values, or 300 equally likely ones",
         lambda p: (
             p.is_lip_of_value
@@ -220,29 +219,29 @@ AUTO = (
         (Try("columns", _NEAR_OPTIMAL), Try("arc")),
         _UNARY_SUBSET,
     ),
-    Row(
+    AutoRow(
         "LIP of the value: a distribution on more values",
         lambda p: p.is_lip_of_value and p.objective is Objective.DISTRIBUTION,
         (Try("arc"), Try("unary"), Try("subset", most=100_000)),
     ),
-    Row(
+    AutoRow(
         "LIP of the value: up to 300 values, and guesses on any number of them",
         lambda p: p.is_lip_of_value and (p.size <= MANY_VALUES or p.objective is Objective.GUESS),
         (Try("columns"),),
         (Try("arc"), *_UNARY_SUBSET),
     ),
-    Row(
+    AutoRow(
         "LIP of the value: unbiased statistics of more values",
         lambda p: p.is_lip_of_value and p.query.unbiased,
         (Try("columns", _TRUSTED), Try("arc", ANY_PLAN), Try("unary")),
     ),
-    Row(
+    AutoRow(
         "LIP of the value: a histogram, a sum or statistics of more values",
         lambda p: p.is_lip_of_value,
         (Try("arc", _NEAR_OPTIMAL), Try("columns", most=200_000)),
         _UNARY_SUBSET,
     ),
-    Row(
+    AutoRow(
         "everything else: secrets, sets of priors, other notions",
         lambda p: True,
         (Try("columns"),),
@@ -298,7 +297,7 @@ def design(
         raise InvalidInput("rounds", rounds, "give a number of rounds, 0 or more")
     if method != "auto" and method not in METHODS:
         raise InvalidInput("method", method, f"choose auto, {', '.join(METHODS)}")
-    problem = Problem.of(prior, epsilon, query, secret, notion)
+    problem = DesignProblem.of(prior, epsilon, query, secret, notion)
     seconds = _SECONDS if time_limit is None else time_limit
     if gap is None:
         larger = _GAP if time_limit is None and rounds is None else _FINER_GAP
@@ -310,12 +309,12 @@ def design(
         return _with_ldp_bound(problem, plan, limits)
 
 
-def auto_row(problem: Problem) -> Row:
+def auto_row(problem: DesignProblem) -> AutoRow:
     """The row of `AUTO` that is for this problem: the first that applies."""
     return next(row for row in AUTO if row.applies(problem))
 
 
-def best_plan(problem: Problem, limits: Limits) -> Plan:
+def best_plan(problem: DesignProblem, limits: Limits) -> Plan:
     """What `auto` means: the plan with the least expected error that the methods of its row make."""
     row = auto_row(problem)
     first = [attempt for attempt in row.tries if problem.size <= attempt.most]
@@ -349,7 +348,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
 
 
 def _try_methods(
-    problem: Problem,
+    problem: DesignProblem,
     limits: Limits,
     attempts: Sequence[Try],
     plans: list[Plan],
@@ -366,7 +365,7 @@ def _try_methods(
                 break
 
 
-def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
+def _with_ldp_bound(problem: DesignProblem, plan: Plan, limits: Limits) -> Plan:
     """The plan with a better lower bound, if it is for linear statistics under LDP and too little is proven."""
     unbiased = problem.query.unbiased
     uses_one_prior = problem.objective is Objective.STATISTICS and problem.has_one_prior

@@ -41,7 +41,7 @@ from priorveil.designs.value_groups import MANY_VALUES
 
 _EVERY = 20  # rounds after which a bound is computed
 _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends
-_CUT_GAP = 1e-3  # of the largest sum of all `Y_xx`: a smaller one hardly tightens the bounds
+_CUT_GAP = 1e-3  # how exactly the largest sum of all `Y_xx` is proven: more hardly tightens the bounds
 _TANGENT = 1e-4  # eigenvalues below this share of their mean have the tangent for their root, under LDP
 
 

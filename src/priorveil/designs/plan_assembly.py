@@ -16,7 +16,7 @@ from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.designs.bounds import closed_form_bound, rounded_down
-from priorveil.designs.problem import Problem
+from priorveil.designs.problem import DesignProblem
 from priorveil.designs.robust_variances import second_moments, worst_variance
 from priorveil.designs.stopping import MOST_ENTRIES
 from priorveil.errors import CertificateError, Hint, TooLarge
@@ -30,7 +30,7 @@ from priorveil.reading.rounding import expected_rounding
 _MANY_ENTRIES, _MIXED = 200_000, 1e-11
 
 
-def expected_error(problem: Problem, channel: Channel) -> float:
+def expected_error(problem: DesignProblem, channel: Channel) -> float:
     """The expected error of a channel; over a set of priors, a proven bound on the worst one.
 
     For an unbiased query reports are read with the scores made for the reading prior of the problem, for one that leans
@@ -46,12 +46,12 @@ def expected_error(problem: Problem, channel: Channel) -> float:
     return robust.least_favourable(problem, channel).error
 
 
-def no_report(problem: Problem) -> float:
+def no_report(problem: DesignProblem) -> float:
     """The error of the prior alone; over a set of priors, at worst."""
     return expected_error(problem, Channel(np.ones((problem.size, 1))))
 
 
-def table_plan(problem: Problem, Q: Array, bound: float, method: str, why: str) -> Plan:
+def table_plan(problem: DesignProblem, Q: Array, bound: float, method: str, why: str) -> Plan:
     """The certified table nearest to `Q`, with its own error."""
     if Q.size > MOST_ENTRIES:
         size = f"{len(Q):,} x {Q.shape[-1]:,}"
@@ -68,7 +68,9 @@ def table_plan(problem: Problem, Q: Array, bound: float, method: str, why: str) 
     return proven_plan(problem, table, proof, expected, bound, method, why)
 
 
-def mechanism_plan(problem: Problem, mechanism: Mechanism, expected: float, method: str, why: str) -> Plan:
+def mechanism_plan(
+    problem: DesignProblem, mechanism: Mechanism, expected: float, method: str, why: str
+) -> Plan:
     """The plan of a mechanism; refused if its exact certificate does not hold."""
     extremes = mechanism.lifts(problem.prior, problem.secret, problem.notion)
     if not certify.keeps_budget(extremes, problem.budget, problem.notion):
@@ -79,7 +81,7 @@ def mechanism_plan(problem: Problem, mechanism: Mechanism, expected: float, meth
 
 
 def proven_plan(
-    problem: Problem,
+    problem: DesignProblem,
     mechanism: Mechanism,
     proof: Certificate,
     expected: float,

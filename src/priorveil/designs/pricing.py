@@ -14,14 +14,14 @@ import numpy as np
 
 from priorveil.arrays import Array, Mask
 from priorveil.designs.column_generation import Priced, Solution, solve
-from priorveil.designs.knapsack import PARTS, branch_and_bound, bundle
+from priorveil.designs.knapsack import MOST_PARTS, branch_and_bound, bundle
 from priorveil.designs.spaces import STARTS, Box, Space, seeds
 from priorveil.designs.stopping import Limits
 from priorveil.designs.tolerances import SLACK
 from priorveil.designs.value_groups import distinct_rows, equal_groups
 
 _NOISY = 48  # starts with noise
-_QUICK_PARTS = 512  # of a branch and bound that need not be exact: fewer need more exact ones
+_QUICK_PARTS = 512  # parts for a bound that need not be exact: with fewer, more exact bounds are needed
 _GRID = 24  # first points of a sum: each gives a column, and fewer columns need more rounds
 
 
@@ -58,7 +58,7 @@ class HistogramPricing:
         caps, reached = self.box.caps, float(((q * shares - c) * shares).sum(1).max())
         bundles = bundle(np.where(self.loose, 0.0, q), np.where(self.loose, c - q * caps, c), caps)
         slack = self.box.slack(duals, abs(rest) + float(q.max()))
-        bound, totals = branch_and_bound(bundles, reached, slack, PARTS if exact else _QUICK_PARTS)
+        bound, totals = branch_and_bound(bundles, reached, slack, MOST_PARTS if exact else _QUICK_PARTS)
         more = _climb(self.box, q, c, bundles.shares(totals))
         columns = self.box.columns(distinct_rows(np.vstack([shares, more])))
         return Priced(columns, self.utility(columns), bound + rest + slack)

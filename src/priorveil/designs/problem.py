@@ -35,8 +35,8 @@ class Objective(Enum):
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What is known, what may leak and what is asked; `reading_prior` as in `Plan`."""
+class DesignProblem:
+    """What is known, what may leak and what is asked. `reading_prior` is that of a `Plan`."""
 
     prior: PriorOrSet
     budget: Budget
@@ -53,7 +53,7 @@ class Problem:
         query: Query,
         secret: Secrets = None,
         notion: Cone | None = None,
-    ) -> Problem:
+    ) -> DesignProblem:
         """Create the problem; raises `InvalidInput` if the arguments do not fit together."""
         prior, budget, notion = as_prior_or_set(prior), Budget.of(epsilon), as_cone(notion)
         require_query(query)
@@ -145,7 +145,7 @@ class Problem:
 
     @property
     def centred_rows(self) -> Array:
-        """The matrix of the statistics, less the means of its rows; that of a histogram is written out."""
+        """The matrix of the statistics, less the means of its rows; for a histogram it is written out."""
         rows = self.query.centred_rows(self.reference)
         return np.eye(self.size) - self.P[:, None] if rows is None else np.asarray(rows)
 

@@ -37,7 +37,7 @@ from priorveil.designs import column_generation
 from priorveil.designs.column_generation import Pricing, Utility
 from priorveil.designs.cone_pricing import ConeGuessPricing, ConeSquaresPricing
 from priorveil.designs.cones import nearby_columns
-from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.problem import DesignProblem, Objective
 from priorveil.designs.stopping import MOST_ROUNDS, UNLIMITED, Limits, Stop
 from priorveil.designs.tolerances import ROUNDING, TOLERANCE
 from priorveil.errors import Infeasible
@@ -45,7 +45,8 @@ from priorveil.priors import Prior, PriorSet
 
 Oracle = Callable[[Array], Array]
 
-_STEPS = 20  # each leaves about a tenth or less of what an error exceeds the least one by
+_STEPS = 200  # at most this many, and none once the error exceeds the least one by less than `_CLOSE` of it
+_CLOSE = 1e-7
 _LEFT_OUT = 1e-9  # the weight of the prior in the middle where the least favourable one leaves values out
 
 
@@ -110,7 +111,7 @@ class GuessTask:
 Task = SquaredErrorTask | GuessTask
 
 
-def task_of(problem: Problem) -> Task:
+def task_of(problem: DesignProblem) -> Task:
     """The query in the form that the robust design needs."""
     if problem.objective is Objective.GUESS:
         return GuessTask()
@@ -135,7 +136,7 @@ class LeastFavourable(NamedTuple):
     least: float
 
 
-def least_favourable(problem: Problem, channel: Channel) -> LeastFavourable:
+def least_favourable(problem: DesignProblem, channel: Channel) -> LeastFavourable:
     """The least favourable prior of the set of a problem.
 
     Values that it leaves out get a little of the prior in the middle: a prior has no zeros, and the error is that of
@@ -169,7 +170,7 @@ def _closer(risks_for: Callable[[Array], Array], oracle: Oracle, p: Array) -> Ar
     for _ in range(_STEPS):
         risk = risks_for(p)
         step = oracle(risk) - p
-        if float(risk @ step) <= ROUNDING:
+        if float(risk @ step) <= max(_CLOSE * float(risk @ p), ROUNDING):
             break
 
         def slope(t: float, start: Array = p, step: Array = step) -> float:

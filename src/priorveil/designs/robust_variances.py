@@ -47,8 +47,9 @@ from priorveil.information import lift_variance
 from priorveil.priors import PriorSet
 from priorveil.reading.linear_answers import channel_scores
 
-_FIRST_DESIGN = 3 / 4  # of the time, for the design at the middle of the set: what it misses costs most
-_FEW_PRIORS = 10  # of a finite set that count from the start; the others do when they are the worst
+# The share of the time for the design at the middle of the set: what it misses costs most.
+_FIRST_DESIGN = 3 / 4
+_FEW_PRIORS = 10  # so many priors of a finite set count from the start, the others once they are the worst
 _IDLE = 1e-2  # the weight, relative to the mean one, below which a column is forgotten
 
 
@@ -77,10 +78,10 @@ def worst_variance(known: PriorSet, moments: Array, rows: Array) -> WorstPrior:
     if not np.isfinite(moments).all():
         return WorstPrior(start, math.inf, math.inf)
     tolerance = TOLERANCE * float(variances_at(start[None], moments, rows)[0])
-    return worst_of_polytope(lambda p: tangent(p, moments, rows), known.best, start, tolerance)
+    return worst_of_polytope(lambda p: upper_tangent(p, moments, rows), known.best, start, tolerance)
 
 
-def tangent(prior: Array, moments: Array, rows: Array) -> Array:
+def upper_tangent(prior: Array, moments: Array, rows: Array) -> Array:
     """The linear function that touches `f` at a prior: `f` is concave, so it lies above."""
     means = rows @ prior
     return np.asarray(moments - 2 * means @ rows + means @ means)
@@ -204,14 +205,14 @@ class _Search:
     def _keep_if_better(self, channel: Array, tolerance: float = 0.0) -> WorstPrior:
         """Compare the plan of a channel, read at the mean, with the best so far; returns its worst prior.
 
-        Of a polytope that is a corner: the tangent to `f` at the mean lies above `f`, and is largest there.
+        In a polytope the worst prior is a corner: the tangent to `f` at the mean lies above `f`, and is largest there.
         """
         mean, self.rounds = self.mean, self.rounds + 1
         moments = second_moments(channel, mean, self.rows)
         if self.is_finite:
             worst = worst_variance(self.known, moments, self.rows)
         else:
-            slopes = tangent(mean, moments, self.rows)
+            slopes = upper_tangent(mean, moments, self.rows)
             corner = self.known.best(slopes)
             worst = WorstPrior(corner, float(slopes @ corner), float(slopes @ corner))
         if worst.bound <= self.best.worst * (1 + tolerance):

@@ -22,14 +22,14 @@ from typing import Self
 import numpy as np
 
 from priorveil.arrays import Array
-from priorveil.designs.problem import Problem
+from priorveil.designs.problem import DesignProblem
 from priorveil.designs.tolerances import SLACK
 from priorveil.designs.value_groups import Indices, distinct_rows, ranks
 from priorveil.errors import Hint, TooLarge
 from priorveil.priors.budget import window_mass
 
 LISTED = 14  # values up to which all vertices are listed, 24,024 at most: an exact answer in seconds
-STARTS = 200  # of one kind, for a search: more of them may find better columns, and take longer
+STARTS = 200  # starts of one kind for a search: more of them may find better columns, and take longer
 
 
 @dataclass(frozen=True)
@@ -281,17 +281,17 @@ class Box(Space):
         return np.asarray(np.minimum(up, down))
 
 
-def box_of(problem: Problem) -> Box:
+def box_of(problem: DesignProblem) -> Box:
     """The columns `lo <= r <= hi` of the reference prior. Under LIP of the value these are all allowed columns."""
     return Box(problem.P, problem.budget.lo, problem.budget.hi)
 
 
-def ldp_cone_of(problem: Problem) -> LdpCone:
+def ldp_cone_of(problem: DesignProblem) -> LdpCone:
     """The columns that LDP allows at the level of a problem."""
     return LdpCone(problem.P, math.exp(problem.level))
 
 
-def space_of(problem: Problem) -> Space | None:
+def space_of(problem: DesignProblem) -> Space | None:
     """The allowed columns if sorting finds the best one for a linear function; None for other cones."""
     if problem.is_lip_of_value:
         return box_of(problem)

@@ -56,11 +56,13 @@ _SECONDS = Clock()
 
 FINEST_GAP = 1e-10  # the smallest gap that a search closes; smaller gains are rounding noise
 PATIENCE = 2.5  # seconds that a last step has at least, when a search has used up the time
-MOST_ENTRIES = 4_000_000  # of a table that is written out or held in memory: 32 MiB of floats
-MOST_ROUNDS = 500  # of a search that no other limit ends; nearly all end far earlier
-FIRST_STEP = 1 / 3  # of the time left, for a list of columns, a bound or a start before the main search
-MOST_UNBIASED = 20_000  # values for which unbiased statistics are searched or arcs drawn: some seconds
-MOST_DENSE = 1_000  # values for which matrices of values by values are factored in every round
+# A larger table is neither written out nor held in memory: these are 32 MiB of floats.
+MOST_ENTRIES = 4_000_000
+MOST_ROUNDS = 500  # a search that no other limit ends stops after these; nearly all end far earlier
+# The share of the time left for a list of columns, a bound or a start before the main search.
+FIRST_STEP = 1 / 3
+MOST_UNBIASED = 20_000  # values up to which unbiased statistics are searched or arcs drawn: some seconds
+MOST_DENSE = 1_000  # values up to which matrices of values by values are factored in every round
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from priorveil.designs.cone_pricing import ConeGuessPricing, ConePricing, ConeSq
 from priorveil.designs.cones import Program, extreme_rays, nearby_columns
 from priorveil.designs.gains import best_convex, best_guess, best_histogram, best_linear, best_sum, widen
 from priorveil.designs.plan_assembly import no_report, proven_plan, table_plan
-from priorveil.designs.problem import Objective, Problem
+from priorveil.designs.problem import DesignProblem, Objective
 from priorveil.designs.spaces import Space, box_of, ldp_cone_of, space_of
 from priorveil.designs.stopping import (
     FIRST_STEP,
@@ -56,7 +56,7 @@ _MOST_EXACT = 100_000  # entries of inequalities that are written as fractions: 
 FEW_STATISTICS = 400  # most statistics for which large domains, and LDP bounds, are attempted
 
 
-def columns_plan(problem: Problem, limits: Limits) -> Plan:
+def columns_plan(problem: DesignProblem, limits: Limits) -> Plan:
     """The best channel that enumeration or column generation finds, with its proven bound."""
     if problem.query.same_for_all(problem.reference):
         why = "the statistics are the same for all, so reports say nothing"
@@ -79,18 +79,18 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
 # -- gains of one prior --------------------------------------------------------------------------------------
 
 
-def _best_sum(problem: Problem, limits: Limits) -> Solution:
+def _best_sum(problem: DesignProblem, limits: Limits) -> Solution:
     return best_sum(_space(problem), problem.scores, limits)
 
 
-def _best_statistics(problem: Problem, limits: Limits) -> Solution:
+def _best_statistics(problem: DesignProblem, limits: Limits) -> Solution:
     """The best channel for statistics, with each margin as a start of the search."""
     rows = problem.centred_rows
     margins = margin_groups(rows) if len(rows) < problem.size else []
     return best_linear(_space(problem), rows, limits, margins if len(margins) > 1 else [])
 
 
-def _best_ldp_histogram(problem: Problem, limits: Limits) -> Solution:
+def _best_ldp_histogram(problem: DesignProblem, limits: Limits) -> Solution:
     """The best channel for a histogram as statistics. Its utility counts the squares of the prior, too."""
     squares, values = float(problem.P @ problem.P), np.arange(problem.size)
     centred = _best_statistics(problem, limits.in_units(1.0, squares))
@@ -99,13 +99,13 @@ def _best_ldp_histogram(problem: Problem, limits: Limits) -> Solution:
     return replace(centred, value=centred.value + squares, bound=centred.bound + squares)
 
 
-def _best_convex(problem: Problem, limits: Limits) -> Solution:
+def _best_convex(problem: DesignProblem, limits: Limits) -> Solution:
     query, prior = problem.query, problem.reference
     bound = query.ceiling(prior) - closed_form_bound(problem)
     return best_convex(_space(problem), lambda columns: query.utility(columns, prior), bound, limits)
 
 
-Solver = Callable[[Problem, Limits], Solution]
+Solver = Callable[[DesignProblem, Limits], Solution]
 _BOX_SOLVERS: dict[Objective, Solver] = {
     Objective.HISTOGRAM: lambda problem, limits: best_histogram(box_of(problem), limits),
     Objective.SUM: _best_sum,
@@ -123,14 +123,14 @@ _EXACT_IN_BOX = (Objective.HISTOGRAM, Objective.SUM, Objective.GUESS)
 _BRANCHED_UNDER_LDP = (Objective.HISTOGRAM, Objective.STATISTICS)
 
 
-def _space(problem: Problem) -> Space:
+def _space(problem: DesignProblem) -> Space:
     """The columns of a problem that has a space."""
     space = space_of(problem)
     assert space is not None
     return space
 
 
-def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
+def _best_channel(problem: DesignProblem, limits: Limits) -> tuple[Solution, str]:
     """The best channel for one prior, and how it was found."""
     objective, in_box = problem.objective, problem.is_lip_of_value
     if not (in_box and objective in _EXACT_IN_BOX and problem.size > _LISTED_IN_BOX):
@@ -158,7 +158,7 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     return solution, f"column generation, {rounds}, {state}: {gap}"
 
 
-def _extreme_columns(problem: Problem, limits: Limits) -> Array:
+def _extreme_columns(problem: DesignProblem, limits: Limits) -> Array:
     """All extreme columns that the notion allows."""
     space = space_of(problem)
     if space is not None:
@@ -168,7 +168,7 @@ def _extreme_columns(problem: Problem, limits: Limits) -> Array:
     return extreme_rays(problem.exact_cone(), problem.P, stop=limits.over)
 
 
-def _extreme_columns_of_set(problem: Problem, limits: Limits) -> tuple[Array | None, Limits]:
+def _extreme_columns_of_set(problem: DesignProblem, limits: Limits) -> tuple[Array | None, Limits]:
     """All extreme columns, or None if they are too many to list; after ctrl-C no time is left."""
     try:
         return _extreme_columns(problem, limits.share(FIRST_STEP)), limits
@@ -178,7 +178,7 @@ def _extreme_columns_of_set(problem: Problem, limits: Limits) -> tuple[Array | N
         return None, limits.without_time()
 
 
-def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
+def _cone_pricing(problem: DesignProblem, stop: Stop) -> Pricing:
     """Pricing of the query over any cone."""
     A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
     nothing = np.zeros((1, len(P)))
@@ -195,7 +195,7 @@ def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
     return ConeSquaresPricing(A, P, utility, scores, P[None], stop, nothing)
 
 
-def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: str) -> Plan:
+def _grouped_plan(problem: DesignProblem, Q: Array, groups: Ints, bound: float, why: str) -> Plan:
     """The certified plan of a channel `Q` on groups of values, for large domains.
 
     Values that the best channel treats alike share a row, and only the groups are written out. A column that is
@@ -218,7 +218,7 @@ def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: s
 # -- gains of sets of priors ---------------------------------------------------------------------------------
 
 
-def _robust_plan(problem: Problem, limits: Limits) -> Plan:
+def _robust_plan(problem: DesignProblem, limits: Limits) -> Plan:
     """The least error under the least favourable prior of a set."""
     sets, task, unit = problem.prior, robust.task_of(problem), problem.unit
     assert not isinstance(sets, Prior)
@@ -235,7 +235,7 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
 # -- variances -----------------------------------------------------------------------------------------------
 
 
-def _unbiased_plan(problem: Problem, limits: Limits) -> Plan:
+def _unbiased_plan(problem: DesignProblem, limits: Limits) -> Plan:
     """The channel with the least variance of the statistics, read without the prior."""
     rows, unit = problem.query.centred_rows(problem.reference), 1.0
     if rows is not None:  # numbers of the size of shares, for which the tolerances of the solvers are meant
@@ -251,7 +251,7 @@ def _unbiased_plan(problem: Problem, limits: Limits) -> Plan:
     return table_plan(problem, solution.channel, unit**2 * solution.bound, "columns", least + gap)
 
 
-def _require_few_values(problem: Problem, rows: Array | None) -> None:
+def _require_few_values(problem: DesignProblem, rows: Array | None) -> None:
     """Refuse more values than the search is for."""
     many_allowed = space_of(problem) is not None or (rows is not None and len(rows) == 1)
     few = rows is not None and many_allowed and len(rows) <= FEW_STATISTICS
@@ -262,7 +262,7 @@ def _require_few_values(problem: Problem, rows: Array | None) -> None:
         raise TooLarge(message, Hint("method", "unary"))
 
 
-def _robust_unbiased_plan(problem: Problem, limits: Limits, rows: Array | None, unit: float) -> Plan:
+def _robust_unbiased_plan(problem: DesignProblem, limits: Limits, rows: Array | None, unit: float) -> Plan:
     """The least variance under the worst prior of a set."""
     known = problem.prior
     assert isinstance(known, PriorSet)
@@ -282,14 +282,14 @@ def _robust_unbiased_plan(problem: Problem, limits: Limits, rows: Array | None, 
 
 
 def _least_variance(
-    problem: Problem, limits: Limits, rows: Array | None, start: Solution | None = None
+    problem: DesignProblem, limits: Limits, rows: Array | None, start: Solution | None = None
 ) -> Solution:
     """The channel with the least variance at the reference prior; `start` is one to improve on."""
     space = space_of(problem)
     try:
         if space is not None:
             return best_unbiased(space, limits, rows, start)
-        if problem.has_one_prior:  # those of a set are listed once, for all of its priors
+        if problem.has_one_prior:  # the columns of a set are listed once, for all of its priors
             with suppress(TooLarge):
                 columns = _extreme_columns(problem, limits.share(FIRST_STEP))
                 return best_weights(problem.P, columns, limits, rows)
@@ -301,12 +301,12 @@ def _least_variance(
 
 
 def _unbiased_in_cone(
-    problem: Problem, limits: Limits, rows: Array | None, start: Solution | None
+    problem: DesignProblem, limits: Limits, rows: Array | None, start: Solution | None
 ) -> Solution:
     """The best weights for columns of any cone that are near the best ones of simpler cones.
 
-    Those are LDP and, for LIP, the box of the reference prior. Without a secret the box holds the cone, so its bound is
-    proven here too; reporting the true value gives a bound in any cone.
+    The simpler cones are LDP and, for LIP, the box of the reference prior. Without a secret the box contains the cone,
+    so its bound holds here too. Reporting the true value gives a bound in any cone.
     """
     P, lip = problem.P, problem.notion.bounds_lifts
     solutions = [best_unbiased(box_of(problem), limits.share(2 / 3), rows, start)] if lip else []

@@ -241,7 +241,7 @@ class _Generation:
                 directions = len(self.statistics.roots)
                 with suppress(Infeasible):
                     self.best = self._many_columns()
-            # of more directions the quick answer is the best one in the time that is left
+            # With more directions, nothing better than the quick answer is found in the time that is left.
             if directions <= _MOST_WEIGHED:
                 pool = self._seeds(simple)
                 if len(pool) > len(simple):

@@ -19,8 +19,8 @@ which is the proven bound (equality at the optimum, where `N = S^-1`). The maxim
 For statistics `W @ shares` the variance is `tr(W V S^-1 V' W')` (L-optimal), which `Statistics` writes in other
 coordinates.
 
-Of several priors `p_i` the worst one counts. With weights `w` on them, their mean `m`, columns of any scale and
-`S = sum_y lam_y z_y z_y' / (m . r_y)`, the least variance under the worst prior is
+If there are several priors `p_i`, the worst one counts. With weights `w` on them, their mean `m`, columns of any scale
+and `S = sum_y lam_y z_y z_y' / (m . r_y)`, the least variance under the worst prior is
 
     max over w, min over lam,   tr S^-1 - sum_i w_i |W p_i - W m|^2
 
@@ -33,6 +33,8 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -47,14 +49,18 @@ from priorveil.designs.value_groups import Indices
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.information import gain_share, lift_variance, tangent
 
-LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
-_RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
+LEAST_WEIGHT = 0.03  # the least weight of a direction in the coordinates, relative to the largest
+# The ridge in directions that no target needs, at first and relative to the gap. It keeps `S` regular meanwhile.
+_FIRST_RIDGE, _RIDGE = 1.0, 0.2
 PROGRESS = 3e-4  # the share of the variance that a step or round has to save to be worth its time
 _STEPS = 9  # towards good weights, and repairs in each: few need all of them
 _SHRINK = 0.1  # the least factor of a weight in a repair
 _SHRINKAGE, _SHRINKAGE_OF_SUM = 1e-3, TOLERANCE  # added to `S`, relative to its mean, to look for columns
 FINEST_WEIGHTS = 1e-6  # the gap that an interior point reaches, and so how far off directions may be
 FINE = Limits(FINEST_WEIGHTS)
+_NO_CHANNEL = "no weights make these columns a channel, or the solver could not find them"
+
+_Inverse = Callable[[Array], Array]
 
 
 class Statistics:
@@ -153,7 +159,7 @@ def best_weights(prior: Array, columns: Array, limits: Limits = FINE, rows: Arra
 class Weighing:
     """Where the interior point ended: weights of the `used` columns, the variance `value`, its `bound`.
 
-    Of several priors it is the variance under the worst one, of scores made for their mean with the `prior_weights`.
+    With several priors it is the variance under the worst one, of scores made for their mean with the `prior_weights`.
     """
 
     weights: Array
@@ -180,7 +186,7 @@ class PriorTerms:
         return np.asarray(((self.means - weights @ self.means) ** 2).sum(axis=1))
 
     def errors(self, weights: Array, parts: Array) -> Array:
-        """The variance under each prior, of scores made for the mean; `parts` (K,) add up to the variance there."""
+        """The variance under each prior, for scores made for the mean; `parts` (K,) add up to the variance there."""
         return np.asarray(parts @ (self.masses / (self.masses @ weights)[:, None]) - self.distances(weights))
 
     def curvature(
@@ -200,6 +206,128 @@ class PriorTerms:
         return mixed, 2 * own
 
 
+@dataclass(frozen=True, eq=False)
+class _Variance:
+    """The variance `tr(T S^-1 T')` at some weights, and what its derivatives are made of.
+
+    In the eigenbasis of `S`, with its eigenvalues `values`: `Y` has the columns `z_y / sqrt(m . r_y)`, `wanted` the
+    targets, with the ridge after the first `count` rows. The columns' parts of it, `q_y = |T S^-1 z_y|^2`, are minus
+    its derivatives in the weights.
+    """
+
+    values: Array
+    Y: Array
+    wanted: Array
+    count: int
+
+    @cached_property
+    def X(self) -> Array:
+        """`T S^-1 z_y` of each column."""
+        return np.asarray((self.Y / self.values) @ self.wanted.T)
+
+    @cached_property
+    def parts(self) -> Array:
+        """`q_y`, with the ridge."""
+        return np.asarray((self.X**2).sum(1))
+
+    @cached_property
+    def own_parts(self) -> Array:
+        """`q_y`, without the ridge."""
+        return np.asarray((self.X[:, : self.count] ** 2).sum(1))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the targets are the identity, which needs no ridge."""
+        return len(self.wanted) == len(self.values)
+
+    @property
+    def total(self) -> float:
+        """The variance, without the ridge."""
+        return float((self.wanted[: self.count] ** 2 / self.values).sum())
+
+
+class _Point(NamedTuple):
+    """A point of the interior-point method, or a step from one point to the next.
+
+    The weights `lam` of the columns have slacks and the multipliers `nu`; the weights `w` of the priors have errors
+    that are `below` a `ceiling`. All but `nu` and `ceiling` stay positive.
+    """
+
+    lam: Array
+    slack: Array
+    nu: Array
+    w: Array
+    below: Array
+    ceiling: float
+
+    def products(self) -> Array:
+        """The products that are zero at the optimum: `lam_y s_y`, and `w_i b_i` if several priors count."""
+        columns = self.lam * self.slack
+        return np.concatenate([columns, self.w * self.below]) if len(self.w) > 1 else columns
+
+    def step_length(self, step: _Point) -> float:
+        """The share of a step, at most one, after which all that has to be positive still is."""
+        pairs = (step.lam, self.lam), (step.slack, self.slack), (step.w, self.w), (step.below, self.below)
+        falls = [float((-change / now).max()) for change, now in pairs]
+        return min(1.0, 0.95 / max(1e-300, *falls))
+
+    def after(self, step: _Point, length: float) -> _Point:
+        """The point after this share of a step."""
+        return _Point(
+            self.lam + length * step.lam,
+            self.slack + length * step.slack,
+            self.nu + length * step.nu,
+            self.w + length * step.w,
+            self.below + length * step.below,
+            self.ceiling + length * step.ceiling,
+        )
+
+
+class _Weights:
+    """What the interior-point method solves: columns `Z`, `targets`, and the terms of the priors.
+
+    Columns are in coordinates of their span, with a mean square of one. `C` are the columns with a one after each, so
+    that weights make a channel if `C' lam = side`.
+    """
+
+    def __init__(self, directions: Array, targets: Array | None, priors: PriorTerms | None) -> None:
+        Z, self.targets = _span(directions, targets)
+        self.scale = math.sqrt(float((Z**2).sum(1).mean()))
+        self.Z: Array = Z / self.scale
+        self.C = np.hstack([self.Z, np.ones((len(Z), 1))])
+        self.side = np.eye(self.C.shape[1])[-1]
+        terms = PriorTerms(np.ones((len(Z), 1)), np.zeros((1, 1))) if priors is None else priors
+        self.terms = replace(terms, means=self.scale * terms.means)
+
+    def start(self) -> tuple[_Point, _Variance]:
+        """The first point: long columns get little weight, as at the optimum, and all priors the same."""
+        lam, count = 1 / np.maximum((self.Z**2).sum(1), 1e-6), self.terms.masses.shape[1]
+        lam, w = lam / lam.sum(), np.full(count, 1 / count)
+        variance = self.variance(lam, w, _FIRST_RIDGE)
+        if variance is None:
+            raise Infeasible(_NO_CHANNEL)
+        errors = self.terms.errors(w, lam * variance.parts)
+        nu, ceiling = 1.5 * variance.parts.max() * self.side, float(errors.max()) + variance.total / 2
+        return _Point(lam, self.C @ nu - variance.parts, nu, w, ceiling - errors, ceiling), variance
+
+    def variance(self, lam: Array, w: Array, ridge: float) -> _Variance | None:
+        """The variance at these weights; None if `S` is singular."""
+        Y = self.Z / np.sqrt(self.terms.masses @ w)[:, None]
+        values, U = np.linalg.eigh(Y.T @ (Y * lam[:, None]))
+        if values[0] <= 0:
+            return None
+        n, T = len(values), self.targets
+        wanted = np.eye(n) if T is None else np.vstack([T @ U, ridge * np.eye(n)])
+        return _Variance(values, Y @ U, wanted, n if T is None else len(T))
+
+    def value_and_bound(self, at: _Point, variance: _Variance) -> tuple[float, float]:
+        """The variance under the worst prior, and what is proven by any `nu` and `w`."""
+        value = float(self.terms.errors(at.w, at.lam * variance.own_parts).max())
+        excess = (variance.own_parts - self.C @ at.nu) / (self.terms.masses @ at.w)
+        between = float(at.w @ self.terms.distances(at.w))
+        return value, variance.total**2 / float(at.nu[-1] + excess.max()) - between
+
+
 def interior_point(
     directions: Array,
     target: float,
@@ -208,88 +336,107 @@ def interior_point(
     required: bool = True,
     priors: PriorTerms | None = None,
 ) -> Weighing:
-    """Newton's method on the optimality conditions, primal and dual together.
+    """The best weights of columns, for one prior (`_column_step`) or under the worst of several (`_saddle_step`).
 
-    With `q_y = |T S^-1 z_y|^2` they read `s_y = nu . z_y + t - q_y >= 0`, `lam_y s_y = 0` and the
-    equations of the weights; each round asks for `lam_y s_y = mu` with a smaller `mu`. (`nu` holds
-    `t` last.) Any round's bound is proven, but only its last weights make a channel: after a `stop` request it
-    goes on until they do if they are `required`, and gives up otherwise. Directions that no target needs get a `ridge`
-    as additional targets, which shrinks with the gap; it is not part of the value, and any `T S^-1` proves a bound.
-    The conditions of the weights of the `priors` are the same, turned round: no error is above a `level`, and priors
-    with a smaller one (`below`) have no weight.
+    Newton's method on the optimality conditions, primal and dual together: products that are zero at the optimum are
+    to be `mu`, which shrinks. Every round proves a bound, but only the last weights make a channel. So after a `stop`
+    request it goes on until they do if they are `required`, and gives up otherwise. Directions that no target needs get
+    a `ridge` as additional targets, which shrinks with the gap; it is not part of the value, and any `T S^-1` proves a
+    bound.
     """
+    problem = _Weights(directions, targets, priors)
+    (at, variance), length, ridge, unit = problem.start(), 0.0, _FIRST_RIDGE, problem.scale**2
+    newton_step = _column_step if len(at.w) == 1 else _saddle_step
     best: Weighing | None = None
-    Z, T = _span(directions, targets)
-    scale = math.sqrt(float((Z**2).sum(1).mean()))
-    Z = Z / scale
-    K, n = Z.shape
-    wanted_rows, ridge = n if T is None else len(T), 1.0
-    C, side = np.hstack([Z, np.ones((K, 1))]), np.eye(n + 1)[-1]
-    terms = PriorTerms(np.ones((K, 1)), np.zeros((1, 1))) if priors is None else priors
-    terms = replace(terms, means=scale * terms.means)
-    w = np.full(terms.masses.shape[1], 1 / terms.masses.shape[1])
-    lam = 1 / np.maximum((Z**2).sum(1), 1e-6)  # long columns end up with little weight
-    lam = lam / lam.sum()
-    nu, slack, step, level, below = np.zeros(n + 1), np.empty(0), 0.0, 0.0, np.empty(0)
     for iteration in range(MOST_ROUNDS):
-        mass = terms.masses @ w
-        Y = Z / np.sqrt(mass)[:, None]
-        values, U = np.linalg.eigh(Y.T @ (Y * lam[:, None]))
-        if values[0] <= 0:
-            break
-        Y, wanted = Y @ U, np.eye(n) if T is None else np.vstack([T @ U, ridge * np.eye(n)])
-        X = (Y / values) @ wanted.T
-        q, own = (X**2).sum(1), (X[:, :wanted_rows] ** 2).sum(1)
-        variance, errors = float((wanted[:wanted_rows] ** 2 / values).sum()), terms.errors(w, lam * q)
-        if iteration == 0:
-            nu[-1], level = 1.5 * q.max(), float(errors.max()) + variance / 2
-            slack, below = C @ nu - q, level - errors
-        value = float(terms.errors(w, lam * own).max())
-        bound = variance**2 / float(nu[-1] + ((own - C @ nu) / mass).max()) - float(w @ terms.distances(w))
-        missing = side - C.T @ lam
-        if np.abs(missing).max() < 1e-10:
+        value, bound = problem.value_and_bound(at, variance)
+        if np.abs(problem.side - problem.C.T @ at.lam).max() < 1e-10:
             if best is None or bound / value > best.bound / best.value:
-                best = Weighing(lam, np.arange(K), value / scale**2, bound / scale**2, iteration, w)
+                best = Weighing(at.lam, np.arange(len(at.lam)), value / unit, bound / unit, iteration, at.w)
             if value - bound <= target * value:
                 break
         if (best is not None or not required) and stop():
             break
-        products = np.concatenate([lam * slack, w * below]) if len(w) > 1 else lam * slack
-        mu = float(products.mean()) * (0.1 if step > 0.5 else 0.5)
-        ridge = min(ridge, _RIDGE * math.sqrt(float(products.sum()) / float((1 / values).sum())))
+        products = at.products()
+        mu = float(products.mean()) * (0.1 if length > 0.5 else 0.5)
+        ridge = min(ridge, _RIDGE * math.sqrt(float(products.sum()) / float((1 / variance.values).sum())))
         try:
-            with np.errstate(
-                over="raise"
-            ):  # no weights make these columns a channel, and the steps have no limit
-                inverse = _newton_inverse(Y, X, values, lam / slack, T is None)
-            d_lam, d_nu = _newton_direction(inverse, C, mu / lam - C @ nu + q, missing)
-            d_w, d_below, d_level = np.zeros_like(w), np.zeros_like(w), 0.0
-            if len(w) > 1:
-                mixed, curvature = terms.curvature(w, lam, Y, wanted / values, values)
-                lam_by_w, nu_by_w = _newton_direction(inverse, C, mixed, np.zeros((n + 1, len(w))))
-                right = mixed.T @ d_lam - level + errors + mu / w
-                pair = np.column_stack([right, np.ones_like(w)])
-                free, by_level = np.linalg.solve(mixed.T @ lam_by_w - curvature + np.diag(below / w), pair).T
-                d_level = float(free.sum() / by_level.sum())
-                d_w = free - d_level * by_level
-                d_below = mu / w - below - d_w * below / w
-                d_lam, d_nu = d_lam - lam_by_w @ d_w, d_nu - nu_by_w @ d_w
+            with np.errstate(over="raise"):  # if no weights make a channel, the steps have no limit
+                inverse = _newton_inverse(variance, at.lam / at.slack)
+                step = newton_step(problem, at, variance, mu, inverse)
         except (np.linalg.LinAlgError, FloatingPointError):
             break
-        d_slack = mu / lam - slack - d_lam * slack / lam
-        falls = (-d_lam / lam, -d_slack / slack, -d_w / w, -d_below / below)
-        step = min(1.0, 0.95 / max(1e-300, *(float(fall.max()) for fall in falls)))
-        lam, slack, nu = lam + step * d_lam, slack + step * d_slack, nu + step * d_nu
-        w, below, level = w + step * d_w, below + step * d_below, level + step * d_level
+        length = at.step_length(step)
+        at = at.after(step, length)
+        if (now := problem.variance(at.lam, at.w, ridge)) is None:
+            break
+        variance = now
     if best is None:
-        raise Infeasible("no weights make these columns a channel, or the solver could not find them")
-    return replace(best, weights=_feasible(C, best.weights, side))
+        raise Infeasible(_NO_CHANNEL)
+    return replace(best, weights=_feasible(problem.C, best.weights, problem.side))
 
 
-def _newton_direction(
-    inverse: Callable[[Array], Array], C: Array, residual: Array, missing: Array
-) -> tuple[Array, Array]:
-    """The steps of the weights and of `nu`: `(H + diag) d_lam + C d_nu = residual` and `C' d_lam = missing`."""
+def _column_step(problem: _Weights, at: _Point, variance: _Variance, mu: float, inverse: _Inverse) -> _Point:
+    """The Newton step for one prior, where the variance is to be least.
+
+    With the slacks `s_y = nu . (z_y, 1) - q_y`, which are not negative, and `e = (0, ..., 0, 1)`, the conditions are
+
+        C nu - q - s = 0,    C' lam = e,    lam_y s_y = mu.
+
+    The derivative of `-q` in `lam` is the Hessian `H` of the variance. Without `s` the linear equations are
+
+        (H + diag(s / lam)) d_lam + C d_nu = mu / lam - C nu + q,
+                                  C' d_lam = e - C' lam,
+
+    and then `d_s = mu / lam - s - d_lam s / lam`.
+    """
+    residual = mu / at.lam - problem.C @ at.nu + variance.parts
+    d_lam, d_nu = _column_direction(inverse, problem.C, residual, problem.side - problem.C.T @ at.lam)
+    nothing = np.zeros_like(at.w)
+    return _Point(d_lam, mu / at.lam - at.slack - d_lam * at.slack / at.lam, d_nu, nothing, nothing, 0.0)
+
+
+def _saddle_step(problem: _Weights, at: _Point, variance: _Variance, mu: float, inverse: _Inverse) -> _Point:
+    """The Newton step for several priors, whose weights `w` make the least variance as large as they can.
+
+    The conditions of the columns are those of `_column_step`. Those of the priors are the same, turned round: no error
+    `f_i`, the derivative in `w_i`, is above a `ceiling`, and priors with a smaller one have no weight,
+
+        f + b = ceiling,    sum_i w_i = 1,    w_i b_i = mu.
+
+    With the second derivatives `M` in `lam` and `w`, and `N` in `w`, the linear equations without `s` and `b` are
+
+        (H + diag(s / lam)) d_lam + C d_nu + M d_w = mu / lam - C nu + q,
+                                          C' d_lam = e - C' lam,
+           M' d_lam + (N - diag(b / w)) d_w - d_ceiling = ceiling - f - mu / w,
+                                          sum_i d_w_i = 0.
+
+    The first two give `d_lam` as a linear function of `d_w`. In the third it leaves small equations for `d_w`.
+    """
+    alone, C, w, below = _column_step(problem, at, variance, mu, inverse), problem.C, at.w, at.below
+    mixed, curvature = problem.terms.curvature(
+        w, at.lam, variance.Y, variance.wanted / variance.values, variance.values
+    )
+    lam_by_w, nu_by_w = _column_direction(inverse, C, mixed, np.zeros((C.shape[1], len(w))))
+    errors = problem.terms.errors(w, at.lam * variance.parts)
+    right = mixed.T @ alone.lam - at.ceiling + errors + mu / w
+    pair = np.column_stack([right, np.ones_like(w)])
+    free, by_ceiling = np.linalg.solve(mixed.T @ lam_by_w - curvature + np.diag(below / w), pair).T
+    d_ceiling = float(free.sum() / by_ceiling.sum())
+    d_w = free - d_ceiling * by_ceiling
+    d_lam = alone.lam - lam_by_w @ d_w
+    return _Point(
+        d_lam,
+        mu / at.lam - at.slack - d_lam * at.slack / at.lam,
+        alone.nu - nu_by_w @ d_w,
+        d_w,
+        mu / w - below - d_w * below / w,
+        d_ceiling,
+    )
+
+
+def _column_direction(inverse: _Inverse, C: Array, residual: Array, missing: Array) -> tuple[Array, Array]:
+    """The solution of `(H + diag(s / lam)) d_lam + C d_nu = residual` and `C' d_lam = missing`."""
     solved = inverse(np.hstack([C, residual.reshape(len(C), -1)]))
     AC, Ag = solved[:, : C.shape[1]], solved[:, C.shape[1] :].reshape(residual.shape)
     d_nu: Array = np.linalg.lstsq(C.T @ AC, C.T @ Ag - missing, rcond=None)[0].astype(np.float64)
@@ -330,7 +477,7 @@ def _channel_weights(C: Array, lam: Array) -> Array:
 
 
 def _span(directions: Array, targets: Array | None) -> tuple[Array, Array | None]:
-    """Both in coordinates of the span of the directions; refused if a target is outside of it."""
+    """Directions and targets in coordinates of the span of the directions; refused if a target is outside of it."""
     _, size, vectors = np.linalg.svd(directions, full_matrices=False)
     basis = vectors[size > 1e-10 * size[0]]
     if len(basis) == directions.shape[1]:
@@ -340,14 +487,13 @@ def _span(directions: Array, targets: Array | None) -> tuple[Array, Array | None
     return directions @ basis.T, targets @ basis.T
 
 
-def _newton_inverse(
-    Y: Array, X: Array, values: Array, ratio: Array, symmetric: bool
-) -> Callable[[Array], Array]:
-    """How to apply `(H + diag(1 / ratio))^-1`, where `H` is the Hessian of `tr(T S^-1 T')` in the weights.
+def _newton_inverse(variance: _Variance, ratio: Array) -> _Inverse:
+    """A function that applies `(H + diag(1 / ratio))^-1`, where `H` is the Hessian of the variance in the weights.
 
-    It is `2 (z' S^-1 z) (x' x)` for pairs of columns, with `x = T S^-1 z`. In the eigenbasis of `S` its rank is at
-    most `n k`, and at most `n (n + 1) / 2` where `T` is the identity (`symmetric`).
+    `H` is `2 (z' S^-1 z) (x' x)` for pairs of columns, with `x = T S^-1 z`. In the eigenbasis of `S` its rank is at
+    most `n k`, and at most `n (n + 1) / 2` where `T` is the identity.
     """
+    Y, X, values, symmetric = variance.Y, variance.X, variance.values, variance.symmetric
     (K, n), k = Y.shape, X.shape[1]
     if (n * (n + 1) // 2 if symmetric else n * k) >= K:
         root = np.sqrt(ratio)[:, None]

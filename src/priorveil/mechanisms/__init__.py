@@ -5,9 +5,9 @@ from __future__ import annotations
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc.orders import Orders
 from priorveil.mechanisms.hashing import PooledHash
+from priorveil.mechanisms.integer_tables import Grouped, Table, TabledReports
 from priorveil.mechanisms.interface import Mechanism, NumberedReports, read_mechanism
 from priorveil.mechanisms.subset import Subset
-from priorveil.mechanisms.table import Grouped, Table, TabledReports
 from priorveil.mechanisms.unary import Unary
 
 __all__ = [

@@ -83,7 +83,7 @@ class BitReports(Mechanism):
         bits = np.array([[x in members for x in range(d)] for members in reports])
         bits = bits[np.lexsort(bits.T)]
         chances = np.prod(np.where(bits, law.share, 1 - law.share), axis=1)
-        chances /= chances.sum()  # of the reports with the right number of bits
+        chances /= chances.sum()  # only reports with the right number of bits are left
         return np.asarray((np.where(bits, law.odds, 1.0) * chances[:, None] / law.scale).T)
 
     @abstractmethod

@@ -10,7 +10,7 @@ The seeds form a public pool. Under LIP the categories of a perturbed report mus
 a seed are merged into groups that are, and each seed has its own integer table on its groups. A report is one
 number, `seed index * groups + y`, and decoding is counting. Randomness: two words; the seed index is the lowest
 bits of the first (the size of the pool is a power of two), the second goes to the table as in
-`priorveil.mechanisms.table`.
+`priorveil.mechanisms.integer_tables`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from priorveil.arrays import Array, Ints, own_integers
 from priorveil.certify import TOTAL, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import interface, kernels
+from priorveil.mechanisms.integer_tables import Table
 from priorveil.mechanisms.interface import MOST_MEASURED, NumberedReports
 from priorveil.mechanisms.randomness import WORD, Words
-from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Cone, PriorOrSet, Secrets
 from priorveil.priors import Prior
 

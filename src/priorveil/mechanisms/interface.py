@@ -18,8 +18,8 @@ from priorveil.named_classes import class_named, enter_class
 from priorveil.notions import Cone, Leakage, PriorOrSet, Secrets, leakage, leakage_bounds
 from priorveil.priors import Prior
 
-MOST_MATRIX_ENTRIES = 1 << 24  # of a matrix that is written out, such as an implicit channel: 128 MB
-MOST_MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
+MOST_MATRIX_ENTRIES = 1 << 24  # a larger matrix is not written out: these are 128 MB of floats
+MOST_MEASURED = 1 << 22  # entries of a channel whose levels are measured: that takes five times its memory
 FROM_PRIVATIZE = "reports are what plan.privatize returns, never the values of people"
 MEASURE_WITHOUT = Hint("plan.levels", purpose="to measure it")
 
@@ -125,7 +125,7 @@ class Mechanism(ABC):
         """The exact extremes of the sampled law, as integers or fractions."""
 
     def levels(self, prior: PriorOrSet, secret: Secrets, proven: Certificate) -> Leakage:
-        """The levels under every notion: measured on the channel, or where that is too large, from what is proven."""
+        """The levels under every notion: measured on the channel, or derived from the proof if that is too large."""
         try:
             matrix, reports = self.leakage_matrix
         except TooLarge:

@@ -106,7 +106,7 @@ def _scan_shared(rows: Ints, words: Words, own: Word, guide: Guide, reports: Int
 
 @with_twin(_scan_shared)
 def scan_shared(rows: Ints, words: Words, own: Word, guide: Guide, reports: Ints) -> None:
-    """As `scan_table`, for rows that are one common row with `own` added on the diagonal."""
+    """`scan_table` for rows that are one common row with `own` added on the diagonal."""
     for i in range(rows.size):
         x = rows[i]
         draw = words[i] >> np.uint64(2)

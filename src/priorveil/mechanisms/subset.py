@@ -12,9 +12,9 @@ for the `k` commonest values.
 Randomness: `1 + k` words, whatever the value. The first decides whether the value is held: iff `w >> 2 < keep`. The
 others are Floyd's algorithm: word `j` modulo `d - 1 - k + j`, for `j = 1 .. k`, draws a candidate among the other
 values in order; if it is held already, the last candidate of that range joins in its place. If the true value is held,
-it takes the place of the first candidate. Words so large that a remainder would be uneven (one in `2**64 / d`) are not
-drawn again: the report is then the first `k` values, whatever the true value is. That is a report without information,
-mixed in with a probability below `k d / 2**64`, so it can only lower the levels, and no estimate notices it.
+it takes the place of the first candidate. A word so large that its remainder would be uneven (one in `2**64 / d`) is
+not drawn again: the report is then the first `k` values, whatever the true value is. Such a report carries no
+information. Its probability is below `k d / 2**64`, so it can only lower the levels, and no estimate notices it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Subset(BitReports):
         return f"exactly {self.subset_size} of the first {self.size} bits have to be set"
 
     def extreme_masses(self, prior: PriorOrSet) -> tuple[Fraction, Fraction]:
-        """Those of the rarest and of the commonest values, for one prior or a finite set of priors."""
+        """The masses of the `k` rarest and of the `k` commonest values, for one prior or a finite set of priors."""
         if not prior.members:
             message = "subset is certified for one prior or a finite set of priors"
             raise Infeasible(message, Hint("method", "columns"))

@@ -87,7 +87,7 @@ class Unary(BitReports):
         kernels.flip_bits(codes, words, *coins, reports, work=total * self.draws_per_report)
 
     def extreme_masses(self, prior: PriorOrSet) -> tuple[Fraction, Fraction]:
-        """Those of the rarest value, and of all others; for a set of priors, of the rarest anywhere in the set."""
+        """The masses of the rarest value and of all others; for a set of priors, the rarest under any of them."""
         rarest = smallest_mass(prior)
         return rarest, 1 - rarest
 

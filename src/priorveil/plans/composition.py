@@ -1,14 +1,15 @@
 """What several reports of one person tell together, also about different attributes.
 
-A report about some attributes is a channel from the tuple of all answers, with the same lifts. So one report has its
-level of LIP for every answer of that person, whatever the answers have to do with each other. Levels of LIP do not add
-up. Levels of LDP do, whatever anyone knows: several reports have the sum of their LDP levels.
+One report has its level of LIP for every answer of the person, whatever the answers have to do with each other: a
+report about some attributes is a channel from the tuple of all answers, with the same lifts. Levels of LIP do not add
+up. Levels of LDP do, whatever anyone knows, so several reports have the sum of their LDP levels.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from priorveil.priors import Budget, Label
 from priorveil.priors.label_texts import label_parts
 
 MOST_EXACT_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
+REVEALING = 3.0  # the level above which a belief of 50 % can become one of more than 97 %
 _ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
 
 Names = tuple[str, ...]
@@ -28,28 +30,31 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class JointLeakage(LipSides):
-    """The leakage of several reports together: LIP for the secret, LDP for the value; `exact` unless a bound."""
+    """The leakage of several reports together: LIP for the secret, LDP for the value."""
 
     lip_lower: float = 0.0
     lip_upper: float = 0.0
     ldp: float = 0.0
-    exact: bool = True
 
     @classmethod
     def for_any_prior(cls, ldp: float) -> JointLeakage:
-        """The leakage of reports of which only the LDP level counts."""
-        return cls(ldp, ldp, ldp, exact=False)
+        """The leakage of reports if only their LDP level counts: it bounds LIP under every prior."""
+        return cls(ldp, ldp, ldp)
 
     @classmethod
     def largest(cls, levels: Iterable[JointLeakage]) -> JointLeakage:
-        """The leakage of one report of several that may be drawn: the largest of each level."""
-        lower, upper, ldp, exact = zip(
-            *((level.lip_lower, level.lip_upper, level.ldp, level.exact) for level in levels), strict=True
-        )
-        return cls(max(lower), max(upper), max(ldp), all(exact))
+        """The leakage of one report that is drawn from several: the largest of each level."""
+        return cls(*map(max, zip(*map(astuple, levels), strict=True)))
+
+    @classmethod
+    def together(cls, reports: Sequence[JointLeakage]) -> JointLeakage:
+        """The leakage of all these reports: one has its own levels, several have the sum of their LDP levels."""
+        if len(reports) == 1:
+            return reports[0]
+        return cls.for_any_prior(math.fsum(report.ldp for report in reports))
 
     def within(self, limit: Budget) -> bool:
-        """Whether both sides are within a limit; a level that is not a number is not."""
+        """Whether both sides are within a limit. A level that is not a number is not within any."""
         return self.lip_lower <= limit.lower and self.lip_upper <= limit.upper
 
 
@@ -62,9 +67,9 @@ def measure(joint: Channel, prior: PriorOrSet, secret: Secrets = None) -> JointL
 
 
 def positions(labels: Sequence[Label], names: Names, joint: PriorOrSet) -> Ints:
-    """For each value of a joint prior, where its levels of some attributes are among the labels of a plan.
+    """For each value of a joint prior, the position of its cell among the labels of a plan about some attributes.
 
-    A prior without names has one attribute. The plan has to have the same levels as the prior.
+    A prior without names has one attribute. The plan and the prior must have the same cells.
 
     >>> from priorveil import Prior
     >>> joint = Prior.joint({("a", 0): 0.4, ("a", 1): 0.1, ("b", 0): 0.5}, names=("age", "sex"), impossible="leave out")
@@ -81,7 +86,7 @@ def positions(labels: Sequence[Label], names: Names, joint: PriorOrSet) -> Ints:
 
 
 def _cells(prior: PriorOrSet, names: Names) -> list[Any]:
-    """For each value its levels of some attributes, as a plan about these attributes labels them."""
+    """For each value its cell: its entries for some attributes, as a plan about these attributes labels them."""
     own = prior.domain.names
     if own is None or own == names:
         return list(prior.labels)

@@ -17,24 +17,26 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from priorveil.certify import Certificate, certificate, keeps_budget
 from priorveil.errors import InvalidInput, PlanError, PriorveilError, UnknownVersion, short_repr
 from priorveil.mechanisms import Mechanism, read_mechanism
 from priorveil.named_classes import require_own_document
 from priorveil.notions import Cone, Secrets, read_notion, scenarios
+from priorveil.plans.plan_data import PlanData
+from priorveil.plans.structure import (
+    PARAMETERS,
+    Document,
+    PlanDocument,
+    definitions,
+    edition,
+    require_structure,
+)
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.priors.joint import read_domain
 from priorveil.queries import Query, read_query
 from priorveil.reading.rounding import expected_rounding
-
-if TYPE_CHECKING:
-    from priorveil.plans.plan import Plan
-
-VERSION = 1
-FORMAT = "priorveil-plan"
 
 DesignMethod = Literal["closed", "arc", "columns", "unary", "subset", "hashing"]
 DESIGN_METHODS: tuple[str, ...] = get_args(DesignMethod)
@@ -64,16 +66,16 @@ def content_id(document: Mapping[str, Json]) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of plan files."""
-    text = files("priorveil").joinpath("plan.schema.json").read_text(encoding="utf-8")
-    return dict(json.loads(text))
+    parts = definitions(PlanDocument)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:priorveil:plan:1"}
+    return {**head, **parts.pop("PlanDocument"), "$defs": parts}
 
 
-def plan_document(plan: Plan) -> dict[str, Any]:
+def plan_document(plan: PlanData) -> dict[str, Any]:
     """A plan as JSON, without its id; only plans for sets of priors have a `reading_prior`."""
     reading_prior = {} if plan.reading_prior is None else {"reading_prior": plan.reading_prior.document()}
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        **edition(PlanDocument),
         "labels": plan.domain.document(),
         "prior": plan.prior.document(),
         "secret": None if plan.secret is None else [s.document() for s in scenarios(plan.secret)],
@@ -91,7 +93,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def require_readable(plan: Plan) -> None:
+def require_readable(plan: PlanData) -> None:
     """Refuse to write a plan that would be read with another notion, query or mechanism than it has."""
     if not plan.query.savable:
         raise InvalidInput(
@@ -104,21 +106,24 @@ def require_readable(plan: Plan) -> None:
     require_own_document(type(plan.mechanism), Mechanism.by_kind[kind], "parameters", "mechanism")
 
 
-def parse(
-    text: str | bytes, format: str = FORMAT, supported: int = VERSION, source: str = "`priorveil design -o`"
-) -> dict[str, Any]:
-    """The document in the text of a file; a `PlanError` if it is not of this format, in the supported version.
+def parse(text: str | bytes, structure: type[Document], source: str) -> Json:
+    """What the JSON in the text of a file says; a `PlanError` if it is none.
 
-    `source` is what writes such files, for the error.
+    `source` is what writes documents of this struct, for the error.
     """
-    advice = f"this is not a {format.removeprefix('priorveil-')}: give the file that {source} wrote"
     try:
-        document = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PlanError("file", f"{advice} (not JSON: {error})") from error
+        raise PlanError("file", f"{_not_this(structure, source)} (not JSON: {error})") from error
+
+
+def require_document(document: Json, structure: type[Document], source: str) -> dict[str, Any]:
+    """The document, if it is of the format, the version and the structure of a struct; otherwise a `PlanError`."""
+    format, supported = edition(structure).values()
     stated = document.get("format") if isinstance(document, dict) else None
     if stated != format:
-        raise PlanError("file", advice if stated is None else f"{advice} (format {short_repr(stated)})")
+        told = "" if stated is None else f" (format {short_repr(stated)})"
+        raise PlanError("file", _not_this(structure, source) + told)
     read_field("file", lambda: canonical(document))  # NaN and half surrogates have no canonical text
     version = document.get("version")
     if type(version) is not int or version != supported:
@@ -126,7 +131,13 @@ def parse(
         newer = isinstance(version, int) and version > supported
         advice = "update priorveil" if newer else f"make the file again with {source}"
         raise UnknownVersion("version", f"{unknown}: {advice}")
+    read_field("file", lambda: require_structure(document, structure))
     return dict(document)
+
+
+def _not_this(structure: type[Document], source: str) -> str:
+    noun = str(edition(structure)["format"]).removeprefix("priorveil-")
+    return f"this is not a {noun}: give the file that {source} wrote"
 
 
 def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
@@ -138,7 +149,7 @@ def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
         "budget": Budget.read,
         "notion": read_notion,
         "query": read_query,
-        "mechanism": read_mechanism,
+        "mechanism": _read_mechanism,
         "certificate": Certificate.read,
         "expected_mse": float,
         "lower_bound": float,
@@ -149,8 +160,7 @@ def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
     }
 
     def read(field: str) -> Any:
-        optional = {"reading_prior": None}
-        return read_field(field, lambda: readers[field]({**optional, **document}[field]))
+        return read_field(field, lambda: readers[field](document.get(field)))
 
     return {field: read(field) for field in readers}
 
@@ -176,7 +186,13 @@ def _read_secret(document: Json) -> Secrets:
     return [first, *others] if others else first
 
 
-def prove(plan: Plan, document: Mapping[str, Json]) -> None:
+def _read_mechanism(document: Json) -> Mechanism:
+    if (kind := document["kind"]) in PARAMETERS:
+        require_structure(document, PARAMETERS[kind], "mechanism")
+    return read_mechanism(document)
+
+
+def prove(plan: PlanData, document: Mapping[str, Json]) -> None:
     """Raise a `PlanError` that names the field if the document states anything about the plan that is not true."""
     read_field("query", lambda: plan.query.require_fits(plan.reference))
     _prove_reading_prior(plan)
@@ -192,12 +208,12 @@ def prove(plan: Plan, document: Mapping[str, Json]) -> None:
         raise PlanError("certificate", "the stated levels are not those of the mechanism")
     if not plan.lower_bound <= plan.expected_mse * (1 + 1e-9) + 1e-12:
         raise PlanError("lower_bound", "it lies above the expected error")
-    if not content_id(document) == plan.id == document.get("id"):
+    if not content_id(document) == content_id(plan_document(plan)) == document.get("id"):
         raise PlanError("id", "the id does not match the content: the file was changed")
     _prove_errors(plan)
 
 
-def _prove_reading_prior(plan: Plan) -> None:
+def _prove_reading_prior(plan: PlanData) -> None:
     """Refuse a reading prior that no design has: estimates would lean on a prior that nobody stated."""
     if plan.reading_prior is None:
         if isinstance(plan.prior, PriorSet) and not plan.query.unbiased:
@@ -211,7 +227,7 @@ def _prove_reading_prior(plan: Plan) -> None:
         raise PlanError("reading_prior", "it lies outside the set of priors of the plan")
 
 
-def _prove_errors(plan: Plan) -> None:
+def _prove_errors(plan: PlanData) -> None:
     """Refuse errors that are impossible, and under one prior those that are quickly found to be wrong."""
     if not 0 <= plan.expected_mse <= plan.no_report * (1 + 1e-9) + 1e-12:
         raise PlanError("expected_mse", "it should lie between zero and the error without reports")

@@ -8,22 +8,23 @@ A submission is a row of little-endian 64-bit words, as many for everybody: its 
 a whole number is one word, and a row of bits its words. A slot with several parts begins with a word that has the
 position of the part, and a report that is shorter than the slot is followed by words that are zero.
 
-Randomness: first one word for each slot with several parts, in order; its upper 20 bits are the draw `r`, and the part
-is the number of partial sums of the shares that are at most `r`. Then, slot by slot, what the drawn plan takes.
+Randomness: first one word for each slot with several parts, in order. Its upper 20 bits are the draw `r`; count the
+cumulative shares that are at most `r`: that is the index of the part. Then each slot in turn takes the words of its
+drawn plan.
 
 The draw does not depend on the answers, so it cancels in every lift. The level of a slot is the largest of the levels
 of its parts, and the LDP levels of several slots add up (`plans.composition`).
 
-Of `N` people `n_j` are asked about part `j`, a random part of all, and its shares are estimated from their reports
-alone. Given `n_j` they are `n_j` independent reports, so estimates and intervals of the plan hold as they are. They are
-multiplied by `N / n_j`, not by one over the chance of being asked, which would add the variance of `n_j`.
+If `n_j` of `N` people are asked about part `j`, they are a random sample of all, and its shares are estimated from
+their reports alone. Given `n_j`, these are `n_j` independent reports, so estimates and intervals of the plan hold as
+they are. They are multiplied by `N / n_j`. Dividing by the chance of being asked would add the variance of `n_j`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate, pairwise
@@ -38,25 +39,27 @@ from priorveil.atomic_files import atomic_write
 from priorveil.certify import TOTAL
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, OutsideDomain, PlanError, TooLarge
-from priorveil.frames import Column, is_column, table_columns, table_names
+from priorveil.frames import Column, is_column, table_columns, table_names, take
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.interface import FROM_PRIVATIZE
 from priorveil.mechanisms.randomness import WORD, Source, Words, as_source
 from priorveil.notions import PriorOrSet
 from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, Names, positions
-from priorveil.plans.document import content_id, parse, read_field
+from priorveil.plans.document import content_id, parse, read_field, require_document
 from priorveil.plans.plan import Plan
+from priorveil.plans.structure import FormDocument, edition
+from priorveil.priors.domain import Codes
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.precision import Precision
 from priorveil.reading.tally import Tally, Weighted
 
-PARTS = 1 << 20  # shares are whole numbers over this power of two, so that they are drawn exactly
-_FORMAT, _VERSION = "priorveil-form", 1
+SHARE_DENOMINATOR = 1 << 20  # shares are whole numbers over this power of two, so that they are drawn exactly
+_SOURCE = "`Form.save`"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A plan about some attributes: about one it has any labels, about several its prior has their names."""
+    """A plan and the attributes that it is about. The prior of a plan about several attributes has their names."""
 
     attributes: Names
     plan: Plan
@@ -88,15 +91,22 @@ class Part:
         return self.plan.secret is not None or math.isinf(self.plan.certificate.ldp)
 
     def levels(self) -> JointLeakage:
-        """What a report tells about each answer of a person; only its LDP level counts if its prior is assumed."""
+        """What a report tells about each answer of a person. If the prior is assumed, only the LDP level counts."""
         proof = self.plan.certificate
         if self.plan.prior.assumed:
             return JointLeakage.for_any_prior(proof.ldp)
         return JointLeakage(proof.lip_lower, proof.lip_upper, proof.ldp)
 
+    def sample(self, codes: Codes, source: Source) -> Words:
+        """The reports of people whose values have these codes, a row of words for each."""
+        return self._as_words(self.plan.mechanism.sample(codes, source))
+
+    def _as_words(self, reports: npt.NDArray[Any]) -> Words:
+        return reports.astype(WORD, copy=False).reshape(len(reports), self.width)
+
     def privatize(self, columns: Mapping[str, Column], rows: Ints, source: Source) -> Words:
         """The reports of some people, a row of words for each; `columns` have the values of all people."""
-        values = {name: _take(columns[name], rows) for name in self.attributes}
+        values = {name: take(columns[name], rows) for name in self.attributes}
         plan, name = self.plan, " x ".join(self.attributes)
         try:
             own = values if plan.reference.names else values[self.attributes[0]]
@@ -108,7 +118,7 @@ class Part:
         if (absent := np.ma.getmaskarray(reports).reshape(len(rows), -1).any(axis=1)).any():
             advice = f"the answer about {name} is missing: fill it in or leave the person out"
             raise InvalidInput(f"values[{int(rows[np.argmax(absent)])}]", None, advice)
-        return np.asarray(reports).astype(WORD, copy=False).reshape(len(rows), self.width)
+        return self._as_words(np.asarray(reports))
 
     def reports(self, words: Words) -> npt.NDArray[Any]:
         """The reports that begin rows of words, as an array of the plan's mechanism."""
@@ -134,16 +144,19 @@ class Part:
         return {"attributes": list(self.attributes), "share": share, "plan": plan}
 
 
+ReportsOf = Callable[[Part, Ints], Words]  # about a part, of the people with these numbers
+
+
 @dataclass(frozen=True)
 class Slot:
     """One report of each person: about its part, or about one of several parts, drawn with public `shares`.
 
-    Shares are whole numbers that add up to `PARTS`. Plans for a drawn part have unbiased queries: the people who are
-    asked are a sample of all, and an estimate that leans on the prior has no error for those who are not.
+    Shares are whole numbers that add up to `SHARE_DENOMINATOR`. Plans for a drawn part have unbiased queries: the
+    people who are asked are a sample of all, and an estimate that leans on the prior has no error for the others.
     """
 
     parts: tuple[Part, ...]
-    shares: tuple[int, ...] = (PARTS,)
+    shares: tuple[int, ...] = (SHARE_DENOMINATOR,)
 
     def __post_init__(self) -> None:
         if not self.parts or not all(isinstance(part, Part) for part in self.parts):
@@ -154,25 +167,25 @@ class Slot:
             leaning = [part.attributes for part in self.parts if not part.plan.query.unbiased]
             raise InvalidInput("parts", leaning, "parts are drawn: give plans for unbiased queries")
         shares = self.shares
-        if len(shares) != len(self.parts) or min(shares) < 1 or sum(shares) != PARTS:
+        if len(shares) != len(self.parts) or min(shares) < 1 or sum(shares) != SHARE_DENOMINATOR:
             raise InvalidInput(
-                "shares", shares, f"give whole numbers that add up to {PARTS}, one for each part"
+                "shares", shares, f"give whole numbers that add up to {SHARE_DENOMINATOR}, one for each part"
             )
 
     @classmethod
     def drawn(cls, parts: Sequence[Part], weights: Sequence[float]) -> Slot:
         """A slot whose shares are as the weights, as near as whole numbers can be, and none of them zero.
 
-        A part with a single value has the weight zero, and is asked about too.
+        A part with a single value has the weight zero, but still gets a share.
         """
         roots = np.asarray(weights, dtype=np.float64)
         roots = roots if roots.any() else np.ones_like(roots)
-        ends = np.rint(np.cumsum(roots) / roots.sum() * (PARTS - len(parts))).astype(np.int64)
+        ends = np.rint(np.cumsum(roots) / roots.sum() * (SHARE_DENOMINATOR - len(parts))).astype(np.int64)
         return cls(tuple(parts), tuple((1 + np.diff(ends, prepend=0)).tolist()))
 
     @property
     def is_drawn(self) -> bool:
-        """Whether there are several parts, of which each person is asked about one."""
+        """Whether there are several parts. Each person is then asked about one of them."""
         return len(self.parts) > 1
 
     @cached_property
@@ -181,19 +194,19 @@ class Slot:
         return self.is_drawn + max(part.width for part in self.parts)
 
     def levels(self) -> JointLeakage:
-        """What its report tells: the largest levels of its parts."""
+        """What the slot's report tells: the largest levels of its parts, since any of them may be drawn."""
         return JointLeakage.largest(part.levels() for part in self.parts)
 
     @cached_property
     def _lottery(self) -> Table:
-        return Table(np.array([self.shares]) * (TOTAL // PARTS))
+        return Table(np.array([self.shares]) * (TOTAL // SHARE_DENOMINATOR))
 
     def draw(self, people: int, source: Source) -> Ints:
         """The position of a part for each person; a slot with one part draws no words."""
         places = np.zeros(people, dtype=np.int64)
         return self._lottery.sample(places, source) if self.is_drawn else places
 
-    def privatize(self, columns: Mapping[str, Column], drawn: Ints, source: Source, words: Words) -> None:
+    def write(self, reports: ReportsOf, drawn: Ints, words: Words) -> None:
         """Write the reports of all people into rows of zeros; `drawn` has the position of each one's part."""
         if self.is_drawn:
             words[:, 0] = drawn
@@ -201,7 +214,7 @@ class Slot:
             rows = np.flatnonzero(drawn == place)
             if rows.size:
                 start = int(self.is_drawn)
-                words[rows, start : start + part.width] = part.privatize(columns, rows, source)
+                words[rows, start : start + part.width] = reports(part, rows)
 
     def by_part(self, words: Words) -> Iterator[tuple[Part, Words, Mask | slice]]:
         """For each part the words of its reports, and which rows they are."""
@@ -293,9 +306,7 @@ class Form:
         It holds whatever the answers have to do with each other. One report has its levels of LIP, under the prior of
         its plan; several have the sum of their LDP levels, whatever anyone knows.
         """
-        if len(self.slots) == 1:
-            return self.slots[0].levels()
-        return JointLeakage.for_any_prior(math.fsum(slot.levels().ldp for slot in self.slots))
+        return JointLeakage.together([slot.levels() for slot in self.slots])
 
     def channel(self, joint: PriorOrSet) -> Channel | None:
         """The channel from the tuples of all answers to whole submissions; None if it cannot be written out.
@@ -310,7 +321,7 @@ class Form:
         try:
             for slot in self.slots:
                 blocks = [
-                    part.plan.channel.matrix[places[part.attributes]] * (share / PARTS)
+                    part.plan.channel.matrix[places[part.attributes]] * (share / SHARE_DENOMINATOR)
                     for part, share in zip(slot.parts, slot.shares, strict=True)
                 ]
                 if whole.matrix.size * sum(block.shape[1] for block in blocks) > MOST_EXACT_ENTRIES:
@@ -330,11 +341,12 @@ class Form:
     def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> dict[Names, Precision]:
         """The precision to expect of each part if this many people fill in the form, by its attributes.
 
-        Only a share of them is asked about a part that is drawn.
+        Only a share of these people is asked about a drawn part.
         """
         return {
             part.attributes: replace(
-                part.plan.expected_precision(max(1, round(people * share / PARTS)), confidence), people=people
+                part.plan.expected_precision(max(1, round(people * share / SHARE_DENOMINATOR)), confidence),
+                people=people,
             )
             for slot in self.slots
             for part, share in zip(slot.parts, slot.shares, strict=True)
@@ -365,13 +377,23 @@ class Form:
         parts = self.parts if draw is None else self.drawn_parts(draw)
         columns = _columns(values, tuple(dict.fromkeys(n for part in parts for n in part.attributes)))
         people = len(next(iter(columns.values())))
-        places = [
-            slot.draw(people, source) if draw is None else np.full(people, draw[at])
-            for at, slot in enumerate(self.slots)
-        ]
-        words = np.zeros((people, self.width), dtype=WORD)
+        places = self._draws(people, source) if draw is None else [np.full(people, at) for at in draw]
+        return self._write(lambda part, rows: part.privatize(columns, rows, source), places)
+
+    def sample(self, codes: Mapping[Names, Codes], source: Source) -> Words:
+        """The submissions of people whose values have these codes, by the attributes of every part."""
+        places = self._draws(len(next(iter(codes.values()))), source)
+        return self._write(lambda part, rows: part.sample(codes[part.attributes][rows], source), places)
+
+    def _draws(self, people: int, source: Source) -> list[Ints]:
+        """For each slot the position of each person's part."""
+        return [slot.draw(people, source) for slot in self.slots]
+
+    def _write(self, reports: ReportsOf, places: Sequence[Ints]) -> Words:
+        """The submissions of people, for whom these parts were drawn."""
+        words = np.zeros((len(places[0]), self.width), dtype=WORD)
         for (slot, own), drawn in zip(self._by_slot(words), places, strict=True):
-            slot.privatize(columns, drawn, source, own)
+            slot.write(reports, drawn, own)
         return words
 
     def drawn_parts(self, draw: Sequence[int]) -> tuple[Part, ...]:
@@ -408,17 +430,26 @@ class Form:
         if not accepted.all():
             advice = f"this form never makes such a submission; {FROM_PRIVATIZE}"
             raise ForeignReport(f"reports[{int(np.argmin(accepted))}]", NOT_SHOWN, advice)
+        return self.count_valid(rows)
+
+    def count_valid(self, words: Words) -> Ints:
+        """As `count`, for rows that `accepts` has accepted."""
         if self._only_part is not None:
-            return self._only_part.count(rows)
+            return self._only_part.count(words)
         cells: list[npt.ArrayLike] = []
-        for slot, own in self._by_slot(rows):
+        for slot, own in self._by_slot(words):
             for part, reports, _ in slot.by_part(own):
                 cells.append(part.count(reports))
         return np.concatenate(cells)
 
     @cached_property
+    def cells(self) -> int:
+        """How many numbers `count` gives."""
+        return sum(part.cells for part in self.parts)
+
+    @cached_property
     def _only_part(self) -> Part | None:
-        """The part of a form that has no other: its submissions are read without cutting them up, which is quicker."""
+        """The part of a form with a single part: its submissions are read as they are, which is quicker."""
         return self.parts[0] if len(self.parts) == 1 else None
 
     def tallies(self, cells: Ints) -> tuple[Tally, ...]:
@@ -432,6 +463,10 @@ class Form:
             for part, own in zip(self.parts, pieces, strict=True)
         )
 
+    def people(self, tallies: Sequence[Tally]) -> int:
+        """How many people the tallies of all parts count: everybody reports about one part of each slot."""
+        return sum(tally.reports for tally in tallies[: len(self.slots[0].parts)])
+
     def estimate(
         self,
         tallies: Sequence[Tally],
@@ -441,7 +476,7 @@ class Form:
         """What the tallies of all parts say, by attributes; with `attributes`, only about some of the parts.
 
         The estimates of a drawn part are for all people of its slot, from the reports of those who were asked about
-        it. Of a part that nobody was asked about nothing is known: its standard errors are infinite.
+        it. If no one was asked about a part, its standard errors are infinite.
         """
         tallies = tuple(tallies)
         if len(tallies) != len(self.parts):
@@ -483,18 +518,18 @@ class Form:
     def document(self) -> dict[str, Any]:
         """The form as JSON, with whole plans, without its id."""
         slots = self._slots_document(lambda plan: {"id": plan.id, **plan.document()})
-        return {"format": _FORMAT, "version": _VERSION, "slots": slots}
+        return {**edition(FormDocument), "slots": slots}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Form:
-        """Read a form from its document, proving every certificate again; an `id` in it has to be the form's."""
-        document = parse(json.dumps(document), _FORMAT, _VERSION, "`Form.save`")
+        """Read a form from its document, proving every certificate again."""
+        document = require_document(document, FormDocument, _SOURCE)
 
         def read() -> Form:
             return cls(tuple(_read_slot(parts) for parts in document["slots"]))
 
         form: Form = read_field("slots", read)
-        if document.get("id", form.id) != form.id:
+        if document["id"] != form.id:
             raise PlanError("id", "the id does not match the content: the form was changed")
         return form
 
@@ -507,15 +542,12 @@ class Form:
     @classmethod
     def load(cls, path: str | Path) -> Form:
         """Read the file that `save` wrote, proving every certificate again."""
-        return cls.read(parse(Path(path).read_bytes(), _FORMAT, _VERSION, "`Form.save`"))
+        return cls.read(parse(Path(path).read_bytes(), FormDocument, _SOURCE))
 
 
 def _read_slot(parts: Sequence[Mapping[str, Any]]) -> Slot:
-    plans = [Part(tuple(part["attributes"]), Plan.from_json(json.dumps(part["plan"]))) for part in parts]
-    shares = [part["share"] for part in parts]
-    if any(type(share) is not int for share in shares):
-        raise ValueError("shares are whole numbers")
-    return Slot(tuple(plans), tuple(shares))
+    plans = (Part(tuple(part["attributes"]), Plan.read(part["plan"])) for part in parts)
+    return Slot(tuple(plans), tuple(part["share"] for part in parts))
 
 
 def _asked_text(slot: Slot) -> str:
@@ -523,11 +555,13 @@ def _asked_text(slot: Slot) -> str:
     if not slot.is_drawn:
         return names[0]
     shares = zip(names, slot.shares, strict=True)
-    return "one of " + ", ".join(f"{name} ({100 * share / PARTS:.1f} %)" for name, share in shares)
+    return "one of " + ", ".join(
+        f"{name} ({100 * share / SHARE_DENOMINATOR:.1f} %)" for name, share in shares
+    )
 
 
 def _columns(values: Any, names: Names) -> dict[str, Column]:
-    """The columns of a table by name; of single values those of one person."""
+    """The columns of a table by name; single values are columns with one person."""
     present = table_names(values)
     if present is None:
         advice = f"type {type(values).__name__}; give a table or a mapping with a column for each attribute"
@@ -539,15 +573,8 @@ def _columns(values: Any, names: Names) -> dict[str, Column]:
     return dict(zip(names, columns, strict=True))
 
 
-def _take(column: Column, rows: Ints) -> Column:
-    """Some rows of a column."""
-    if len(rows) == len(column):
-        return column
-    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(rows)
-
-
 def _estimate(plan: Plan, tally: Tally, people: int | None, method: EstimateMethod) -> Estimate:
-    """The estimate of a part; of a drawn one for all `people` of its slot."""
+    """The estimate of a part. For a drawn part, `people` is the number of people of its slot."""
     if people is None:
         return plan.estimate(tally, method)
     answer = plan.estimate(_for_all(tally, people), method)

@@ -1,9 +1,9 @@
 """The ledger: the leakage of several reports about the same person together.
 
 Levels of LIP do **not** add up: the lift of a pair of reports is `r1 r2 / E[r1 r2]`, which can leak more than
-the sum of its parts. The ledger measures the joint channel under its own prior, if that covers everything that was
+the sum of its parts. The ledger measures the joint channel under its own prior if the prior covers everything that was
 reported and the channel is small. Otherwise it states the sum of the LDP levels. For a latent secret no function of the
-levels is sound, so without the joint channel the ledger refuses. Sending a remembered report again costs nothing.
+levels is sound, so without a joint channel the ledger refuses. Sending a remembered report again costs nothing.
 
 Reports about different attributes are reports about the tuple of all of them (`plans.composition`), so a joint prior
 covers them, and the priors of single attributes do not. Numbers that are rounded at random have no joint channel.
@@ -18,21 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from priorveil import notebook_html
+from priorveil import showing
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, BudgetExceeded, Infeasible, InvalidInput, plural
-from priorveil.formatting import level_at_most
+from priorveil.errors import NOT_SHOWN, BudgetExceeded, Infeasible, InvalidInput
 from priorveil.frames import Library, to_frame
-from priorveil.notions import LEVEL_HEADS, PriorOrSet, Secrets, as_prior_or_set, scenarios
+from priorveil.notions import PriorOrSet, Secrets, as_prior_or_set, scenarios
 from priorveil.plans import Plan
 from priorveil.plans.composition import MOST_EXACT_ENTRIES, JointLeakage, Names, measure, positions
 from priorveil.plans.form import Form, Part
-from priorveil.plans.wording import ledger_facts, ledger_levels, levels_text
 from priorveil.priors import Budget, Prior, PriorSet
 
-_SAME_SHARES = (
-    1e-9  # how much a prior may differ from the margin of a joint one, relative: what floats lose in sums
-)
+# How much a prior may differ from the margin of a joint one, relative: what floats lose in sums.
+_SAME_SHARES = 1e-9
 
 
 @dataclass(frozen=True)
@@ -85,8 +82,8 @@ class Ledger:
         self.limit = None if limit is None else Budget.of(limit)
         self.spent: tuple[LedgerEntry, ...] = ()
         self.level = JointLeakage()
-        self._attributes: frozenset[str] = frozenset()  # of all reports
-        # Of all reports, if the prior covers them and it can be written out.
+        self._attributes: frozenset[str] = frozenset()  # what all reports so far are about
+        # The channel of all reports so far, if the prior covers them and it can be written out.
         self._joint: Channel | None = None
 
     @property
@@ -130,14 +127,10 @@ class Ledger:
         return to_frame({n: [getattr(e, n) for e in self.spent] for n in ("plan", "ldp")}, library)
 
     def __repr__(self) -> str:
-        limit = "" if self.limit is None else f", limit: {self.limit}"
-        return f"Ledger({plural(len(self.spent), 'report')}, {levels_text(self.level, self.assumed)}{limit})"
+        return showing.line(self)
 
     def _repr_html_(self) -> str:
-        entries = [(e.plan[:12], level_at_most(e.ldp)) for e in self.spent]
-        table = notebook_html.table(("plan", "LDP"), entries, [1]) if entries else ""
-        levels = notebook_html.table(LEVEL_HEADS, ledger_levels(self), [1])
-        return notebook_html.sheet("Ledger", notebook_html.facts(ledger_facts(self)), levels, table)
+        return showing.html(self)
 
     def _form(self, plan: Plan | Form, about: str | Sequence[str] | None) -> Form:
         """What would be reported, as a form that names its attributes."""
@@ -157,7 +150,7 @@ class Ledger:
 
     @property
     def _names(self) -> Names:
-        """The attributes of the prior; one without a name has the one that was reported first."""
+        """The attributes of the prior; one without a name gets the name that was reported first."""
         if isinstance(self.prior, dict):
             return tuple(self.prior)
         return self.prior.domain.names or tuple(self._attributes)[:1] or ("value",)
@@ -172,7 +165,7 @@ class Ledger:
         return joint, self._together(joint, prior, math.fsum(ldps))
 
     def _alone(self, part: Part) -> JointLeakage:
-        """What a part tells if nothing else was told: as certified, if that was for this ledger's prior and secret."""
+        """The level of a part as the first report: its certificate, if that is for this ledger's prior and secret."""
         proof, prior = part.plan.certificate, self._covering({*part.attributes})
         if prior is not None and self._is_certified_for(part, prior):
             return JointLeakage(proof.lip_lower, proof.lip_upper, proof.ldp)

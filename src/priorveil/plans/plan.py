@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil import notebook_html
+from priorveil import showing
 from priorveil.arrays import Array, centre_rows
 from priorveil.atomic_files import atomic_write
 from priorveil.certify import Certificate, certificate, keeps_budget, round_rows
@@ -37,19 +37,22 @@ from priorveil.frames import Library, to_frame
 from priorveil.information import gain_share
 from priorveil.mechanisms import Mechanism, Table
 from priorveil.mechanisms.randomness import Source, as_source
+from priorveil.notes import Note
 from priorveil.notions import LIP, Cone, Leakage, PriorOrSet, Secrets, as_cone, as_prior_or_set
-from priorveil.plans import wording
 from priorveil.plans.document import (
     GIVEN,
+    Json,
     content_id,
     parse,
     plan_document,
     prove,
     read_fields,
+    require_document,
     require_readable,
 )
-from priorveil.plans.pictures import plan_figure
-from priorveil.priors import Budget, Domain, Label, Prior, PriorSet
+from priorveil.plans.plan_data import PlanData
+from priorveil.plans.structure import PlanDocument
+from priorveil.priors import Budget, Label, Prior, PriorSet
 from priorveil.priors.domain import LabelDomain, Missing, require_integers
 from priorveil.queries import Query, require_query
 from priorveil.reading.blas_threads import single_thread
@@ -57,45 +60,23 @@ from priorveil.reading.estimate import ESTIMATE_METHODS, Estimate, EstimateMetho
 from priorveil.reading.families import reader_of
 from priorveil.reading.moments import Moments, naming_statistics, normal_width
 from priorveil.reading.precision import Precision
-from priorveil.reading.reader import Reader
 from priorveil.reading.rounding import expected_rounding
 from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
-from priorveil.reading.wording import RARE_CHANGES, changes_among
-
-if TYPE_CHECKING:
-    from priorveil.pictures.curves import Figure
+from priorveil.showing import Figure
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
+_SOURCE = "`priorveil design -o`"
+RARE_CHANGES = Note("unseenRareChanges")
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(PlanData):
     """What people run, and how the curator reads it. `design` makes one, `Plan.load` reads one from a file.
 
-    `expected_mse` is per person, under the prior (over a set of priors, under the worst one, while reports are read
-    without knowing which is right). For a sum of numbers that are rounded to a grid it includes the most that rounding
-    can add, so `efficiency` is low on a coarse grid. No channel within the budget has an error below `lower_bound`:
-    `design` proves that; in a loaded plan it is stated by the author and not proven, since a file holds no proof of it.
-    `no_report` is the error of the prior alone.
-    `reading_prior` is the prior that reports are read at, in plans for sets of priors: unbiased scores are made for it,
-    or it is the one of the hull of the set for which the error of an estimate that leans on the prior is largest.
+    See `PlanData` for its fields.
     """
-
-    prior: PriorOrSet
-    budget: Budget
-    query: Query
-    mechanism: Mechanism
-    certificate: Certificate
-    notion: Cone
-    secret: Secrets
-    expected_mse: float
-    lower_bound: float
-    no_report: float
-    method: str
-    why: str
-    reading_prior: Prior | None = None
 
     @classmethod
     def of(
@@ -154,26 +135,6 @@ class Plan:
             method=GIVEN,
             why="not designed",
         )
-
-    @property
-    def domain(self) -> Domain:
-        """What a value may be."""
-        return self.prior.domain
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The names of the values."""
-        return self.domain.labels
-
-    @property
-    def reference(self) -> Prior:
-        """What estimates use by default: the prior; of a set the reading prior, or the middle."""
-        return self.prior.centre if self.reading_prior is None else self.reading_prior
-
-    @cached_property
-    def reader(self) -> Reader[Any]:
-        """What counts and reads the reports of this plan."""
-        return reader_of(self.mechanism)
 
     @cached_property
     def channel(self) -> Channel:
@@ -319,7 +280,7 @@ class Plan:
         if reading.known is None:  # reports need not fit the prior of a set that they are read at
             check = self.reader.prior_check(tally.counts, reading.prior.probabilities)
         unseen_changes = check and self._unseen_changes(check.directions)
-        remarks, by_group = wording.plan_remarks(self, reading, prior is None), self.query.number_by_group
+        remarks, by_group = self._remarks(reading, prior is None), self.query.number_by_group
         return read_estimate(reading, check, unseen_changes, remarks, by_group)
 
     def _align(self, prior: Prior) -> Prior:
@@ -470,11 +431,33 @@ class Plan:
         name, of_set = self.query.statistic_name, not isinstance(self.prior, Prior)
         return Precision(people, confidence, population, leaning, name, determined, of_set)
 
-    def _unseen_changes(self, directions: int) -> str | None:
-        """Which changes a prior check in this many directions does not notice, in a sentence."""
+    def _unseen_changes(self, directions: int) -> Note | None:
+        """Which changes a prior check in this many directions does not notice."""
         if self.identifiable and directions >= len(self.labels) - 1:
             return None
-        return RARE_CHANGES if self.identifiable else changes_among(self._same_law)
+        if self.identifiable:
+            return RARE_CHANGES
+        alike = self._same_law
+        if alike is None:
+            return Note("unseenSomeChanges")
+        return Note("unseenChangesAmong", {"first": alike[0], "second": alike[1]})
+
+    def _remarks(self, reading: Reading, by_own_prior: bool) -> tuple[Note, ...]:
+        """What to know about numbers that were counted at the ends of the range, and about a prior that was assumed.
+
+        If reports are read by the plan's own prior and it has a set of them, also which one that is.
+        """
+        remarks = list(self.domain.remarks())
+        if self.prior.assumed and self.notion.bounds_lifts:
+            levels = {"ldp": self.certificate.ldp, "lip": self.certificate.lip}
+            everything = self.domain.everything()
+            flat = Note("assumedFlatPrior", {**levels, "everything": everything})
+            remarks.append(flat if self.is_flat else Note("assumedPrior", levels))
+        if reading.known is not None:
+            remarks.append(Note("leansOnSet"))
+        elif by_own_prior and not isinstance(self.prior, Prior):
+            remarks.append(Note("checkOfOneOfSet"))
+        return tuple(remarks)
 
     @cached_property
     def _same_law(self) -> tuple[Label, Label] | None:
@@ -514,44 +497,60 @@ class Plan:
         try:
             text = Path(path).read_bytes()
         except OSError as error:
-            advice = "give the file that `priorveil design -o` wrote"
+            advice = f"give the file that {_SOURCE} wrote"
             raise PlanError("file", f"cannot read {path} ({error.strerror}): {advice}") from error
         return cls.from_json(text)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Plan:
         """Read a plan and prove it; a `PlanError` names the field that is unknown, inconsistent or not true."""
-        document = parse(text)
+        return cls.read(parse(text, PlanDocument, _SOURCE))
+
+    @classmethod
+    def read(cls, document: Json) -> Plan:
+        """Read a plan from its document and prove it, as `from_json` does."""
+        document = require_document(document, PlanDocument, _SOURCE)
         plan = cls(**read_fields(document))
         prove(plan, document)
         return plan
 
     def __repr__(self) -> str:
-        return wording.plan_title(self)
+        return showing.line(self)
 
     def __str__(self) -> str:
-        return wording.plan_text(self)
+        return showing.text(self)
 
     def plot(self) -> Figure:
         """The channel as a map of lifts, and what to expect from 10,000 people, as a matplotlib figure.
 
         A channel that is too large to write out is left out.
         """
-        return plan_figure(self)
+        return showing.figure(self)
 
     def _repr_html_(self) -> str:
-        return notebook_html.sheet("Plan", notebook_html.facts(self.summary()))
+        return showing.html(self)
 
     def to_frame(self, library: Library | None = None) -> Any:
         """What the plan guarantees and how good it is, in one row: a data frame of pandas, polars or pyarrow.
 
         The frames of several plans can be put below each other.
         """
-        return to_frame({name: [entry] for name, entry in wording.plan_record(self).items()}, library)
+        return to_frame({name: [entry] for name, entry in self.record().items()}, library)
 
-    def summary(self) -> list[tuple[str, str]]:
-        """The most important facts about the plan, as pairs of name and text."""
-        return wording.plan_facts(self)
+    def record(self) -> dict[str, str | int | float]:
+        """The plan as one row of a table: what was asked, its proven levels, and its error."""
+        same = ("lower_bound", "no_report", "efficiency", "method", "id")
+        return {
+            "query": self.query.kind,
+            "values": len(self.labels),
+            "notion": self.certificate.notion,
+            "budget_lower": self.budget.lower,
+            "budget_upper": self.budget.upper,
+            "assumed_prior": self.prior.assumed,
+            **{name: getattr(self.certificate, name) for name in ("lip", "lip_lower", "lip_upper", "ldp")},
+            "expected_mse": self.expected_mse,
+            **{name: getattr(self, name) for name in same},
+        }
 
 
 def _certify(

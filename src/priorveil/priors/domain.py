@@ -32,6 +32,7 @@ from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain, plural
 from priorveil.formatting import decimal_point
 from priorveil.frames import Column, as_column, distinct, integers, is_column, look_up
+from priorveil.notes import Note
 from priorveil.priors.label_texts import Label, first_labels, label_text
 from priorveil.priors.read_only import ReadOnly
 
@@ -41,7 +42,8 @@ Missing = Literal["refuse", "pass"]
 
 MISSING, OUTSIDE = -1, -2  # instead of the code of a value that is missing, or outside the domain
 
-# Why a value is outside the domain.
+# Why a value has no code.
+MISSING_ENTRY = "missing"
 NOT_IN_DOMAIN = "outside the domain"
 OTHER_SPELLING = "another spelling of a value"
 NOT_A_NUMBER = "not a number"
@@ -66,7 +68,7 @@ class _Key(Enum):
     NO_LABEL = "an object that cannot be a label"
 
 
-_MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not loaded here
+_MISSING_TYPES = ("NAType", "NaTType")  # by name, because pandas is not loaded here
 
 
 @singledispatch
@@ -336,7 +338,7 @@ class Domain(ReadOnly):
         """All values in a few words, for a sentence about an assumed prior."""
         return "values"
 
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Note, ...]:
         """What a reader of estimates should know about the values."""
         return ()
 
@@ -489,6 +491,11 @@ def require_integers(positions: Any) -> None:
         if not is_integer and entry_key(entry) is not None:
             advice = "with codes=True give integers, the positions of labels"
             raise InvalidInput(f"values[{row}]", NOT_SHOWN, f"type {type(entry).__name__}; {advice}")
+
+
+def no_words(count: int) -> npt.NDArray[np.uint64]:
+    """Words for domains of labels and for checks, which draw none."""
+    return np.zeros(count, dtype=np.uint64)
 
 
 def as_domain(labels: Domain | Iterable[Hashable] | None, size: int) -> Domain:

@@ -1,7 +1,8 @@
 """Several attributes at once: a value is a tuple with a level of each, and a level may be a number.
 
-The levels of an attribute are a domain of their own: labels, the points of a grid, or cells. The *group* of a value are
-its levels but for grids. A number is rounded at random within its group, so that the mean of each group is kept.
+The levels of an attribute are a domain of their own: labels, the points of a grid, or cells. All levels of a value
+except those of grids form its *group*. A number is rounded at random within its group, which keeps the mean of each
+group.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints, Numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, TooLarge, plural
 from priorveil.frames import Column, as_column, distinct, is_series, read_stream, table_columns
+from priorveil.notes import Note
 from priorveil.priors.domain import (
     AMBIGUOUS_NUMBER,
     LEFT_OUT,
@@ -45,7 +47,7 @@ Grids = str | Iterable[str] | Mapping[str, Numbers]  # a name or several, or the
 
 _MOST_CELLS = 1_000_000  # combinations of levels
 _NO_LEVEL = object()  # equals no level
-_LARGEST_KEY = 2**62  # of a combination of levels, as one integer
+_LARGEST_KEY = 2**62  # the largest integer that stands for a combination of levels
 CROSS_TABLE = Hint("frame.stack()", purpose="for a cross-table of pandas")
 LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
 SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every cell")
@@ -247,7 +249,7 @@ class Joint(Domain):
         raise InvalidPrior("probabilities", levels, advice, SMOOTH)
 
     def reasons(self, columns: Sequence[Column]) -> npt.NDArray[Any]:
-        """Why each value is outside the domain: a level is, or its cell was left out."""
+        """Why each value is outside the domain: one of its levels is outside, or its cell was left out."""
         parts = zip(self.attributes.values(), columns, strict=True)
         levels = [part.reasons([column]) for part, column in parts]
         reasons = np.full(len(levels[0]), LEFT_OUT, dtype=object)
@@ -293,8 +295,6 @@ class Joint(Domain):
     def read(cls, document: Mapping[str, Any]) -> Joint:
         """Read the domain from its JSON document."""
         parts = [(part["name"], read_domain(part["levels"])) for part in document["attributes"]]
-        if any(type(at) is not int or at < 0 for cell in document["cells"] for at in cell):
-            raise ValueError("a cell is a list of positions of levels")
         cells = [
             [part.labels[at] for (_, part), at in zip(parts, cell, strict=True)] for cell in document["cells"]
         ]
@@ -308,10 +308,12 @@ class Joint(Domain):
         """What each attribute may be."""
         return "; ".join(f"{name}: {part.describe()}" for name, part in self.attributes.items())
 
-    def remarks(self) -> tuple[str, ...]:
-        """That numbers outside their range were counted at its ends."""
+    def remarks(self) -> tuple[Note, ...]:
+        """A note if numbers outside their range were counted at its ends."""
         return tuple(
-            f"{name}: {remark}" for name, part in self.attributes.items() for remark in part.remarks()
+            Note("attributeOutside", {"attribute": name, **remark.values})
+            for name, part in self.attributes.items()
+            for remark in part.remarks()
         )
 
     def permuted(self, order: Sequence[int]) -> Joint:

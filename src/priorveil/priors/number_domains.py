@@ -19,6 +19,7 @@ from priorveil.arrays import Array, Ints, Mask, Numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 from priorveil.formatting import is_ambiguous_number, number_text, readable_number
 from priorveil.frames import Column, distinct, floats, is_series, look_up, read_stream
+from priorveil.notes import Note
 from priorveil.priors.domain import (
     AMBIGUOUS_NUMBER,
     BLANKS,
@@ -38,10 +39,10 @@ from priorveil.priors.label_texts import first_labels
 Density = Callable[[float], float]
 Outside = Literal["refuse", "ends"]
 
-_LARGEST = 1e100  # of a point or an edge: differences and squares stay finite
+_LARGEST = 1e100  # the largest point or edge: differences and squares stay finite
 _HUGE = 1e300  # beyond every range; a larger whole number may not fit into a float
 _CLOSE = 2.0**-48  # floats decide a comparison of probabilities unless they are this close
-_NODES = 16  # of the Gauss-Legendre rule for each cell
+_NODES = 16  # nodes of the Gauss-Legendre rule for each cell
 
 
 class NumberDomain(Domain):
@@ -207,12 +208,11 @@ class NumberDomain(Domain):
         """How many points or cells there are."""
         return f"a number, {len(self):,} {self.resolution}"
 
-    def remarks(self) -> tuple[str, ...]:
-        """That numbers outside the range were counted at its ends."""
+    def remarks(self) -> tuple[Note, ...]:
+        """A note if numbers outside the range were counted at its ends."""
         if self.refuses_numbers:
             return ()
-        low, high = (f"{end:,.12g}" for end in (self.bounds[0], self.bounds[-1]))
-        return (f"Numbers below {low} were counted as {low}, numbers above {high} as {high}.",)
+        return (Note("numbersOutside", {"low": self.bounds[0], "high": self.bounds[-1]}),)
 
     def _content(self) -> Hashable:
         return self.bounds, self.outside

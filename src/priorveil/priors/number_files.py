@@ -110,11 +110,11 @@ class PriorNumbers:
     names: list[str] | None = None
 
     def possible(self) -> PriorNumbers:
-        """The same without values of number zero."""
+        """These numbers without the values whose number is zero."""
         return PriorNumbers({value: number for value, number in self.cells.items() if number}, self.names)
 
     def shares(self) -> PriorNumbers:
-        """The same, divided by their sum unless this is zero."""
+        """These numbers divided by their sum, unless that is zero."""
         total = math.fsum(self.cells.values()) or 1.0
         return PriorNumbers({value: number / total for value, number in self.cells.items()}, self.names)
 
@@ -212,14 +212,14 @@ class NumberMatrix:
     column_labels: list[Label] | None = None
 
     def shares(self) -> NumberMatrix:
-        """The same with every row divided by its sum, unless this is zero."""
+        """The matrix with every row divided by its sum, unless that is zero."""
         totals = [math.fsum(row) or 1.0 for row in self.rows]
         rows = [[number / total for number in row] for row, total in zip(self.rows, totals, strict=True)]
         return NumberMatrix(rows, self.row_labels, self.column_labels)
 
 
 def read_matrix(path: Path) -> NumberMatrix:
-    """Read a matrix: the rows of a channel, of a secret, or of several priors.
+    """Read a matrix: the rows of a channel or of a secret, or several priors.
 
     CSV: rows of numbers; or a first line with the labels of the columns and a first column with those of the rows, if
     the first cell is not a number. JSON: a list of rows, or `{"matrix": rows, "inputs": [...], "outputs": [...]}`.

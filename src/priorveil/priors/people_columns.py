@@ -19,7 +19,7 @@ from priorveil.priors.domain import BLANKS, as_label, entry_key, with_decimal_po
 from priorveil.priors.label_texts import Label, label_parts
 from priorveil.priors.number_domains import NumberDomain
 
-_DIGITS = 9  # of sums of shares: 50 people at a fifth are ten, not 9.999999999999998
+_DIGITS = 9  # sums of shares are rounded to these: 50 people at a fifth are ten, not 9.999999999999998
 
 
 def people_labels(argument: str, column: Any, domain: Iterable[Label] = ()) -> list[Label]:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil import notebook_html
+from priorveil import showing
 from priorveil.arrays import Array, Numbers, integer_weights, not_one, read_only, whole_numbers
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 from priorveil.frames import (
@@ -28,7 +28,6 @@ from priorveil.frames import (
     table_names,
     to_frame,
 )
-from priorveil.pictures.statistics import Layout, shares_figure
 from priorveil.priors import disclosure, number_files
 from priorveil.priors.domain import (
     Domain,
@@ -50,18 +49,15 @@ from priorveil.priors.joint import (
     number_attributes,
     possible_cells,
 )
-from priorveil.priors.label_texts import Label, Level, first_labels, label_columns, label_names
+from priorveil.priors.label_texts import Label, Level, first_labels, label_columns
 from priorveil.priors.number_domains import Cells, Density, Grid, NumberDomain, Outside, number_column
 from priorveil.priors.people_columns import complete_domain, number_masses, people_labels
 from priorveil.priors.read_only import ReadOnly
-
-if TYPE_CHECKING:
-    from priorveil.pictures.curves import Figure
+from priorveil.showing import Figure
 
 Probabilities = Mapping[Label, float] | Numbers
 LabelsOrDomain = Domain | Iterable[Hashable] | None
 
-_MOST_SHOWN = 30  # values in a notebook
 NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
 FROM_PEOPLE = Hint("Prior.from_values", purpose="for a column of people's own values")
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
@@ -616,8 +612,7 @@ for counts, use Prior.from_counts
 
     def plot(self) -> Figure:
         """A bar for the share of each value, or a map of the shares of two attributes, as a matplotlib figure."""
-        layout = Layout(self.names or (), label_names(self.labels), None, counts_people=True)
-        return shares_figure(self.probabilities, layout)
+        return showing.figure(self)
 
     def to_frame(self, library: Library | None = None) -> Any:
         """The values and their probabilities as a data frame of pandas, polars or pyarrow (by default: what is there).
@@ -628,16 +623,7 @@ for counts, use Prior.from_counts
         return to_frame(columns, library)
 
     def _repr_html_(self) -> str:
-        shown = self.probabilities[:_MOST_SHOWN].tolist()
-        names = label_names(self.labels[:_MOST_SHOWN])
-        rows = [(*name, f"{p:.6g}") for name, p in zip(names, shown, strict=True)]
-        heads = (*(self.names or ("value",)), "probability")
-        hidden = len(self) - len(shown)
-        return notebook_html.sheet(
-            f"Prior of {self.domain.size_text()}{', assumed' if self.assumed else ''}",
-            notebook_html.table(heads, rows, [len(heads) - 1], shown),
-            notebook_html.notes([f"and {hidden:,} more"] if hidden else []),
-        )
+        return showing.html(self)
 
     def __len__(self) -> int:
         return len(self.probabilities)

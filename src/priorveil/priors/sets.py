@@ -253,7 +253,7 @@ class PriorInterval(PriorSet):
 
     @cached_property
     def _whole_ends(self) -> tuple[list[int], list[int], int]:
-        """Both ends and one, all times the smallest number that makes them whole."""
+        """The lower ends, the upper ends and one, multiplied by the smallest number that makes all of them whole."""
         total = math.lcm(*(end.denominator for end in (*self.lower, *self.upper)))
         lower, upper = ([int(end * total) for end in ends] for ends in (self.lower, self.upper))
         return lower, upper, total
@@ -331,7 +331,7 @@ class PriorBall(PriorSet):
 
     def _drain(self, p: Fractions, target: int, left: Fraction, first: int) -> Iterator[Fractions]:
         """Move the mass `left` to the target: empty some values, from `first` on, and take the rest from any one."""
-        largest = Fraction(0)  # of the values before x
+        largest = Fraction(0)  # the largest mass before x
         later = sum(p[first:], Fraction(0)) - (p[target] if target >= first else 0)  # the mass after x
         for x, mass in enumerate(p):
             if x == target:
@@ -373,9 +373,9 @@ def _move(p: Fractions, source: int, target: int, mass: Fraction) -> Fractions:
 
 
 def _widen(ends: Fractions, share: float) -> Fractions:
-    """The ends moved outwards by a tiny share: the floats 0.1, 0.2 and 0.7 miss mass one by rounding alone.
+    """The ends moved outwards by a tiny share, because the floats 0.1, 0.2 and 0.7 do not add up to exactly one.
 
-    They stay floats: a plan's file holds floats, and this set is the one that is certified.
+    The ends stay floats, because a plan file holds floats, and this is the set that is certified.
     """
     return tuple(Fraction(min(1.0, float(end) * (1 + share))) for end in ends)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from priorveil.errors import InvalidInput
 from priorveil.named_classes import class_named
-from priorveil.queries.gains import Convex, Guess
 from priorveil.queries.labelled_rows import LabelledRows, require_same_statistics
 from priorveil.queries.linear import Distribution, Histogram, Linear, Sum, group_rows
 from priorveil.queries.matrices import (
@@ -27,6 +26,7 @@ from priorveil.queries.matrices import (
     Ranges,
     StatisticName,
 )
+from priorveil.queries.posterior_gains import Convex, Guess
 from priorveil.queries.query import Criterion, Query
 
 __all__ = [

@@ -21,7 +21,7 @@ from priorveil.priors import Prior
 
 StatisticName = Literal["share", "average per person", "average of a group", "statistic"]
 
-_MOST_STATISTIC_ENTRIES = 1 << 26  # of a matrix that is written out: 512 MiB of floats
+_MOST_STATISTIC_ENTRIES = 1 << 26  # a larger matrix is not written out: these are 512 MiB of floats
 # Designs take fourth powers of the weights, and those must fit into floats.
 _SMALLEST, _LARGEST = 1e-50, 1e50
 # The weight of counts beside averages, as a share of the range of the numbers. A larger one takes precision from the
@@ -271,10 +271,10 @@ class Margins(Matrix):
 class AverageInfluence(Matrix):
     """What a person adds to the averages of a number by group, near a prior; then the people of each group.
 
-    An average is a ratio of two sums, and no linear statistic. At the prior somebody with the number `x` moves the
-    average of their group `g` by `(x - mean_g) / share_g`: the influence of one person. A plan that is designed for
-    these rows has the least variance of the averages. Reading them takes the counts of the groups as well, which
-    therefore have rows of a small weight. The averages themselves are read by `Estimate.mean`.
+    An average is a ratio of two sums, so it is not a linear statistic. Near the prior, a person with the number `x`
+    moves the average of their group `g` by `(x - mean_g) / share_g`, which is that person's influence. A plan that is
+    designed for these rows has the least variance of the averages. The averages are read by `Estimate.mean`, which
+    also needs the counts of the groups; these have rows of a small weight.
 
     Arguments: the names of the `number` and of the attributes `by`; `groups`, the group of every value; `numbers`, the
     number of every value; `means` and `shares` of the groups under the prior.

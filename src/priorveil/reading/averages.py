@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from priorveil import showing
 from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
-from priorveil.frames import Library, beside_labels, to_frame
+from priorveil.frames import beside_labels
+from priorveil.notes import Note
 from priorveil.priors import Label
 from priorveil.priors.label_texts import first_labels, label_columns
-from priorveil.reading import pictures, wording
+from priorveil.reading.interval_estimate import IntervalEstimate
 from priorveil.reading.statistics import Statistic
-
-if TYPE_CHECKING:
-    from priorveil.pictures.curves import Figure
+from priorveil.showing import Figure
 
 
 @dataclass(frozen=True, eq=False)
-class Averages:
+class Averages(IntervalEstimate):
     """The average of a number in each group: `labels` are the groups, `by` the attributes that form them.
 
-    `name` is that of the number. `averages[label]` is the average of a group as a `Statistic`. A group whose people the
-    reports do not tell from nobody has an interval without ends; where the estimate counts nobody in it, its average is
-    NaN. `expected` has the averages that the prior expects.
+    `number` is the name of what is averaged. `averages[label]` is the average of a group as a `Statistic`. A group
+    whose people the reports do not tell from nobody has an interval without ends; where the estimate counts nobody in
+    it, its average is NaN. `expected` has the averages that the prior expects.
     """
 
-    name: str
+    number: str
     by: tuple[str, ...]
     labels: tuple[Label, ...]
     statistics: tuple[Statistic, ...]
     expected: Array
 
     @property
-    def title(self) -> str:
+    def name(self) -> str:
         """What is averaged, in a few words."""
-        return wording.mean_name(self.name)
+        return str(mean_title(self.number))
 
     @property
     def values(self) -> Array:
@@ -59,19 +59,16 @@ class Averages:
         low, high = np.array([statistic.interval(confidence) for statistic in self.statistics]).T
         return low, high
 
-    def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
-        """A row for each group, with its interval, as a data frame of pandas, polars or pyarrow."""
+    def columns(self, confidence: float = 0.95) -> dict[str, Any]:
+        """The columns of `to_frame`: the groups, the averages with their intervals, and what the prior expects."""
         low, high = self.interval(confidence)
         numbers = {"estimate": self.values, "std_error": self.std_error, "low": low, "high": high}
         labels = label_columns(self.labels, self.by)
-        return to_frame(beside_labels(labels, {**numbers, "expected": self.expected}), library)
-
-    def _repr_html_(self) -> str:
-        return wording.averages_html(self)
+        return beside_labels(labels, {**numbers, "expected": self.expected})
 
     def plot(self, confidence: float = 0.95) -> Figure:
         """A row for each group: its average with its interval, and what the prior expects, as a matplotlib figure."""
-        return pictures.averages_figure(self, confidence)
+        return showing.figure(self, confidence)
 
     def __getitem__(self, label: Label) -> Statistic:
         if label not in self.labels:
@@ -81,5 +78,7 @@ class Averages:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __str__(self) -> str:
-        return wording.averages_text(self)
+
+def mean_title(number: str) -> Note:
+    """What the mean of a number is called, by the name of the number."""
+    return Note("meanOf", {"number": number}) if number else Note("mean")

@@ -61,8 +61,9 @@ def tilted_bits(law: BitLaw, P: Array, power: int = 1) -> tuple[ComplexArray, Co
 def _fourier_sum(law: BitLaw) -> tuple[ComplexArray, ComplexArray]:
     """Phases, and logarithms of weights, which together pick the reports with as many set bits as a subset has.
 
-    Of `d` bits, each set with this share, `k` are set. Counts that differ by `length` are confused, but they are
-    many standard deviations away. Large angles weigh nothing: the bits cancel out.
+    `d` bits are each set with this share, and the sum keeps the reports with `k` set bits. It cannot tell counts apart
+    that differ by `length`, but these are many standard deviations away. Large angles weigh nothing: the bits cancel
+    out.
     """
     d, k, share = law.values, law.members, law.share
     length = min(d + 1, math.ceil(13 * math.sqrt(d * share * (1 - share))) + 12) | 1

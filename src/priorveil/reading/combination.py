@@ -8,8 +8,10 @@ from itertools import chain
 
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.queries import LabelledRows, require_same_statistics
-from priorveil.reading.estimate import Estimate, largest_known, with_moments
+from priorveil.reading.estimate import Estimate
+from priorveil.reading.estimate_data import with_moments
 from priorveil.reading.moments import sum_moments
+from priorveil.reading.table_margins import largest_known
 
 
 def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
@@ -19,7 +21,7 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     differ. It leans on the prior if one of them does, and counts as projected if one of them is.
 
     >>> import numpy as np
-    >>> one = Estimate(np.array([1.0]), np.array([3.0]), "mmse", "", 1, ("a",))
+    >>> one = Estimate(np.array([1.0]), np.array([3.0]), "mmse", (), 1, ("a",))
     >>> combine_estimates([one, replace(one, std_error=np.array([4.0]))]).std_error.tolist()
     [5.0]
     """
@@ -48,7 +50,7 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         method=first.method if len({e.method for e in estimates}) == 1 else mixed,
         leans_on_prior=any(e.leans_on_prior for e in estimates),
         projected=projected,
-        assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
+        assumes=tuple(dict.fromkeys(chain.from_iterable(e.assumes for e in estimates))),
         reports=sum(e.reports for e in estimates),
         prior_check=min(1.0, len(checks) * min(checks)) if checks else None,  # Bonferroni
         noticeable_change=largest_known(changes),

@@ -6,10 +6,10 @@ from typing import Any
 
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import Mechanism
-from priorveil.reading.arcs import ArcReader
-from priorveil.reading.bits import SubsetReader, UnaryReader
-from priorveil.reading.numbered import GroupedReader, HashingReader, NumberedReader
-from priorveil.reading.orders import OrdersReader
+from priorveil.reading.arc_reader import ArcReader
+from priorveil.reading.bit_reader import SubsetReader, UnaryReader
+from priorveil.reading.numbered_reader import GroupedReader, HashingReader, NumberedReader
+from priorveil.reading.orders_reader import OrdersReader
 from priorveil.reading.reader import Reader
 
 # The readers that come with the package.

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array
 from priorveil.information import rounding_noise
+from priorveil.notes import Note
 from priorveil.reading.moments import Moments, StatisticRows, apply_rows, not_identifiable
 
 ComplexArray = npt.NDArray[Any]  # real or complex
@@ -16,7 +17,7 @@ ComplexArray = npt.NDArray[Any]  # real or complex
 _ESTIMABLE = 1e-6  # the part of a statistic that may lie in other directions, by rounding
 
 
-class Form(Protocol):
+class CovarianceForm(Protocol):
     """The covariance of the counts of the values, as far as statistics need it."""
 
     def variances(self, rows: StatisticRows) -> Array:
@@ -60,7 +61,7 @@ class QuadraticForm(NamedTuple):
 
 
 def centring_form(shares: Array, population: bool) -> QuadraticForm:
-    """What is added to the mean of squares over people with these shares, to give a covariance.
+    """The form that turns a mean of squares over people with these shares into a covariance, when added to it.
 
     It is `-diag(shares)` for the people themselves, and `-shares shares'` for a population.
     """
@@ -73,8 +74,8 @@ class LinearAnswer(NamedTuple):
 
     histogram: Array
     people: float
-    forms: tuple[Form, ...]
-    assumes: str | None = None
+    forms: tuple[CovarianceForm, ...]
+    assumes: Note | None = None
 
     def moments(self, rows: StatisticRows) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, with their variances."""

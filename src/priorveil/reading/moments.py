@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from priorveil.arrays import Array
 from priorveil.errors import Hint, InvalidInput, NotIdentifiable
+from priorveil.notes import Note
 from priorveil.priors import Label
 from priorveil.priors.label_texts import first_labels
 from priorveil.queries import Distribution
@@ -26,17 +27,17 @@ Counts = npt.NDArray[Any]  # what a reader counts: integers, or floats if people
 # A matrix of statistics with a column for each value; None stands for the identity.
 StatisticRows = Array | None
 
-Ends = tuple[float, float]  # of an interval
-UNLIMITED: Ends = (-math.inf, math.inf)
+Ends = tuple[float, float]  # the ends of an interval
+UNBOUNDED: Ends = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Mean and variance of each answer; `rounds` and `shortfall` if a search found them.
 
-    `assumes` says what they rest on, where that differs from what the method assumes elsewhere (`ASSUMES`). If the
-    variance is that of another answer, the unbiased one, this is `centre`. `limits` has two rows: the least and the
-    most that any distribution can answer. An unbiased answer has none. `bias` has two rows: how far the truth may be
+    `assumes` says what they rest on, if that differs from what the method assumes elsewhere. `centre` is the
+    unbiased answer, if the variance belongs to that and not to the mean. `limits` has two rows: the least and the
+    most that any distribution can answer; an unbiased answer has none. `bias` has two rows: how far the truth may be
     below and above each answer on average, where a set of priors is known.
     """
 
@@ -48,7 +49,7 @@ class Moments:
     rounds: int | None = None
     converged: bool = True
     shortfall: float | None = None
-    assumes: str | None = None
+    assumes: Note | None = None
 
     @property
     def linear(self) -> Array:
@@ -108,7 +109,7 @@ def constrained_moments(linear: Moments, minimum: Minimum, total: float, rows: S
 def open_sides(ends: Ends, limits: Ends) -> tuple[bool, bool]:
     """Whether an interval reaches to the least, and to the most, of the numbers that are possible.
 
-    >>> open_sides((0.0, 0.3), (0.0, 1.0)), open_sides((-0.1, 0.3), UNLIMITED), open_sides(UNLIMITED, UNLIMITED)
+    >>> open_sides((0.0, 0.3), (0.0, 1.0)), open_sides((-0.1, 0.3), UNBOUNDED), open_sides(UNBOUNDED, UNBOUNDED)
     ((True, False), (False, False), (True, True))
     """
     several = limits[0] < limits[1]  # otherwise the number is known

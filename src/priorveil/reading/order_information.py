@@ -124,9 +124,8 @@ class OrdersInformation:
         short = light * np.minimum(P, min(window, circle / 4))
         # What `a` has to give: `a_x (light_mass - P_x) + sum of a_y P_y` over the other light values `y`.
         light_sums = row_sums - (1 - light_mass) * h + c * short * (short @ P - short * P)
-        divisor = np.maximum(
-            light_mass - 2 * P, 0.02 * light_mass or 1.0
-        )  # avoid 0/0 if there are no light values
+        least = 0.02 * light_mass or 1.0  # avoids 0/0 if there are no light values
+        divisor = np.maximum(light_mass - 2 * P, least)
         weights = light * P / divisor
         a = light * (light_sums - weights @ light_sums / (1 + weights.sum())) / divisor
         S = np.array([[1 - h, 0, 0, 0], [0, h, -1, 0], [0, -1, 0, 0], [0, 0, 0, c]])
@@ -192,7 +191,7 @@ class OrdersInformation:
     def inverse_products(self, rows: Array) -> Array:
         """`a' J**-1 b` for all rows `a` and `b`, close enough for variances.
 
-        Where `a = J x + r` and `b = J y + s`, it is `x' b + r' y + r' J**-1 s`, and `r` and `s` are small.
+        With `a = J x + r` and `b = J y + s` the product is `x' b + r' y + r' J**-1 s`, and `r` and `s` are small.
         """
         if self.inverse is not None or len(rows) > _FEW:
             return np.asarray(rows @ self.inverse_times(rows).T)

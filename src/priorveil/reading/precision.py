@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from priorveil.reading import wording
+from priorveil import showing
+from priorveil.queries.matrices import StatisticName
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,13 @@ class Precision:
     confidence: float
     population: float | None
     these_people: float | None
-    statistic: str
+    statistic: StatisticName
     determined: bool | None
     of_set: bool = False
 
     def document(self) -> dict[str, Any]:
-        """The numbers and the sentence as JSON."""
-        return {**asdict(self), "text": str(self)}
+        """The numbers as JSON."""
+        return asdict(self)
 
     def __str__(self) -> str:
-        return wording.precision_text(self)
+        return showing.text(self)

@@ -1,17 +1,17 @@
 """The check of the prior.
 
-It is Rao's score test. A wrong prior changes the law of the reports in few directions: those
-that a change of the distribution of the values can cause. The test looks in these alone, so it does not lose its power
-where there are many kinds of reports. Where values are many, or reports few, neighbouring values are taken together as
-a block. With `q` the posterior of a report over the blocks and `m` their prior masses,
+It is Rao's score test. A wrong prior changes the law of the reports only in the few directions that a change of the
+distribution of the values can cause. The test looks only at these, so it keeps its power where there are many kinds of
+reports. If there are many values or few reports, neighbouring values are merged into blocks. With `q` the posterior of
+a report over the blocks and `m` their prior masses,
 
     u = sum of (q - m) over the N reports,      S = the covariance of q under the prior,
 
 `u' S**-1 u / N` is chi-square with `rank(S)` degrees of freedom if the prior is right (Rao 1948). A tally of bits does
 not hold the counts of whole reports; there `u` is the best linear substitute (`bits_test`).
 
-A small p-value is rare if the prior is right and nobody manipulates the reports; the test cannot tell which fails. A
-large one does not say that the prior is right: a change that is smaller than `noticeable_change` can pass.
+A small p-value is rare if the prior is right and nobody manipulates the reports; the test cannot tell which of the two
+fails. A large p-value does not say that the prior is right: a change smaller than `noticeable_change` can pass.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _POWER = 0.9  # the share of surveys in which a noticeable change is noticed
 _COMMON = 0.9  # common values are the fewest that together hold this share of the prior
 _LEAST_EXPECTED = 5.0  # reports that carry the score of a block, as `score_test` counts them
 _MOST_BLOCKS = 128
-_MOST_LAW_ENTRIES = 1 << 21  # of the joint law of blocks and cells
+_MOST_LAW_ENTRIES = 1 << 21  # entries of the joint law of blocks and cells
 # Directions in which reports vary less than this, relative to the largest, are rounding.
 _LEAST_VARIATION = 1e-9
 _SILENT = 1e-14  # reports that vary less than this in all directions carry no information
@@ -214,7 +214,7 @@ def mean_check(total: Array, variance: Array, rise: Array, fall: Array) -> Prior
     m = np.where(t > 0, rise[informative], fall[informative])
     u = np.abs(t) * m / V
     exponent = float((V / m**2 * ((1 + u) * np.log1p(u) - u)).max())
-    values = 1 if len(total) == 2 else len(t)  # of two, one falls as the other rises
+    values = 1 if len(total) == 2 else len(t)  # if there are two, one falls as the other rises
     p_value = min(1.0, values * math.erfc(math.sqrt(max(exponent, 0.0))))
     return PriorCheck(p_value, None, len(t) - 1)
 

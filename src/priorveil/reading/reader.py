@@ -23,6 +23,7 @@ from priorveil.arrays import Array
 from priorveil.errors import Hint, TooLarge
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES
+from priorveil.notes import Note
 from priorveil.priors import Prior
 from priorveil.queries import Query
 from priorveil.reading.linear_answers import LinearAnswer
@@ -54,7 +55,7 @@ class Reader(ABC, Generic[M]):
     by_mechanism: ClassVar[dict[type, type[Reader[Any]]]] = {}
     reads: ClassVar[type]
 
-    mle_assumes: ClassVar[str | None] = None  # what mle rests on, where that differs from `wording.ASSUMES`
+    mle_assumes: ClassVar[Note | None] = None  # what mle rests on, where that differs from other readers
     counts_slowly: ClassVar[bool] = False  # whether counting a report takes a step for every value
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -147,7 +148,7 @@ class Reader(ABC, Generic[M]):
     def linear_moments(
         self, method: str, counts: Counts, prior: Array, rows: StatisticRows, population: bool
     ) -> Moments:
-        """As `answer`, but for mle those of the balanced answer."""
+        """As `answer`, but mle has the moments of the balanced answer."""
         answers = self._linear_answers(method, counts, prior, rows, population)
         parts = [answer.moments(rows) for answer in answers]
         return replace(sum_moments(parts), assumes=parts[0].assumes)
@@ -233,7 +234,7 @@ def _kept_distribution(
 
 
 # Simulations, and the methods and margins of one tally, test the same prior with the same number of reports.
-@lru_cache(maxsize=4)  # of 16 MB at most up to 100,000 values; of more, in proportion
+@lru_cache(maxsize=4)  # each has at most 16 MB up to 100,000 values, and more beyond in proportion
 def _kept_test(reader: Reader[Any], prior: bytes, reports: float) -> ScoreTest | None:
     return reader.prior_test(np.frombuffer(prior), reports)
 

@@ -9,7 +9,7 @@ times the square of the step of `a`, where `p` is the chance to be rounded up: a
   variance. With `h(g) = E[m | g]` this adds `p (1 - p) (2 step of h - step of a) (step of a)`. Where reports say
   little, `h` has small steps, and rounding adds nothing. It never adds more than the variance of `m`.
 
-If people are a sample from a population, their reports vary with the rounding already, and nothing is added.
+If people are a sample from a population, the variance of their reports already includes the rounding: nothing is added.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from priorveil.priors import Domain, Prior, PriorSet
 from priorveil.queries import Query
 from priorveil.reading.reader import Reader
 
-_MOST_STEPS = (
-    512  # values up to which the steps of posterior means are computed: their matrix has as many rows
-)
+# Values up to which the steps of posterior means are computed: their matrix has as many rows.
+_MOST_STEPS = 512
 
 
 def rounding_variances(
@@ -34,7 +33,7 @@ def rounding_variances(
     """The most that rounding adds to the variance per person of the sum of each row, for the people themselves.
 
     Several numbers of a person are rounded independently of each other, so what they add is summed. `share` is the
-    share of the people whose numbers are not zero, as those of a group: only theirs are rounded.
+    share of people whose numbers are not zero, such as the people of a group: only their numbers are rounded.
 
     >>> from priorveil.mechanisms import Table
     >>> from priorveil.reading.families import reader_of
@@ -72,8 +71,8 @@ def largest_variance(domain: Domain, rows: Array) -> Array:
 def most_by_steps(domain: Domain, rows: Array, means: Array, explained: Array, share: float = 1.0) -> Array:
     """The most that rounding adds to the errors of posterior means.
 
-    `means` are theirs for people with each value, and `explained` are their variances under the prior. These are of all
-    people, so they are not multiplied by the `share` of those who are rounded.
+    `means` are the means of the posterior means for people with each value, and `explained` are their variances under
+    the prior. The variances are those of all people, so they are not multiplied by the `share` that is rounded.
     """
     added = np.zeros(len(means))
     for low, high in domain.neighbours:
@@ -83,7 +82,7 @@ def most_by_steps(domain: Domain, rows: Array, means: Array, explained: Array, s
 
 
 def most_by_correlation(domain: Domain, rows: Array, explained: Array, share: float = 1.0) -> Array:
-    """As `most_by_steps`, if posterior means may go with the rounding in any way.
+    """`most_by_steps` for posterior means whose correlation with the rounding is unknown.
 
     `2 Cov(m, e) - Var(e)` is at most `s (2 sd(m) - s)`, with `s` the smaller of `sd(m)` and of the largest standard
     deviation of `e`.

@@ -18,15 +18,15 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.errors import InvalidInput
-from priorveil.frames import Library, to_frame
-from priorveil.reading import wording
-from priorveil.reading.moments import UNLIMITED, Ends, normal_width, open_sides
+from priorveil.notes import Note
+from priorveil.reading.interval_estimate import IntervalEstimate
+from priorveil.reading.moments import UNBOUNDED, Ends, normal_width, open_sides
 
 _NO_BIAS = np.zeros((2, 2))
 
 
 @dataclass(frozen=True)
-class Statistic:
+class Statistic(IntervalEstimate):
     """A number with its standard error and its interval.
 
     - `value`: if numbers were rounded to a grid or put into cells, it is that of the points, or of a number for each
@@ -40,8 +40,10 @@ class Statistic:
       on each side, to the ends of this one.
     - `cell`: its edges, if the value was interpolated within a cell of numbers.
     - `method`, `leans_on_prior`, `warning`: those of the estimate. A warning may also say that the value is outside the
-      interval of the unbiased answer, or that it is about the points of a grid.
-    - `name`, `people`: what the number is, and how many people it was read from (or the sum of their weights).
+      interval of the unbiased answer.
+    - `about`: a note if the number is about the points of a grid or one number for each cell, not people's own numbers.
+    - `title`, `people`: what the number is (`name` in words), and how many people it was read from (or the sum of their
+      weights).
     - `people_to_bound`: for a ratio, about how many people would bound its 95 % interval, if shares stay as estimated;
       None if it is not known, or for a number that is always bounded.
 
@@ -50,7 +52,7 @@ class Statistic:
 
     >>> Statistic(3.0, 0.5).interval(0.95)[1].__round__(2)
     3.98
-    >>> print(Statistic(3.0, 0.5, name="mean", method="unbiased", people=800))
+    >>> print(Statistic(3.0, 0.5, title=Note("mean"), method="unbiased", people=800))
     mean: 3.00, 95 % interval 2.02 to 3.98 (method unbiased, 800 people)
     """
 
@@ -58,18 +60,21 @@ class Statistic:
     std_error: float
     bias: Ends = (0.0, 0.0)
     centre: float | None = field(default=None, repr=False)
-    limits: Ends = field(default=UNLIMITED, repr=False)
+    limits: Ends = field(default=UNBOUNDED, repr=False)
     ends: Callable[[float], Ends] | None = field(default=None, repr=False)
     cell: Ends | None = field(default=None, repr=False)
     method: str = ""
-    warning: str | None = None
-    name: str = ""
+    warning: Note | None = None
+    about: Note | None = None
+    title: Note | None = None
     people: float | None = None
     people_to_bound: float | None = None
     leans_on_prior: bool = field(default=False, repr=False)
 
-    def __str__(self) -> str:
-        return wording.statistic_text(self)
+    @property
+    def name(self) -> str:
+        """What the number is, in a few words; empty if nobody said it."""
+        return "" if self.title is None else str(self.title)
 
     def interval(self, confidence: float = 0.95) -> Ends:
         """The ends of an interval that holds the true number with this probability."""
@@ -80,14 +85,10 @@ class Statistic:
         """Whether the interval has every possible number, so that reports tell nothing about this one."""
         return all(open_sides(self.interval(confidence), self.limits))
 
-    def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
-        """The number with its interval in one row, as a data frame of pandas, polars or pyarrow."""
+    def columns(self, confidence: float = 0.95) -> dict[str, Any]:
+        """The columns of `to_frame`, in one row."""
         low, high = self.interval(confidence)
-        columns = {"estimate": [self.value], "std_error": [self.std_error], "low": [low], "high": [high]}
-        return to_frame(columns, library)
-
-    def _repr_html_(self) -> str:
-        return wording.statistic_html(self)
+        return {"estimate": [self.value], "std_error": [self.std_error], "low": [low], "high": [high]}
 
     @property
     def is_extended(self) -> bool:
@@ -107,7 +108,7 @@ class Statistic:
 
 
 def ratio_of(
-    sums: Array, covariance: Array, reports: int, bias: Array = _NO_BIAS, limits: Ends = UNLIMITED
+    sums: Array, covariance: Array, reports: int, bias: Array = _NO_BIAS, limits: Ends = UNBOUNDED
 ) -> Statistic:
     """The ratio of the two numbers in the first row, read from so many reports; its standard error by the delta method.
 
@@ -138,7 +139,7 @@ def _nearest_possible(means: Array, limits: Ends) -> Array:
     >>> _nearest_possible(np.array([30.0, 20.0]), (0.0, 1.0)).tolist()
     [20.0, 20.0]
     """
-    if limits == UNLIMITED:
+    if limits == UNBOUNDED:
         return means
     bottom = max(float(means[1]), 0.0)
     return np.array([np.clip(means[0], limits[0] * bottom, limits[1] * bottom), bottom])
@@ -161,7 +162,7 @@ def average_of(
     unit: float,
     reports: int,
     bias: Array = _NO_BIAS,
-    limits: Ends = UNLIMITED,
+    limits: Ends = UNBOUNDED,
 ) -> Statistic:
     """The average of a group: `centre` plus `unit` times the ratio of two numbers as in `ratio_of`.
 
@@ -188,7 +189,7 @@ def _average_ends(ratio: Statistic, centre: float, unit: float, width: float) ->
 
 
 def _no_ends(width: float) -> Ends:
-    return UNLIMITED
+    return UNBOUNDED
 
 
 def _fieller_ends(means: Array, covariance: Array, bias: Array, width: float) -> Ends:
@@ -206,7 +207,7 @@ def _ends_at(means: tuple[float, float], covariance: Array, width: float) -> End
         float(means[i] * means[j] - width**2 * covariance[i, j]) for i, j in ((1, 1), (0, 1), (0, 0))
     )
     if square <= 0:
-        return UNLIMITED
+        return UNBOUNDED
     root = math.sqrt(max(product**2 - square * constant, 0.0))
     return (product - root) / square, (product + root) / square
 

@@ -11,12 +11,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil import notebook_html
+from priorveil import showing
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput, plural
 from priorveil.frames import Library, read_stream, to_frame
 from priorveil.mechanisms import Mechanism
-from priorveil.reading import wording
 from priorveil.reading.reader import Reader
 
 FORMAT = "priorveil-tally"
@@ -109,7 +108,7 @@ class Tally:
         return to_frame({"counter": np.arange(len(counts)), "count": counts}, library)
 
     def _repr_html_(self) -> str:
-        return notebook_html.sheet("Tally", notebook_html.facts(wording.tally_facts(self)))
+        return showing.html(self)
 
     def to_json(self) -> str:
         """The tally as JSON; integers that JavaScript could not hold are strings."""

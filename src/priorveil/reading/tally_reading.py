@@ -11,6 +11,7 @@ import numpy as np
 
 from priorveil.arrays import Array, centre_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.notes import Note
 from priorveil.priors import Label, Prior, PriorSet
 from priorveil.priors.domain import label_positions
 from priorveil.reading.blas_threads import single_thread
@@ -19,9 +20,17 @@ from priorveil.reading.reader import Reader
 from priorveil.reading.rounding import rounding_variances
 from priorveil.reading.shares_search import expected_gain
 from priorveil.reading.tally import Tally, Weighted
-from priorveil.reading.wording import WEIGHTED
 
 _MOST_COMPARED = 10_000  # values up to which the errors of unbiased and mle are compared
+# What the intervals of each method rest on; "set" is for an answer that leans on one of a set of priors.
+ASSUMES = {
+    "mmse": Note("assumesMmse"),
+    "set": Note("assumesSet"),
+    "unbiased": Note("assumesUnbiased"),
+    "mle": Note("assumesMle"),
+}
+# The same if people have weights, where that differs.
+WEIGHTED = {"mmse": Note("assumesWeightedMmse"), "mle": Note("assumesWeightedMle")}
 QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
 
 

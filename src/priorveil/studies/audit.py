@@ -1,8 +1,8 @@
 """Leakage measured from samples, with confidence, for a sampler that can only be observed from outside.
 
 A certificate is about a law that is written down in integers. An audit is about what comes out: it draws reports for
-every value, counts them, and bounds the levels that fit the counts. It finds a broken sampler, whoever wrote it. It
-cannot prove that a sampler is right; certificates do that.
+every value, counts them, and bounds the levels that fit the counts. It finds a broken sampler in any implementation,
+but it cannot prove that a sampler is right: certificates do that.
 """
 
 from __future__ import annotations

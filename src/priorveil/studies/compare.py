@@ -44,7 +44,7 @@ _STEPS = (0.25, 0.5, 1.0, 1.5, 2.0)  # budgets of a curve, in units of the plan'
 
 
 @dataclass(frozen=True)
-class Scenario:
+class SurveyScenario:
     """A query about a population, with a budget."""
 
     prior: Prior
@@ -68,7 +68,7 @@ class ComparedMethod:
     bound: float = math.nan
 
 
-def from_plan(plan: Plan, scenario: Scenario) -> ComparedMethod:
+def from_plan(plan: Plan, scenario: SurveyScenario) -> ComparedMethod:
     """A plan, with its own sampler and estimator: the same code as in a real collection."""
 
     def estimate(truth: Ints, rng: np.random.Generator) -> Array:
@@ -84,7 +84,7 @@ def from_plan(plan: Plan, scenario: Scenario) -> ComparedMethod:
     return ComparedMethod(plan.expected_mse, plan.certificate, survey, plan.lower_bound)
 
 
-def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
+def from_channel(channel: Channel, scenario: SurveyScenario) -> ComparedMethod:
     """A channel of floats, read with the posterior, or without the prior if the query is unbiased.
 
     Its levels are measured.
@@ -110,7 +110,9 @@ def _unknown_error(truth: Ints, rng: np.random.Generator) -> float:
     return math.nan
 
 
-def _squared_error(estimate: Callable[[Ints, np.random.Generator], Array], scenario: Scenario) -> Survey:
+def _squared_error(
+    estimate: Callable[[Ints, np.random.Generator], Array], scenario: SurveyScenario
+) -> Survey:
     """The squared error of an estimate of the statistics, per person; unknown for a query that is not linear.
 
     An unbiased query asks about the population, which the counts describe: the people are a sample of it.
@@ -155,7 +157,7 @@ def certified_mixture(
     Q, law = channel.drop_unused().matrix, channel.drop_unused().output_law(prior)
     lift = (Q if secret is None else secret.rows @ Q) / law
     highest, lowest = float(lift.max()), float(lift.min())
-    shares = [1.0]  # of the channel in the mixture: as much as keeps each side of the budget
+    shares = [1.0]  # the most of the channel that the mixture may have, for each side of the budget
     if highest > 1:
         shares.append((budget.hi - 1) / (highest - 1) * (1 - _ROOM))
     if lowest < 1:
@@ -169,7 +171,7 @@ def certified_mixture(
 
 
 def _design_method(
-    method: Literal["auto", "arc", "unary", "hashing"], scenario: Scenario, ldp: bool = False
+    method: Literal["auto", "arc", "unary", "hashing"], scenario: SurveyScenario, ldp: bool = False
 ) -> ComparedMethod:
     plan = design(
         scenario.prior,
@@ -183,7 +185,7 @@ def _design_method(
     return from_plan(plan, scenario)
 
 
-def _rival_method(rival_of: Callable[[Plan, float], Plan | None], scenario: Scenario) -> ComparedMethod:
+def _rival_method(rival_of: Callable[[Plan, float], Plan | None], scenario: SurveyScenario) -> ComparedMethod:
     """The LDP plan with the LIP level, or with the LDP level, of the best plan; its LIP level is that of the value."""
     plan = design(
         scenario.prior,
@@ -198,17 +200,17 @@ def _rival_method(rival_of: Callable[[Plan, float], Plan | None], scenario: Scen
     return from_plan(rival, scenario)
 
 
-def _certified_rr_method(scenario: Scenario) -> ComparedMethod:
+def _certified_rr_method(scenario: SurveyScenario) -> ComparedMethod:
     form, budget = published.rr_lip(scenario.prior, scenario.epsilon), Budget(scenario.epsilon)
     channel, proof = certified_mixture(form.channel, scenario.prior, budget, scenario.secret)
     return replace(from_channel(channel, scenario), levels=proof)
 
 
-def _channel_method(form: Form, scenario: Scenario) -> ComparedMethod:
+def _channel_method(form: Form, scenario: SurveyScenario) -> ComparedMethod:
     return from_channel(form(scenario.prior, scenario.epsilon).channel, scenario)
 
 
-def _hashing_method(form: Callable[..., Published], scenario: Scenario) -> ComparedMethod:
+def _hashing_method(form: Callable[..., Published], scenario: SurveyScenario) -> ComparedMethod:
     """A hashing form with public hash functions: each person draws one, and the report names it."""
     prior, epsilon = scenario.prior, scenario.epsilon
     hashes = [published.random_assignment(len(prior), epsilon, seed) for seed in range(_HASHES)]
@@ -216,7 +218,7 @@ def _hashing_method(form: Callable[..., Published], scenario: Scenario) -> Compa
     return from_channel(Channel(np.hstack(forms) / _HASHES, prior.labels), scenario)
 
 
-def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
+def _unary_method(form: Form, scenario: SurveyScenario) -> ComparedMethod:
     """Unary encoding, each bit read on its own, as printed."""
     if not scenario.query.asks_all_counts or scenario.secret is not None:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")
@@ -236,7 +238,7 @@ def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
     return ComparedMethod(expected, printed_form.leakage, _squared_error(estimate, scenario))
 
 
-def _context_free_method(scenario: Scenario) -> ComparedMethod:
+def _context_free_method(scenario: SurveyScenario) -> ComparedMethod:
     """k-RR with the unbiased estimator that knows no prior."""
     if not scenario.query.asks_all_counts:
         raise Infeasible("the context-free estimator is for a histogram")
@@ -250,19 +252,19 @@ def _context_free_method(scenario: Scenario) -> ComparedMethod:
     return ComparedMethod(expected, form.leakage, _squared_error(estimate, scenario))
 
 
-def _context_free_error(support: published.Support, scenario: Scenario) -> float:
-    """The variance of unbiased counts, summed over the values; of a population, with that of sampling people."""
+def _context_free_error(support: published.Support, scenario: SurveyScenario) -> float:
+    """The variance of unbiased counts, summed over the values. For a population it includes that of sampling people."""
     P = scenario.prior.probabilities
     noise = sum(support.variance(1, float(p)) for p in P)
     return noise + 1 - float(P @ P) if scenario.query.unbiased else noise
 
 
-def _no_report_method(scenario: Scenario) -> ComparedMethod:
+def _no_report_method(scenario: SurveyScenario) -> ComparedMethod:
     silent = Channel(np.ones((len(scenario.prior), 1)), scenario.prior.labels)
     return replace(from_channel(silent, scenario), levels=leakage_bounds(0.0, 0.0, 0.0, scenario.prior))
 
 
-COMPARED_METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
+COMPARED_METHODS: dict[str, Callable[[SurveyScenario], ComparedMethod]] = {
     "best": partial(_design_method, "auto"),
     "rr": _certified_rr_method,
     "arc": partial(_design_method, "arc"),

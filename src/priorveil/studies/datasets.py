@@ -129,7 +129,7 @@ def folders() -> tuple[Path, ...]:
 
 
 def _adult_rows(file: Path) -> Iterator[list[str]]:
-    """Both parts of Adult. The second begins with a line that is no record and has too few fields."""
+    """The rows of both parts of Adult. The second begins with a line that is not a record and has too few fields."""
     with zipfile.ZipFile(file) as archive:
         for part in ("adult.data", "adult.test"):
             lines = io.TextIOWrapper(archive.open(part), encoding="utf-8")

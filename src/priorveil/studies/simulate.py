@@ -19,13 +19,13 @@ import numpy.typing as npt
 from priorveil.arrays import Ints
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.randomness import as_source
-from priorveil.pictures.curves import METHOD_STYLES
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Criterion, Distribution, Query, StatisticName
 from priorveil.reading.moments import normal_width
-from priorveil.studies.compare import COMPARED_METHODS, Scenario, Survey
+from priorveil.studies.compare import COMPARED_METHODS, Survey, SurveyScenario
+from priorveil.words.plots.curves import METHOD_STYLES
 
-_CONFIDENCE = 0.99  # of the intervals of a simulation
+_CONFIDENCE = 0.99  # intervals of a simulation have this confidence
 _ERRORS = ("expected", "bound", "measured", "low", "high")  # the columns of a study that hold errors
 # By the name of a statistic: the factor of its typical error, and what that error then is.
 _UNITS: dict[StatisticName, tuple[int, str]] = {
@@ -145,12 +145,12 @@ def simulate(
         )
     truth = None
     if values is not None:
-        rounding = as_source(np.random.default_rng(seed))  # of numbers
+        rounding = as_source(np.random.default_rng(seed))  # rounds numbers
         codes, _ = prior.domain.encode_or_refuse(values, rounding.words)
         truth = np.bincount(codes, minlength=len(prior))
     rows: list[StudyRow] = []
     for i, budget in enumerate([Budget.of(epsilon) for epsilon in epsilons]):
-        scenario = Scenario(prior, budget.lower, query, secret, time_limit)
+        scenario = SurveyScenario(prior, budget.lower, query, secret, time_limit)
         for j, method in enumerate(methods):
             rng = np.random.default_rng([seed, i, j])
             if progress is not None:
@@ -158,12 +158,12 @@ def simulate(
             rows.append(_row(method, scenario, truth, people, runs, rng))
     statistics = len(query.statistic_labels(prior.labels))
     if query.number_by_group is not None:
-        statistics //= 2  # the others are the counts of the groups, of a small weight
+        statistics //= 2  # the other rows are the counts of the groups, with a small weight
     return Study(query, statistics, tuple(rows))
 
 
 def _row(
-    name: str, scenario: Scenario, truth: Ints | None, people: int, runs: int, rng: np.random.Generator
+    name: str, scenario: SurveyScenario, truth: Ints | None, people: int, runs: int, rng: np.random.Generator
 ) -> StudyRow:
     """One method at one epsilon, or a note why it does not apply."""
     count = people if truth is None else int(truth.sum())

@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.optimize
 
-from priorveil import notebook_html
 from priorveil.certify import certificate
 from priorveil.designs import design, design_mean
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.formatting import readable_number, round_up
 from priorveil.frames import Library, to_frame
 from priorveil.notions import LDP, LIP, PriorOrSet
-from priorveil.pictures.curves import BUDGET, canvas, house_style, legend, line, log_scale
 from priorveil.plans import Plan
 from priorveil.priors import Budget
 from priorveil.queries import Query
-from priorveil.reading.wording import text_lines
+from priorveil.words import html
+from priorveil.words.catalogue import say
+from priorveil.words.plots.curves import BUDGET, canvas, legend, line, log_scale
+from priorveil.words.plots.house_style import house_style
+from priorveil.words.text_tables import text_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,6 +102,14 @@ def _lip_level(rival: Plan, plan: Plan) -> float:
     return certificate(rival.mechanism.lifts(plan.prior, plan.secret, LIP())).lip
 
 
+_EQUAL = {
+    "this plan": "thisPlan",
+    "the same epsilon": "sameEpsilon",
+    "the same LIP level": "sameLip",
+    "the same LDP level": "sameLdp",
+}
+
+
 @dataclass(frozen=True)
 class ComparedPlan:
     """One row of a comparison: what is `equal` to the plan, the levels, the `error` per person, and the `people`.
@@ -136,36 +146,29 @@ class LdpComparison:
         plan, *others = self.rows
         row = {other.equal: other for other in others if not other.promises_as(plan)}
         if others and not row:
-            return ("This plan has the levels of LDP itself: there is no other promise to compare it with.",)
-        told = []
+            return (say("onlyLdpItself"),)
+        sentences = []
         if same := row.get("the same epsilon"):
-            told.append(
-                f"LDP at the same epsilon promises more, since it holds for any prior: {_price(same)}."
-            )
-        parts = []
+            sentences.append(say("ldpAtSameEpsilon", price=_price(same)))
         if same := row.get("the same LIP level"):
-            parts.append(
-                f"with the same LIP level, LDP promises {same.ldp:.3g} instead of {plan.ldp:.3g} to everybody: "
-                f"{_price(same)}"
-            )
+            levels = {"other": f"{same.ldp:.3g}", "own": f"{plan.ldp:.3g}"}
+            sentences.append(say("ldpAtSameLip", **levels, price=_price(same)))
         if same := row.get("the same LDP level"):
-            learn = "may learn more" if same.lip > plan.lip else "learn less"
-            parts.append(
-                f"with the same LDP level, those who know the prior {learn} (LIP {same.lip:.3g} instead of "
-                f"{plan.lip:.3g}): {_price(same)}"
-            )
-        text = "; ".join(parts)
-        return (*told, f"{text[0].upper()}{text[1:]}.") if text else tuple(told)
+            key = "learnMoreAtSameLdp" if same.lip > plan.lip else "learnLessAtSameLdp"
+            levels = {"other": f"{same.lip:.3g}", "own": f"{plan.lip:.3g}"}
+            sentences.append(say(key, **levels, price=_price(same)))
+        return tuple(sentences)
 
     def _cells(self) -> list[tuple[str, ...]]:
         numbers = [
             (f"{r.lip:.3g}", f"{r.ldp:.3g}", readable_number(r.error, 3), _times(r)) for r in self.rows
         ]
-        return [(row.equal, *cells) for row, cells in zip(self.rows, numbers, strict=True)]
+        return [(say(_EQUAL[row.equal]), *cells) for row, cells in zip(self.rows, numbers, strict=True)]
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The heads and the rows of the table, as texts."""
-        return ("LDP with", "LIP level", "LDP level", "error", "people needed"), self._cells()
+        heads = ("ldpWith", "lipLevel", "ldpLevel", "errorHead", "peopleNeeded")
+        return tuple(map(say, heads)), self._cells()
 
     def record(self) -> list[dict[str, Any]]:
         """The rows for a program."""
@@ -181,8 +184,8 @@ class LdpComparison:
 
     def _repr_html_(self) -> str:
         heads, rows = self.table()
-        table, notes = notebook_html.table(heads, rows, range(1, 5)), notebook_html.notes(self.sentences)
-        return notebook_html.sheet("Beside LDP", table, notes)
+        table, notes = html.table(heads, rows, range(1, 5)), html.notes(self.sentences)
+        return html.sheet(say("besideLdp"), table, notes)
 
 
 def compare_with_ldp(plan: Plan, seconds: float = 10.0) -> LdpComparison:
@@ -217,7 +220,7 @@ def compare_with_ldp(plan: Plan, seconds: float = 10.0) -> LdpComparison:
 
 
 def flat_prior_remark(plan: Plan, seconds: float = 5.0) -> str | None:
-    """That an average would be known more precisely under a flat prior, and why; None where it does not apply.
+    """A note that a flat prior would give a more precise average, and why; None if it would not.
 
     The promise is relative to the prior. Under a sharp prior rare numbers are protected more, and those far away decide
     an average.
@@ -234,14 +237,11 @@ def flat_prior_remark(plan: Plan, seconds: float = 5.0) -> str | None:
     own, other = (precision.population for precision in (plan.precision, flat.precision))
     if own is None or other is None:
         return None
-    levels = f" (LDP {plan.certificate.ldp:.3g} instead of {flat.certificate.ldp:.3g})"
-    stronger = plan.certificate.ldp < flat.certificate.ldp
-    return (
-        f"With a flat prior at the same epsilon, the average would be expected to ±{round_up(other)} instead of "
-        f"±{round_up(own)}: a sharper prior can make an average worse. The promise is relative to the prior, so it "
-        f"protects rare numbers more, and those decide an average{levels if stronger else ''}. It is another promise "
-        "and not a worse plan."
-    )
+    widths = {"own": round_up(own), "other": round_up(other)}
+    if plan.certificate.ldp >= flat.certificate.ldp:
+        return say("flatPriorRemark", **widths)
+    levels = {"ldp": f"{plan.certificate.ldp:.3g}", "flat": f"{flat.certificate.ldp:.3g}"}
+    return say("flatPriorRemarkStronger", **widths, **levels)
 
 
 def _times(row: ComparedPlan) -> str:
@@ -250,8 +250,8 @@ def _times(row: ComparedPlan) -> str:
 
 def _price(row: ComparedPlan) -> str:
     if math.isnan(row.people):
-        return f"the error is {readable_number(row.error, 3)}"
-    return f"that takes {_times(row)} times as many people"
+        return say("errorIs", error=readable_number(row.error, 3))
+    return say("takesPeople", times=_times(row))
 
 
 # -- queries over budgets ----------------------------------------------------------------------------------
@@ -296,7 +296,8 @@ class TradeOffs:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The heads and the rows of the table, as texts."""
-        heads = ("query", "epsilon", "error", "lower bound", "LIP", "LDP", "LDP error at the same epsilon")
+        keys = ("queryHead", "epsilonHead", "errorHead", "lowerBoundHead")
+        heads = (*map(say, keys), "LIP", "LDP", say("ldpErrorHead"))
         numbers = ("epsilon", "error", "lower_bound", "lip", "ldp", "ldp_error")
         rows = [
             (row.query, *(readable_number(getattr(row, name), 4) for name in numbers)) for row in self.rows
@@ -308,7 +309,7 @@ class TradeOffs:
 
     def _repr_html_(self) -> str:
         heads, rows = self.table()
-        return notebook_html.sheet("Trade-offs", notebook_html.table(heads, rows, range(1, len(heads))))
+        return html.sheet(say("tradeOffs"), html.table(heads, rows, range(1, len(heads))))
 
 
 def compare(

@@ -6,16 +6,19 @@ need no further library; Parquet, Arrow and data frames need the extra `tables`.
 
 from __future__ import annotations
 
-from priorveil.tables.estimate import TableEstimate, Tallies, estimate_table, tally_table
+from priorveil.tables.counting import tally_table
+from priorveil.tables.estimate import TableEstimates, estimate_table
 from priorveil.tables.privatize import Privatized, privatize_table
 from priorveil.tables.refusals import NothingWritten, RefusedRows
 from priorveil.tables.repeats import ConflictingReports
-from priorveil.tables.submissions import CampaignEstimate, SubmissionTallies
+from priorveil.tables.tallies import Tallies
 
-__all__ = ["CampaignEstimate", "ConflictingReports", "NothingWritten", "Privatized", "RefusedRows"]
-__all__ += [
-    "SubmissionTallies",
-    "TableEstimate",
+__all__ = [
+    "ConflictingReports",
+    "NothingWritten",
+    "Privatized",
+    "RefusedRows",
+    "TableEstimates",
     "Tallies",
     "estimate_table",
     "privatize_table",

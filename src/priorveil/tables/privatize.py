@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.collect.campaign import Campaign
 from priorveil.errors import InvalidInput
+from priorveil.files.batches import Batch, RowProgress, Wanted, batch_rows
+from priorveil.files.data_table import DataTable
+from priorveil.files.threads import in_threads
 from priorveil.frames import pyarrow, take
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.priors import Label
 from priorveil.tables import write
-from priorveil.tables.batches import Batch, batch_rows
-from priorveil.tables.cohorts import Plans
-from priorveil.tables.read import RowProgress, in_threads, open_table
+from priorveil.tables.forms import Plans, TableForms, table_forms
+from priorveil.tables.private_columns import PrivateColumns
 from priorveil.tables.refusals import NothingWritten, OnRefused, RefusalLog, RefusedRows
-from priorveil.tables.report_makers import ReportMaker, Reports, report_maker
 from priorveil.tables.reports import ID_BYTES, REPORT, REPORT_ID
+from priorveil.tables.sampling import Reports, sample_reports
+from priorveil.tables.substitutes import Substitutes
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Privatized:
 
 def privatize_table(
     data: Any,
-    plan: Plans | Campaign,
+    plan: Plans,
     column: str | Sequence[str] = (),
     out: str | Path | Any | None = None,
     *,
@@ -89,20 +91,21 @@ def privatize_table(
     """
     if not 0 <= most_refused <= 1:
         raise InvalidInput("most_refused", most_refused, "give a share of the rows, 0 to 1")
-    maker = report_maker(plan, column, cohort, missing, other)
-    kept_names = kept_columns(keep, maker)
+    forms = table_forms(plan)
+    private = forms.private(column, Substitutes(missing, other))
+    kept_names = kept_columns(keep, cohort, forms, private)
     target = Path(out) if isinstance(out, str | os.PathLike) else out
     kind = format or (write.format_of(target) if isinstance(target, Path) else "csv")
-    columns = [name for name in (*kept_names, *maker.columns, maker.cohort) if name is not None]
-    table = open_table(data, list(dict.fromkeys(columns)), batch_rows([maker.width]))
+    columns = [name for name in (*kept_names, *private.names, cohort) if name is not None]
+    table = DataTable(data).open(Wanted(tuple(columns)), batch_rows([forms.widest]))
     source, log, count, substituted = as_source(rng), RefusalLog(on_refused), 0, Counter[str]()
     as_text = target is not None and kind == "csv"
 
     def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
-        reports = maker.make(batch, source)
+        reports = sample_reports(forms, private, batch, cohort, source)
         id_column = {REPORT_ID: random_ids(len(reports.indices), source)} if ids else {}
         public = {name: take(batch.columns[name], reports.indices) for name in kept_names}
-        made_by = {maker.made_by: write.id_column(reports.makers, maker.ids, as_text)}
+        made_by = {forms.id_column: write.id_column(reports.cohorts, forms.ids, as_text)}
         return batch, reports, {**id_column, **public, **made_by, REPORT: reports.reports}
 
     def batches() -> Iterator[write.Columns]:
@@ -122,31 +125,36 @@ def privatize_table(
             raise NothingWritten(refused, count)
 
     types = {name: table.types[name] for name in kept_names}
-    report_type = None if as_text else write.report_type(maker.width, maker.same_width)
-    schema = None if as_text else write.report_schema(types, ids, maker.made_by, report_type)
+    report_type = None if as_text else write.report_type(forms.width)
+    schema = None if as_text else write.report_schema(types, ids, forms.id_column, report_type)
     if target is None:
         arrow_batches = (write.to_arrow(batch, schema) for batch in batches())
         in_memory = pyarrow().Table.from_batches(arrow_batches, schema)
         return Privatized(count, log.result(), in_memory, substituted)
     with write.open_output(target, kind, replace) as file:
         if as_text:
-            names = [*([REPORT_ID] if ids else []), *kept_names, maker.made_by, REPORT]
+            names = [*([REPORT_ID] if ids else []), *kept_names, forms.id_column, REPORT]
             write.write_csv(names, batches(), file)
         else:
             # Columns that cannot be compressed: ids, and reports unless few of them are different.
-            random = [REPORT_ID] if maker.few_different else [REPORT_ID, REPORT]
+            random = [REPORT_ID] if forms.has_few_reports else [REPORT_ID, REPORT]
             write.write_arrow(schema, batches(), file, kind, random)
     return Privatized(count, log.result(), substituted=substituted)
 
 
-def kept_columns(keep: Sequence[str], maker: ReportMaker) -> list[str]:
-    """The columns that are kept next to the reports. A private column never is."""
-    needed = [maker.cohort] if maker.keeps_cohort and maker.cohort is not None else []
-    names = list(dict.fromkeys([*keep, *needed]))
+def kept_columns(
+    keep: Sequence[str], cohort: str | None, forms: TableForms, private: PrivateColumns
+) -> list[str]:
+    """The columns that are kept next to the reports. A private column never is, and never chooses the form."""
+    forms.require_cohort(cohort)
+    if cohort in private.names:
+        advice = "this column is private: its values would choose the form, which is public"
+        raise InvalidInput("cohort", cohort, advice)
+    names = list(dict.fromkeys([*keep, *([cohort] if forms.keeps_cohort and cohort is not None else [])]))
     for name in names:
-        if name in maker.columns:
+        if name in private.names:
             raise InvalidInput("keep", name, "this column is private: only its report leaves")
-        if name in (REPORT, REPORT_ID, maker.made_by):
+        if name in (REPORT, REPORT_ID, forms.id_column):
             raise InvalidInput("keep", name, "this name is used for the reports: rename the column")
     return names
 

@@ -12,20 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural
+from priorveil.files.batches import RowNumbers
 from priorveil.frames import Indices
 
 Reasons = npt.NDArray[Any]  # why each row of a batch is refused; None if it is not
-RowNumbers = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
 OnRefused = Callable[[int, str], object]
 
 # Why a row is refused, besides the reasons of a domain.
-MISSING_ENTRY = "missing"
 FOREIGN = "foreign"
-NO_PLAN = "no plan for the cohort"
 NO_COHORT = "no such cohort"
-OTHER_PLAN = "another plan"
+OTHER_FORM = "another plan or form"
 WRONG_ANSWER = "an answer is missing or wrong"
-BROKEN = "wrong number of columns"
 
 _MOST_LISTED = 1_000  # refused rows of each reason
 
@@ -71,6 +68,17 @@ def refused_rows(reasons: Reasons) -> Indices:
     [1]
     """
     return np.flatnonzero([reason is not None for reason in reasons.tolist()])
+
+
+def indices_by_reason(reasons: Reasons) -> dict[str, Indices]:
+    """The rows that have each reason to be refused.
+
+    >>> indices_by_reason(np.array([None, "missing", "missing"], dtype=object))
+    {'missing': array([1, 2])}
+    """
+    refused = refused_rows(reasons)
+    whys = reasons[refused]
+    return {why: refused[whys == why] for why in dict.fromkeys(whys.tolist())}
 
 
 class RefusalLog:

@@ -2,7 +2,7 @@
 
 While the reports are counted, eight bytes of every id go into a spool: on disk, if there are many. Sorted afterwards,
 they show whether any id may occur twice. Only then is the table read again: the rows in question are compared in
-full, and all rows but the repeated ones are counted anew.
+full, and the repeated ones are counted once more, and taken off the counts.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from priorveil.arrays import Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.files.batches import Batch
 from priorveil.frames import Column, distinct, look_up, present_rows, pyarrow
-from priorveil.tables.batches import Batch
 from priorveil.tables.reports import ID_BYTES, REPORT_ID, number_buffer
 
 Words = npt.NDArray[np.uint64]
@@ -126,10 +126,11 @@ def repeated_rows(
     return is_repeat
 
 
-def without_repeats(batches: Iterable[Batch], is_repeat: npt.NDArray[np.bool_]) -> Iterator[Batch]:
-    """The batches without the rows that repeat an earlier one."""
+def only_repeats(batches: Iterable[Batch], is_repeat: npt.NDArray[np.bool_]) -> Iterator[Batch]:
+    """The rows that repeat an earlier one."""
     for batch in batches:
-        yield batch.leave_out(np.flatnonzero(is_repeat[batch.row_numbers]))
+        if len(indices := np.flatnonzero(is_repeat[batch.row_numbers])):
+            yield batch.take(indices)
 
 
 # -- ids and entries as numbers ----------------------------------------------------------------------------

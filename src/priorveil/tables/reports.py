@@ -1,23 +1,21 @@
-"""Reports in a column of a table: integers, or rows of bits as bytes; in a CSV, their text."""
+"""Reports in a column of a table: integers, or rows of words as bytes; in a CSV, their text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Ints, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.frames import Column, Indices, distinct, present_rows, pyarrow
 from priorveil.mechanisms.interface import FROM_PRIVATIZE
-from priorveil.mechanisms.randomness import WORD
-from priorveil.plans import Plan
+from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.plans.form import Form
-from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY
+from priorveil.priors.domain import MISSING_ENTRY
+from priorveil.tables.refusals import FOREIGN
 
 # The columns of a table of reports.
 REPORT, REPORT_ID, PLAN, FORM = "report", "report_id", "plan", "form"
@@ -27,56 +25,46 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _EXACT = 2.0**53  # up to here every whole number is a float
 
-Parsed = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+Parsed = tuple[Words, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
 class ReportFormat:
-    """How the reports of a plan, or the submissions of a form, are read and counted.
+    """How the reports of a form are written in a column, and the id that names the form there.
 
-    Reports are integers if `width` is 0, otherwise rows of so many 64-bit words as little-endian bytes; as text they
-    are decimal digits, or two hexadecimal digits for each byte. A submission is a row of words. `id` is that of the
-    plan or form; `accepts` says which reports it can have made, and `count` adds them up to an array of `counts_shape`.
+    They are rows of so many 64-bit words as little-endian bytes; the reports of a single plan may also be whole
+    numbers, and their `width` is 0. As text they are two hexadecimal digits for each byte, or decimal digits.
     """
 
+    form: Form
     id: str
     width: int
-    accepts: Callable[[npt.NDArray[Any]], Mask]
-    count: Callable[[npt.NDArray[Any]], Ints]
-    counts_shape: tuple[int, ...]
 
-    @classmethod
-    def of_plan(cls, plan: Plan) -> ReportFormat:
-        """The reports of a plan."""
-        mechanism, reader = plan.mechanism, plan.reader
-        return cls(plan.id, mechanism.width, mechanism.accepts, reader.count_valid, reader.counts_shape)
-
-    @classmethod
-    def of_form(cls, form: Form) -> ReportFormat:
-        """The submissions of a form; `form.tallies` reads the counts."""
-        return cls(form.id, form.width, form.accepts, form.count, (sum(part.cells for part in form.parts),))
-
-    def read(self, column: Column) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
-        """The reports of a column that the plan or form can have made, and the indices of the others by reason.
+    def read(self, column: Column) -> tuple[Words, dict[str, Indices]]:
+        """The reports of a column that the form can have made, and the indices of the others by reason.
 
         >>> import priorveil as pv
         >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
-        >>> reports, refused = ReportFormat.of_plan(plan).read(["0", None, "1", "7"])
+        >>> reports, refused = ReportFormat(Form.of("x", plan), plan.id, 0).read(["0", None, "1", "7"])
         >>> reports.tolist(), {reason: indices.tolist() for reason, indices in refused.items()}
-        ([0, 1], {'missing': [1], 'foreign': [3]})
+        ([[0], [1]], {'missing': [1], 'foreign': [3]})
         """
-        reports, readable, present = _arrow_reports(column, self.width) or _parse_reports(column, self.width)
-        accepted = self.accepts(reports)
-        if len(reports) == len(column) and accepted.all():
-            return reports, {}
+        words, readable, present = _arrow_reports(column, self.width) or _parse_reports(column, self.width)
+        accepted = self.form.accepts(words)
+        if len(words) == len(column) and accepted.all():
+            return words, {}
         valid = np.zeros(len(column), dtype=bool)
         valid[readable] = accepted
         refused = {MISSING_ENTRY: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~valid)}
-        return reports[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
+        return words[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
+
+    def write(self, words: Words) -> npt.NDArray[Any]:
+        """Reports as a column: whole numbers, or rows of words."""
+        return words if self.width else words.view(np.int64)[:, 0]
 
 
 def _arrow_reports(column: Column, width: int) -> Parsed | None:
-    """The reports of an Arrow column of the type that they are written with, without a copy.
+    """The reports of an Arrow column of the type that they are written with, as rows of words, without a copy.
 
     With them, the rows that have a readable report and those that are not missing; None for other columns.
     """
@@ -86,11 +74,8 @@ def _arrow_reports(column: Column, width: int) -> Parsed | None:
     kind, present = column.type, present_rows(column)
     whole = column.drop_null() if column.null_count else column
     if not width and pa.types.is_integer(kind):
-        return (
-            number_buffer(whole, kind.to_pandas_dtype(), 1)[:, 0].astype(np.int64, copy=False),
-            present,
-            present,
-        )
+        numbers = number_buffer(whole, kind.to_pandas_dtype(), 1).astype(np.int64, copy=False)
+        return numbers.view(WORD), present, present
     if width and kind in (pa.binary(), pa.large_binary(), pa.binary(8 * width)):
         try:
             rows = whole.cast(pa.binary(8 * width))
@@ -118,9 +103,10 @@ def _parse_reports(column: Column, width: int) -> Parsed:
         raise InvalidInput("reports", NOT_SHOWN, advice)
     parsed = [_parse_bits(word, width) if width else _parse_number(word) for word in words]
     entries: list[Any] = [report for report in parsed if report is not None]
-    reports = (
-        np.frombuffer(b"".join(entries), WORD).reshape(-1, width) if width else np.array(entries, np.int64)
-    )
+    if width:
+        reports = np.frombuffer(b"".join(entries), WORD).reshape(-1, width)
+    else:
+        reports = np.array(entries, np.int64).view(WORD).reshape(-1, 1)
     is_readable = np.array([report is not None for report in parsed] + [False])
     position = np.cumsum(is_readable) - 1
     readable = is_readable[indices]

@@ -8,29 +8,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from priorveil.collect.campaign import Campaign
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, needs_extra, plural
+from priorveil.files.batches import Batch, Wanted
 from priorveil.frames import pyarrow
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.priors import Label, Prior
+from priorveil.priors.domain import MISSING_ENTRY
 from priorveil.reading.estimate import EstimateMethod
-from priorveil.reading.tally import Tally
-from priorveil.tables.batches import Batch
-from priorveil.tables.cohorts import Plans, plans_by_cohort
-from priorveil.tables.counting import BatchCounter, ReportCounts
-from priorveil.tables.estimate import TableEstimate, Tallies, no_plan_column
+from priorveil.tables.counting import BatchCounter, lacking_columns, report_counter
+from priorveil.tables.estimate import TableEstimates, estimate_tallies
+from priorveil.tables.forms import Plans, TableForms, table_forms
 from priorveil.tables.privatize import kept_columns, random_ids
-from priorveil.tables.refusals import FOREIGN, MISSING_ENTRY, NO_PLAN, OTHER_PLAN, RefusedRows
+from priorveil.tables.refusals import FOREIGN, NO_COHORT, OTHER_FORM, RefusedRows
 from priorveil.tables.repeats import ConflictingReports
-from priorveil.tables.report_makers import report_maker
-from priorveil.tables.reports import FORM, PLAN, REPORT, REPORT_ID, ReportFormat
-from priorveil.tables.submissions import CampaignEstimate, SubmissionTallies, refuse_with_campaign
-from priorveil.tables.write import id_column
+from priorveil.tables.reports import REPORT, REPORT_ID
+from priorveil.tables.sampling import sample_reports
+from priorveil.tables.substitutes import Substitutes
+from priorveil.tables.tallies import Counts, Key, Tallies
+from priorveil.tables.write import arrow_column, id_column
 
 pa = pyarrow()
 with needs_extra("spark"):
@@ -43,18 +43,17 @@ if TYPE_CHECKING:
 __all__ = ["estimate", "privatize", "refused", "tally"]
 
 RecordBatch = Any  # of Arrow
-Formats = Mapping[Any, ReportFormat]  # by cohort, or by the id of a form
 
 REFUSED, REASON = "refused", "reason"
 
-# The result of counting has a row for each plan, group and index in the tally. Indices below zero hold these numbers.
-_REPORTS, _REPEATED, _WITHOUT_ID, _CONFLICTING = "reports", "repeated", "without id", "conflicting"
-_NOT_REFUSED = (_REPORTS, _REPEATED, _WITHOUT_ID, _CONFLICTING)
-_REASONS = (MISSING_ENTRY, FOREIGN, NO_PLAN, OTHER_PLAN)
-_BELOW_ZERO = {-1 - number: name for number, name in enumerate((*_NOT_REFUSED, *_REASONS))}
+# The result of counting has a row for each cohort, group and index of a cell. Indices below zero hold these numbers.
+_REPEATED, _WITHOUT_ID, _CONFLICTING = "repeated", "without id", "conflicting"
+_REASONS = (MISSING_ENTRY, FOREIGN, NO_COHORT, OTHER_FORM)
+_BELOW_ZERO = {-1 - at: name for at, name in enumerate((_REPEATED, _WITHOUT_ID, _CONFLICTING, *_REASONS))}
 
 # Columns of the rows that were merged because they have the same id.
-_ID, _ROWS, _SAME, _HAS_ID = "priorveil_id", "priorveil_rows", "priorveil_same", "priorveil_has_id"
+_ID, _KEY, _ROWS = "priorveil_id", "priorveil_key", "priorveil_rows"
+_SAME, _HAS_ID = "priorveil_same", "priorveil_has_id"
 _FEW_IDS = 3  # that an error names
 _HEX_ID = "^[0-9a-fA-F]{32}$"  # a random id, in digits
 _BLANKS_AROUND = r"(?U)^\s+|\s+$"  # of Unicode too, as in files
@@ -62,7 +61,7 @@ _BLANKS_AROUND = r"(?U)^\s+|\s+$"  # of Unicode too, as in files
 
 def privatize(
     df: DataFrame,
-    plan: Plans | Campaign,
+    plan: Plans,
     column: str | Sequence[str] = (),
     *,
     keep: Sequence[str] = (),
@@ -78,41 +77,38 @@ def privatize(
     reason in the column `refused`. Spark is lazy: every action on the result makes *new* reports and spends the budget
     again, so write it to a table once and read that.
     """
-    maker = report_maker(plan, column, cohort, missing, other)
-    kept_names = kept_columns(keep, maker)
+    forms = table_forms(plan)
+    private = forms.private(column, Substitutes(missing, other))
+    kept_names = kept_columns(keep, cohort, forms, private)
     fields = [T.StructField(REPORT_ID, T.BinaryType())] if ids else []
     fields += [df.schema[name] for name in kept_names]
-    fields += [T.StructField(maker.made_by, T.StringType())]
-    fields += [T.StructField(REPORT, T.BinaryType() if maker.width else T.LongType())]
+    fields += [T.StructField(forms.id_column, T.StringType())]
+    fields += [T.StructField(REPORT, T.LongType() if forms.width == 0 else T.BinaryType())]
     fields += [T.StructField(REFUSED, T.StringType())]
+    id_field = pa.field(REPORT_ID, pa.binary())
+    report_field = pa.field(REPORT, pa.int64() if forms.width == 0 else pa.binary())
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         source = SystemSource()
         for batch in batches:
-            reports = maker.make(_as_batch(batch), source)
+            reports = sample_reports(forms, private, _as_batch(batch), cohort, source)
             order = np.full(batch.num_rows, -1, dtype=np.int64)
             order[reports.indices] = np.arange(len(reports.indices))
-            parts = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
+            parts = {REPORT_ID: arrow_column(random_ids(batch.num_rows, source), id_field)} if ids else {}
             parts |= {name: batch.column(name) for name in kept_names}
-            made_by = pa.array(id_column(reports.makers, maker.ids, as_text=True), pa.string())
+            made_by = pa.array(id_column(reports.cohorts, forms.ids, as_text=True), pa.string())
             rows = pa.array(order, mask=order < 0)
-            parts[maker.made_by] = made_by.take(rows)
-            parts[REPORT] = _binary_or_long(reports.reports).take(rows)
-            parts[REFUSED] = _reasons(batch.num_rows, reports.refused, maker.public_reason)
+            parts[forms.id_column] = made_by.take(rows)
+            parts[REPORT] = arrow_column(reports.reports, report_field).take(rows)
+            parts[REFUSED] = _reasons(batch.num_rows, reports.refused, private.public_reason)
             yield pa.RecordBatch.from_pydict(parts)
 
-    names = dict.fromkeys(name for name in (*kept_names, *maker.columns, maker.cohort) if name is not None)
+    names = dict.fromkeys(name for name in (*kept_names, *private.names, cohort) if name is not None)
     return df.select(*names).mapInArrow(run, T.StructType(fields))
 
 
 def _as_batch(batch: RecordBatch) -> Batch:
     return Batch(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
-
-
-def _binary_or_long(column: Any) -> Any:
-    if isinstance(column, list):
-        return pa.array(column, pa.binary())
-    return pa.array(column if column.ndim == 1 else [row.tobytes() for row in column])
 
 
 def _reasons(rows: int, refused: Mapping[str, Any], wording: Callable[[str], str] = str) -> Any:
@@ -123,11 +119,6 @@ def _reasons(rows: int, refused: Mapping[str, Any], wording: Callable[[str], str
     return pa.array(reasons.tolist(), pa.string())
 
 
-@overload
-def estimate(df: DataFrame, plan: Campaign, *, method: EstimateMethod = "auto") -> CampaignEstimate: ...
-
-
-@overload
 def estimate(
     df: DataFrame,
     plan: Plans,
@@ -136,30 +127,11 @@ def estimate(
     method: EstimateMethod = "auto",
     prior: Prior | Sequence[float] | None = None,
     **options: Any,
-) -> TableEstimate: ...
-
-
-def estimate(
-    df: DataFrame,
-    plan: Plans | Campaign,
-    *,
-    by: str | None = None,
-    method: EstimateMethod = "auto",
-    prior: Prior | Sequence[float] | None = None,
-    **options: Any,
-) -> TableEstimate | CampaignEstimate:
+) -> TableEstimates:
     """Estimate from a data frame of reports, as `priorveil.tables.estimate_table` does; `options` as for `tally`."""
-    if isinstance(plan, Campaign):
-        refuse_with_campaign(by=by, prior=prior)
-        return CampaignEstimate.of(plan, tally(df, plan, **options), method)
-    return TableEstimate.of(tally(df, plan, by=by, **options), by, method, prior)
+    return estimate_tallies(plan, tally(df, plan, by=by, **options), by, method, prior)
 
 
-@overload
-def tally(df: DataFrame, plan: Campaign) -> SubmissionTallies: ...
-
-
-@overload
 def tally(
     df: DataFrame,
     plan: Plans,
@@ -168,95 +140,69 @@ def tally(
     by: str | None = None,
     cohort: str | None = None,
     assume_plan: bool = False,
-) -> Tallies: ...
-
-
-def tally(
-    df: DataFrame,
-    plan: Plans | Campaign,
-    *,
-    column: str = REPORT,
-    by: str | None = None,
-    cohort: str | None = None,
-    assume_plan: bool = False,
-) -> Tallies | SubmissionTallies:
-    """Add up a data frame of reports in one job, whose result is no larger than the tallies.
+) -> Tallies:
+    """Add up a data frame of reports, as `priorveil.tables.tally_table` does; the result is no larger than the tallies.
 
     Refused reports are counted by reason. They have no row numbers, because the rows of a data frame have none;
     `refused` returns the rows themselves. A report that is there several times, with the same id in the column
-    `report_id`, is counted once, and `ConflictingReports` if its rows differ: Spark brings the rows with the same id
-    together, which moves the columns that are read through a shuffle. The submissions to a campaign are added up by
-    form.
+    `report_id`, is counted once, and `ConflictingReports` if its rows differ: digests of the ids are shuffled, and rows
+    only if their id occurs several times.
     """
-    counts = _count(df, *_formats(df, plan, column, by, cohort, assume_plan))
-    if isinstance(plan, Campaign):
-        return SubmissionTallies.of(plan.forms, counts)
-    plans = plans_by_cohort(plan, cohort)
-    return Tallies(plans, counts.by, counts.refused, counts.repeated, counts.without_id)
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of a data frame of reports: those of `BatchCounter`."""
-
-    column: str = REPORT
-    by: str | None = None
-    cohort: str | None = None
-    made_by: str | None = None
-
-    def names(self) -> list[str]:
-        every = (self.column, self.by, self.cohort, self.made_by)
-        return list(dict.fromkeys(name for name in every if name is not None))
-
-    def counter(self, formats: Formats) -> BatchCounter:
-        return BatchCounter(formats, self.column, self.by, self.cohort, made_by=self.made_by)
-
-
-def _count(df: DataFrame, formats: Formats, columns: _Columns) -> ReportCounts:
-    names, by = columns.names(), columns.by
-    rows = _merge_repeats(df, names)
-    numbers = [T.StructField(name, T.LongType()) for name in ("plan", "index", "amount")]
+    counter = _counter(df, plan, column, by, cohort, assume_plan)
+    forms, names = counter.forms, counter.columns
+    numbers = [T.StructField(name, T.LongType()) for name in ("cohort", "index", "amount")]
     group = T.StructField("group", T.StringType() if by is None else df.schema[by].dataType)
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        counter, group_type = columns.counter(formats), None
+        own, group_type = replace(counter), None
         notes: Counter[str] = Counter()
         for batch in batches:
             group_type = pa.string() if by is None else batch.schema.field(by).type
-            for _ in counter.count([_as_batch(batch)]):
+            for _ in own.count([_as_batch(batch)]):
                 pass
-            notes.update(_row_notes(batch, counter))
+            notes.update(_row_notes(batch, own))
         if group_type is not None:  # the partition is not empty
-            yield _tally_rows(counter, notes, group_type)
+            yield _count_rows(own, notes, group_type)
 
-    amounts = rows.mapInArrow(run, T.StructType([group, *numbers]))
-    sums = amounts.groupBy("plan", "group", "index").agg(F.sum("amount").alias("amount"))
-    tallies, others = _collect(sums, formats)
+    amounts = _each_report_once(df, names).mapInArrow(run, T.StructType([group, *numbers]))
+    sums = amounts.groupBy("cohort", "group", "index").agg(F.sum("amount").alias("amount"))
+    counts, others = _collect(sums, forms)
     if others[_CONFLICTING]:
         raise ConflictingReports(_conflicting_ids(df, names), names)
-    if foreign := others[OTHER_PLAN]:
-        source = "campaign that they answer" if columns.made_by == FORM else "plan that made them"
-        advice = f"{plural(foreign, 'report')} of another {columns.made_by}; read them with the {source}"
+    if foreign := others[OTHER_FORM]:
+        kind = forms.id_column
+        advice = f"{plural(foreign, 'report')} of another {kind}; read them with the {kind} that made them"
         raise ForeignReport("df", NOT_SHOWN, f"{advice} (`refused` returns these rows)")
     refused_counts = {reason: others[reason] for reason in sorted(_REASONS) if others[reason]}
-    return ReportCounts(tallies, RefusedRows(refused_counts), others[_REPEATED], others[_WITHOUT_ID])
+    return Tallies.of(forms, counts, RefusedRows(refused_counts), others[_REPEATED], others[_WITHOUT_ID])
 
 
-def _merge_repeats(df: DataFrame, names: Sequence[str]) -> DataFrame:
+def _each_report_once(df: DataFrame, names: Sequence[str]) -> DataFrame:
     """Columns of the rows, those with the same id as one, and what is known of them.
 
     `_ROWS` is the number of rows with this id, `_SAME` whether they are all equal, `_HAS_ID` whether there is one.
+    A digest of every id is shuffled; rows are only where their digest occurs several times.
     """
+    once = F.lit(1).alias(_ROWS), F.lit(True).alias(_SAME)
     if REPORT_ID not in df.columns:
-        return df.select(*names).withColumns({_ROWS: F.lit(1), _SAME: F.lit(True), _HAS_ID: F.lit(False)})
+        return df.select(*names, *once, F.lit(False).alias(_HAS_ID))
     rows = df.select(_id_column(df).alias(_ID), *names)
-    alone = rows.filter(F.col(_ID).isNull()).select(
-        *names, F.lit(1).alias(_ROWS), F.lit(True).alias(_SAME), F.lit(False).alias(_HAS_ID)
-    )
+    keyed = rows.withColumn(_KEY, F.when(F.col(_ID).isNotNull(), F.xxhash64(_ID)))
+    counts = keyed.filter(F.col(_KEY).isNotNull()).groupBy(_KEY).agg(F.count("*").alias(_ROWS))
+    repeated = counts.filter(F.col(_ROWS) > 1).select(_KEY)
+    has_id = F.col(_ID).isNotNull().alias(_HAS_ID)
+    if repeated.isEmpty():
+        return rows.select(*names, *once, has_id)
+    alone = keyed.join(repeated, _KEY, "left_anti").select(*names, *once, has_id)
     entries = F.struct(*names)
-    by_id = rows.filter(F.col(_ID).isNotNull()).groupBy(_ID)
-    merged = by_id.agg(
-        F.min(entries).alias("least"), F.max(entries).alias("greatest"), F.count("*").cast("int").alias(_ROWS)
+    merged = (
+        keyed.join(repeated, _KEY, "left_semi")
+        .groupBy(_ID)
+        .agg(
+            F.min(entries).alias("least"),
+            F.max(entries).alias("greatest"),
+            F.count("*").cast("int").alias(_ROWS),
+        )
     )
     same = F.col("least").eqNullSafe(F.col("greatest")).alias(_SAME)
     return merged.select("least.*", _ROWS, same, F.lit(True).alias(_HAS_ID)).unionByName(alone)
@@ -302,20 +248,19 @@ def _conflicting_ids(df: DataFrame, names: Sequence[str]) -> str:
 
 def refused(
     df: DataFrame,
-    plan: Plans | Campaign,
+    plan: Plans,
     *,
     column: str = REPORT,
     cohort: str | None = None,
     assume_plan: bool = False,
 ) -> DataFrame:
     """The rows that `tally` does not count, with the reason in the column `reason`."""
-    formats, columns = _formats(df, plan, column, None, cohort, assume_plan)
+    counter = _counter(df, plan, column, None, cohort, assume_plan)
     if REASON in df.columns:
         advice = f"its column {REASON!r} has the name of the reason: rename the column"
         raise InvalidInput("df", NOT_SHOWN, advice)
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        counter = columns.counter(formats)
         for batch in batches:
             reasons = _reasons(batch.num_rows, counter.refused_indices(_as_batch(batch)))
             yield batch.append_column(REASON, reasons).filter(reasons.is_valid())
@@ -323,61 +268,48 @@ def refused(
     return df.mapInArrow(run, T.StructType([*df.schema.fields, T.StructField(REASON, T.StringType())]))
 
 
-def _formats(
-    df: DataFrame,
-    plan: Plans | Campaign,
-    column: str,
-    by: str | None,
-    cohort: str | None,
-    assume_plan: bool,
-) -> tuple[dict[Any, ReportFormat], _Columns]:
-    """The formats of reports by cohort, or by the id of a form; and the columns to read."""
-    if isinstance(plan, Campaign):
-        refuse_with_campaign(column, by, cohort, assume_plan)
-        if FORM not in df.columns:
-            raise InvalidInput("column", FORM, f"the data frame has {', '.join(df.columns)}")
-        return {id: ReportFormat.of_form(form) for id, form in plan.forms.items()}, _Columns(made_by=FORM)
-    plans = plans_by_cohort(plan, cohort)
-    if not assume_plan and PLAN not in df.columns:
-        raise no_plan_column(f"the data frame has {', '.join(df.columns)}")
-    columns = _Columns(column, by, cohort, None if assume_plan else PLAN)
-    return {key: ReportFormat.of_plan(one) for key, one in plans.items()}, columns
+def _counter(
+    df: DataFrame, plan: Plans, column: str, by: str | None, cohort: str | None, assume_plan: bool
+) -> BatchCounter:
+    """A counter of the reports of a data frame, without counts."""
+    counter = report_counter(table_forms(plan), column, by, cohort, assume_plan)
+    with lacking_columns(counter):
+        Wanted(tuple(counter.columns)).select(df.columns)
+    return counter
 
 
-def _tally_rows(counter: BatchCounter, notes: Counter[str], group_type: Any) -> RecordBatch:
-    """The tallies as rows of group (of this type), plan (its number), index and amount, without the zeros.
+def _count_rows(counter: BatchCounter, notes: Counter[str], group_type: Any) -> RecordBatch:
+    """What was counted as rows of group (of this type), cohort (its number), index and amount, without zero cells.
 
-    `notes` are numbers of rows that belong to no tally.
+    `notes` are numbers of rows that belong to no cohort.
     """
-    no_tally = Counter(counter.log.result().counts)
-    no_tally.update(notes)
-    plan_numbers = {cohort: number for number, cohort in enumerate(counter.formats)}
+    alone = Counter(counter.log.result().counts)
+    alone.update(notes)
+    cohorts = list(counter.forms.formats)
     rows: list[tuple[Any, int | None, int, int]] = []
-    for (cohort, group), part in counter.tallies.items():
-        no_tally.subtract(part.refused)
-        plan, others = plan_numbers[cohort], {_REPORTS: part.reports, **part.refused}
-        counts = part.counts.ravel()
-        rows += [(group, plan, i, int(counts[i])) for i in np.flatnonzero(counts).tolist()]
-        rows += [(group, plan, i, others.get(name, 0)) for i, name in _BELOW_ZERO.items()]
-    rows += [(None, None, i, no_tally[reason]) for i, reason in _BELOW_ZERO.items()]
+    for (cohort, group), own in counter.counts.items():
+        alone.subtract(own.refused)
+        at = cohorts.index(cohort)
+        rows += [(group, at, i, int(own.cells[i])) for i in np.flatnonzero(own.cells).tolist()]
+        rows += [(group, at, i, own.refused[name]) for i, name in _BELOW_ZERO.items()]
+    rows += [(None, None, i, alone[name]) for i, name in _BELOW_ZERO.items()]
     groups, *numbers = zip(*rows, strict=True)
     arrays = [pa.array(groups, group_type), *(pa.array(column, pa.int64()) for column in numbers)]
-    return pa.RecordBatch.from_arrays(arrays, ["group", "plan", "index", "amount"])
+    return pa.RecordBatch.from_arrays(arrays, ["group", "cohort", "index", "amount"])
 
 
-def _collect(amounts: DataFrame, formats: Formats) -> tuple[dict[tuple[Any, Any], Tally], Counter[str]]:
-    """The tallies of all plans and groups from the numbers at their indices; and how many rows are refused or noted."""
-    tallies: dict[tuple[Any, Any], Tally] = {}
+def _collect(amounts: DataFrame, forms: TableForms) -> tuple[dict[Key, Counts], Counter[str]]:
+    """What was counted by cohort and group, from the numbers at its indices; and how many rows are refused or noted."""
+    counts: dict[Key, Counts] = {}
     row_counts: Counter[str] = Counter()
     lists = [("index", "list"), ("amount", "list")]
-    for row in amounts.toArrow().group_by(["plan", "group"]).aggregate(lists).to_pylist():
+    for row in amounts.toArrow().group_by(["cohort", "group"]).aggregate(lists).to_pylist():
         numbers = dict(zip(row["index_list"], row["amount_list"], strict=True))
         others = Counter({name: numbers.pop(index) for index, name in _BELOW_ZERO.items()})
         row_counts.update(others)
-        if row["plan"] is not None:
-            key, format = list(formats.items())[row["plan"]]
-            counts = np.zeros(format.counts_shape, np.int64)
-            counts.ravel()[list(numbers)] = list(numbers.values())
-            reasons = {reason: others[reason] for reason in _REASONS if others[reason]}
-            tallies[key, row["group"]] = Tally(format.id, counts, others[_REPORTS], reasons)
-    return tallies, row_counts
+        if row["cohort"] is not None:
+            cohort, form = list(forms.by_cohort.items())[row["cohort"]]
+            cells = np.zeros(form.cells, np.int64)
+            cells[list(numbers)] = list(numbers.values())
+            counts[cohort, row["group"]] = Counts(cells, +others)
+    return counts, row_counts

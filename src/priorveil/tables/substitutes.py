@@ -13,7 +13,7 @@ import numpy as np
 from priorveil.errors import InvalidInput
 from priorveil.frames import Column, distinct
 from priorveil.priors import Domain, Label
-from priorveil.priors.domain import MISSING, NOT_IN_DOMAIN
+from priorveil.priors.domain import MISSING, NOT_IN_DOMAIN, no_words
 from priorveil.priors.label_texts import first_labels
 
 
@@ -83,8 +83,3 @@ def _label_in(domain: Domain, label: Label | None) -> Label | None:
     """The label if the domain has it. A number is a value, not a label that could stand for others."""
     known = label is not None and domain.resolution is None and domain.encode([[label]], no_words)[0] >= 0
     return label if known else None
-
-
-def no_words(count: int) -> Any:
-    """Words for domains of labels, which draw none."""
-    return np.zeros(count, dtype=np.uint64)

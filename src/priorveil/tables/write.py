@@ -46,10 +46,10 @@ def report_schema(kept: Mapping[str, Any], ids: bool, made_by: str, report_type:
     return pa.schema([*fields, id_field(made_by), pa.field(REPORT, report_type, nullable=False)])
 
 
-def report_type(width: int, same_width: bool = True) -> Any:
-    """The Arrow type of reports of so many words, 0 for whole numbers; bytes of any length if widths differ."""
+def report_type(width: int | None) -> Any:
+    """The Arrow type of reports of so many words, 0 for whole numbers; None for bytes of any length."""
     pa = pyarrow()
-    return pa.int64() if not width else pa.binary(8 * width if same_width else -1)
+    return pa.int64() if width == 0 else pa.binary(8 * width if width else -1)
 
 
 def id_field(name: str) -> Any:
@@ -79,7 +79,9 @@ def arrow_column(column: Column | npt.NDArray[Any], field: Any) -> Any:
     pa = pyarrow()
     if isinstance(column, np.ndarray) and column.ndim == 2:
         data = pa.py_buffer(np.ascontiguousarray(column))
-        return pa.FixedSizeBinaryArray.from_buffers(field.type, len(column), [None, data])
+        kind = pa.binary(column.itemsize * column.shape[1])
+        rows = pa.FixedSizeBinaryArray.from_buffers(kind, len(column), [None, data])
+        return rows if kind == field.type else rows.cast(field.type)
     try:
         if isinstance(column, list | np.ndarray):
             return pa.array(column, field.type)

@@ -3,8 +3,9 @@
 import { isAdmin, read, remove, send } from "/static/curator.js";
 import { closeButton, confirmButton, openDialog } from "/static/dialogs.js";
 import { day, el, number, reportsText, saveFile } from "/static/dom.js";
+/** @import { Question, ShowErrors } from "/static/dialogs.js" */
 
-/** The page of all campaigns, newest first; `say` tells a screen reader. */
+/** The page of all campaigns, newest first; `say` tells a screen reader. @param {(text: string) => void} say */
 export async function campaignList(say) {
   const admin = await isAdmin(); // first and alone: a wrong token is tried once
   const { campaigns } = await read("/campaigns");
@@ -19,17 +20,20 @@ export async function campaignList(say) {
         el("a", { class: "button plain", href: "#tokens" }, "Tokens: who may sign in"),
       ),
     campaigns.length > 0
-      ? el("ul", { class: "campaigns" }, ...campaigns.toReversed().map((campaign) => entry(campaign, say)))
+      ? el(
+          "ul",
+          { class: "campaigns" },
+          ...campaigns.toReversed().map((/** @type {any} */ campaign) => entry(campaign, say)),
+        )
       : el("p", {}, "There is no campaign yet."),
   ];
 }
 
+/** @param {any} campaign an entry of the curator's list @param {(text: string) => void} say */
 function entry({ id, title, state, cohorts, reports, opens, closes, closed, published }, say) {
-  const dates = [
-    ["opens", opens],
-    closed ? ["closed", closed] : ["closes", closes],
-    ["published", published],
-  ].filter(([, time]) => time);
+  const dates = [["opens", opens], closed ? ["closed", closed] : ["closes", closes], ["published", published]].filter(
+    ([, time]) => time,
+  );
   return el(
     "li",
     {},
@@ -53,15 +57,23 @@ function entry({ id, title, state, cohorts, reports, opens, closes, closed, publ
   );
 }
 
-/** The state of a campaign, in words and in colour. */
+/** The state of a campaign, in words and in colour. @param {string} state */
 export const badge = (state) => el("span", { class: `badge ${state === "open" ? "on" : "off"}` }, state);
 
-/** The way to the sheet of a published campaign. */
-export const publishedLink = (id, attributes = {}) => el("a", { href: `/published/${id}`, ...attributes }, "Published results");
+/** The way to the sheet of a published campaign. @param {string} id @param {Record<string, string>} [attributes] */
+export const publishedLink = (id, attributes = {}) =>
+  el("a", { href: `/published/${id}`, ...attributes }, "Published results");
 
+/** @param {string} id */
 const address = (id) => `${location.origin}/answer/${id}`;
 
-/** A button that copies the link for people; none where the browser does not let pages copy. */
+/**
+ * A button that copies the link for people; none where the browser does not let pages copy.
+ *
+ * @param {string} id
+ * @param {string} label
+ * @param {(text: string) => void} say
+ */
 function copier(id, label, say) {
   if (!navigator.clipboard) return null;
   const copy = async () => {
@@ -83,8 +95,17 @@ function copier(id, label, say) {
   return button;
 }
 
-/** The link that people are given, and who may answer; `free` counts invitations, if the token may know that. */
-export function sharing(id, { state, admission_text: admission }, free, showErrors, changed, say) {
+/**
+ * The link that people are given, and who may answer; `free` counts invitations, if the token may know that.
+ *
+ * @param {string} id
+ * @param {any} estimates
+ * @param {number | null} free
+ * @param {ShowErrors} showErrors
+ * @param {() => void} changed
+ * @param {(text: string) => void} say
+ */
+export function sharing(id, { state, survey }, free, showErrors, changed, say) {
   return [
     el("h2", {}, "Share"),
     el(
@@ -93,7 +114,7 @@ export function sharing(id, { state, admission_text: admission }, free, showErro
       state === "closed" ? "It was answered at " : "People answer at ",
       el("a", { href: `/answer/${id}` }, address(id)),
     ),
-    el("p", { id: "admission" }, admission),
+    el("p", { id: "admission" }, admissionText(survey)),
     free !== null && el("p", { id: "free" }, `Invitations that nobody has used yet: ${number(free)}.`),
     state !== "closed" &&
       el(
@@ -105,13 +126,25 @@ export function sharing(id, { state, admission_text: admission }, free, showErro
   ];
 }
 
+/** Who may answer, and what that means for the results. @param {any} survey */
+function admissionText({ admission, most_reports: most }) {
+  const isOpen = admission === "open";
+  const who = isOpen
+    ? "Anyone who knows the address can answer, even many times: strangers can change the result."
+    : "Each answer needs an invitation: a link or a code that is valid for one answer.";
+  if (most === null) return who;
+  const filled = isOpen ? ", and strangers can fill that up." : ".";
+  return `${who} At most ${reportsText(most)} can be stored${filled}`;
+}
+
 const MOST = 10000; // invitations in one request
 
+/** @param {string} id @param {() => void} changed @returns {Question} */
 const invitation = (id, changed) => ({
   title: "Make invitations?",
   text: "Each invitation is a link that is valid for one answer.",
   field: { type: "number", name: "count", min: 1, max: MOST, label: `How many, at most ${number(MOST)}` },
-  check: (count) => /^[0-9]+$/.test(count) && count >= 1 && count <= MOST,
+  check: (count) => /^[0-9]+$/.test(count) && Number(count) >= 1 && Number(count) <= MOST,
   otherwise: `Give a number from 1 to ${number(MOST)}.`,
   yes: "Make them",
   no: "Make none",
@@ -122,14 +155,19 @@ const invitation = (id, changed) => ({
   },
 });
 
-/** The links of new invitations, until the dialog is closed. */
+/** The links of new invitations, until the dialog is closed. @param {string} id @param {string[]} codes */
 function showLinks(id, codes) {
   const text = codes.map((code) => `${address(id)}#code=${code}\n`).join("");
   const save = () => saveFile(`invitations-${id.slice(0, 12)}.txt`, new Blob([text], { type: "text/plain" }));
   openDialog(codes.length === 1 ? "One link" : `${number(codes.length)} links`, [
     el("p", {}, "They are shown only here: the curator stores nothing but their hashes. Give each person one."),
     el("label", { class: "field" }, "Links", el("textarea", { readonly: true, rows: 6, spellcheck: "false" }, text)),
-    el("div", { class: "actions" }, el("button", { type: "button", onclick: save }, "Save as a file"), closeButton("Done", { class: "plain" })),
+    el(
+      "div",
+      { class: "actions" },
+      el("button", { type: "button", onclick: save }, "Save as a file"),
+      closeButton("Done", { class: "plain" }),
+    ),
   ]);
 }
 
@@ -137,13 +175,22 @@ function showLinks(id, codes) {
 
 const DIGITS = 6; // of the id, which are typed before a campaign is deleted
 
-/** The published results, or the button that publishes them once the campaign is closed. */
+/**
+ * The published results, or the button that publishes them once the campaign is closed.
+ *
+ * @param {string} id
+ * @param {any} estimates
+ * @param {boolean} admin
+ * @param {ShowErrors} showErrors
+ * @param {() => void} changed
+ */
 export function publishing(id, estimates, admin, showErrors, changed) {
-  const { state, not_for_publication: draft } = estimates;
+  const { state, published, result } = estimates;
+  /** @type {Question} */
   const publication = {
     title: "Publish these results for good?",
     text:
-      `${shownOf(estimates)} Everybody who has the link can read them, and they never change. From then on no report can be withdrawn, and the ` +
+      `${shownOf(result)} Everybody who has the link can read them, and they never change. From then on no report can be withdrawn, and the ` +
       "campaign cannot reopen: two tables that differ by one report reveal that report.",
     yes: "Publish them",
     no: "Not now",
@@ -152,30 +199,40 @@ export function publishing(id, estimates, admin, showErrors, changed) {
   const place = `${location.origin}/published/${id}`;
   return [
     el("h2", {}, "Publish"),
-    draft === null
+    published
       ? el("p", {}, "These results are published at ", el("a", { href: place, id: "published" }, place), ".")
       : el("p", {}, "Results are published once, on a page of their own, after the campaign has closed."),
-    draft !== null &&
+    !published &&
       admin &&
       state === "closed" &&
       el("div", { class: "actions" }, confirmButton("publish", "Publish the results…", publication, showErrors)),
   ];
 }
 
-/** How many reports there are, and how many of the results would be withheld. */
-function shownOf({ reports, results, withheld_because: reason }) {
-  const cohorts = results.flatMap((result) => result.cohorts);
-  const withheld = cohorts.filter((cohort) => cohort.withheld).length;
+/** How many reports there are, and how many of the results would be withheld. @param {any} result */
+function shownOf({ reports, findings }) {
+  const results = findings.filter((/** @type {any} */ found) => found.withheld !== "other forms");
+  const withheld = results.filter((/** @type {any} */ found) => found.withheld).length;
+  /** @param {number} count @param {string} word */
   const plural = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
   const came = `The campaign has ${plural(reports, "report")}`;
   if (withheld === 0) return `${came}, and all results would be shown.`;
-  return `${came}: ${withheld} of ${plural(cohorts.length, "result")} would be withheld. ${reason}`;
+  return `${came}: ${withheld} of ${plural(results.length, "result")} would be withheld.`;
 }
 
-/** Buttons that close, reopen or delete a campaign, once that is confirmed; `changed` and `deleted` are called when it is done. */
-export function ending(id, { state, not_for_publication: draft }, showErrors, changed, deleted) {
+/**
+ * Buttons that close, reopen or delete a campaign, once that is confirmed; `changed` and `deleted` are called when it is done.
+ *
+ * @param {string} id
+ * @param {any} estimates
+ * @param {ShowErrors} showErrors
+ * @param {() => void} changed
+ * @param {() => void} deleted
+ */
+export function ending(id, { state, published }, showErrors, changed, deleted) {
   const closed = state === "closed";
-  const canReopen = closed && draft !== null;
+  const canReopen = closed && !published;
+  /** @type {Question} */
   const closing = {
     title: "Close this campaign?",
     text: "No more answers are accepted. You can reopen it until its closing time.",
@@ -183,6 +240,7 @@ export function ending(id, { state, not_for_publication: draft }, showErrors, ch
     no: "Keep it open",
     run: () => send(`/campaigns/${id}/close`).then(() => changed()),
   };
+  /** @type {Question} */
   const reopening = {
     title: "Reopen this campaign?",
     text: "People can answer again. A campaign whose closing time has passed stays closed.",
@@ -190,6 +248,7 @@ export function ending(id, { state, not_for_publication: draft }, showErrors, ch
     no: "Keep it closed",
     run: () => send(`/campaigns/${id}/reopen`).then(() => changed()),
   };
+  /** @type {Question} */
   const deletion = {
     title: "Delete this campaign?",
     text: "All its reports and results are deleted, including published ones. This cannot be undone, and the same campaign cannot be created again.",

@@ -14,13 +14,15 @@ export class Unreachable extends Error {
 
 /** The curator refused a request; `problem` is its problem document. */
 export class Refused extends Error {
+  /** @param {number} status @param {any} problem */
   constructor(status, problem) {
     super(problem.detail ?? `The curator answered ${status}.`);
     this.problem = problem;
   }
 }
 
-let holder = null; // whose token it is: { secret, role }
+/** @type {{ secret: string | null, role: string } | null} */
+let holder = null; // whose token it is
 
 /** Whether this browser lets the page keep a token: it may block the data of all sites. */
 export function keepsTokens() {
@@ -32,12 +34,18 @@ export function keepsTokens() {
 }
 
 export const signedIn = () => sessionStorage.getItem(TOKEN) !== null;
+/** @param {string} token */
 export const signIn = (token) => sessionStorage.setItem(TOKEN, token);
 export const forget = () => sessionStorage.removeItem(TOKEN);
 
-/** The response to a request; if there is none, or it is an error, that is thrown. */
+/**
+ * The response to a request; if there is none, or it is an error, that is thrown.
+ *
+ * @param {string} path
+ * @param {RequestInit} [options]
+ */
 export async function ask(path, options = {}) {
-  const token = sessionStorage.getItem(TOKEN);
+  const token = sessionStorage.getItem(TOKEN) ?? "";
   if (!/^[!-~]+$/.test(token)) throw new SignedOut(); // no header can carry it, and no curator has it
   const headers = { ...options.headers, authorization: `Bearer ${token}` };
   const response = await fetch(`/v1${path}`, { ...options, headers, cache: "no-store" }).catch((error) => {
@@ -48,6 +56,7 @@ export async function ask(path, options = {}) {
   return response;
 }
 
+/** @param {string} path @returns {Promise<any>} */
 export const read = async (path) => (await ask(path)).json();
 
 /** Whether the token opens everything; the curator decides, the pages only leave out what it would refuse. */
@@ -57,5 +66,7 @@ export async function isAdmin() {
   return holder.role === "admin";
 }
 
+/** @param {string} path @returns {Promise<any>} */
 export const remove = async (path) => (await ask(path, { method: "DELETE" })).json();
+/** @param {string} path @param {BodyInit} [body] @returns {Promise<any>} */
 export const send = async (path, body) => (await ask(path, { method: "POST", body })).json();

@@ -4,19 +4,30 @@ import { badge, campaignList, ending, publishedLink, publishing, sharing } from 
 import { SignedOut, Unreachable, ask, forget, isAdmin, keepsTokens, read, signIn, signedIn } from "/static/curator.js";
 import { reportsByDay } from "/static/daily_counts.js";
 import { el, number, reportsText, saveFile } from "/static/dom.js";
-import { estimateTables, inBlocks, joinDisplays } from "/static/histogram.js";
-import { levelTable } from "/static/levels.js";
+import { figureTables, inBlocks, measuredIn } from "/static/figures.js";
+import { speaker } from "/static/language.js";
+import { levelTable, promiseFacts } from "/static/levels.js";
 import { newSurvey } from "/static/new_survey.js";
+import { sentence } from "/static/notes.js";
 import { recordTable } from "/static/records.js";
 import { madeWhen, noResults, releasing, withoutResults } from "/static/stored_results.js";
+import { surveyWords } from "/static/survey_words.js";
 import { tokenPage } from "/static/tokens.js";
 
 const EVERY = 4000; // milliseconds between looks at the counts
+const METHODS = { auto: "methodAuto", mmse: "methodMmse", unbiased: "methodUnbiased", mle: "methodMle" };
+const WITHHELD = { "few reports": "withheldFew", "a part is withheld": "withheldPart", "other forms": "withheldForms" };
+const speak = speaker("en");
+const say = speak.say;
 
-const main = document.querySelector("#main");
-const news = document.querySelector("#news");
-const leave = document.querySelector("#leave");
-let openCampaign = null; // the campaign on the page: { id, method, cohort, lastText, timer }
+/** @param {string} selector @returns {HTMLElement} */
+const place = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
+
+const main = place("#main");
+const news = place("#news");
+const leave = place("#leave");
+/** The campaign on the page. @type {{ id: string, method: string, cohort: string, lastText: string | null, timer: any } | null} */
+let openCampaign = null;
 let again = 0; // the timer of a list that could not be read
 
 leave.addEventListener("click", () => signOut());
@@ -25,7 +36,7 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden && openCampaign) refresh(openCampaign);
 });
 
-const say = (text) => {
+const announce = (text) => {
   news.textContent = text;
 };
 
@@ -41,10 +52,10 @@ function route() {
   leave.hidden = !signedIn();
   if (leave.hidden) return showSignIn();
   if (/^[0-9a-f]{64}$/.test(id)) return showErrors(() => watch(id));
-  if (id === "new") return showErrors(() => showPage("New survey", () => newSurvey(showErrors, say)));
+  if (id === "new") return showErrors(() => showPage("New survey", () => newSurvey(showErrors, announce)));
   if (id === "records") return showErrors(() => showPage("Records", recordTable));
   if (id === "tokens") return showErrors(() => showPage("Tokens", () => tokenPage(showErrors, route)));
-  return showErrors(() => showPage("Campaigns", () => campaignList(say)));
+  return showErrors(() => showPage("Campaigns", () => campaignList(announce)));
 }
 
 /** Run; an invalid token leads back to signing in, any other error is shown. */
@@ -60,9 +71,12 @@ async function showErrors(run) {
 function trouble(error) {
   const text = error instanceof Unreachable ? "The curator cannot be reached; trying again." : error.message;
   let box = main.querySelector("#trouble");
-  if (box === null) main.prepend((box = el("p", { id: "trouble", class: "warning", role: "alert" })));
+  if (box === null) {
+    box = el("p", { id: "trouble", class: "warning", role: "alert" });
+    main.prepend(box);
+  }
   if (box.textContent !== text) box.textContent = text;
-  if (openCampaign?.lastText === null) main.querySelector("#question").textContent = "Nothing to show yet";
+  if (openCampaign?.lastText === null) place("#question").textContent = "Nothing to show yet";
 }
 
 function signOut(why) {
@@ -81,10 +95,15 @@ function stop() {
 // -- signing in and choosing -------------------------------------------------------------------------------------------
 
 function showNoStorage() {
-  const advice = "Let your browser store data of this site (cookies and site data), or open the dashboard in another browser.";
+  const advice =
+    "Let your browser store data of this site (cookies and site data), or open the dashboard in another browser.";
   put(
     el("h1", { tabindex: "-1" }, "You cannot sign in with this browser"),
-    el("p", { class: "warning", role: "alert" }, "The dashboard keeps your token in this tab until you close it, and this browser does not let it."),
+    el(
+      "p",
+      { class: "warning", role: "alert" },
+      "The dashboard keeps your token in this tab until you close it, and this browser does not let it.",
+    ),
     el("p", {}, advice),
   );
 }
@@ -149,21 +168,25 @@ async function watch(id) {
 /** Look again, and again later while this campaign is on the page and the page can be seen. */
 async function refresh(view) {
   clearTimeout(view.timer);
+  const { method } = view;
   await showErrors(async () => {
     const admin = await isAdmin();
     const waiting = admin ? null : await withoutResults(view.id);
     if (openCampaign !== view) return;
     if (waiting) return draw(view, waiting.title, waiting.state, waiting, () => noResults(waiting));
     const [estimates, counters, { warnings }] = await Promise.all([
-      read(`/campaigns/${view.id}/estimates?method=${view.method}`),
+      read(`/campaigns/${view.id}/estimates?method=${method}`),
       read(`/campaigns/${view.id}/counters`),
       read(`/campaigns/${view.id}/status`),
     ]);
-    const counted = admin && estimates.admission === "invitation";
+    const counted = admin && estimates.survey.admission === "invitation";
     const { free } = counted ? await read(`/campaigns/${view.id}/invitations`) : { free: null };
-    if (openCampaign !== view) return;
-    const content = [estimates, counters, free, view.method, view.cohort];
-    draw(view, estimates.title, reportsText(estimates.reports), content, () => sections(view, estimates, { ...counters, free, warnings }, admin));
+    if (openCampaign !== view || view.method !== method) return; // another method was chosen meanwhile
+    const content = [estimates, counters, free, method, view.cohort];
+    const words = surveyWords(estimates.survey, speak, estimates.survey.languages[0]);
+    draw(view, words.own(estimates.survey.title), reportsText(estimates.result.reports), content, () =>
+      sections(view, estimates, { ...counters, free, warnings }, admin, words),
+    );
   });
   if (openCampaign === view && !document.hidden) view.timer = setTimeout(() => refresh(view), EVERY);
 }
@@ -177,60 +200,71 @@ function draw(view, title, summary, content, drawn) {
   view.lastText = text;
   const focused = document.activeElement?.id;
   document.title = `${summary} · ${title}`;
-  main.querySelector("#question").textContent = title;
+  place("#question").textContent = title;
   const unfolded = [...main.querySelectorAll("#live details[open]")].map(({ id }) => id);
-  main.querySelector("#live").replaceChildren(...drawn().flat(Infinity).filter(Boolean));
+  place("#live").replaceChildren(...drawn().flat(Infinity).filter(Boolean));
   for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
   if (focused) document.getElementById(focused)?.focus();
-  if (!fresh) say(summary);
+  if (!fresh) announce(summary);
 }
 
-function sections(view, estimates, counters, admin) {
-  const several = estimates.cohorts.length > 1;
-  const shown = estimates.results.map((result) => ({ ...result, ...selectEstimate(result, view.cohort, several) }));
-  const blocks = inBlocks(shown);
+function sections(view, estimates, counters, admin, words) {
+  const { result } = estimates;
+  const several = result.cohorts.length > 1;
+  const shown = result.findings.filter(({ cohort }) => cohort === view.cohort);
+  const blocks = inBlocks(shown, words);
   return [
     counters.warnings.map((text) => el("p", { class: "warning" }, text)),
-    contradictions(shown.flatMap((result) => result.cohorts), several, estimates.caution),
-    estimates.not_for_publication && el("p", { class: "draft", id: "draft" }, estimates.not_for_publication),
+    contradictions(several && view.cohort === "" ? result.findings.filter(({ cohort }) => cohort !== "") : shown),
+    !estimates.published && el("p", { class: "draft", id: "draft" }, say("notForPublication")),
     !admin && madeWhen(estimates),
     facts(estimates, counters),
     controls(view, estimates, several),
-    blocks.map((block, place) => results(block, estimates, blocks.length > 1, place)),
-    planPromises(blocks, several),
-    privacy(estimates),
+    blocks.map((block, place) => findings(block, result, words, blocks.length > 1, place)),
+    planPromises(result.findings, several, words),
+    privacy(result),
     reportsByDay(counters.by_day),
     refusedReports(counters),
-    sharing(view.id, estimates, counters.free, showErrors, () => refresh(view), say),
+    sharing(view.id, estimates, counters.free, showErrors, () => refresh(view), announce),
     downloads(view, estimates, admin),
     admin && releasing(view.id, estimates, showErrors, () => refresh(view)),
     publishing(view.id, estimates, admin, showErrors, () => refresh(view)),
-    admin && ending(view.id, estimates, showErrors, () => refresh(view), () => {
-      location.hash = "";
-    }),
+    admin &&
+      ending(
+        view.id,
+        estimates,
+        showErrors,
+        () => refresh(view),
+        () => {
+          location.hash = "";
+        },
+      ),
   ];
 }
 
-/** The estimate to show of a result, null if it is withheld; and the cohorts that it is about. */
-function selectEstimate({ cohorts, total }, name, several) {
-  const cohort = cohorts.find((c) => c.cohort === name);
-  const chosen = cohort ?? (several ? total : cohorts[0]);
-  return { chosen: chosen?.withheld ? null : chosen, cohorts: cohort ? [cohort] : cohorts };
-}
-
 /** What must be known before a number is read: a prior that the reports contradict, or one that nothing corrects. */
-function contradictions(cohorts, several, caution) {
-  const contradicted = cohorts.filter((c) => c.warning).map((c) => about([several && c.cohort], c.warning, "warning"));
-  return contradicted.length > 0 ? contradicted : caution && el("p", { class: "warning" }, caution);
+function contradictions(findings) {
+  const read = findings.filter(({ figures }) => figures);
+  const contradicted = read.filter(({ figures }) => figures.warning);
+  const warnings = contradicted.map(({ cohort, figures }) =>
+    about([cohort], sentence(figures.warning, speak), "warning"),
+  );
+  if (warnings.length > 0) return warnings;
+  return read.some(({ figures }) => figures.leans_on_prior) && el("p", { class: "warning" }, say("leaning"));
 }
 
 /** A sentence after the names of what it is about, such as a cohort; false and null are no names. */
-const about = (names, text, kind = null) =>
-  el("p", { class: kind }, ...names.filter(Boolean).map((name) => el("strong", {}, el("bdi", {}, name), ": ")), text);
+const about = (names, text, kind = "") =>
+  el(
+    "p",
+    { class: kind || null },
+    ...names.filter(Boolean).map((name) => el("strong", {}, el("bdi", {}, name), ": ")),
+    text,
+  );
 
 /** The state of a campaign, with the way to its sheet once its results are published. */
-const stateOf = ({ campaign, state, not_for_publication: draft }) =>
-  draft === null ? [badge("published"), " ", publishedLink(campaign)] : badge(state);
+const stateOf = ({ result, state, published }) =>
+  published ? [badge("published"), " ", publishedLink(result.id)] : badge(state);
 
 function facts(estimates, counters) {
   const lost = Object.values(counters.refused).reduce((a, b) => a + b, 0);
@@ -239,9 +273,9 @@ function facts(estimates, counters) {
   return el(
     "dl",
     { class: "facts" },
-    fact("Reports", el("span", { id: "reports" }, number(estimates.reports)), stateOf(estimates)),
+    fact("Reports", el("span", { id: "reports" }, number(estimates.result.reports)), stateOf(estimates)),
     fact("Refused", number(lost)),
-    ...estimates.facts.map(({ name, text, note }) => fact(name, text, note)),
+    promiseFacts(estimates.result, speak).map(([name, value, note]) => fact(name, value, note)),
   );
 }
 
@@ -269,7 +303,7 @@ function controls(view, estimates, several) {
     select(
       "method",
       "Method",
-      estimates.methods.map(({ method, title }) => [method, title]),
+      estimates.methods.map((method) => [method, say(METHODS[method])]),
       view.method,
       (value) => {
         view.method = value;
@@ -279,7 +313,7 @@ function controls(view, estimates, several) {
       select(
         "cohort",
         "Cohort",
-        [["", "all together"], ...estimates.cohorts.map((c) => [c.cohort, c.cohort])],
+        [["", "all together"], ...estimates.result.cohorts.map(({ cohort }) => [cohort, cohort])],
         view.cohort,
         (value) => {
           view.cohort = value;
@@ -288,51 +322,69 @@ function controls(view, estimates, several) {
   );
 }
 
-/** A block of results under its title, or under a general one where there is only one; a margin is a part of its table. */
-function results(block, { withheld_because: reason }, several, place) {
+/** A block of findings under its title, or under a general one where there is only one; a margin is a part of its table. */
+function findings(block, { confidence, smallest_count: least }, words, several, place) {
   const suffix = place === 0 ? "" : `-${place + 1}`;
-  const [{ title, unit, margin_of: table }] = block;
-  const [shown, withheld] = [block.filter(({ chosen }) => chosen), block.filter(({ chosen }) => !chosen)];
-  const precision = shown.length === 1 && !shown[0].chosen.warning && el("p", { id: `reached${suffix}` }, shown[0].chosen.display.precision);
+  const [shown, withheld] = [block.filter(({ figures }) => figures), block.filter(({ figures }) => !figures)];
+  const precision =
+    shown.length === 1 &&
+    !shown[0].figures.warning &&
+    el("p", { id: `reached${suffix}` }, sentence(shown[0].figures.reached, speak));
+  const reason = ({ withheld: code }) => say(WITHHELD[code], { count: number(least) });
   return [
-    el(table === null ? "h2" : "h3", { dir: "auto" }, several ? title : "Estimates", unit && ` (${unit})`),
-    shown.length > 0 && estimateTables(joinDisplays(shown.map(({ chosen }) => chosen.display)), suffix, precision),
+    el(block[0].margin_of === null ? "h2" : "h3", { dir: "auto" }, several ? blockTitle(block, words) : "Estimates"),
+    shown.length > 0 && figureTables(shown, suffix, precision, words, speak, confidence),
     withheld.length > 0 &&
-      el("div", { id: `withheld${suffix}` }, ...(shown.length > 0 ? withheld.map(({ option }) => about([option], reason)) : [about([], reason)])),
+      el(
+        "div",
+        { id: `withheld${suffix}` },
+        shown.length > 0
+          ? withheld.map((found) => about([optionName(found, words)], reason(found)))
+          : [...new Set(withheld.map(reason))].map((text) => el("p", {}, text)),
+      ),
     shown.length > 0 &&
       el(
         "details",
         { id: `notes${suffix}` },
         el("summary", {}, "Method and checks"),
-        ...shown.flatMap(({ option, chosen: { display, warning, notes } }) => [
-          shown.length > 1 && about([option], warning ?? display.precision),
-          ...notes.map((note) => el("p", { class: "quiet" }, note)),
+        shown.map((found) => [
+          shown.length > 1 &&
+            about([optionName(found, words)], sentence(found.figures.warning ?? found.figures.reached, speak)),
+          found.figures.notes.map((note) => el("p", { class: "quiet" }, sentence(note, speak))),
         ]),
       ),
   ];
 }
 
+/** The questions of a block, with the unit of their numbers; of options the question that they belong to. */
+function blockTitle([found], words) {
+  const { attributes } = found;
+  const isOption = attributes.length === 1 && words.optionOf(attributes[0]) !== null;
+  const title = isOption ? words.own(words.questionAbout(attributes[0]).text) : words.titleOf(attributes);
+  return words.withUnit(title, measuredIn(found));
+}
+
+const optionName = ({ attributes }, words) => words.optionOf(attributes[0]) !== null && words.optionText(attributes[0]);
+
 /** How precise the plans make the answers, for a round number of people; a margin has no plan of its own. */
-function planPromises(blocks, several) {
-  const plans = blocks.filter(([{ margin_of: table }]) => table === null);
+function planPromises(findings, several, words) {
+  const blocks = inBlocks(
+    findings.filter(({ promised }) => promised),
+    words,
+  );
   return [
     el("h2", {}, "What the plan promises"),
-    ...plans.flatMap((block) => [
-      plans.length > 1 && el("h3", { dir: "auto" }, block[0].title, block[0].unit && ` (${block[0].unit})`),
-      ...block.flatMap(({ option, cohorts }) => cohorts.map((c) => about([option, several && c.cohort], c.promise))),
+    blocks.map((block) => [
+      blocks.length > 1 && el("h3", { dir: "auto" }, blockTitle(block, words)),
+      block.map((found) => about([optionName(found, words), several && found.cohort], sentence(found.promised, speak))),
     ]),
   ];
 }
 
-function privacy(estimates) {
+function privacy(result) {
   return [
     el("h2", {}, "Privacy"),
-    el(
-      "details",
-      { id: "levels" },
-      el("summary", {}, "Privacy levels (LIP and LDP)"),
-      levelTable(estimates),
-    ),
+    el("details", { id: "levels" }, el("summary", {}, "Privacy levels (LIP and LDP)"), levelTable(result, speak)),
   ];
 }
 
@@ -357,13 +409,18 @@ function refusedReports({ refused: reasons }) {
   ];
 }
 
-function downloads(view, { not_for_publication: draft }, admin) {
+function downloads(view, { published }, admin) {
   const { id, method } = view;
-  const results = `${id.slice(0, 12)}-${draft === null ? "results" : "not-for-publication"}`;
+  const results = `${id.slice(0, 12)}-${published ? "results" : "not-for-publication"}`;
   const button = (name, path, file, words) => {
     const made = el(
       "button",
-      { type: "button", id: name, class: "plain", onclick: () => showErrors(() => download(made, `/campaigns/${id}/${path}`, file)) },
+      {
+        type: "button",
+        id: name,
+        class: "plain",
+        onclick: () => showErrors(() => download(made, `/campaigns/${id}/${path}`, file)),
+      },
       words,
     );
     return made;

@@ -2,8 +2,31 @@
 
 import { SignedOut } from "/static/curator.js";
 import { el } from "/static/dom.js";
+/** @typedef {(work: () => unknown) => void} ShowErrors Runs something, and shows the error that it raises. */
 
-/** Open a dialog; `closed` is called after it is closed. */
+/**
+ * A question before something is done. `field` has the attributes and the label of something to type in; `check` says whether that can
+ * be taken, and `otherwise` what is wrong with it. `run` may return what comes after the dialog.
+ *
+ * @typedef {object} Question
+ * @property {string} title
+ * @property {string} text
+ * @property {string} yes
+ * @property {string} no
+ * @property {(given: string) => unknown} run
+ * @property {{ label: string, [attribute: string]: any }} [field]
+ * @property {(given: string) => boolean} [check]
+ * @property {string} [otherwise]
+ */
+
+/**
+ * Open a dialog; `closed` is called after it is closed.
+ *
+ * @param {string} title
+ * @param {any[]} content
+ * @param {() => void} [closed]
+ * @returns {HTMLDialogElement}
+ */
 export function openDialog(title, content, closed = () => {}) {
   const dialog = el(
     "dialog",
@@ -22,26 +45,44 @@ export function openDialog(title, content, closed = () => {}) {
   return dialog;
 }
 
-/** A button that closes the dialog that it is in. */
+/** A button that closes the dialog that it is in. @param {string} text @param {Record<string, any>} [attributes] */
 export const closeButton = (text, attributes = {}) =>
-  el("button", { type: "button", ...attributes, onclick: ({ target }) => target.closest("dialog").close() }, text);
+  el(
+    "button",
+    { type: "button", ...attributes, onclick: (/** @type {any} */ { target }) => target.closest("dialog").close() },
+    text,
+  );
 
-/** A button that asks first. */
+/**
+ * A button that asks first.
+ *
+ * @param {string} id
+ * @param {string} text
+ * @param {Question} question
+ * @param {ShowErrors} showErrors
+ */
 export const confirmButton = (id, text, question, showErrors) =>
   el("button", { type: "button", class: "plain", id, onclick: () => askFirst(question, showErrors) }, text);
 
-/** Ask before something is done, and say in the same place why it is refused. `run` may return what comes afterwards. */
-export function askFirst({ title, text, field = null, check, otherwise, yes, no, run }, showErrors) {
-  const { label, ...attributes } = field ?? {};
+/**
+ * Ask before something is done, and say in the same place why it is refused.
+ *
+ * @param {Question} question
+ * @param {ShowErrors} showErrors
+ */
+export function askFirst({ title, text, field, check = () => true, otherwise = "", yes, no, run }, showErrors) {
+  const { label, ...attributes } = field ?? { label: "" };
   const input = field && el("input", { ...attributes, autocomplete: "off", spellcheck: "false", required: true });
   const problem = el("p", { class: "warning", role: "alert", hidden: true });
+  /** @param {string} why */
   const refuse = (why) => {
     problem.textContent = why;
     problem.hidden = false;
   };
   const confirm = async () => {
-    const given = input?.value.trim();
+    const given = input?.value.trim() ?? "";
     if (input && !check(given)) return refuse(otherwise);
+    /** @type {any} */
     let afterwards;
     button.disabled = true; // a second click must not do it twice
     try {

@@ -1,27 +1,9 @@
 // Estimates as tables that are also pictures: a bar for each share or a point for each average, its interval, and the prior next to it.
 
-import { amount, el, percent } from "/static/dom.js";
-
-/** How a page in English writes a table of estimates: with the texts of the curator. */
-const ENGLISH = Object.freeze({
-  words: Object.freeze({ picture: "Chart", estimate: "Estimate", interval: "Interval", prior: "Prior", numbers: "Numbers", group: "Group" }),
-  comma: ", ",
-  head: ({ label_head }) => label_head,
-  interval: ({ interval_head }) => interval_head,
-  groupTitle: ({ title }) => title,
-  labels: ({ words, label }) => (words.length > 0 ? words : [label]).map((text) => el("bdi", {}, text)),
-  value: (row) => row.value_text,
-  ends: (row) => row.interval_text,
-  untold: () => null, // what to write in place of an estimate and an interval that has every possible number
-  expected: (row) => row.expected_text,
-  people: (row) => row.people_text,
-  leftOut: ({ left_out }) => left_out,
-  percent,
-  amount,
-});
+import { el } from "/static/dom.js";
 
 /** Lists of the items with the same key, in the order of their first ones. */
-function groupBy(items, keyOf) {
+export function groupBy(items, keyOf) {
   const groups = new Map();
   for (const item of items) {
     const key = JSON.stringify(keyOf(item));
@@ -30,48 +12,37 @@ function groupBy(items, keyOf) {
   return [...groups.values()];
 }
 
-/** The results in blocks: the options of one question "tick all that apply" stand together, every other result alone. */
-export const inBlocks = (results) =>
-  groupBy(results, ({ attributes, questions, margin_of: table, option }) => [option === null ? attributes : questions, table]);
-
-/** One display for all results of a block: those of options have a row each and another among those who were asked. */
-export function joinDisplays(displays) {
-  if (displays.length === 1) return displays[0];
-  const groups = displays.flatMap((display) => display.groups);
-  const asked = groups.length > 0 ? [{ ...groups[0], rows: groups.flatMap(({ rows }) => rows) }] : [];
-  return {
-    ...displays[0],
-    rows: displays.flatMap(({ rows }) => rows),
-    groups: asked,
-  };
-}
-
 /**
  * The tables of an estimate: shares or averages of groups with a picture, or amounts; then the mean or the quantiles of numbers, and
  * what is known about groups. `precision` is a sentence about the first of them, `page` says all in the language of the page.
  */
-export function estimateTables(display, suffix = "", precision = null, page = ENGLISH) {
-  const { shares, averages_of: averaged, rows, numbers, groups } = display;
-  const [head, interval] = [page.head(display), page.interval(display)];
-  const left = page.leftOut(display);
-  const scale = shares ? scaleFor(rows, true) : averaged ? scaleFor(rows, false) : null;
+export function estimateTables({ head, picture, rows, selection, numbers, groups }, suffix, precision, page) {
+  const scale = picture ? scaleFor(rows, picture === "bars") : null;
   return [
     scale && legend(scale, rows, page),
-    left && el("p", { class: "quiet" }, left),
-    rows.length > 0 && table(`histogram${suffix}`, rows, scale, head, interval, page),
+    selection && el("p", { class: "quiet" }, selection),
+    rows.length > 0 && table(`histogram${suffix}`, rows, scale, head, page),
     precision,
-    numbers.length > 0 && table(`numbers${suffix}`, numbers, null, page.words.numbers, interval, page),
+    numbers.length > 0 && table(`numbers${suffix}`, numbers, null, page.words.numbers, page),
     ...groups
       .filter((group) => group.rows.length > 0)
       .map((group, n) =>
-        table(`group${n}${suffix}`, group.rows, scaleFor(group.rows, group.shares), group.by.length > 0 ? page.words.group : head, interval, page, page.groupTitle(group)),
+        table(
+          `group${n}${suffix}`,
+          group.rows,
+          scaleFor(group.rows, group.picture === "bars"),
+          group.head,
+          page,
+          group.title,
+        ),
       ),
   ];
 }
 
 /** A table of estimates, with a picture where there is a scale, and what the prior expects where that is known. */
-function table(id, rows, scale, label, interval, page, caption = null) {
+function table(id, rows, scale, label, page, caption = null) {
   const { words } = page;
+  const { interval } = words;
   const prior = hasPrior(rows);
   const head = el(
     "tr",
@@ -92,7 +63,7 @@ function table(id, rows, scale, label, interval, page, caption = null) {
     figure(
       words.estimate,
       page.value(row),
-      row.people_text && [el("br"), el("span", { class: "quiet" }, page.people(row))],
+      row.people !== null && [el("br"), el("span", { class: "quiet" }, page.people(row))],
     ),
     figure(interval, page.ends(row)),
   ];
@@ -102,9 +73,11 @@ function table(id, rows, scale, label, interval, page, caption = null) {
     return el(
       "tr",
       { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, ...separate(labels, page)),
+      el("th", { scope: "row", role: "rowheader" }, ...page.separate(labels)),
       scale && el("td", { class: "picture", role: "cell" }, picture(row, scale, mark)),
-      untold ? el("td", { class: "figure untold", role: "cell", colspan: 2, "data-name": words.estimate }, untold) : numbersOf(row),
+      untold
+        ? el("td", { class: "figure untold", role: "cell", colspan: 2, "data-name": words.estimate }, untold)
+        : numbersOf(row),
       prior && figure(words.prior, page.expected(row)),
     );
   };
@@ -115,7 +88,11 @@ function table(id, rows, scale, label, interval, page, caption = null) {
       el(
         "tr",
         { role: "row" },
-        el("th", { scope: "rowgroup", role: "rowheader", colspan: head.childElementCount }, ...separate(page.labels(first).slice(0, -1), page)),
+        el(
+          "th",
+          { scope: "rowgroup", role: "rowheader", colspan: head.childElementCount },
+          ...page.separate(page.labels(first).slice(0, -1)),
+        ),
       ),
       ...[first, ...others].map((row) => line(row, page.labels(row).slice(-1))),
     );
@@ -129,13 +106,11 @@ function table(id, rows, scale, label, interval, page, caption = null) {
   );
 }
 
-const separate = (labels, { comma }) => labels.flatMap((label, i) => (i > 0 ? [comma, label] : [label]));
-
 const hasPrior = (rows) => rows.some((row) => row.expected !== null);
 
 /** The rows by their answers to all questions but the last; null if they are about one question. */
 const groupRows = (rows) =>
-  rows.some(({ words }) => words.length < 2) ? null : groupBy(rows, ({ words }) => words.slice(0, -1));
+  rows.some(({ answers }) => answers.length < 2) ? null : groupBy(rows, ({ answers }) => answers.slice(0, -1));
 
 const heading = (text, right = false) =>
   el("th", { scope: "col", role: "columnheader", class: right ? "figure" : null }, text);
@@ -148,13 +123,16 @@ const figure = (name, ...content) => el("td", { class: "figure", role: "cell", "
  * that of averages has points. Null if no number is known.
  */
 function scaleFor(rows, hasBars) {
-  const known = rows.flatMap(({ value, lower, upper, expected }) => [value, lower, upper, expected]).filter((x) => x !== null);
+  const known = rows
+    .flatMap(({ value, lower, upper, expected }) => [value, lower, upper, expected])
+    .filter((x) => x !== null);
   if (known.length === 0) return null;
   const top = Math.max(...known, ...(hasBars ? [rows.some(({ upper }) => upper === null) ? 1 : 0.01] : []));
   const bottom = Math.min(...known, ...(hasBars ? [0] : []));
   const length = top - bottom || Math.abs(top) || 1;
   const power = Math.floor(Math.log10(length / 5));
-  const step = [1, 2, 5, 10].map((digit) => digit * 10 ** power).find((size) => length / size <= 5 + 1e-9);
+  const steps = [1, 2, 5, 10].map((digit) => digit * 10 ** power);
+  const step = steps.find((size) => length / size <= 5 + 1e-9) ?? steps[3];
   const from = Math.floor(bottom / step + 1e-9) * step;
   const to = Math.max(Math.ceil(top / step - 1e-9) * step, from + step);
   const ticks = Array.from({ length: Math.round((to - from) / step) + 1 }, (_, i) => from + i * step);
@@ -180,9 +158,17 @@ function ruler({ ticks, hasBars, at, places }, page) {
 const vertical = (name, x, from, to) => el("line", { class: name, x1: x, x2: x, y1: from, y2: to });
 
 const bar = ({ value }, { at, wide }) =>
-  el("rect", { class: "estimate", x: at(Math.min(value, 0)), y: "20%", width: wide(Math.abs(value)), height: "60%", rx: 2 });
+  el("rect", {
+    class: "estimate",
+    x: at(Math.min(value, 0)),
+    y: "20%",
+    width: wide(Math.abs(value)),
+    height: "60%",
+    rx: 2,
+  });
 
-const point = ({ value }, { at }) => value !== null && el("circle", { class: "estimate point", cx: at(value), cy: "50%", r: 6 });
+const point = ({ value }, { at }) =>
+  value !== null && el("circle", { class: "estimate point", cx: at(value), cy: "50%", r: 6 });
 
 /** An estimate on its scale, with what the prior expects and the interval, which goes all the way on a side without an end. */
 function picture({ lower, upper, expected }, { ticks, at }, estimate) {

@@ -7,19 +7,32 @@ import { el, scrolling } from "/static/dom.js";
  * a design its LDP level is not known, but the bounds of LIP imply one.
  */
 export const likelyAfterwards = (before, lipLower, lipUpper, ldp = lipLower + lipUpper) =>
-  Math.min(before * Math.exp(lipUpper), 1 - (1 - before) * Math.exp(-lipLower), 1 / (1 + (1 - before) / before / Math.exp(ldp)));
+  Math.min(
+    before * Math.exp(lipUpper),
+    1 - (1 - before) * Math.exp(-lipLower),
+    1 / (1 + (1 - before) / before / Math.exp(ldp)),
+  );
+
+/** What everything that a person sends reveals at most: name, factor, and when it holds. LIP only where it says more than LDP. */
+export function promiseFacts({ cohorts }, speak) {
+  const { say } = speak;
+  const [lip, ldp] = ["lip", "ldp"].map((name) => Math.max(...cohorts.map(({ levels }) => levels[name] ?? Infinity)));
+  const odds = Number.isFinite(ldp)
+    ? [say("oddsChange"), speak.factor(ldp), say("whateverIsKnown")]
+    : [say("oddsUnbounded"), say("byAnyFactor"), say("canRuleOut")];
+  return lip < ldp ? [[say("probabilityChanges"), speak.factor(lip), say("ifAsExpected")], odds] : [odds];
+}
 
 /** LDP and LIP of a whole submission, for each cohort. */
-export function levelTable(estimates) {
-  const parts = estimates.results.flatMap((result) => result.cohorts);
-  const readable = (name) => parts.every((part) => part.cohort !== name || part.identifiable);
-  const rows = estimates.cohorts.map((c) =>
+export function levelTable({ cohorts }, speak) {
+  const level = (number) => (number === null ? speak.say("infinite") : speak.level(number));
+  const rows = cohorts.map(({ cohort, levels, identifiable }) =>
     el(
       "tr",
       {},
-      el("th", { scope: "row" }, el("bdi", {}, c.cohort)),
-      ...["ldp", "lip_lower", "lip_upper"].map((name) => el("td", { class: "figure" }, c.privacy_texts[name])),
-      el("td", { class: "figure" }, readable(c.cohort) ? "yes" : "no"),
+      el("th", { scope: "row" }, el("bdi", {}, cohort)),
+      ...["ldp", "lip_lower", "lip_upper"].map((name) => el("td", { class: "figure" }, level(levels[name]))),
+      el("td", { class: "figure" }, identifiable ? "yes" : "no"),
     ),
   );
   return scrolling(

@@ -2,13 +2,14 @@
 
 import { read } from "/static/curator.js";
 import { el, moment, number, pageHead, scrolling } from "/static/dom.js";
+/** @typedef {{ at: string, who: string, action: string, campaign: string | null, count: number | null }} Entry */
 
 const HEADS = ["Time", "Token", "What was done", "Campaign", "Number"];
 
 /** The page of the newest records, newest first. */
 export async function recordTable() {
   const [{ records }, { campaigns }] = await Promise.all([read("/records"), read("/campaigns")]);
-  const titles = new Map(campaigns.map(({ id, title }) => [id, title]));
+  const titles = new Map(campaigns.map((/** @type {any} */ { id, title }) => [id, title]));
   return [
     ...pageHead("Records"),
     el("p", {}, "What the holders of tokens did, newest first. No record has a report or its id."),
@@ -16,7 +17,9 @@ export async function recordTable() {
   ];
 }
 
+/** @param {Entry[]} records @param {Map<string, string>} titles */
 function table(records, titles) {
+  /** @param {string} name */
   const head = (name) => el("th", { scope: "col", class: name === "Number" && "figure" }, name);
   return scrolling(
     "Records",
@@ -29,8 +32,9 @@ function table(records, titles) {
   );
 }
 
+/** @param {Entry} record @param {Map<string, string>} titles */
 function row({ at, who, action, campaign, count }, titles) {
-  const title = titles.get(campaign);
+  const title = titles.get(campaign ?? "");
   return el(
     "tr",
     {},

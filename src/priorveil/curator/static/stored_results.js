@@ -5,7 +5,11 @@ import { read, send } from "/static/curator.js";
 import { confirmButton } from "/static/dialogs.js";
 import { el, moment, reportsText } from "/static/dom.js";
 
-const WHY = { closed: "after the campaign closed", released: "when an admin released them", published: "for the publication" };
+const WHY = {
+  closed: "after the campaign closed",
+  released: "when an admin released them",
+  published: "for the publication",
+};
 const WHEN = "when an admin releases them, when the campaign closes, and at its publication";
 
 /** The entry of a campaign in an analyst's list if it has no results; its results are made when it closes. */
@@ -17,14 +21,25 @@ export async function withoutResults(id) {
 /** What an analyst sees before there are results. */
 export const noResults = ({ state }) => [
   el("p", {}, badge(state)),
-  el("p", { id: "stored" }, `There are no results yet. They are made ${WHEN}. Until then, nothing is shown of the reports.`),
+  el(
+    "p",
+    { id: "stored" },
+    `There are no results yet. They are made ${WHEN}. Until then, nothing is shown of the reports.`,
+  ),
 ];
 
 /** For an analyst: when the results on the page were made, and when they change. */
 export function madeWhen({ stored: { kind, made }, state }) {
   const since = "Reports that came or were withdrawn since are not in them.";
   const next = state === "closed" ? "The next results are made at publication." : `New results are made ${WHEN}.`;
-  return el("p", { id: "stored" }, "These results were made on ", moment(made), `, ${WHY[kind]}. `, kind === "published" ? "They are final." : `${since} ${next}`);
+  return el(
+    "p",
+    { id: "stored" },
+    "These results were made on ",
+    moment(made),
+    `, ${WHY[kind]}. `,
+    kind === "published" ? "They are final." : `${since} ${next}`,
+  );
 }
 
 /** For an admin: what analysts see, and the button that releases new results. */
@@ -42,7 +57,14 @@ export function releasing(id, { stored, state }, showErrors, changed) {
     el("h2", {}, "What analysts see"),
     stored === null
       ? el("p", { id: "stored" }, `No results yet. They are made ${WHEN}.`)
-      : el("p", { id: "stored" }, `Results from ${reportsText(stored.reports)}, made on `, moment(stored.made), `, ${WHY[stored.kind]}.`),
-    state !== "closed" && el("div", { class: "actions" }, confirmButton("release", "Release interim results…", release, showErrors)),
+      : el(
+          "p",
+          { id: "stored" },
+          `Results from ${reportsText(stored.reports)}, made on `,
+          moment(stored.made),
+          `, ${WHY[stored.kind]}.`,
+        ),
+    state !== "closed" &&
+      el("div", { class: "actions" }, confirmButton("release", "Release interim results…", release, showErrors)),
   ];
 }

@@ -3,6 +3,9 @@
 import { ask, read, send } from "/static/curator.js";
 import { askFirst, closeButton, confirmButton, openDialog } from "/static/dialogs.js";
 import { day, el, pageHead, scrolling } from "/static/dom.js";
+/** @import { ShowErrors } from "/static/dialogs.js" */
+
+/** @typedef {{ name: string, role: string, expires: string | null }} Token */
 
 const ROLES = {
   analyst: "analyst: stored results, no reports and no changes",
@@ -10,7 +13,7 @@ const ROLES = {
   admin: "admin: everything",
 };
 
-/** The page of all tokens; `changed` draws it again. */
+/** The page of all tokens; `changed` draws it again. @param {ShowErrors} showErrors @param {() => void} changed */
 export async function tokenPage(showErrors, changed) {
   const { tokens } = await read("/tokens");
   return [
@@ -21,14 +24,19 @@ export async function tokenPage(showErrors, changed) {
       el(
         "table",
         {},
-        el("thead", {}, el("tr", {}, ...["Name", "Role", "Ends", "Revoke"].map((name) => el("th", { scope: "col" }, name)))),
-        el("tbody", {}, ...tokens.map((token) => row(token, showErrors, changed))),
+        el(
+          "thead",
+          {},
+          el("tr", {}, ...["Name", "Role", "Ends", "Revoke"].map((name) => el("th", { scope: "col" }, name))),
+        ),
+        el("tbody", {}, ...tokens.map((/** @type {Token} */ token) => row(token, showErrors, changed))),
       ),
     ),
     creation(showErrors, changed),
   ];
 }
 
+/** @param {Token} token @param {ShowErrors} showErrors @param {() => void} changed */
 function row({ name, role, expires }, showErrors, changed) {
   const question = {
     title: `Revoke the token ${name}?`,
@@ -49,10 +57,15 @@ function row({ name, role, expires }, showErrors, changed) {
   );
 }
 
+/** @param {ShowErrors} showErrors @param {() => void} changed */
 function creation(showErrors, changed) {
   const attributes = { autocomplete: "off", spellcheck: "false", required: true };
   const name = el("input", { type: "text", name: "name", ...attributes });
-  const role = el("select", { name: "role" }, ...Object.entries(ROLES).map(([value, text]) => el("option", { value }, text)));
+  const role = el(
+    "select",
+    { name: "role" },
+    ...Object.entries(ROLES).map(([value, text]) => el("option", { value }, text)),
+  );
   const ends = el("input", { type: "date", name: "expires" });
   const question = () => ({
     title: `Make the token ${name.value.trim()}?`,
@@ -66,7 +79,7 @@ function creation(showErrors, changed) {
       return () => showSecret(name.value.trim(), secret, changed);
     },
   });
-  const onsubmit = (event) => {
+  const onsubmit = (/** @type {Event} */ event) => {
     event.preventDefault();
     askFirst(question(), showErrors);
   };
@@ -83,11 +96,22 @@ function creation(showErrors, changed) {
   ];
 }
 
-/** The secret of a new token, until the dialog is closed. */
+/**
+ * The secret of a new token, until the dialog is closed.
+ *
+ * @param {string} name
+ * @param {string} secret
+ * @param {() => void} changed
+ */
 function showSecret(name, secret, changed) {
   const content = [
     el("p", {}, "It is shown only here. Give it to its holder in a safe way."),
-    el("label", { class: "field" }, "Token", el("input", { type: "text", readonly: true, value: secret, spellcheck: "false" })),
+    el(
+      "label",
+      { class: "field" },
+      "Token",
+      el("input", { type: "text", readonly: true, value: secret, spellcheck: "false" }),
+    ),
     el("div", { class: "actions" }, closeButton("Done")),
   ];
   openDialog(`The token ${name}`, content, changed);

@@ -37,7 +37,8 @@ from priorveil.mechanisms.interface import in_range, require_writable
 from priorveil.mechanisms.kernels import STEP, splitmix64
 from priorveil.mechanisms.randomness import Words
 
-_BITS = 36  # of the line: with 2**14 orders a report has 50, and sums of overlaps fit 64 for 2**27 reports
+# The line has 2**36 places: with 2**14 orders a report has 50 bits, and the sum of 2**27 overlaps fits 64 bits.
+_BITS = 36
 _MOST_ORDERS = 1 << 16
 
 
@@ -118,7 +119,7 @@ class Orders(ArcMechanism):
 
     @property
     def cells(self) -> list[ArcCells]:
-        """The cells of each order; of small mechanisms only."""
+        """The cells of each order; for small mechanisms only."""
         require_writable(self.size, 2 * self.count * self.size)
         circles = self.circles(np.arange(self.count))
         return [ArcCells(replace(self.line, order=np.append(self.line.owners, c))) for c in circles]

@@ -1,7 +1,7 @@
 """What every figure of the paper shares: settings, outcome, measured rows, and panels of curves.
 
-A figure is a function from `Settings` to an `Outcome`. The words around it are in `text.md`; `catalogue` lists the
-figures and writes them to files.
+A figure is a function from `FigureSettings` to an `Outcome`. The words around it are in `text.md`; `gallery` lists
+the figures and writes them to files.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 
 from priorveil.channels import Channel
 from priorveil.notions import PriorOrSet, Secrets, leakage
-from priorveil.pictures import curves
-from priorveil.pictures.curves import Records, Style
 from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.queries import Histogram
+from priorveil.words.plots import curves
+from priorveil.words.plots.curves import Records, Style
 
-Row = dict[str, Any]
+FigureRow = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Settings:
+class FigureSettings:
     """How to run a figure: `quick` (fewer points and people), and the `seed`."""
 
     quick: bool = False
@@ -45,13 +45,13 @@ class Outcome:
 
 def channel_row(
     channel: Channel, prior: Prior, public: PriorOrSet | None = None, secret: Secrets = None
-) -> Row:
+) -> FigureRow:
     """The histogram error of a channel under the prior, and its levels under the same or what is `public` of it."""
     levels = leakage(channel, public or prior, secret)
     return {"mse": Histogram().error(channel, prior), "lip": levels.lip, "ldp": levels.ldp}
 
 
-def plan_row(plan: Plan) -> Row:
+def plan_row(plan: Plan) -> FigureRow:
     """The expected error of a plan, its proven bound, and its certified levels."""
     proof = plan.certificate
     return {"mse": plan.expected_mse, "bound": plan.lower_bound, "lip": proof.lip, "ldp": proof.ldp}
@@ -59,10 +59,10 @@ def plan_row(plan: Plan) -> Row:
 
 def sweep(
     epsilons: Iterable[float],
-    cases: Mapping[str, Callable[[float], Mapping[str, Row]]],
+    cases: Mapping[str, Callable[[float], Mapping[str, FigureRow]]],
     styles: Mapping[str, Style],
     case: str = "case",
-) -> list[Row]:
+) -> list[FigureRow]:
     """A row for each epsilon, case and method: a case is a function from epsilon to the numbers of each method.
 
     The kind of a method comes from its style; the column with the name of the case is called `case`.

@@ -12,13 +12,21 @@ from priorveil.arrays import Array
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.notions import LDP, LIP, PriorOrSet, Pufferfish, leakage
-from priorveil.pictures import curves
-from priorveil.pictures.curves import COLOURS, FIGURE_STYLES, Records, below, column
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import Guess, Histogram
 from priorveil.studies import published
 from priorveil.studies.compare import certified_mixture
-from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, plan_row, sweep
+from priorveil.studies.figures import (
+    FigureRow,
+    FigureSettings,
+    Outcome,
+    channel_row,
+    draw_pairs,
+    plan_row,
+    sweep,
+)
+from priorveil.words.plots import curves
+from priorveil.words.plots.curves import COLOURS, FIGURE_STYLES, Records, below, column
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
 
@@ -27,7 +35,7 @@ _BINARY, _EPSILON = Prior([0.2, 0.8]), 0.6
 _PRINTED = Channel([[0.45, 0.55], [0.10, 0.90]])
 
 
-def introduction(settings: Settings) -> Outcome:
+def introduction(settings: FigureSettings) -> Outcome:
     """Figure 1: Pr(report | value) of four mechanisms, for the prior (0.2, 0.8) at epsilon 0.6."""
     channels = {
         "LDP": ("ldp", published.k_rr(_BINARY, _EPSILON).channel),
@@ -95,21 +103,21 @@ _PANELS: tuple[tuple[str, str, str, str, str, float | None, float], ...] = (
 )
 
 
-def order(settings: Settings) -> Outcome:
+def order(settings: FigureSettings) -> Outcome:
     """Figure 2: the levels of random channels, priors and secrets under several notions."""
     rng = np.random.default_rng(settings.seed)
     count = 300 if settings.quick else 2000
     rows = [_random_levels(rng) for _ in range(count)]
     ratios = column(rows, "ldp") / column(rows, "lip")
     failures = {up: _violations(rows, up, across, low, high) for up, _, across, _, _, low, high in _PANELS}
-    words: Row = {"failures": sum(failures.values()), "checks": count * len(_PANELS), "count": count}
+    words: FigureRow = {"failures": sum(failures.values()), "checks": count * len(_PANELS), "count": count}
     words |= {"broken": failures, "least_ratio": ratios.min(), "most_ratio": ratios.max()}
     return Outcome(
         rows, lambda: _draw_order(rows), {up: not number for up, number in failures.items()}, words
     )
 
 
-def _random_levels(rng: np.random.Generator) -> Row:
+def _random_levels(rng: np.random.Generator) -> FigureRow:
     """The levels of one random channel, sharp or flat, with a random prior and secret."""
     d, k, secrets = (int(rng.integers(2, 7)) for _ in range(3))
     draw = rng.dirichlet(np.full(d, 2.0))
@@ -165,7 +173,7 @@ def _draw_order(rows: Records) -> curves.Figure:
 _REGIONS = (([0.4, 0.6], 1.0), ([0.2, 0.8], 0.6))
 
 
-def regions(settings: Settings) -> Outcome:
+def regions(settings: FigureSettings) -> Outcome:
     """Figure 3: flip probabilities that keep the budget, contours of Var(estimate), and three mechanisms."""
     rows = []
     for P, epsilon in _REGIONS:
@@ -198,7 +206,7 @@ def align_reports(Q: Array) -> Array:
 def binary_levels(prior: Prior, q0: Array, q1: Array) -> tuple[Array, Array]:
     """The LIP and LDP levels of binary channels with flip probabilities `q0` and `q1`; at most 50."""
     P = prior.probabilities
-    one, other = np.array([1 - q0, q0]), np.array([q1, 1 - q1])  # of both reports, given each value
+    one, other = np.array([1 - q0, q0]), np.array([q1, 1 - q1])  # Pr(report | value) of both reports
     with np.errstate(divide="ignore", invalid="ignore"):
         law = P[0] * one + P[1] * other
         ratios = np.array([one / law, other / law, one / other])
@@ -248,7 +256,7 @@ _TITLES = {
 }
 
 
-def parameters(settings: Settings) -> Outcome:
+def parameters(settings: FigureSettings) -> Outcome:
     """Figure 4: Pr(report | value) for the prior (0.1, 0.2, 0.7) at two epsilons."""
     channels = _ternary_channels(1.0) | _ternary_channels(3.0)
     levels = {key: channel_row(channel, _TERNARY) for key, channel in channels.items()}
@@ -294,7 +302,7 @@ def correlated_secret(prior: Prior, rho: float) -> Secret:
     return Secret(rho * np.eye(d) + (1 - rho) * np.tile(prior.probabilities, (d, 1)))
 
 
-def correlation(settings: Settings) -> Outcome:
+def correlation(settings: FigureSettings) -> Outcome:
     """Figure 6: the histogram error when a latent secret is protected, for three correlations with the value."""
     epsilons = np.linspace(0.25, 3.5, 9 if settings.quick else 27).tolist()
     rows = [
@@ -320,7 +328,7 @@ def correlation(settings: Settings) -> Outcome:
     return Outcome(rows, lambda: _draw_correlation(rows), verdicts, words)
 
 
-def _correlation_rows(size: int, rho: float, epsilon: float) -> list[Row]:
+def _correlation_rows(size: int, rho: float, epsilon: float) -> list[FigureRow]:
     """The best design, and the published form if there is one for this case."""
     prior, secret = CORRELATED_PRIORS[size], correlated_secret(CORRELATED_PRIORS[size], rho)
     rows = [{"kind": "best", **plan_row(design(prior, epsilon, Histogram(), secret, time_limit=10))}]
@@ -344,7 +352,7 @@ _STYLES = FIGURE_STYLES["bounded"]
 _CASES = {"latent": "latent secret, a set of correlations", "binary": "two values, prior in a set"}
 
 
-def bounded_priors(settings: Settings) -> Outcome:
+def bounded_priors(settings: FigureSettings) -> Outcome:
     """Figure 7: a latent secret in a set of three, and two values with a prior in an interval."""
     epsilons = np.linspace(0.25, 3.0, 6 if settings.quick else 12).tolist()
     rng = np.random.default_rng([settings.seed, 7])
@@ -366,7 +374,7 @@ def bounded_priors(settings: Settings) -> Outcome:
     return Outcome(rows, lambda: draw_pairs(rows, _CASES, _STYLES, leaking), verdicts, words)
 
 
-def _latent_rows(secrets: list[Secret], epsilon: float) -> dict[str, Row]:
+def _latent_rows(secrets: list[Secret], epsilon: float) -> dict[str, FigureRow]:
     """The best mechanism for each notion, for all the secrets at once."""
     plans = {
         "bp-lip": design(_FIVE, epsilon, Histogram(), secrets, time_limit=10),
@@ -379,9 +387,9 @@ def _latent_rows(secrets: list[Secret], epsilon: float) -> dict[str, Row]:
     return {**rows, "none": {"mse": Histogram().no_report(_FIVE), "lip": 0.0}}
 
 
-def _binary_rows(epsilon: float) -> dict[str, Row]:
+def _binary_rows(epsilon: float) -> dict[str, FigureRow]:
     """Two values, the prior in an interval; the error is under the true prior, which the curator knows."""
-    low, high, truth = 0.15, 0.45, Prior([0.7, 0.3])  # of Pr(X = 1)
+    low, high, truth = 0.15, 0.45, Prior([0.7, 0.3])  # Pr(X = 1) is between low and high
     priors = PriorSet.interval([1 - high, low], [1 - low, high])
     channels = {
         "bp-lip": design(priors, epsilon, Histogram(), time_limit=10).channel,
@@ -404,7 +412,7 @@ def rising_prior(size: int) -> Prior:
     return Prior.from_counts(list(range(1, size + 1)))
 
 
-def hashing(settings: Settings) -> Outcome:
+def hashing(settings: FigureSettings) -> Outcome:
     """Figure 9: random hash functions on 20 values, for each number of bins."""
     rng, prior = np.random.default_rng([settings.seed, 9]), rising_prior(_VALUES)
     count = 12 if settings.quick else 100
@@ -424,7 +432,7 @@ def hashing(settings: Settings) -> Outcome:
     return Outcome([*rows, *designs], partial(_draw_hashing, rows, certified, heavy, best), verdicts, words)
 
 
-def _hash_row(prior: Prior, size: int, assignment: list[int]) -> Row:
+def _hash_row(prior: Prior, size: int, assignment: list[int]) -> FigureRow:
     form = published.lh_lip(prior, _HASH_EPSILON, assignment)
     channel, proof = certified_mixture(form.channel, prior, Budget(_HASH_EPSILON))
     level = form.leakage.lip
@@ -433,7 +441,9 @@ def _hash_row(prior: Prior, size: int, assignment: list[int]) -> Row:
     return {**row, "valid": level <= _HASH_EPSILON + 1e-9, **certified}
 
 
-def _draw_hashing(rows: Records, certified: dict[int, Array], heavy: Row, best: Row) -> curves.Figure:
+def _draw_hashing(
+    rows: Records, certified: dict[int, Array], heavy: FigureRow, best: FigureRow
+) -> curves.Figure:
     figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
     top, bottom = axes[:, 0]
     for valid, name in ((False, "breaks"), (True, "keeps")):
@@ -461,7 +471,7 @@ _MOST = 0.3  # Pr(X = 1) is known not to exceed this
 _GUESS_STYLES = FIGURE_STYLES["hamming"]
 
 
-def guesses(settings: Settings) -> Outcome:
+def guesses(settings: FigureSettings) -> Outcome:
     """Figure 10: the share of people whose guess is wrong, for two values and for five."""
     epsilons = np.linspace(0.5, 4.0, 8 if settings.quick else 15).tolist()
     five = {name: partial(_guesses, prior) for name, prior in FIVE_VALUES.items()}
@@ -484,7 +494,7 @@ def guesses(settings: Settings) -> Outcome:
     return Outcome(rows, draw, verdicts, {"excess": excess, "reported": report_gap, "guessed": guess_gap})
 
 
-def _binary_guesses(epsilon: float) -> dict[str, Row]:
+def _binary_guesses(epsilon: float) -> dict[str, FigureRow]:
     """Wrong guesses are linear in the prior, so their mean over the range is their value in its middle."""
     priors, middle = PriorSet.interval([1 - _MOST, 0.0], [1.0, _MOST]), Prior([1 - _MOST / 2, _MOST / 2])
     best = Channel(align_reports(design(priors, epsilon, Histogram()).channel.matrix))
@@ -493,7 +503,7 @@ def _binary_guesses(epsilon: float) -> dict[str, Row]:
     return {**rows, "best": {"wrong": Guess().error(best, middle), "lip": rows["certified"]["lip"]}}
 
 
-def _guesses(prior: Prior, epsilon: float) -> dict[str, Row]:
+def _guesses(prior: Prior, epsilon: float) -> dict[str, FigureRow]:
     form, ldp = published.rr_lip(prior, epsilon), published.k_rr(prior, epsilon)
     certified, _ = certified_mixture(form.channel, prior, Budget(epsilon))
     plan = design(prior, epsilon, Guess(), time_limit=10)
@@ -502,7 +512,7 @@ def _guesses(prior: Prior, epsilon: float) -> dict[str, Row]:
     return {**_guess_rows(channels, prior, prior), "best": best}
 
 
-def _guess_rows(channels: dict[str, Channel], prior: Prior, public: PriorOrSet) -> dict[str, Row]:
+def _guess_rows(channels: dict[str, Channel], prior: Prior, public: PriorOrSet) -> dict[str, FigureRow]:
     """The share of wrong guesses: the report is the guess, the best guess from LDP, and that from no report."""
     rows = {}
     for method, channel in channels.items():

@@ -1,1 +1,0 @@
-"""What the device and the curator share: campaigns, the wire format, the client and its store of answers."""

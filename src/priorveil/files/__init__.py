@@ -1,0 +1,1 @@
+"""Tables in files, streams and frames: read in batches, twice if need be."""

@@ -1,0 +1,158 @@
+"""The result document: what reports say about each question, in numbers and codes.
+
+The command line, CSV files, the API and the pages show this document, each in its own words. Nothing in it is a
+sentence: attributes, answers and cohorts are named as the campaign names them, and notes are codes with values.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from priorveil.notes import Note
+from priorveil.plans.composition import Names
+from priorveil.plans.structure import Document, about
+from priorveil.reading.precision import Precision
+
+FigureKind = Literal[
+    "people", "total", "per person", "average", "mean", "quantile", "share within", "share among"
+]
+Withheld = Literal["few reports", "a part is withheld", "other forms"]
+StatisticKind = Literal["share", "average per person", "average of a group", "statistic"]
+Finite = Annotated[float | None, about("null where there is none, or it is not finite")]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class ResultRow(Document, frozen=True):
+    """A statistic with its standard error and its interval.
+
+    `label` has a level for each of the table's attributes, or else the name of the statistic. An interval that reaches
+    to the least or the most that is possible ends exactly there.
+    """
+
+    label: Names
+    value: Finite
+    std_error: Finite
+    low: Finite
+    high: Finite
+    least: Annotated[Finite, about("the least that it can be; null without a limit")]
+    most: Annotated[Finite, about("the most that it can be; null without a limit")]
+    expected: Annotated[float | None, about("what the prior expects; null if that is not known")]
+    decimals: Annotated[
+        int | None,
+        about(
+            "how many decimals are worth showing, for a number of people those of its share in percent; null if the "
+            "interval does not say"
+        ),
+    ]
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether the interval has every possible number."""
+        ends_at_limits = (self.low, self.high) == (self.least, self.most)
+        return ends_at_limits and (self.least is None or self.least != self.most)
+
+
+class ResultTable(Document, frozen=True):
+    """Statistics of one kind.
+
+    `people` counts people. `total` has other sums over people, and `per person` the same divided by the people.
+    `average` is that of a number in each group, `mean` that over all people, and `quantile` the number that a share of
+    the people does not exceed. `share within` has shares of the people of a group, and `share among` those of the
+    people who were asked.
+    """
+
+    kind: FigureKind
+    attributes: Annotated[Names, about("what the labels have levels of; none where they name statistics")]
+    by: Annotated[Names, about("those of the attributes that form groups")]
+    of: Annotated[str | None, about("the attribute that is averaged, or whose shares these are")]
+    rows: tuple[ResultRow, ...]
+    shown_first: Annotated[
+        tuple[int, ...],
+        about("the places of the rows to show where not all are shown; empty: the first rows"),
+    ]
+
+
+class Figures(Document, frozen=True):
+    """What reports say by one method."""
+
+    method: Annotated[str, about("mmse, unbiased or mle; mixed where cohorts were read by different ones")]
+    people: Annotated[
+        float, about("how many people the values are about: more than reports if only some were asked")
+    ]
+    leans_on_prior: bool
+    prior_check: Annotated[
+        float | None, about("the p-value of the reports under the prior; null if there is none")
+    ]
+    noticeable_change: Annotated[
+        float | None,
+        about(
+            "the share of people who must move between two common values for the check to notice, if known"
+        ),
+    ]
+    unbiased_difference: Annotated[
+        float | None,
+        about("the distance of a leaning answer from the unbiased one, in standard errors of the latter"),
+    ]
+    converged: bool
+    statistic: Annotated[StatisticKind, about("what the answer has, per person")]
+    half_width: Annotated[
+        Finite, about("the largest distance to an end of its intervals, per person; null if one has no end")
+    ]
+    reached: Annotated[Note, about("how precise the answer is")]
+    warning: Annotated[Note | None, about("what to do if the reports contradict the prior: show it first")]
+    notes: tuple[Note, ...]
+    tables: tuple[ResultTable, ...]
+
+
+class Finding(Document, frozen=True):
+    """What the reports of everybody, of a cohort or of a group say about an attribute, or about several together."""
+
+    attributes: Annotated[Names, Meta(min_length=1)]
+    margin_of: Annotated[
+        Names | None, about("for a margin: the attributes of the table that it is read from")
+    ]
+    cohort: Annotated[str, about("empty for all together")]
+    group: Annotated[str | None, about("empty for everybody; null for the rows without a group")]
+    reports: Count
+    precision: Annotated[
+        Precision | None, about("what the plan promises; null for several plans, and in a margin")
+    ]
+    promised: Annotated[Note | None, about("the same as a note")]
+    withheld: Withheld | None
+    figures: Annotated[Figures | None, about("null if they are withheld")]
+    public: Annotated[
+        Figures | None, about("what the public is shown in place of them; null if that is the same")
+    ]
+
+
+class Levels(Document, frozen=True):
+    """The privacy levels of a whole submission."""
+
+    lip: Finite
+    lip_lower: Finite
+    lip_upper: Finite
+    ldp: Finite
+
+
+class CohortReports(Document, frozen=True):
+    """A cohort: its form, how many submissions it has, and what each of them reveals at most."""
+
+    cohort: str
+    form: str
+    reports: Count
+    levels: Levels
+    identifiable: Annotated[bool, about("whether reports alone determine all distributions")]
+
+
+class Result(Document, frozen=True):
+    """What was found, by question, cohort and group."""
+
+    id: Annotated[str, about("of the campaign; of the plan if that was used alone")]
+    confidence: float
+    by: Annotated[str | None, about("the public column that forms the groups")]
+    smallest_count: Annotated[Count, about("no figure is shown from fewer reports")]
+    reports: Count
+    cohorts: tuple[CohortReports, ...]
+    findings: tuple[Finding, ...]

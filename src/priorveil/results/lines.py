@@ -1,0 +1,91 @@
+"""The result document as lines, one for each statistic, for CSV files and data frames.
+
+`attributes` names what a line is about, `cohort` and `group` whose reports it is from (empty: everybody), and
+`statistic` what its number is: `people`, `mean`, `share within age` and so on. Each attribute has a column with the
+answer that the line is about; it is empty if the line is about all answers. Then come the number of `reports`, the
+`method`, the `estimate` with its standard error and interval, and numbers of people as a `share` of everybody.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from priorveil.results.document import Finding, Result, ResultRow, ResultTable
+
+_ABOUT = ("attributes", "cohort", "group", "statistic")
+_COLUMNS = (*_ABOUT, "reports", "method", "estimate", "std_error", "low", "high", "share")
+
+
+def columns_of(result: Result) -> dict[str, str]:
+    """The column of each attribute; one with the name of another column has `(answer)` after it."""
+    attributes = dict.fromkeys(name for found in result.findings for name in found.attributes)
+    return {name: f"{name} (answer)" if name in _COLUMNS else name for name in attributes}
+
+
+def statistic_lines(result: Result) -> Iterator[dict[str, Any]]:
+    """A line for each statistic that is not withheld, with the same columns in all of them."""
+    columns = columns_of(result)
+    for found in result.findings:
+        for table in found.figures.tables if found.figures else ():
+            for row in table.rows:
+                yield {
+                    **_about(found, table, row),
+                    **_answers(columns, table, row),
+                    **_numbers(found, table, row),
+                }
+
+
+def write_csv(result: Result, file: TextIO) -> None:
+    """Write all lines; a number that is not known or has no end is empty."""
+    heads = [*_ABOUT, *columns_of(result).values(), *_COLUMNS[len(_ABOUT) :]]
+    writer = csv.DictWriter(file, heads, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(statistic_lines(result))
+
+
+def statistic_name(found: Finding, table: ResultTable, row: ResultRow) -> str:
+    """What the number of a row is: `people`, `quantile 0.5`, `mean hours`, `share within age`."""
+    if is_mean_of_sum(found, table):
+        return "mean"
+    name = "mean" if table.kind == "average" else table.kind
+    about = " x ".join(table.by) if table.kind == "share within" else ""
+    if name == "mean" and len(found.attributes) > 1:
+        about = table.of or ""
+    label = "" if table.attributes or row.label == (name,) else ", ".join(row.label)
+    return " ".join(filter(None, (name, about, label)))
+
+
+def is_mean_of_sum(found: Finding, table: ResultTable) -> bool:
+    """Whether a table has the mean of a number: its sum per person."""
+    return (
+        table.kind == "per person"
+        and found.figures is not None
+        and found.figures.statistic == "average per person"
+    )
+
+
+def _about(found: Finding, table: ResultTable, row: ResultRow) -> dict[str, Any]:
+    group = "(missing)" if found.group is None else found.group
+    names = " x ".join(found.attributes), found.cohort, group, statistic_name(found, table, row)
+    return dict(zip(_ABOUT, names, strict=True))
+
+
+def _answers(columns: dict[str, str], table: ResultTable, row: ResultRow) -> dict[str, str | None]:
+    levels = dict(zip(table.attributes, row.label, strict=True)) if table.attributes else {}
+    return {column: levels.get(name) for name, column in columns.items()}
+
+
+def _numbers(found: Finding, table: ResultTable, row: ResultRow) -> dict[str, Any]:
+    assert found.figures is not None  # otherwise there is no table
+    people = found.figures.people if table.kind == "people" and row.value is not None else 0.0
+    return {
+        "reports": found.reports,
+        "method": found.figures.method,
+        "estimate": row.value,
+        "std_error": row.std_error,
+        "low": row.low,
+        "high": row.high,
+        "share": row.value / people if people > 0 and row.value is not None else None,
+    }

@@ -1,1 +1,0 @@
-"""Surveys without Python: a file with questions (TOML, or an XLSForm) becomes a campaign."""

@@ -1,0 +1,53 @@
+"""Which functions show the objects of each class; `showing` looks here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from priorveil.certify import Certificate
+from priorveil.channels import Channel
+from priorveil.notes import Note
+from priorveil.notions import Leakage
+from priorveil.plans import Plan
+from priorveil.plans.ledger import Ledger
+from priorveil.priors import Prior
+from priorveil.reading.averages import Averages
+from priorveil.reading.estimate import Estimate
+from priorveil.reading.precision import Precision
+from priorveil.reading.statistics import Statistic
+from priorveil.reading.tally import Tally
+from priorveil.words import estimates, levels, plans, precision, priors
+from priorveil.words.notes import note_text
+from priorveil.words.plots import channels as channel_plots
+from priorveil.words.plots import estimates as estimate_plots
+from priorveil.words.plots import plans as plan_plots
+
+SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
+    Averages: {
+        "text": estimates.averages_text,
+        "html": estimates.averages_html,
+        "figure": estimate_plots.averages_figure,
+    },
+    Certificate: {"html": levels.certificate_html},
+    Channel: {"html": priors.channel_html, "figure": channel_plots.channel_figure},
+    Estimate: {
+        "text": estimates.estimate_text,
+        "line": estimates.estimate_summary,
+        "html": estimates.estimate_html,
+        "figure": estimate_plots.estimate_figure,
+    },
+    Leakage: {"text": levels.leakage_text, "html": levels.leakage_html},
+    Ledger: {"line": plans.ledger_title, "html": plans.ledger_html},
+    Note: {"text": note_text},
+    Plan: {
+        "text": plans.plan_text,
+        "line": plans.plan_title,
+        "html": plans.plan_html,
+        "figure": plan_plots.plan_figure,
+    },
+    Precision: {"text": precision.precision_text},
+    Prior: {"html": priors.prior_html, "figure": channel_plots.prior_figure},
+    Statistic: {"text": estimates.statistic_text, "html": estimates.statistic_html},
+    Tally: {"html": estimates.tally_html},
+}

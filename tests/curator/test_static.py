@@ -1,0 +1,54 @@
+"""The scripts of the pages without a page: their own tests, run by Node, and what they say beside what Python says."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from nodejs import node, run_module
+from patience import PATIENCE
+from priorveil import LDP, LIP, Distribution, Prior, design
+from priorveil.questions.campaign import ask_with
+from priorveil.words.surveys import likely_afterwards
+
+HERE = Path(__file__).parent / "static"
+PAGES = "--import=./register.mjs"
+
+
+def test_the_scripts_of_the_pages_pass_their_tests() -> None:
+    command = [*node(), PAGES, "--test", "."]
+    ran = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=PATIENCE)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "# pass 0" not in ran.stdout
+
+
+FIRST_PAGE = """
+import { readFileSync } from "node:fs";
+import { beliefs, seenByOthers } from "/static/disclosure.js";
+import { speaker } from "/static/language.js";
+import { readCampaign } from "/static/priorveil.js";
+const found = [];
+for (const text of JSON.parse(readFileSync(0, "utf8"))) {
+  const { seen, levels } = seenByOthers(await readCampaign(text));
+  found.push({ seen: speaker("en").say(seen), after: beliefs(levels).after });
+}
+console.log(JSON.stringify(found));
+"""
+GRADES = {0.5: "hidden", 1.0: "hidden", 1.5: "partly hidden", 3.0: "hardly hidden", 5.0: "may be guessed"}
+
+
+def test_the_words_of_the_first_page_follow_from_the_level() -> None:
+    """LIP where the prior is known, and LDP where it is assumed; in the words of `campaign check`."""
+    cases = [(epsilon, known) for epsilon in GRADES for known in (True, False)]
+    campaigns = []
+    for epsilon, known in cases:
+        prior = Prior([0.24, 0.76], ["yes", "no"], assumed=not known)
+        plan = design(prior, epsilon, Distribution(), notion=LIP() if known else LDP())
+        campaigns.append(ask_with(f"Do you smoke, at {epsilon}, {known}?", plan))
+    found = run_module(FIRST_PAGE, [campaign.to_json() for campaign in campaigns], HERE, PAGES)
+    for (epsilon, _), campaign, page in zip(cases, campaigns, found, strict=True):
+        levels = campaign.promise["everyone"]
+        assert page["seen"] == GRADES[epsilon]
+        assert (page["seen"] == "may be guessed") == (levels.lip > 3) == bool(campaign.warnings)
+        after = likely_afterwards(0.1, levels.lip, levels.lip, levels.ldp)
+        assert 0 <= page["after"] - after < 0.0011
