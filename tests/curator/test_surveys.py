@@ -70,9 +70,9 @@ def test_a_survey_is_designed_and_can_be_created(store: SqliteStore, tmp_path: P
     async def work(http: httpx.AsyncClient) -> None:
         sent = {"application/toml": TOML.encode(), JSON: json.dumps(DOCUMENT).encode()}
         found = [(await check(http, *each[::-1], params={"people": "2000"})).json() for each in sent.items()]
-        assert found[0]["report"] == found[1]["report"]
-        report = found[0]["report"]
-        assert report["people"] == [2000, 20000] and report["lip"] <= 1 and found[0]["remarks"] == []
+        assert found[0]["check"] == found[1]["check"]
+        made = found[0]["check"]
+        assert made["people"] == [2000, 20000] and made["lip"] <= 1 and found[0]["remarks"] == []
         assert found[0]["words"]["promise"]["sentences"][0].startswith(
             "If answers are as common as the survey says"
         )
@@ -94,7 +94,7 @@ def test_an_xlsform_is_designed(store: SqliteStore, tmp_path: Path) -> None:
 
     async def work(http: httpx.AsyncClient) -> None:
         found = (await check(http, form.read_bytes(), XLSX)).json()
-        assert "sheet survey, cell A9: remarks of type text" in found["report"]["left_out"][0]
+        assert "sheet survey, cell A9: remarks of type text" in found["check"]["left_out"][0]
         assert Campaign.from_json(found["campaign"]).languages == ("en", "de")
 
     on(store, work)
@@ -177,7 +177,7 @@ def test_tables_travel_with_the_survey() -> None:
         return {"census": [{"answer": "yes", "count": yes}, {"answer": "no", "count": "80"}]}
 
     (_, counted), (_, typed) = outcome(question=questions, tables=table(20)), outcome()
-    assert counted["report"].parts == typed["report"].parts, "the same shares"
+    assert counted["check"].parts == typed["check"].parts, "the same shares"
     rare = refusal(question=questions, tables=table(9))
     assert rare["keys"] == ("question", 0, "prior") and "fewer than" in rare["detail"]
     public = with_question(0, prior={"sheet": "census", "column": "answer", "public": True})

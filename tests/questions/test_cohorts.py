@@ -12,8 +12,8 @@ import pytest
 from priorveil.errors import InvalidFile
 from priorveil.questions.campaign import Campaign
 from priorveil.questions.files import read_survey
-from priorveil.questions.report import SurveyReport
 from priorveil.questions.survey import Survey, build
+from priorveil.questions.survey_check import SurveyCheck
 from priorveil.results.estimates import CohortForms, estimate_forms
 from priorveil.words.surveys import survey_words
 from refusals import raises
@@ -119,29 +119,29 @@ def test_a_whole_submission_of_each_cohort_keeps_the_budget(tmp_path: Path) -> N
 
 def test_the_report_shows_every_cohort_and_all_of_them(tmp_path: Path) -> None:
     made = build(read(tmp_path, TWO_COHORTS), **SEARCH)
-    report = SurveyReport.of(made, 480)
-    assert [cohort.people for cohort in report.cohorts] == [(120, 250), (360, 750)]
-    assert report.ldp == max(levels.ldp for levels in made.campaign.promise.values())
-    overtime = [part for part in report.parts if part.questions == "overtime"]
+    check = SurveyCheck.of(made, 480)
+    assert [cohort.people for cohort in check.cohorts] == [(120, 250), (360, 750)]
+    assert check.ldp == max(levels.ldp for levels in made.campaign.promise.values())
+    overtime = [part for part in check.parts if part.questions == "overtime"]
     assert [part.cohort for part in overtime] == ["north", "the south", ""]  # the least precise first
     widths: list[Any] = [part.half_widths[0] for part in overtime]
     expected = made.campaign.form_for("north").expected_precision(120)["overtime",].population
     assert widths[0] == expected > widths[1] > widths[2]
     assert widths[2] == pytest.approx(math.hypot(120 * widths[0], 360 * widths[1]) / 480)
     # Of 480 people too few are in the north, so that the total of all cohorts is not shown either.
-    assert ["all cohorts together" in text for text in survey_words(report).precision.sentences[:3]] == [
+    assert ["all cohorts together" in text for text in survey_words(check).precision.sentences[:3]] == [
         False,
         False,
         True,
     ]
-    assert all("in each cohort" in text for text in survey_words(report).precision.sentences[:2])
+    assert all("in each cohort" in text for text in survey_words(check).precision.sentences[:2])
     hidden = next(
-        text for text in survey_words(report).precision.sentences if "no result would be shown" in text
+        text for text in survey_words(check).precision.sentences if "no result would be shown" in text
     )
     assert "overtime in north" in hidden and "overtime in the south" not in hidden
     few = next(
         text
-        for text in survey_words(SurveyReport.of(made, 40)).precision.sentences
+        for text in survey_words(SurveyCheck.of(made, 40)).precision.sentences
         if "no result would be shown" in text
     )
     assert "for: overtime in every cohort; paid in every cohort." in few
@@ -149,8 +149,8 @@ def test_the_report_shows_every_cohort_and_all_of_them(tmp_path: Path) -> None:
 
 def test_people_are_split_evenly_where_nobody_says_how_many_there_are(tmp_path: Path) -> None:
     text = TWO_COHORTS.replace("people = 120\n", "").replace("people = 360\n", "")
-    report = SurveyReport.of(build(read(tmp_path, text), **SEARCH), 300)
-    assert [cohort.people for cohort in report.cohorts] == [(150, 500), (150, 500)]
+    check = SurveyCheck.of(build(read(tmp_path, text), **SEARCH), 300)
+    assert [cohort.people for cohort in check.cohorts] == [(150, 500), (150, 500)]
 
 
 AVERAGES = """
@@ -185,7 +185,7 @@ def test_averages_of_all_cohorts_can_be_put_together(tmp_path: Path) -> None:
     (tmp_path / "hours.csv").write_text("\n".join(["region,age,hours", *rows]))
     head = TWO_COHORTS.partition("[[question]]")[0].replace("epsilon = 1.0", "epsilon = 3")
     made = build(read(tmp_path, head + AVERAGES), **SEARCH)
-    assert [part.cohort for part in SurveyReport.of(made, 480).parts] == ["north", "the south"]
+    assert [part.cohort for part in SurveyCheck.of(made, 480).parts] == ["north", "the south"]
     rng, tallies = np.random.default_rng(5), {}
     for name, form in made.campaign.cohorts.items():
         people = [cells[at] for at in np.repeat(np.arange(4), 100 * np.array(counts[name]))]

@@ -8,8 +8,8 @@ import numpy as np
 
 from priorveil.questions.campaign import EVERYONE
 from priorveil.questions.files import read_survey
-from priorveil.questions.report import SurveyReport
 from priorveil.questions.survey import build
+from priorveil.questions.survey_check import SurveyCheck
 from priorveil.results.estimates import CohortForms, estimate_forms
 
 PEOPLE = 4000
@@ -46,7 +46,7 @@ def test_estimates_hold_the_shares_of_options_by_group(tmp_path: Path) -> None:
     path.write_text(FILE, encoding="utf-8")
     made = build(read_survey(path), rounds=20, progress=False)
     assert made.campaign.promise[EVERYONE].lip <= 2
-    assert [part.questions for part in SurveyReport.of(made, 300).parts] == ["age x worries"]
+    assert [part.questions for part in SurveyCheck.of(made, 300).parts] == ["age x worries"]
     rng, form = np.random.default_rng(9), made.campaign.form_for(EVERYONE)
     old = rng.random(PEOPLE) < 0.6
     pay = rng.random(PEOPLE) < np.where(old, 0.6, 0.3)

@@ -19,8 +19,8 @@ from priorveil.progress_bar import Progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from priorveil.questions.report import SurveyReport
     from priorveil.questions.survey import SurveyDesign
+    from priorveil.questions.survey_check import SurveyCheck
 
 _PEOPLE = 300  # who will answer, by default
 _CHECK_EXAMPLES = """\b
@@ -92,14 +92,14 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
 
     Nothing is saved, and nobody is asked.
     """
-    from priorveil.questions.report import SurveyReport
+    from priorveil.questions.survey_check import SurveyCheck
     from priorveil.words.surveys import survey_words
 
     made = _build(file, time_limit)
-    report = SurveyReport.of(made, people or made.survey.people or _PEOPLE)
-    words = survey_words(report)
+    survey_check = SurveyCheck.of(made, people or made.survey.people or _PEOPLE)
+    words = survey_words(survey_check)
     if as_json:
-        screen.print_json({**to_builtins(report), "words": to_builtins(words)})
+        screen.print_json({**to_builtins(survey_check), "words": to_builtins(words)})
         return
     console = screen.open_console()
     for passage in (words.promise, words.precision):
@@ -107,8 +107,8 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
         screen.print_sentences(console, passage.sentences)
         if passage.sentences:
             console.print()
-    if len(report.cohorts) > 1:
-        _print_cohorts(console, report)
+    if len(survey_check.cohorts) > 1:
+        _print_cohorts(console, survey_check)
     heads, rows = words.table.heads, words.table.rows
     screen.print_table(console, heads, rows, "l" * (len(heads) - 3) + "rrr")
     console.print(f"{words.table.note}\n")
@@ -116,9 +116,9 @@ def check(file: Path, people: int | None, time_limit: float, as_json: bool) -> N
     screen.print_sentences(console, words.budget.sentences)
 
 
-def _print_cohorts(console: Console, report: SurveyReport) -> None:
+def _print_cohorts(console: Console, survey_check: SurveyCheck) -> None:
     """Print how many people each cohort has, and the levels of its submissions, the highest first."""
-    heads = ("cohort", *(f"{number:,} people" for number in report.people), "LIP", "LDP")
+    heads = ("cohort", *(f"{number:,} people" for number in survey_check.people), "LIP", "LDP")
     rows = [
         (
             cohort.name,
@@ -126,7 +126,7 @@ def _print_cohorts(console: Console, report: SurveyReport) -> None:
             level_at_most(cohort.lip),
             level_at_most(cohort.ldp),
         )
-        for cohort in sorted(report.cohorts, key=lambda cohort: -cohort.ldp)
+        for cohort in sorted(survey_check.cohorts, key=lambda cohort: -cohort.ldp)
     ]
     screen.print_table(console, heads, rows, "lrrrr")
     console.print()

@@ -18,7 +18,7 @@ from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.device.wire import CODE_BYTES, ID_BYTES
 from priorveil.plans.structure import Document, about, described
 from priorveil.questions.campaign import PublicState
-from priorveil.questions.report import SurveyReport
+from priorveil.questions.survey_check import SurveyCheck
 from priorveil.reading.estimate import EstimateMethod
 from priorveil.words.surveys import SurveyWords
 
@@ -201,7 +201,7 @@ class Counters(Document, frozen=True):
 class CheckedSurvey(Document, frozen=True):
     """A survey that was designed. Nothing is stored: send `campaign` to `/v1/campaigns` to ask people."""
 
-    report: SurveyReport
+    check: SurveyCheck
     words: SurveyWords
     remarks: Annotated[list[str], about("what should be done before people are asked")]
     campaign: Annotated[str, about("the text of the campaign's document")]

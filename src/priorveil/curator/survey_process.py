@@ -61,16 +61,16 @@ def design_or_refuse(
 
 def _design(name: str, content: bytes, people: int, deadline: float) -> dict[str, Any]:
     from priorveil.questions.files import received_survey
-    from priorveil.questions.report import SurveyReport
     from priorveil.questions.survey import build
+    from priorveil.questions.survey_check import SurveyCheck
     from priorveil.words.surveys import survey_words
 
     survey = received_survey(name, content)
     design = build(survey, time_limit=_SEARCH_EACH, should_stop=lambda: time.monotonic() > deadline)
-    report = SurveyReport.of(design, people)
+    check = SurveyCheck.of(design, people)
     campaign = design.campaign.to_json()
     remarks = tuple(map(str, survey.remarks))
-    return {"report": report, "words": survey_words(report), "remarks": remarks, "campaign": campaign}
+    return {"check": check, "words": survey_words(check), "remarks": remarks, "campaign": campaign}
 
 
 def _limit(seconds: float, memory: int, nice: int) -> None:

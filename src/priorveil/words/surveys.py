@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
-from priorveil.questions.report import PartPrecision, SurveyReport
+from priorveil.questions.survey_check import PartPrecision, SurveyCheck
 from priorveil.words.catalogue import say
 from priorveil.words.notes import reports_text
 
@@ -47,19 +47,19 @@ class SurveyWords(Struct, frozen=True):
     table: PrecisionTable
 
 
-def survey_words(report: SurveyReport) -> SurveyWords:
-    """The report in words."""
-    people = f"{report.people[0]:,}"
+def survey_words(check: SurveyCheck) -> SurveyWords:
+    """The check of a survey in words."""
+    people = f"{check.people[0]:,}"
     promise = (
-        *promise_sentences(report.lip, report.ldp, report.reports),
-        *report.warnings,
-        *_why_ldp(report),
+        *promise_sentences(check.lip, check.ldp, check.reports),
+        *check.warnings,
+        *_why_ldp(check),
     )
     return SurveyWords(
         Passage(say("promiseHeading"), promise),
-        Passage(say("precisionHeading", people=people), tuple(_precision_sentences(report))),
-        Passage(say("budgetHeading"), tuple(_ways(report))),
-        _table(report),
+        Passage(say("precisionHeading", people=people), tuple(_precision_sentences(check))),
+        Passage(say("budgetHeading"), tuple(_ways(check))),
+        _table(check),
     )
 
 
@@ -110,11 +110,11 @@ def _example(after: float) -> str:
     return say("exampleAtMost", before=before, after=share_text(math.ceil(1000 * after - 1e-9) / 1000))
 
 
-def _why_ldp(report: SurveyReport) -> list[str]:
-    names = ", ".join(report.assumed)
-    if report.reports > 1:
+def _why_ldp(check: SurveyCheck) -> list[str]:
+    names = ", ".join(check.assumed)
+    if check.reports > 1:
         return [say("whyLdpSeveral")]
-    if report.chosen == "together":
+    if check.chosen == "together":
         return [say("whyLdpTogetherUnknown" if names else "whyLdpTogether", names=names)]
     return [say("whyLdpUnknown", names=names)] if names else []
 
@@ -122,15 +122,15 @@ def _why_ldp(report: SurveyReport) -> list[str]:
 # -- how precise the results will be -----------------------------------------------------------------------------
 
 
-def _precision_sentences(report: SurveyReport) -> Iterator[str]:
-    for at, people in enumerate(report.people):
-        few = [part for part in report.parts if part.half_widths[at] is None]
+def _precision_sentences(check: SurveyCheck) -> Iterator[str]:
+    for at, people in enumerate(check.people):
+        few = [part for part in check.parts if part.half_widths[at] is None]
         if few:
-            yield say("tooFewPeople", people=f"{people:,}", names=_names(report, few))
-        shown = report.shown(at)
-        key = _SHARES[bool(few), len(shown) == len(report.parts)]
+            yield say("tooFewPeople", people=f"{people:,}", names=_names(check, few))
+        shown = check.shown(at)
+        key = _SHARES[bool(few), len(shown) == len(check.parts)]
         where = {"": shown}
-        if len(report.cohorts) > 1:
+        if len(check.cohorts) > 1:
             where = {
                 say("inEachCohort"): [part for part in shown if part.cohort],
                 say("inAllCohorts"): [part for part in shown if not part.cohort],
@@ -138,19 +138,19 @@ def _precision_sentences(report: SurveyReport) -> Iterator[str]:
         for words, parts in where.items():
             if widest := _widest_share(at, parts):
                 yield say(key, people=f"{people:,}", width=widest, where=words)
-    if hidden := report.hidden(0):
+    if hidden := check.hidden(0):
         yield say(
             "noResultShown",
-            people=f"{report.people[0]:,}",
-            names=_names(report, hidden),
-            reports=reports_text(report.smallest_count),
-            needed=f"{report.people_to_show_all:,}",
+            people=f"{check.people[0]:,}",
+            names=_names(check, hidden),
+            reports=reports_text(check.smallest_count),
+            needed=f"{check.people_to_show_all:,}",
         )
 
 
-def _names(report: SurveyReport, parts: Sequence[PartPrecision]) -> str:
+def _names(check: SurveyCheck, parts: Sequence[PartPrecision]) -> str:
     """What these parts are about, each question once, with its cohorts if there are several."""
-    several, cohorts = len(report.cohorts) > 1, dict[str, list[str]]()
+    several, cohorts = len(check.cohorts) > 1, dict[str, list[str]]()
     for part in parts:
         if part.cohort or not several:
             cohorts.setdefault(part.questions, []).append(part.cohort)
@@ -158,7 +158,7 @@ def _names(report: SurveyReport, parts: Sequence[PartPrecision]) -> str:
         return "; ".join(cohorts)
     return "; ".join(
         say("inEveryCohort", name=name)
-        if len(some) == len(report.cohorts)
+        if len(some) == len(check.cohorts)
         else say("inCohorts", name=name, cohorts=", ".join(some))
         for name, some in cohorts.items()
     )
@@ -171,13 +171,13 @@ def _widest_share(at: int, parts: Sequence[PartPrecision]) -> str:
     return str(round_up(100 * max(widths))) if widths else ""
 
 
-def _table(report: SurveyReport) -> PrecisionTable:
-    several = len(report.cohorts) > 1
+def _table(check: SurveyCheck) -> PrecisionTable:
+    several = len(check.cohorts) > 1
     cohort_head = (say("precisionCohort"),) if several else ()
-    numbers = (say("precisionPeople", people=f"{people:,}") for people in report.people)
+    numbers = (say("precisionPeople", people=f"{people:,}") for people in check.people)
     heads = (say("precisionQuestion"), say("precisionResult"), *cohort_head, say("precisionDrawn"), *numbers)
     rows = []
-    for part in report.parts:
+    for part in check.parts:
         cohort = (part.cohort or say("precisionAll"),) if several else ()
         widths = (_half_width_text(part, width) for width in part.half_widths)
         rows.append((part.questions, part.query, *cohort, f"{100 * part.drawn:.0f} %", *widths))
@@ -195,15 +195,15 @@ def _half_width_text(part: PartPrecision, width: float | None) -> str:
 # -- how the budget is used --------------------------------------------------------------------------------------
 
 
-def _ways(report: SurveyReport) -> Iterator[str]:
+def _ways(check: SurveyCheck) -> Iterator[str]:
     """How the budget is used, and what the other ways would have cost."""
-    if report.designed == 1:
-        yield say("oneReportUsesAll", price=_price(report.costs[report.chosen]))
+    if check.designed == 1:
+        yield say("oneReportUsesAll", price=_price(check.costs[check.chosen]))
     else:
-        for way, cost in report.costs.items():
+        for way, cost in check.costs.items():
             price = _price(cost)
-            yield say(_WAYS[way], price=say("wayChosen", price=price) if way == report.chosen else price)
-    yield say("submissionSize", size=say("countOfBytes", count=f"{report.bytes:,}"))
+            yield say(_WAYS[way], price=say("wayChosen", price=price) if way == check.chosen else price)
+    yield say("submissionSize", size=say("countOfBytes", count=f"{check.bytes:,}"))
 
 
 def _price(cost: float | None) -> str:

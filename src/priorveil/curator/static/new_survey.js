@@ -6,7 +6,7 @@ import { el, pageHead, number as readable } from "/static/dom.js";
 import { readCampaign } from "/static/priorveil.js";
 import { newDraft, toDocument, toDraft } from "/static/survey_draft.js";
 import { SurveyForm } from "/static/survey_form.js";
-import { capital, reportParts, summary } from "/static/survey_report.js";
+import { capital, checkParts, summary } from "/static/survey_check.js";
 
 /** @typedef {{ message: string, problem: { keys?: (string | number)[], advice?: string } }} Mistake */
 
@@ -252,7 +252,7 @@ class NewSurvey {
   }
 
   #showReport(/** @type {any} */ answer) {
-    const parts = reportParts(answer, JSON.parse(answer.campaign), this.#chosen?.name);
+    const parts = checkParts(answer, JSON.parse(answer.campaign), this.#chosen?.name);
     this.#showCampaign(parts, answer.campaign);
     this.#say("The survey is checked.");
     this.#markStale(); // it may have changed while it was designed

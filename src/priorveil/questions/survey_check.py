@@ -1,4 +1,4 @@
-"""The promise of a survey and the precision of its results, before anybody is asked, as numbers."""
+"""The check of a survey before anybody is asked: its promise and the precision of its results, as numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from priorveil.questions.survey import SurveyDesign
 from priorveil.reading.precision import Precision
 
 CONFIDENCE = 0.95
-MANY = 1000  # people that every report compares with
+MANY = 1000  # people that every check compares with
 # As survey files call them; margins are the shares of several questions or options.
 _QUERIES = {"distribution": "shares", "cumulative shares": "quantiles", "margins": "shares"}
 
@@ -46,7 +46,7 @@ class CohortPromise(Struct, frozen=True):
     ldp: float
 
 
-class SurveyReport(Struct, frozen=True):
+class SurveyCheck(Struct, frozen=True):
     """What a survey promises, and how precise its results will be. Levels and half widths are rounded up.
 
     The levels are those of the cohort whose submissions reveal most. `parts` has each part in every cohort, the least
@@ -73,8 +73,8 @@ class SurveyReport(Struct, frozen=True):
     warnings: Annotated[tuple[str, ...], _about("what should be changed before people are asked")] = ()
 
     @classmethod
-    def of(cls, built: SurveyDesign, people: int) -> SurveyReport:
-        """The report for this number of people, and for a thousand or ten times as many."""
+    def of(cls, built: SurveyDesign, people: int) -> SurveyCheck:
+        """The check for this number of people, and for a thousand or ten times as many."""
         survey, promise = built.survey, built.campaign.promise
         numbers = (people, MANY if people < MANY else 10 * people)
         cohorts = tuple(

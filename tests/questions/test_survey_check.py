@@ -16,8 +16,8 @@ from priorveil.curator.results import campaign_result
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.questions.campaign import EVERYONE, Campaign, ask
 from priorveil.questions.files import read_survey
-from priorveil.questions.report import SurveyReport
 from priorveil.questions.survey import SurveyDesign, build
+from priorveil.questions.survey_check import SurveyCheck
 from priorveil.words.surveys import likely_afterwards, survey_words
 from sample_survey_files import TOML, write_form
 
@@ -61,16 +61,16 @@ def test_people_can_answer_on_every_path(form: SurveyDesign) -> None:
 
 
 def test_the_report_says_what_so_many_people_tell(toml: SurveyDesign) -> None:
-    report = SurveyReport.of(toml, 300)
-    assert report.people == (300, 1000) and SurveyReport.of(toml, 2000).people == (2000, 20000)
+    check = SurveyCheck.of(toml, 300)
+    assert check.people == (300, 1000) and SurveyCheck.of(toml, 2000).people == (2000, 20000)
     parts = toml.campaign.form_for(EVERYONE).parts
-    for part, shown in zip(parts, report.parts, strict=True):
+    for part, shown in zip(parts, check.parts, strict=True):
         expected = part.plan.expected_precision(max(1, round(1000 * shown.drawn))).population
         assert shown.half_widths[1] == expected
-    assert report.bytes == 8 * toml.campaign.form_for(EVERYONE).width
-    shares = [part.half_widths[1] or math.inf for part in report.parts if part.statistic == "share"]
+    assert check.bytes == 8 * toml.campaign.form_for(EVERYONE).width
+    shares = [part.half_widths[1] or math.inf for part in check.parts if part.statistic == "share"]
     sentence = next(
-        text for text in survey_words(report).precision.sentences if text.startswith("With 1,000 people")
+        text for text in survey_words(check).precision.sentences if text.startswith("With 1,000 people")
     )
     half_width = float(sentence.partition("±")[2].split()[0])
     assert half_width / 1.1 <= 100 * max(shares) <= half_width
@@ -78,13 +78,13 @@ def test_the_report_says_what_so_many_people_tell(toml: SurveyDesign) -> None:
 
 def test_the_results_promise_what_the_report_said(toml: SurveyDesign) -> None:
     """Also about a question that only a share of all people is asked."""
-    campaign, report = toml.campaign, SurveyReport.of(toml, 10_000)
-    assert all(part.drawn < 1 for part in report.parts)
+    campaign, check = toml.campaign, SurveyCheck.of(toml, 10_000)
+    assert all(part.drawn < 1 for part in check.parts)
     form = campaign.form_for(EVERYONE)
     empty = {form.id: FormTally.of(form, count_cells(form, b""))}
     findings = campaign_result(campaign, empty, "auto", 0.95).findings
     shown = [found for found in findings if found.margin_of is None]
-    for found, part in zip(shown, report.parts, strict=True):
+    for found, part in zip(shown, check.parts, strict=True):
         assert found.withheld == "few reports"
         assert found.precision is not None and found.promised is not None
         assert found.precision.population == part.half_widths[0]
@@ -92,23 +92,23 @@ def test_the_results_promise_what_the_report_said(toml: SurveyDesign) -> None:
 
 
 def test_the_report_says_what_nobody_knows(toml: SurveyDesign, form: SurveyDesign) -> None:
-    assert SurveyReport.of(toml, 300).assumed == ("age",)
-    assert SurveyReport.of(form, 300).assumed == ("age x overtime",)
-    assert "Nobody knows" in survey_words(SurveyReport.of(toml, 300)).promise.sentences[-1]
+    assert SurveyCheck.of(toml, 300).assumed == ("age",)
+    assert SurveyCheck.of(form, 300).assumed == ("age x overtime",)
+    assert "Nobody knows" in survey_words(SurveyCheck.of(toml, 300)).promise.sentences[-1]
 
 
 def test_a_survey_of_unknown_answers_promises_ldp_alone(tmp_path: Path) -> None:
     path = tmp_path / "survey.toml"
     path.write_text('title = "T"\nepsilon = 1\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n')
-    report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
-    assert report.lip == report.ldp == pytest.approx(1.0)
+    check = SurveyCheck.of(build(read_survey(path), **SEARCH), 300)
+    assert check.lip == check.ldp == pytest.approx(1.0)
     assert (
-        "all of it" in survey_words(report).budget.sentences[0]
-        and len(survey_words(report).budget.sentences) == 2
+        "all of it" in survey_words(check).budget.sentences[0]
+        and len(survey_words(check).budget.sentences) == 2
     )
-    assert survey_words(report).promise.sentences[0].startswith(
+    assert survey_words(check).promise.sentences[0].startswith(
         "No matter what anyone knows"
-    ) and "LIP" not in "".join(survey_words(report).promise.sentences)
+    ) and "LIP" not in "".join(survey_words(check).promise.sentences)
 
 
 UNKNOWN_GATE = TOML.replace("{yes = 0.2, no = 0.8}", '"unknown"').replace(
@@ -121,9 +121,9 @@ def test_one_report_about_everything_promises_ldp_alone(tmp_path: Path) -> None:
     path = tmp_path / "survey.toml"
     text = UNKNOWN_GATE.replace("epsilon = 1.0", "epsilon = 8").partition('\n[[question]]\nname = "age"')[0]
     path.write_text(text, encoding="utf-8")
-    report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
-    assert report.chosen == "together" and report.lip == report.ldp and report.assumed == ("smokes",)
-    words = " ".join(survey_words(report).promise.sentences)
+    check = SurveyCheck.of(build(read_survey(path), **SEARCH), 300)
+    assert check.chosen == "together" and check.lip == check.ldp and check.assumed == ("smokes",)
+    words = " ".join(survey_words(check).promise.sentences)
     assert "as common as the survey says" not in words
     assert "nobody knows how often their answers occur together" in words
 
@@ -137,7 +137,7 @@ def test_a_large_epsilon_is_called_weak(tmp_path: Path, epsilon: float, is_weak:
     for prior in ("{yes = 0.2, no = 0.8}", '"unknown"'):
         path.write_text(text + prior)
         words = " ".join(
-            survey_words(SurveyReport.of(build(read_survey(path), **SEARCH), 300)).promise.sentences
+            survey_words(SurveyCheck.of(build(read_survey(path), **SEARCH), 300)).promise.sentences
         )
         level = "LIP" if prior.startswith("{") else "LDP"
         assert (f"weak protection: at {level} 20 a submission nearly reveals" in words) is is_weak
@@ -167,8 +167,8 @@ def test_an_answer_that_can_still_be_doubted_is_not_called_certain(tmp_path: Pat
         f'title = "T"\nepsilon = {epsilon}\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n'
         "prior = {yes = 0.2, no = 0.8}"
     )
-    report = SurveyReport.of(build(read_survey(path), **SEARCH), 300)
-    lip, ldp = survey_words(report).promise.sentences[:2]
+    check = SurveyCheck.of(build(read_survey(path), **SEARCH), 300)
+    lip, ldp = survey_words(check).promise.sentences[:2]
     assert "100" not in lip.partition("One that was 10 %")[2] and "100" not in ldp.partition("One that")[2]
     if epsilon == 4.0:
         shares = [float(text) for text in re.findall(r"at most ([0-9.]+) % likely", lip + ldp)]
@@ -201,52 +201,52 @@ def test_times_in_the_past_are_said(toml: SurveyDesign) -> None:
 def test_few_people_are_told_what_would_be_hidden(toml: SurveyDesign) -> None:
     assert any(
         "no result would be shown" in text
-        for text in survey_words(SurveyReport.of(toml, 40)).precision.sentences
+        for text in survey_words(SurveyCheck.of(toml, 40)).precision.sentences
     )
     assert not any(
         "no result would be shown" in text
-        for text in survey_words(SurveyReport.of(toml, 100_000)).precision.sentences
+        for text in survey_words(SurveyCheck.of(toml, 100_000)).precision.sentences
     )
 
 
 def test_nothing_is_said_of_the_precision_of_what_is_hidden(toml: SurveyDesign) -> None:
     for people in (40, 60, 100, 150):
-        report = SurveyReport.of(toml, people)
+        check = SurveyCheck.of(toml, people)
         shown = [
-            p for p in report.parts if p.statistic == "share" and people * p.drawn >= report.smallest_count
+            p for p in check.parts if p.statistic == "share" and people * p.drawn >= check.smallest_count
         ]
         sentence = next(
             (
                 text
-                for text in survey_words(report).precision.sentences
+                for text in survey_words(check).precision.sentences
                 if text.startswith(f"With {people} people every")
             ),
             "",
         )
         assert bool(sentence) == bool(shown)
-        assert ("every share that is shown" in sentence) == (0 < len(shown) < len(report.parts))
+        assert ("every share that is shown" in sentence) == (0 < len(shown) < len(check.parts))
 
 
 def test_half_widths_of_means_have_their_unit(form: SurveyDesign) -> None:
-    report = SurveyReport.of(form, 2000)
-    units = {part.questions: part.unit for part in report.parts}
+    check = SurveyCheck.of(form, 2000)
+    units = {part.questions: part.unit for part in check.parts}
     assert units["age x overtime"] == "hours" and units["age x home"] == ""
-    rows = {row[0]: row[-1] for row in survey_words(report).table.rows}
+    rows = {row[0]: row[-1] for row in survey_words(check).table.rows}
     assert rows["age x overtime"].endswith(" hours") and rows["age x home"].endswith(" points")
 
 
 def test_costs_are_compared_with_asking_without_noise(toml: SurveyDesign) -> None:
     assert (
         "times as many people as asking without noise"
-        in survey_words(SurveyReport.of(toml, 300)).budget.sentences[0]
+        in survey_words(SurveyCheck.of(toml, 300)).budget.sentences[0]
     )
 
 
 def test_each_way_to_use_the_budget_has_its_price(toml: SurveyDesign) -> None:
-    report = SurveyReport.of(toml, 300)
-    prices = {way: cost for way, cost in report.costs.items() if cost is not None}
-    assert report.chosen in prices and prices[report.chosen] == min(prices.values()) > 1
-    assert sum("(chosen)" in text for text in survey_words(report).budget.sentences) == 1
+    check = SurveyCheck.of(toml, 300)
+    prices = {way: cost for way, cost in check.costs.items() if cost is not None}
+    assert check.chosen in prices and prices[check.chosen] == min(prices.values()) > 1
+    assert sum("(chosen)" in text for text in survey_words(check).budget.sentences) == 1
 
 
 def test_the_ldp_levels_of_several_reports_keep_the_budget(tmp_path: Path) -> None:
@@ -259,10 +259,10 @@ def test_the_ldp_levels_of_several_reports_keep_the_budget(tmp_path: Path) -> No
     assert made.chosen == "split"
     levels = made.campaign.promise[EVERYONE]
     assert levels.lip == levels.ldp and 7.99 < levels.ldp <= 8
-    report = SurveyReport.of(made, 300)
+    check = SurveyCheck.of(made, 300)
     assert (
-        survey_words(report)
+        survey_words(check)
         .promise.sentences[0]
         .startswith("No matter what anyone knows or believes (LDP 8, the sum of 3 reports)")
     )
-    assert "LDP levels of several reports add up" in survey_words(report).promise.sentences[-1]
+    assert "LDP levels of several reports add up" in survey_words(check).promise.sentences[-1]

@@ -1,4 +1,4 @@
-// What a survey does, as the curator found when it designed it: the page's part below "Check".
+// What a survey promises and how precise it will be: the part of the page below "Check".
 
 import { el, scrolling } from "/static/dom.js";
 
@@ -10,18 +10,18 @@ import { el, scrolling } from "/static/dom.js";
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /**
- * What the curator found; `campaign` is the document of the campaign.
+ * The check that the curator made; `campaign` is the document of the campaign.
  *
- * @param {{ report: { epsilon: number, left_out: string[] }, words: Words, remarks: string[] }} checked
+ * @param {{ check: { epsilon: number, left_out: string[] }, words: Words, remarks: string[] }} checked
  * @param {any} campaign
  * @param {string} [file] the name of the file that was checked
  */
-export function reportParts({ report, words, remarks }, campaign, file) {
+export function checkParts({ check, words, remarks }, campaign, file) {
   return [
     el("h2", { tabindex: "-1", id: "checked-title" }, "What this survey does"),
-    summary(campaign, `${report.epsilon}`, file),
+    summary(campaign, `${check.epsilon}`, file),
     ...remarks.map((remark) => el("p", { class: "warning" }, `${capital(remark)}.`)),
-    ...leftOutList(report.left_out),
+    ...leftOutList(check.left_out),
     ...passage(words.promise),
     ...passage(words.precision),
     ...precision(words.table, campaign),
@@ -73,10 +73,10 @@ function precision({ heads, rows, note }, { questions, languages }) {
   /** @param {string} names */
   const textsOf = (names) => names.split(" x ").map((name) => texts.get(name.split("/")[0]));
   /** @param {string} names */
-  const subject = (names) => [el("bdi", {}, textsOf(names).join(" + ")), el("small", {}, names)];
+  const question = (names) => [el("bdi", {}, textsOf(names).join(" + ")), el("small", {}, names)];
   /** @param {string} cell @param {number} i */
   const cellOf = (cell, i) =>
-    i === 0 ? el("th", { scope: "row" }, ...subject(cell)) : el("td", { class: figure(i) }, cell);
+    i === 0 ? el("th", { scope: "row" }, ...question(cell)) : el("td", { class: figure(i) }, cell);
   const head = heads.map((words, i) => el("th", { scope: "col", class: figure(i) }, words));
   const body = rows.map((row) => el("tr", {}, ...row.map(cellOf)));
   const table = el("table", { id: "precision" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...body));
