@@ -18,7 +18,7 @@ from postgres_server import PostgresServer
 from priorveil.curator.store import Group, open_store
 from priorveil.questions.campaign import Campaign
 from priorveil.reading.tally import Tally
-from priorveil.results.estimates import CohortForms, Estimates, estimate_forms
+from priorveil.results.form_estimates import CohortForms, Estimates, estimate_forms
 from sample_surveys import health, people
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'priorveil[spark]'")

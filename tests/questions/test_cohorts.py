@@ -14,7 +14,7 @@ from priorveil.questions.campaign import Campaign
 from priorveil.questions.files import read_survey
 from priorveil.questions.survey import Survey, build
 from priorveil.questions.survey_check import SurveyCheck
-from priorveil.results.estimates import CohortForms, estimate_forms
+from priorveil.results.form_estimates import CohortForms, estimate_forms
 from priorveil.words.surveys import survey_words
 from refusals import raises
 from sample_survey_files import CHOICES, SETTINGS, SHEETS, SURVEY, Rows, changed, write_form

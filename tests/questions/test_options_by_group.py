@@ -10,7 +10,7 @@ from priorveil.questions.campaign import EVERYONE
 from priorveil.questions.files import read_survey
 from priorveil.questions.survey import build
 from priorveil.questions.survey_check import SurveyCheck
-from priorveil.results.estimates import CohortForms, estimate_forms
+from priorveil.results.form_estimates import CohortForms, estimate_forms
 
 PEOPLE = 4000
 FILE = """\

@@ -20,8 +20,8 @@ from priorveil.questions.choices import SingleChoice
 from priorveil.questions.question import NOT_ASKED, Question
 from priorveil.reading.tally import Tally
 from priorveil.results.document import Finding, Result, ResultTable
-from priorveil.results.estimates import CohortForms, Estimates, estimate_forms
 from priorveil.results.findings import View, result_of
+from priorveil.results.form_estimates import CohortForms, Estimates, estimate_forms
 from refusals import raises
 
 LEVELS = {

@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'pr
 from matplotlib.axes import Axes
 
 from priorveil.reading.estimate_notes import LEANING
-from priorveil.results.estimates import PartEstimates
+from priorveil.results.form_estimates import PartEstimates
 from priorveil.studies import plot_files
 from priorveil.tables import estimate_table
 from priorveil.words.estimates import groups_warning

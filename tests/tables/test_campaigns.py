@@ -27,7 +27,7 @@ from priorveil.priors.domain import LabelDomain
 from priorveil.questions.campaign import Campaign, ask, ask_with
 from priorveil.questions.choices import MultipleChoice, SingleChoice
 from priorveil.questions.question import NOT_ASKED
-from priorveil.results.estimates import PartEstimates
+from priorveil.results.form_estimates import PartEstimates
 from priorveil.tables import estimate_table, privatize_table, tally_table
 from priorveil.tables.answers import attribute_columns
 from priorveil.tables.substitutes import Substitutes

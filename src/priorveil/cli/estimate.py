@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from priorveil.results.document import Finding, Result
-    from priorveil.results.estimates import CohortForms
+    from priorveil.results.form_estimates import CohortForms
     from priorveil.tables import TableEstimates, Tallies
 
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident

@@ -12,8 +12,8 @@ from priorveil.curator.store import FormTally
 from priorveil.questions.campaign import Campaign, State, public_state, stamp
 from priorveil.reading.estimate import ESTIMATE_METHODS, EstimateMethod
 from priorveil.results.document import Result
-from priorveil.results.estimates import CohortForms, Estimates, estimate_forms
 from priorveil.results.findings import View, result_of
+from priorveil.results.form_estimates import CohortForms, Estimates, estimate_forms
 from priorveil.results.lines import write_csv
 
 _CONFIDENCE = 0.95  # of published intervals

@@ -12,8 +12,8 @@ from priorveil.reading.estimate import Estimate
 from priorveil.reading.precision import Precision
 from priorveil.reading.precision_notes import promised_precision
 from priorveil.results.document import CohortReports, Figures, Finding, Levels, Result, Withheld
-from priorveil.results.estimates import Estimates, PartEstimates
 from priorveil.results.figures import FigureMaker
+from priorveil.results.form_estimates import Estimates, PartEstimates
 
 _LEVELS = Levels.__struct_fields__
 

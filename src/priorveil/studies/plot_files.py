@@ -31,7 +31,7 @@ from priorveil.words.plots.plans import belief_panel, drawable_lift, plan_canvas
 from priorveil.words.plots.statistics import Panel, statistics_figure
 
 if TYPE_CHECKING:
-    from priorveil.results.estimates import PartEstimates
+    from priorveil.results.form_estimates import PartEstimates
     from priorveil.studies.simulate import Study
     from priorveil.words.plots.curves import Axes, Figure
 

@@ -9,7 +9,7 @@ from typing import Any
 from priorveil.errors import plural
 from priorveil.priors import Prior
 from priorveil.reading.estimate import EstimateMethod
-from priorveil.results.estimates import CohortForms, Estimates, estimate_forms
+from priorveil.results.form_estimates import CohortForms, Estimates, estimate_forms
 from priorveil.tables.counting import tally_table
 from priorveil.tables.forms import Plans
 from priorveil.tables.refusals import RefusedRows

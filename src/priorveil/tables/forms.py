@@ -20,7 +20,7 @@ from priorveil.plans.form import Form, Part
 from priorveil.priors.domain import OUTSIDE, Codes
 from priorveil.queries import require_same_statistics
 from priorveil.questions.campaign import EVERYONE, Campaign
-from priorveil.results.estimates import CohortForms
+from priorveil.results.form_estimates import CohortForms
 from priorveil.tables.private_columns import PrivateColumns, QuestionColumns, ValueColumns
 from priorveil.tables.reports import FORM, PLAN, ReportFormat
 from priorveil.tables.substitutes import Substitutes
