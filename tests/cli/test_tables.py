@@ -304,7 +304,7 @@ def test_shares_within_groups(folder: Path, capsys: pytest.CaptureFixture[str]) 
     write_reports("few.csv", plan, few)
     assert run("estimate", "table.json", "few.csv", "--within", "age") == 0
     shown = capsys.readouterr().out
-    assert "not bounded" in shown and "shares within a group without an interval" in shown
+    assert "not bounded" in shown and "A group without an interval may have no people" in shown
 
 
 def test_methods_levels_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -799,7 +799,7 @@ def test_unseen_changes_are_in_every_form_of_an_estimate(
     plan.save("two.json")
     people = np.random.default_rng(4).choice(3, 5000, p=[0.74, 0.01, 0.25])
     write_reports("r.csv", plan, plan.privatize(people, np.random.default_rng(5), codes=True).tolist())
-    sentence = "The reports do not tell all values apart, for instance maybe and no"
+    sentence = "The reports do not distinguish all values, for instance maybe and no"
     for form in ((), ("--csv",)):
         assert run("estimate", "two.json", "r.csv", *form) == 0
         printed = capsys.readouterr()
@@ -821,7 +821,7 @@ def test_the_advantage_of_mle_is_in_every_form_of_an_estimate(
     for form in ((), ("--csv",)):
         assert run("estimate", "many.json", "r.csv", *form) == 0
         printed = capsys.readouterr()
-        assert f"about {gain:.1f} times less squared error" in " ".join((printed.out + printed.err).split())
+        assert f"about {gain:.1f} times smaller" in " ".join((printed.out + printed.err).split())
     assert run("estimate", "many.json", "r.csv", "--json") == 0
     notes = {note["code"]: note["values"] for note in figures_of(capsys.readouterr().out)["notes"]}
     assert notes["gainOfMle"] == {"times": gain}

@@ -157,19 +157,19 @@ def test_an_estimate_is_printed_alike_everywhere() -> None:
         ({"assumes": (Note("assumesUnbiased"),)}, f"Method unbiased assumes {Note('assumesUnbiased')}."),
         (
             {},
-            "Prior check: none. Reports are too few, or say too little, or the plan is for a set of priors, or can "
-            "check its own prior only.",
+            "Prior check: none. There are too few reports, or they say too little, or the plan is for a set of priors, "
+            "or it can check only its own prior.",
         ),
         ({"prior_check": 0.25}, "Prior check: p = 0.25. This does not show that the prior is right."),
         (
             {"prior_check": 0.25, "noticeable_change": 0.031},
             "In at least about nine of ten surveys the check would detect that 3.1 % of the people have moved from one "
-            "common value to another; smaller changes can pass.",
+            "common value to another; it can miss smaller changes.",
         ),
         (
             {"prior_check": 0.25, "noticeable_change": 0.031, "unseen_changes": Note("unseenSomeChanges")},
             "In at least about nine of ten surveys the check would detect that 3.1 % of the people have moved from one "
-            "common value to another that reports tell apart; smaller changes can pass.",
+            "common value to another that reports distinguish from it; it can miss smaller changes.",
         ),
         (
             {"prior_check": 1e-9, "noticeable_change": 0.031, "unseen_changes": Note("unseenSomeChanges")},
@@ -184,10 +184,13 @@ def test_an_estimate_is_printed_alike_everywhere() -> None:
         ),
         (
             {"mle_gain": 2.0},
-            "Method mle uses that shares are not negative and add up to one: it has about 2.0 times less squared error "
-            "than unbiased, if the prior is about right.",
+            "Method mle uses that shares are not negative and add up to one: its squared error is about 2.0 times "
+            "smaller than that of unbiased, if the prior is about right.",
         ),
-        ({"converged": False}, "The search stopped early: the mean log-likelihood may lack 0."),
+        (
+            {"converged": False},
+            "The search stopped early: the mean log-likelihood may be up to 0 below its maximum.",
+        ),
         (
             {"values": np.array([-20.0, 120.0])},
             "An unbiased estimate of a small count can be below zero, even with its whole interval: its share is near "
@@ -199,7 +202,8 @@ def test_an_estimate_is_printed_alike_everywhere() -> None:
         ),
         (
             {"unseen_changes": Note("unseenSomeChanges"), "prior_check": 0.25},
-            "The law of the reports need not show every change of the distribution: some can pass, however large.",
+            "Some changes of the distribution may not show in the reports: the prior check then misses them, however "
+            "large.",
         ),
         ({"remarks": (Note("leansOnSet"),)}, str(Note("leansOnSet"))),
     ],

@@ -225,17 +225,17 @@ def _print_csv(result: Result) -> None:
 
 
 def _print_tables(result: Result, forms: CohortForms) -> None:
-    """Print the tables of each finding; what holds for several of them comes last."""
+    """Print the tables of each finding. A note about several of them comes last, once."""
     console = screen.open_console()
-    topics = [
+    tables = [
         list(own) for _, own in groupby(result.findings, lambda found: (found.attributes, found.margin_of))
     ]
-    notes = [dict.fromkeys(_notes(topic, result)) for topic in topics]
+    notes = [dict.fromkeys(_notes(found, result)) for found in tables]
     counts = Counter(note for own in notes for note in own)
-    for topic, own in zip(topics, notes, strict=True):
-        if len(topics) > 1 or forms.texts:
-            console.print(f"\n{forms.title(topic[0].attributes)}", style="bold")
-        for found in topic:
+    for findings, own in zip(tables, notes, strict=True):
+        if len(tables) > 1 or forms.texts:
+            console.print(f"\n{forms.title(findings[0].attributes)}", style="bold")
+        for found in findings:
             _print_finding(console, found, result)
         for note in own:
             if counts[note] == 1:

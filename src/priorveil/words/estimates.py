@@ -103,7 +103,7 @@ class Description:
     @property
     def interval_heads(self) -> tuple[str, str]:
         """The titles of two columns with the ends of the intervals."""
-        return say("intervalLow", level=percent(self.confidence)), say("intervalHigh")
+        return say("intervalLow", confidence=percent(self.confidence)), say("intervalHigh")
 
 
 def describe(estimate: Estimate, confidence: float = 0.95) -> Description:

@@ -77,4 +77,4 @@ def interval_title(confidence: float) -> str:
     >>> interval_title(0.95)
     '95 % interval'
     """
-    return say("intervalHead", level=percent(confidence))
+    return say("intervalHead", confidence=percent(confidence))

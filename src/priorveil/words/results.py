@@ -58,7 +58,7 @@ def table_cells(
 
     Counts of people are shares of them with intervals, and the counts are beside them.
     """
-    ends = say("intervalLow", level=percent(confidence)), say("intervalHigh")
+    ends = say("intervalLow", confidence=percent(confidence)), say("intervalHigh")
     people = found.figures.people if found.figures and table.kind == "people" else 0.0
     labels = [_labels(found, table, row) for row in rows]
     if people <= 0:  # not counts, or weights that add up to nothing

@@ -154,7 +154,7 @@ function pageIn(words, speak, confidence) {
     words: {
       picture: say("picture"),
       estimate: say("estimate"),
-      interval: say("intervalHead", { level: levelText(speak, confidence) }),
+      interval: say("intervalHead", { confidence: confidenceText(speak, confidence) }),
       prior: say("prior"),
       numbers: say("numbers"),
     },
@@ -181,5 +181,5 @@ const readable = (value) =>
   Math.abs(value) >= 10 ** (DIGITS - 1) ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: DIGITS };
 
 /** A confidence, in percent. */
-export const levelText = (speak, confidence) =>
+export const confidenceText = (speak, confidence) =>
   speak.number(confidence, { style: "percent", maximumFractionDigits: 1 });

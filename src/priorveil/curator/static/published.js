@@ -2,7 +2,7 @@
 // of the reader; the campaign's own texts are in as many languages as it gives. All of them are in one document.
 
 import { el } from "/static/dom.js";
-import { figureTables, inBlocks, levelText, measuredIn } from "/static/figures.js";
+import { figureTables, inBlocks, confidenceText, measuredIn } from "/static/figures.js";
 import { groupBy } from "/static/histogram.js";
 import { OWN_LANGUAGES, bestLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
@@ -133,9 +133,9 @@ function introduction() {
 
 /** The findings in blocks: those of all cohorts about the same, and of the options of "tick all that apply" together. */
 function blocksOf(findings) {
-  const topics = groupBy(findings, ({ attributes, margin_of: table }) => [attributes, table]);
+  const tables = groupBy(findings, ({ attributes, margin_of: table }) => [attributes, table]);
   return inBlocks(
-    topics.map(([first]) => first),
+    tables.map(([first]) => first),
     words,
   ).map((block) =>
     block.flatMap(({ attributes, margin_of: table }) =>
@@ -202,8 +202,8 @@ function precision(shown) {
   const widths = shown.map(({ figures }) => figures.half_width);
   if (shown.some(({ figures }) => figures.statistic !== "share") || widths.includes(null)) return null;
   const points = speak.number(100 * Math.max(...widths), { maximumSignificantDigits: 2, roundingMode: "ceil" });
-  const level = levelText(speak, publication.result.confidence);
-  return el("p", { class: "quiet" }, say("preciseShares", { points, level }));
+  const confidence = confidenceText(speak, publication.result.confidence);
+  return el("p", { class: "quiet" }, say("preciseShares", { points, confidence }));
 }
 
 function method(shown) {

@@ -129,10 +129,10 @@ function questionDocument(draft, question, tables) {
 function groupDocument(draft, group, tables) {
   const questions = groupQuestions(draft, group);
   const isOffered = groupQueries(draft, group).some(([key]) => key === group.query);
-  const subject = isOffered && questions.find(({ key }) => key === group.query);
+  const asked = isOffered && questions.find(({ key }) => key === group.query);
   return {
     questions: questions.map(({ name }) => name.trim()),
-    query: subject ? queryAbout(subject, questions) : "table",
+    query: asked ? queryAbout(asked, questions) : "table",
     prior: priorDocument(draft, group, questions, tables),
   };
 }
