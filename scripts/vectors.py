@@ -2,11 +2,11 @@
 
     PYTHONPATH=tests python scripts/vectors.py
 
-A vector is a plan, random bytes and a value, and the report they make: one file for each plan in
-clients/js/vectors, with some reports that the plan cannot have made. Of a campaign, in clients/js/vectors/campaigns, it
-is the answers and random bytes, and the draw, the level of each attribute and the submission that they make. Of a
-campaign with several cohorts, in clients/js/vectors/draws, it is random bytes and the draw of each form that they make.
-Both sides read the files; only this script writes them.
+Both sides read the files; only this script writes them. A vector has random bytes, and what is made with them:
+
+* of a plan (clients/js/vectors, one file for each): a value and its report; also reports that the plan cannot have made
+* of a campaign (campaigns/): answers, with the draw, the level of each attribute and the submission
+* of a campaign with several cohorts (draws/): the draw of each form
 """
 
 from __future__ import annotations

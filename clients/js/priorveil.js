@@ -1470,7 +1470,7 @@ class Joint {
   /** By the positions of the levels. @type {Map<string, number>} */
   #codes = new Map();
 
-  /** Of each group, for each attribute: the positions of its points, increasing. @type {Map<string, number[][]>} */
+  /** The positions of the points that each group has of each attribute, increasing. @type {Map<string, number[][]>} */
   #points = new Map();
 
   /** @param {Json} document @param {string} field */
@@ -1786,7 +1786,7 @@ function readCertificate(certificate, notion) {
   return { lipLower, lipUpper, ldp, level };
 }
 
-/** The notion's name. Of notions that are not proven here, the other fields are not read. @param {Json} notion @returns {string} */
+/** The notion's name. The other fields are read only for the notions that are proven here. @param {Json} notion @returns {string} */
 function readNotion(notion) {
   const { name } = notion;
   if (PROVEN.includes(name)) checkFields(notion, ["name"], "notion");
@@ -2726,7 +2726,7 @@ class Campaign {
   }
 
   /**
-   * Of these questions, the ones that are asked after the answers so far; each answer is a code, codes or a number.
+   * Those of these questions that are asked after the answers so far; each answer is a code, codes or a number.
    *
    * @param {readonly Question[]} questions
    * @param {Answers} answers

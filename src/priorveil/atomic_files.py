@@ -1,4 +1,4 @@
-"""Files that appear when all of them is written, or not at all; and locks of files.
+"""Atomic writes: a file appears when all of it is written, or not at all. Also locks of files.
 
 An atomic write goes to a draft in the same folder, is flushed to the disk, and is then renamed. Until then no file
 has the final name, whatever happens (an error, ctrl-C, a full disk, a kill). An error removes the draft. A draft that

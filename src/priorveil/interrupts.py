@@ -1,4 +1,4 @@
-"""Ctrl-C where Python ignores what is raised: it ends the program `priorveil` nevertheless, in one line.
+"""Let ctrl-C end the program `priorveil` in one line, also where Python ignores exceptions.
 
 Python prints a traceback and goes on if ctrl-C comes in a callback, a finalizer, or at the end of the interpreter. It
 has callbacks of its own, several for every module that is loaded.
@@ -24,7 +24,7 @@ class Interrupted(BaseException):
 
 
 def end_where_ignored() -> None:
-    """From now on ctrl-C ends the process where it would be ignored."""
+    """From now on let ctrl-C end the process also where Python would ignore it."""
     others = sys.unraisablehook
 
     def hook(ignored: sys.UnraisableHookArgs) -> None:

@@ -110,7 +110,7 @@ export class Campaign {
   }
 
   /**
-   * Of these questions, the ones that are asked after the answers so far; each answer is a code, codes or a number.
+   * Those of these questions that are asked after the answers so far; each answer is a code, codes or a number.
    *
    * @param {readonly Question[]} questions
    * @param {Answers} answers

@@ -67,7 +67,7 @@ function readCertificate(certificate, notion) {
   return { lipLower, lipUpper, ldp, level };
 }
 
-/** The notion's name. Of notions that are not proven here, the other fields are not read. @param {Json} notion @returns {string} */
+/** The notion's name. The other fields are read only for the notions that are proven here. @param {Json} notion @returns {string} */
 function readNotion(notion) {
   const { name } = notion;
   if (PROVEN.includes(name)) checkFields(notion, ["name"], "notion");

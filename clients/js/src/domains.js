@@ -157,7 +157,7 @@ class Joint {
   /** By the positions of the levels. @type {Map<string, number>} */
   #codes = new Map();
 
-  /** Of each group, for each attribute: the positions of its points, increasing. @type {Map<string, number[][]>} */
+  /** The positions of the points that each group has of each attribute, increasing. @type {Map<string, number[][]>} */
   #points = new Map();
 
   /** @param {Json} document @param {string} field */

@@ -163,7 +163,7 @@ def _sampled_leakage(path: Path, prior: Prior, samples: int | None, confidence: 
     if samples is None:
         rows = inputs.read_people(path, "value", "report")
         values = inputs.match_labels(rows, prior.domain, path, "the prior")
-        with inputs.reading(path):
+        with inputs.naming_file(path):
             return observed_leakage(values, [report for _, (_, report) in rows], prior, confidence)
     plan = inputs.read_plan(path)
     with screen.waiting(f"drawing {samples * len(prior):,} reports"):

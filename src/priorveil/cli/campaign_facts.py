@@ -29,7 +29,7 @@ def inspect_campaign(path: Path, as_json: bool) -> None:
 
 
 def _sentences(campaign: Campaign) -> list[str]:
-    """What a whole submission tells, in the words of `campaign check`; of several cohorts, the one that tells most."""
+    """What a whole submission tells, in the words of `campaign check`: that of the cohort that tells most."""
     from priorveil.words.surveys import promise_sentences
 
     lip, ldp = (max(getattr(each, name) for each in campaign.promise.values()) for name in ("lip", "ldp"))
@@ -65,7 +65,7 @@ def _record(campaign: Campaign) -> dict[str, Any]:
             "cohort": cohort,
             "attributes": list(part.attributes),
             "drawn": share,
-            "asked": _asked(part),
+            "asked": _query_title(part),
             "plan": part.plan.id,
         }
         for cohort, part, share in _reports(campaign)
@@ -107,7 +107,13 @@ def _print(campaign: Campaign) -> None:
     screen.print_table(console, heads, cohorts, "lrrr")
     console.print()
     reports = [
-        (cohort, " x ".join(part.attributes), f"{100 * share:.0f} %", _asked(part), part.plan.id[:_DIGITS])
+        (
+            cohort,
+            " x ".join(part.attributes),
+            f"{100 * share:.0f} %",
+            _query_title(part),
+            part.plan.id[:_DIGITS],
+        )
         for cohort, part, share in _reports(campaign)
     ]
     screen.print_table(
@@ -142,5 +148,5 @@ def _condition(question: Question) -> str:
     return " and ".join(f"{name} = {' or '.join(codes)}" for name, codes in question.asked_if.items())
 
 
-def _asked(part: Part) -> str:
+def _query_title(part: Part) -> str:
     return f"{part.plan.query.title(part.plan.reference)} of {part.plan.domain.size_text()}"

@@ -56,7 +56,7 @@ class FolderState:
 
     @classmethod
     def of(cls, path: Path) -> FolderState:
-        """Look at a folder; of one that is not there yet, at the nearest one above it."""
+        """Look at a folder, or at the nearest folder above it if it is not there yet."""
         nearest = next(place for place in (path, *path.parents) if place.exists())
         writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
         return cls(path, writable, shutil.disk_usage(nearest).free)

@@ -27,7 +27,7 @@ Examples
       submissions to a campaign, from privatize or exported by a curator: a
       table for each question
 
-Of more than 50 values the table shows those that the prior expects most. --csv has a line for each statistic:
+With more than 50 values, the table shows those that the prior expects most. --csv has a line for each statistic:
 `attributes`, `cohort` and `group` (empty for everybody), `statistic` (people, mean, share within age and so on), a
 column for each attribute with the answer that the line is about, `reports`, the numbers, and for people the `share`
 of everybody. --json prints the whole result document.

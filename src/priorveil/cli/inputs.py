@@ -26,7 +26,7 @@ PeopleRows = list[tuple[int, tuple[str, ...]]]  # the number and the cells of ea
 
 
 @contextmanager
-def reading(path: Path, advice: str = "") -> Iterator[None]:
+def naming_file(path: Path, advice: str = "") -> Iterator[None]:
     """Put the file's name before what is wrong with it, and advice after it."""
     try:
         yield
@@ -86,7 +86,7 @@ def match_labels(rows: PeopleRows, domain: Domain, path: Path, owner: str) -> li
 
 
 def read_channel(path: Path, normalise: bool) -> pv.Channel:
-    """Read a channel; of a plan, the one that its levels are measured on."""
+    """Read a channel; for a plan, the channel that its levels are measured on."""
     if _stated_format(path) is not None:  # matrices have none
         return read_plan(path).leakage_channel
     return pv.Channel.from_file(path, normalise=normalise)
@@ -104,7 +104,7 @@ def read_secret(
             raise click.UsageError("--mix is for the rows of a secret: give --secret")
         return None, prior
     secret = pv.Secret.from_file(path, prior, normalise=normalise)
-    with reading(path):
+    with naming_file(path):
         if mix:
             mixture = secret.nearest(prior)
             distance = abs(mixture.probabilities - prior.probabilities).sum() / 2
@@ -116,7 +116,7 @@ def read_secret(
 
 def read_plan(path: Path) -> pv.Plan:
     """Read a plan and prove it again."""
-    with reading(path):
+    with naming_file(path):
         return pv.Plan.load(path)
 
 
@@ -182,7 +182,7 @@ def read_campaign(path: Path) -> Campaign:
     """Read a campaign and prove its plans again."""
     from priorveil.questions.campaign import Campaign
 
-    with reading(path):
+    with naming_file(path):
         return Campaign.from_json(path.read_bytes())
 
 

@@ -161,7 +161,7 @@ GRID = click.option(
     multiple=True,
     metavar="NAME=LOW:HIGH:POINTS",
     callback=_grids,
-    help="Of several attributes, this one is a number: its range, and how many points to use; repeatable.",
+    help="Make one of several attributes a number: its range, and how many points to use; repeatable.",
 )
 
 TABLES_HELP = """Tables

@@ -79,7 +79,7 @@ class PriorSource:
         names, probabilities = self._attributes(prior.names or ()), prior.probabilities.tolist()
         cells = {label_parts(label): p for label, p in zip(prior.labels, probabilities, strict=True)}
         kept: dict[str, Any] = {"impossible": self.form.impossible, "outside": self.outside}
-        with inputs.reading(path):
+        with inputs.naming_file(path):
             return pv.Prior.joint(cells, names, grids=self.grids, **kept)
 
     def _attributes(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class PriorSource:
                 table[name] = labels_from_text([word for _, word in cells])
         rules: dict[str, Any] = {"public": public, "allow_rare": self.allow_rare, "outside": self.outside}
         rules |= {"smoothing": self.form.smoothing, "impossible": self.form.impossible}
-        with inputs.reading(path):
+        with inputs.naming_file(path):
             return pv.Prior.from_table(table, names, grids=self.grids, **rules), None
 
     def read_numbers(
@@ -193,7 +193,7 @@ class PriorSource:
             advice = (
                 f"If {numbers[0]} is a number, give its public range: --grid {numbers[0]}=LOW:HIGH:POINTS"
             )
-        with inputs.reading(path, advice):
+        with inputs.naming_file(path, advice):
             prior = pv.Prior.from_values(people, domain, self.form.smoothing, public=public, **rules)
             if self.secret_column is None:
                 return prior, None

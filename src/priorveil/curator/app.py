@@ -369,7 +369,7 @@ class Curator:
     @Operation("OPTIONS", f"{_CAMPAIGN}/withdrawals", statuses=(204,), name="withdraw_preflight")
     @Operation("OPTIONS", f"{_CAMPAIGN}/invitation", statuses=(204,), name="invitation_preflight")
     async def preflight(self, request: Request) -> Response:
-        """Any page may ask."""
+        """Pages of any site may send this."""
         allowed = {"access-control-allow-methods": "POST", "access-control-allow-headers": "content-type"}
         return Response(None, 204, {**HEADERS, **_ANY_ORIGIN, **allowed, "access-control-max-age": "86400"})
 

@@ -22,7 +22,7 @@ class BodyMemory:
 
     @contextmanager
     def share(self) -> Iterator[Callable[[int], None]]:
-        """A function that says how long one body is by now; it raises `QueueFull` if there is no room for it."""
+        """A function to call with the length of one body so far; it raises `QueueFull` if there is no room for it."""
         mine = 0
 
         def hold(size: int) -> None:

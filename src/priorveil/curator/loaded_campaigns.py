@@ -84,7 +84,7 @@ class CampaignLoader:
         return await self._runs.run(("campaign", id), lambda: self._load(id)) if id in self._ids else None
 
     async def _list_ids_after_pause(self) -> None:
-        """List the ids for all who asked; also for requests one after the other there are few lists a second."""
+        """List the ids for all who asked. There are only a few lists a second, however many requests come."""
         await asyncio.sleep(_LIST_SECONDS)
         await self.list_ids()
 

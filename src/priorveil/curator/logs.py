@@ -57,7 +57,7 @@ def log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> 
 
 
 class _PlainFormatter(logging.Formatter):
-    """Time in UTC, level and message. Of an error that comes with the record, its message is left out."""
+    """Time in UTC, level and message. The message of an error that comes with the record is left out."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = _fields(record)

@@ -63,7 +63,7 @@ class Operation:
 
     @property
     def uses_store(self) -> bool:
-        """Whether the store answers it: that may fail for now, or be full."""
+        """Whether it needs the store, which may be unavailable or full."""
         return self.path.startswith("/v1/") and self.method != "OPTIONS"
 
     @property

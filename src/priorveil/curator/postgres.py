@@ -392,7 +392,7 @@ def _next_statement(steps: Statements[T], rows: list[Any] | None) -> tuple[tuple
 def _row_columns(groups: Iterable[tuple[int, int, Group]]) -> list[list[Any]]:
     """The columns of rows to insert, from groups with the numbers of their campaigns and forms.
 
-    Rows have the same order in all writers, to avoid deadlocks. Of many thousands it takes long to sort them.
+    Rows have the same order in all writers, to avoid deadlocks. Sorting many thousands takes long.
     """
     rows = [
         (campaign, *row, form)

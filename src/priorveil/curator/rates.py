@@ -25,7 +25,7 @@ _ADDRESSES = 10_000  # addresses that are remembered, those used last
 
 @dataclass
 class Allowance:
-    """`burst` at once, then `rate` a second."""
+    """A limit on a rate: `burst` at once, then `rate` a second."""
 
     burst: float
     rate: float

@@ -65,7 +65,7 @@ def publication(campaign: Campaign, tallies: Mapping[str, FormTally], published:
 
 
 def results_csv(result: Result) -> str:
-    """A result as CSV, with the columns of `priorveil estimate`; of a published one the figures for computing."""
+    """A result as CSV, with the columns of `priorveil estimate`. A published one gives the figures for computing."""
     write_csv(result, file := io.StringIO())
     return file.getvalue()
 

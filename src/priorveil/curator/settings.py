@@ -304,7 +304,7 @@ def _read_file(file: Path) -> dict[str, Any]:
             raise InvalidFile(file, f"{key}: this is a section: write [{key}] on a line of its own")
     for name in values:
         if name not in _KINDS:
-            raise InvalidFile(file, _unknown(name, list(_KINDS)))
+            raise InvalidFile(file, _unknown_setting(name, list(_KINDS)))
     return values
 
 
@@ -318,11 +318,11 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, str]:
     for key in environment:
         section = key.removeprefix(_PREFIX).partition("_")[0].lower()
         if key.startswith(_PREFIX) and section in _SECTIONS and key not in names:
-            raise InvalidInput(key, environment[key], _unknown(key, list(names)))
+            raise InvalidInput(key, environment[key], _unknown_setting(key, list(names)))
     return {name: environment[key] for key, name in names.items() if environment.get(key, "")}
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown_setting(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
     advice = f"did you mean {near[0]}?" if near else "`priorveil serve --check` lists all settings"
     return f"there is no setting {name}: {advice}"

@@ -372,7 +372,7 @@ class Store(ABC):
     async def commit(self, groups: Sequence[Group]) -> Counter[str]:
         """Store and count the new reports in one durable transaction; return how many were new, by campaign.
 
-        A report whose id the campaign already has is left out. Of reports with the same id the first one counts.
+        A report whose id the campaign already has is left out. The first of several reports with the same id counts.
         """
 
     @abstractmethod

@@ -33,7 +33,7 @@ class _UndecodedBatch(Document, frozen=True):
 
 
 class _Piece:
-    """Whatever stands in the place of a report."""
+    """Any JSON value in the place of a report."""
 
 
 class _PiecesBatch(Document, frozen=True):

@@ -122,11 +122,11 @@ class Cohorts:
         unit = np.ptp(a) or 1.0
         means = np.empty_like(P)  # the mean of posterior means, for people with each value
         for value, indicator in enumerate(unit * np.eye(len(a))):
-            alone, both = (self._explained(scores) for scores in (indicator, a + indicator))
+            alone, both = (self._explained_variance(scores) for scores in (indicator, a + indicator))
             means[:, value] = (both - alone - explained) / (2 * unit * P[:, value])
         return most_by_steps(self.domain, a[None], means, explained)
 
-    def _explained(self, scores: Array) -> Array:
+    def _explained_variance(self, scores: Array) -> Array:
         """The variance of the posterior mean of these scores, in each row."""
         variance = (self.priors * arc_design.centre_values(self.priors, scores) ** 2).sum(axis=1)
         return np.asarray(variance - arc_design.expected_errors(self.lines, self.priors, scores))

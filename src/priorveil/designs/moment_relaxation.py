@@ -63,14 +63,14 @@ class SecondMoments:
 
     @classmethod
     def of(cls, space: Space, limits: Limits = UNLIMITED) -> SecondMoments:
-        """For the columns of a box, or of LDP, with the cut weighted by the prior."""
+        """The set for the columns of a box, or of LDP, with the cut weighted by the prior."""
         if isinstance(space, Box):
             return cls.of_box(space, limits)
         return cls.of_ldp(space.prior, space.ldp_ratio, space.prior)
 
     @classmethod
     def of_box(cls, box: Box, limits: Limits = UNLIMITED) -> SecondMoments:
-        """For the columns of a box; the cut is the largest trace that the engine proves, for up to 300 values."""
+        """The set for the columns of a box; the cut is the largest trace that the engine proves (up to 300 values)."""
         P = box.prior
         moments = cls(P, *box.sides())
         if len(P) > MANY_VALUES:
@@ -86,7 +86,7 @@ class SecondMoments:
 
     @classmethod
     def of_ldp(cls, P: Array, factor: float, weights: Array) -> SecondMoments:
-        """For the columns with `r_x <= factor * r_z`; any positive weights (d,) make a valid cut.
+        """The set for the columns with `r_x <= factor * r_z`; any positive weights (d,) make a valid cut.
 
         With `w` the least entry of a column and weights that add up to one, `sum_x h_x (r_x - w)(factor w - r_x) >= 0`,
         so `sum_x h_x r_x^2 <= g (h . r)^2` with `g = (1 + factor)^2 / (4 factor)`, the largest over `w`.

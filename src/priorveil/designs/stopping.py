@@ -23,18 +23,18 @@ def never() -> bool:
 
 
 class Clock:
-    """Seconds."""
+    """A clock that counts seconds."""
 
     def now(self) -> float:
         """The time."""
         return time.monotonic()
 
     def count_round(self) -> None:
-        """A round begins, which seconds do not count."""
+        """Note that a round begins; this clock does not count rounds."""
 
 
 class RoundClock(Clock):
-    """The rounds so far: each counts as one second.
+    """A clock that counts rounds: each is one second.
 
     A round is one of column generation, one solution for the best weights, or some steps and a proof in the search for
     a bound.

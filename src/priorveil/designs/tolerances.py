@@ -1,4 +1,4 @@
-"""How far floats are off: the numbers that every tolerance of the designs is made of."""
+"""Tolerances for floating-point errors, from which all tolerances of the designs are made."""
 
 ROUNDOFF = 2.0**-52  # the distance from one to the next float
 SLACK = 64 * ROUNDOFF  # room for rounding in every bound, relative to the numbers that were added up

@@ -82,7 +82,10 @@ class AnswerStore:
             self._answers[answer.campaign] = answer
             return
         path = self._path(answer.campaign)
-        with self._writing(), atomic_write(path, replace=True, private=True, argument="state") as file:
+        with (
+            self._naming_write_errors(),
+            atomic_write(path, replace=True, private=True, argument="state") as file,
+        ):
             file.write(json.dumps(_document(answer)).encode())
 
     @contextmanager
@@ -90,13 +93,13 @@ class AnswerStore:
         """Lock the store, so that no other process adds an answer between the look-up and ours."""
         with self._lock, ExitStack() as held:
             if self.folder is not None and sys.platform != "win32":
-                with self._writing():
+                with self._naming_write_errors():
                     file = held.enter_context((self.folder / ".lock").open("wb"))
                     lock_file(file, wait=True)  # released when the file is closed, or the process dies
             yield
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _naming_write_errors(self) -> Iterator[None]:
         try:
             yield
         except (OSError, InvalidInput) as error:

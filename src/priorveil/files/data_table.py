@@ -43,7 +43,7 @@ class DataTable:
         if hasattr(self._data, "read"):
             return open_file(self._stream(again), wanted, batch_rows)
         table = open_object(self._data, wanted, batch_rows)
-        return self._copied(table) if again and not _in_memory(self._data) else table
+        return self._copied_query(table) if again and not _in_memory(self._data) else table
 
     def only_text(self, column: str) -> str | None:
         """The only text in a column of Parquet files, by their statistics; None where there may be another."""
@@ -74,7 +74,7 @@ class DataTable:
             return io.BufferedReader(pipe)
         return self._data
 
-    def _copied(self, table: OpenTable) -> OpenTable:
+    def _copied_query(self, table: OpenTable) -> OpenTable:
         """The result of a query, which is copied while it is read."""
         pa = pyarrow()
         copy = tempfile.TemporaryFile()  # noqa: SIM115  deleted when this object is

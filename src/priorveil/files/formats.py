@@ -210,7 +210,7 @@ def open_object(data: Any, wanted: Wanted, batch_rows: int) -> OpenTable:
 
 
 def _stream_of(data: Any, wanted: Wanted) -> Any:
-    """The Arrow stream of an object; of a data set or a lazy table, only with the columns that are needed."""
+    """The Arrow stream of an object. A data set or a lazy table gives only the columns that are needed."""
     pa = pyarrow()
     if hasattr(data, "collect_batches"):  # a lazy table of polars
         lazy = data.select(wanted.select(data.collect_schema().names()))

@@ -157,7 +157,7 @@ class Ledger:
 
     def _after(self, form: Form) -> tuple[Channel | None, JointLeakage]:
         """The joint channel, if it can be written out, and the level after a submission of this form."""
-        prior = self._covering(self._attributes.union(form.attributes))
+        prior = self._covering_prior(self._attributes.union(form.attributes))
         joint = None if prior is None else self._joint_with(form.channel(prior))
         if not self.spent and len(form.slots) == 1:
             return joint, JointLeakage.largest(map(self._alone, form.parts))
@@ -166,7 +166,7 @@ class Ledger:
 
     def _alone(self, part: Part) -> JointLeakage:
         """The level of a part as the first report: its certificate, if that is for this ledger's prior and secret."""
-        proof, prior = part.plan.certificate, self._covering({*part.attributes})
+        proof, prior = part.plan.certificate, self._covering_prior({*part.attributes})
         if prior is not None and self._is_certified_for(part, prior):
             return JointLeakage(proof.lip_lower, proof.lip_upper, proof.ldp)
         channel = None if prior is None else Form.of(part.attributes, part.plan).channel(prior)
@@ -182,7 +182,7 @@ class Ledger:
             raise Infeasible(f"{problem}: {advice}")
         return JointLeakage.for_any_prior(ldp)
 
-    def _covering(self, attributes: Set[str]) -> PriorOrSet | None:
+    def _covering_prior(self, attributes: Set[str]) -> PriorOrSet | None:
         """The prior of all these attributes together; None if the ledger has none."""
         if isinstance(self.prior, dict):
             return self.prior.get(next(iter(attributes))) if len(attributes) == 1 else None

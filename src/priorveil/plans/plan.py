@@ -461,7 +461,7 @@ class Plan(PlanData):
 
     @cached_property
     def _same_law(self) -> tuple[Label, Label] | None:
-        """Two values whose reports follow the same law, the likeliest; None beyond 512 values, or if there are none."""
+        """The two likeliest values whose reports follow the same law; None beyond 512 values, or if there are none."""
         if len(self.labels) > QUICK:
             return None
         order = np.argsort(-self.reference.probabilities, kind="stable")

@@ -451,7 +451,7 @@ class LabelDomain(Domain):
         return look_up(column, reason, None, object)
 
     def refusal_hints(self, columns: Sequence[Column]) -> tuple[Hint, ...]:
-        """Where labels are words and all values are whole numbers, these may be positions."""
+        """If labels are words and all values are whole numbers, a hint that these may be positions."""
         (column,) = columns
         keys = {entry_key(entry) for entry in distinct(column)[0]} - {None}
         are_words = not any(is_number_key(entry_key(label)) for label in self.labels)

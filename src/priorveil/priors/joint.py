@@ -274,7 +274,7 @@ class Joint(Domain):
         return [[row[at] for row in rows] for at in range(len(self.names))]
 
     def refusal_hints(self, columns: Sequence[Column]) -> tuple[Hint, ...]:
-        """Where no row of a list is a tuple, it may be that of one person."""
+        """If no row of a list is a tuple, a hint that the list may be the tuple of one person."""
         first = columns[0]  # a row that is no tuple has no level of any attribute
         if isinstance(first, list) and all(entry is None or entry is _NO_LEVEL for entry in first):
             return (Hint("a tuple with a level of each attribute", purpose="for one person"),)

@@ -187,7 +187,7 @@ class Campaign(CampaignDetails):
         return tuple(notes)
 
     def spent(self, cohort: str) -> float:
-        """What a submission of a cohort takes of a device's limit: its LDP level, which has no bound for a secret."""
+        """How much of a device's limit a submission of a cohort uses: its LDP level, which is infinite for a secret."""
         unbounded = any(part.is_unbounded for part in self.cohorts[cohort].parts)
         return math.inf if unbounded else self.promise[cohort].ldp
 

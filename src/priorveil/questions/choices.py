@@ -42,7 +42,7 @@ class _WithOptions(Question):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """Only their shares."""
+        """A survey may ask for their shares only."""
         return ("shares",)
 
     @classmethod

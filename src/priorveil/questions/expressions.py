@@ -35,7 +35,7 @@ def read_condition(text: str, other_codes: OtherCodes) -> Gates:
     if len(terms) > 1:
         return all_of(read_condition(part, other_codes) for part in terms)
     negated, equals, selected = _NOT.fullmatch(text), _EQUALS.fullmatch(text), _SELECTED.fullmatch(text)
-    if negated and _closing(negated[1]) == len(negated[1]) - 1:
+    if negated and _closing_bracket(negated[1]) == len(negated[1]) - 1:
         gate, codes = _one_gate("not", [read_condition(negated[1], other_codes)])
         return {gate: other_codes(gate, codes)}
     if equals:
@@ -94,12 +94,12 @@ def _split(text: str, word: str) -> list[str]:
 def _without_brackets(text: str) -> str:
     """An expression without spaces and brackets around all of it."""
     text = text.strip()
-    while text.startswith("(") and _closing(text) == len(text) - 1:
+    while text.startswith("(") and _closing_bracket(text) == len(text) - 1:
         text = text[1:-1].strip()
     return text
 
 
-def _closing(text: str) -> int:
+def _closing_bracket(text: str) -> int:
     """The position of the bracket that closes the first one."""
     depth = 0
     for at, letter in enumerate(text):

@@ -1,4 +1,4 @@
-"""Questions: what every kind of question has in common, and what it has to say for itself.
+"""Questions: what all kinds of questions have in common, and what each kind has to define.
 
 Every text is given in all languages of a campaign. Options are known by their codes, so translations cannot swap them.
 A kind is a subclass: `choices.py` and `number.py` have those that come with the package. Documents name the kind.

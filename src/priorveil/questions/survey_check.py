@@ -152,7 +152,7 @@ def _all_parts(campaign: Campaign, cohorts: Sequence[CohortPromise]) -> Iterator
             each, key=lambda one: [math.inf if w is None else w for w in one.half_widths], reverse=True
         )
         if part.plan.query.number_by_group is None:  # averages of groups do not add up
-            yield _combined(each, cohorts)
+            yield _combined_precision(each, cohorts)
 
 
 def _parts(campaign: Campaign, cohort: CohortPromise) -> dict[Names, tuple[Part, PartPrecision]]:
@@ -174,7 +174,7 @@ def _parts(campaign: Campaign, cohort: CohortPromise) -> dict[Names, tuple[Part,
     }
 
 
-def _combined(parts: Sequence[PartPrecision], cohorts: Sequence[CohortPromise]) -> PartPrecision:
+def _combined_precision(parts: Sequence[PartPrecision], cohorts: Sequence[CohortPromise]) -> PartPrecision:
     """The precision of the shares or means of all people: counts add up, and so do their variances."""
     widths: list[float | None] = []
     for at, _ in enumerate(cohorts[0].people):

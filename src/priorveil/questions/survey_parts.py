@@ -216,7 +216,7 @@ class PartReader:
         if number is not None:
             with section.at("query"):
                 others = [attribute.name for attribute in attributes if attribute.name != number]
-                query: Query = Linear.averages(self._pooled(priors), number, others)
+                query: Query = Linear.averages(self._pooled_prior(priors), number, others)
         else:
             query = self._table_query(names, next(iter(priors.values())))
         return self._spec(section, attributes, priors, query, section.positive("weight") or 1.0)
@@ -255,7 +255,7 @@ class PartReader:
         tables = list(product(*(self.questions[name].attributes for name in names)))
         return Linear.margins(prior, tables, unbiased=True)
 
-    def _pooled(self, priors: Priors) -> Prior:
+    def _pooled_prior(self, priors: Priors) -> Prior:
         """The prior of the people of all cohorts: one query has to serve them all."""
         first = next(iter(priors.values()))
         if len(priors) == 1:

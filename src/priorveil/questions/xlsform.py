@@ -400,7 +400,7 @@ def _question(form: _XlsForm, row: Row, kind: str, groups: list[Row]) -> tuple[_
         if f"{OURS}{key}" in row.cells:
             draft.set(key, _number_or_text(row.cells[f"{OURS}{key}"]), row.place(f"{OURS}{key}"))
     if f"{OURS}points" in row.cells:
-        draft.set("points", _typed(form, row, f"{OURS}points"), row.place(f"{OURS}points"))
+        draft.set("points", _toml_value(form, row, f"{OURS}points"), row.place(f"{OURS}points"))
     form.questions[row.text("name")] = row
     return _split_together(row, draft)
 
@@ -467,7 +467,7 @@ def _add_prior(form: _XlsForm, row: Row, draft: _Draft) -> None:
     """The prior in the row of a question."""
 
     def typed(column: str) -> tuple[Row, Any] | None:
-        return (row, _typed(form, row, column)) if column in row.cells else None
+        return (row, _toml_value(form, row, column)) if column in row.cells else None
 
     _add_priors(form, draft, typed)
 
@@ -501,7 +501,7 @@ def _add_range(form: _XlsForm, row: Row, draft: _Draft) -> None:
     parameters |= dict(re.findall(r"(\w+)\s*=\s*([^\s,;]+)", row.text("parameters").lower()))
     ends = [read_number(parameters.get(key, "")) for key in ("start", "end")]
     if column in row.cells:
-        draft.set("range", _typed(form, row, column), row.place(column))
+        draft.set("range", _toml_value(form, row, column), row.place(column))
     elif None not in ends:
         draft.set("range", ends, row.place("parameters"))
     elif constraint is not None:
@@ -519,7 +519,7 @@ def _number_or_text(cell: Cell) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def _typed(form: _XlsForm, row: Row, column: str) -> Any:
+def _toml_value(form: _XlsForm, row: Row, column: str) -> Any:
     """A cell with a value in the notation of TOML; the outer brackets may be left out.
 
     So `unknown`, `never = 0.8, daily = 0.2`, `file = "census.csv", column = "smokes"` and `0, 20, 40` are values.

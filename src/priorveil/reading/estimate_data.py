@@ -90,7 +90,7 @@ class EstimateData(IntervalEstimate):
 
     @property
     def whole(self) -> float:
-        """The number of people; an error unless it is above zero, since no share or mean of nobody is known."""
+        """The number of people, by which shares and means are divided; an error if there are none."""
         if self.people <= 0:
             argument = "reports" if self.total is None else "weights"
             advice = f"they add up to {self.people:g}; shares, means and quantiles need a positive sum"

@@ -21,7 +21,7 @@ ABOUT_POINTS, ABOUT_CELLS = Note("aboutPoints"), Note("aboutCells")
 
 
 def needs_no_prior(estimate: EstimateData) -> bool:
-    """Whether a prior was only assumed, and the estimate does not use it: then it expects nothing of anybody."""
+    """Whether a prior was only assumed and the estimate does not use it, so that no numbers are expected of it."""
     return not estimate.leans_on_prior and any(reading.prior.assumed for reading in estimate.readings)
 
 
@@ -114,15 +114,15 @@ def _has_few_people(estimate: EstimateData) -> bool:
 
 def unbounded_averages(averages: Averages) -> tuple[Note, ...]:
     """That the reports do not bound the averages of some groups, and how many people would; none if they do."""
-    return _unbounded(averages, 0.95, "unboundedAverage")
+    return _unbounded_note(averages, 0.95, "unboundedAverage")
 
 
 def unbounded_shares(shares: Averages, confidence: float) -> tuple[Note, ...]:
     """That the reports do not bound the shares within some groups, and how many people would; none if they do."""
-    return _unbounded(shares, confidence, "unboundedShare")
+    return _unbounded_note(shares, confidence, "unboundedShare")
 
 
-def _unbounded(averages: Averages, confidence: float, code: str) -> tuple[Note, ...]:
+def _unbounded_note(averages: Averages, confidence: float, code: str) -> tuple[Note, ...]:
     unbounded = [each for each in averages.statistics if each.is_unbounded(confidence)]
     if not unbounded:
         return ()

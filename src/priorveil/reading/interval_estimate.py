@@ -1,4 +1,4 @@
-"""What everything that is read from reports has in common."""
+"""The base class of all that is read from reports: numbers with standard errors and intervals."""
 
 from __future__ import annotations
 

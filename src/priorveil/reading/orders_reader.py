@@ -371,10 +371,10 @@ class OrdersSamplingForm(NamedTuple):
     def variances(self, rows: StatisticRows) -> Array:
         """The variance of every row."""
         solutions = self._solve(rows)
-        measured = self._measured(rows, solutions)
-        return np.asarray(measured + self._lacking(rows, solutions, measured))
+        measured = self._measured_variances(rows, solutions)
+        return np.asarray(measured + self._missing_variance(rows, solutions, measured))
 
-    def _measured(self, rows: StatisticRows, solutions: tuple[Array | None, Array]) -> Array:
+    def _measured_variances(self, rows: StatisticRows, solutions: tuple[Array | None, Array]) -> Array:
         """The variance of every row on the drawn reports."""
         scores, root = self._scores(rows, solutions)
         if self.population:
@@ -401,9 +401,11 @@ class OrdersSamplingForm(NamedTuple):
             values = W * posteriors.sum(axis=0) @ W.T
             covariance = scores.T @ (weights * scores) + values - with_values - with_values.T
         covariance = root[:, None] * covariance * root
-        return np.asarray(covariance + np.diag(self._lacking(W, solutions, np.diag(covariance))))
+        return np.asarray(covariance + np.diag(self._missing_variance(W, solutions, np.diag(covariance))))
 
-    def _lacking(self, rows: StatisticRows, solutions: tuple[Array | None, Array], measured: Array) -> Array:
+    def _missing_variance(
+        self, rows: StatisticRows, solutions: tuple[Array | None, Array], measured: Array
+    ) -> Array:
         """By how much variances at the prior exceed the measured ones, where few drawn reports tell about a row."""
         few, (solved, squares) = self.drawn.few, solutions
         known = squares + centring_form(self.shares, self.population).variances(rows)

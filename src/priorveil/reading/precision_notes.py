@@ -1,4 +1,4 @@
-"""How precise an answer will be, or is, as notes: what is known to which half width."""
+"""How precise an answer will be, or is, as notes with half widths of intervals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def promised_precision(precision: Precision) -> Note:
     """What will be known about the population and, leaning on the prior, about these people."""
     statistic, people = _STATISTICS[precision.statistic], {"count": precision.people}
     if precision.population is not None:
-        known = _known(precision.statistic, statistic, precision.population, precision.confidence)
+        known = _known_precision(precision.statistic, statistic, precision.population, precision.confidence)
         code = "knownPopulationOfSet" if precision.of_set else "knownPopulation"
         population = Note(code, {**people, "known": known})
     elif precision.determined:
@@ -30,7 +30,7 @@ def promised_precision(precision: Precision) -> Note:
     if precision.these_people is None:
         return population
     among = Note("amongPeople", {"statistic": statistic, **people})
-    these = _known(precision.statistic, among, precision.these_people, precision.confidence)
+    these = _known_precision(precision.statistic, among, precision.these_people, precision.confidence)
     code = "precisionLeaningOnSet" if precision.of_set else "precisionLeaning"
     return Note(code, {"population": population, "these": these})
 
@@ -40,7 +40,7 @@ def reached_precision(
 ) -> Note:
     """What is known from these reports; if the answer leans on a prior, about these people if that is right."""
     about = _STATISTICS[statistic]
-    known = _known(
+    known = _known_precision(
         statistic, Note("amongThese", {"statistic": about}) if leans else about, half_width, confidence
     )
     if leans:
@@ -50,7 +50,7 @@ def reached_precision(
     return Note(code, {"reports": count, "known": known})
 
 
-def _known(statistic: StatisticName, about: Note, half_width: float, confidence: float) -> Note:
+def _known_precision(statistic: StatisticName, about: Note, half_width: float, confidence: float) -> Note:
     """That statistics are known to this half width, or that not all of them are."""
     is_only = statistic == "average per person"
     if not math.isfinite(half_width):

@@ -66,7 +66,7 @@ class ScoreTest(NamedTuple):
     reports: float
 
     def check(self, total: Array) -> PriorCheck:
-        """The check of a sum over reports: of the scores, or of what the directions were combined with."""
+        """The check of a sum over reports, of the scores or of other sums that `directions` were made for."""
         statistic = float(np.square(self.directions @ total).sum()) / self.reports
         degrees = len(self.directions)
         return PriorCheck(chi_square_tail(statistic, degrees), self.noticeable_change, degrees)
@@ -172,7 +172,7 @@ def score_test(
 
 
 def _least_distance(places: Array, parts: Array) -> float | None:
-    """The least distance between the places of two common values, among those that have not the same place.
+    """The least distance between the places of two common values, leaving out values at the same place.
 
     Blocks have a row of `places` and of `parts` each. None if a common value shares its block with others.
 

@@ -92,7 +92,7 @@ class Statistic(IntervalEstimate):
 
     @property
     def is_extended(self) -> bool:
-        """Whether the value is outside of the 95 % interval before this reaches to it, by more than rounding."""
+        """Whether the 95 % interval was extended to reach to the value, by more than rounding."""
         low, high = self.linear_ends(normal_width(0.95))
         return max(low - self.value, self.value - high) > 0.1 * self.std_error + 1e-9 * abs(self.value)
 
@@ -193,7 +193,7 @@ def _no_ends(width: float) -> Ends:
 
 
 def _fieller_ends(means: Array, covariance: Array, bias: Array, width: float) -> Ends:
-    """The outermost of Fieller's ends for the numbers that the true ones may be on average."""
+    """The outermost of Fieller's ends for all numbers that the true ones may be, given the bias."""
     tops, bottoms = zip(means - bias[0], means + bias[1], strict=True)
     if min(bottoms) <= 0 <= max(bottoms):
         return -math.inf, math.inf

@@ -96,7 +96,7 @@ def same_ldp_plan(plan: Plan, seconds: float = 10.0) -> Plan | None:
 
 
 def _lip_level(rival: Plan, plan: Plan) -> float:
-    """The LIP level of an LDP plan, of what the other plan protects."""
+    """The LIP level of an LDP plan for the value or the secret that the other plan protects."""
     if plan.secret is None:
         return rival.certificate.lip
     return certificate(rival.mechanism.lifts(plan.prior, plan.secret, LIP())).lip

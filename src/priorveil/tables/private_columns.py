@@ -45,7 +45,7 @@ class PrivateColumns(ABC):
         return reason
 
     def public_reason(self, reason: str) -> str:
-        """Why a row is refused, as it may stand beside the reports of others."""
+        """Why a row is refused, in words that may stand beside the reports of others."""
         return reason
 
     @abstractmethod
@@ -73,7 +73,7 @@ class ValueColumns(PrivateColumns):
         return dict(zip(part.attributes, columns, strict=True)), {}
 
     def allowed_values(self, reasons: Collection[str]) -> Iterator[str]:
-        """The values of the plan, if one was not among them."""
+        """What the plan allows, if a value was refused because the plan does not have it."""
         if not {*reasons}.isdisjoint(_WRONG_VALUE):
             outside = NOT_IN_DOMAIN in reasons and self._domain.refuses_numbers
             advice = "; a plan made with --outside ends counts others at the nearest end"
@@ -106,7 +106,7 @@ class QuestionColumns(PrivateColumns):
         return f"{' x '.join(part.attributes)}: {reason}"
 
     def public_reason(self, reason: str) -> str:
-        """Without the question: that it was asked tells how the earlier ones were answered."""
+        """The reason without the name of the question, which would reveal how earlier ones were answered."""
         return reason if reason == NO_COHORT else WRONG_ANSWER
 
     def allowed_values(self, reasons: Collection[str]) -> Iterator[str]:

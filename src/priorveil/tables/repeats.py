@@ -228,7 +228,7 @@ def _digest(text: str) -> int:
 
 
 def _keys(ids: Words) -> Words:
-    """Eight bytes for each id; counted ids, too, have different ones, which differ in their leading bits."""
+    """Eight bytes for each id, scrambled: the keys of ids that are counted up also differ in their leading bits."""
     return np.asarray(ids[:, 0] * _FACTORS[0] + ids[:, 1] * _FACTORS[1])
 
 

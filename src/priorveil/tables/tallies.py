@@ -72,7 +72,7 @@ class Tallies:
             return NotImplemented
         sums = dict(self.by)
         for key, tallies in other.by.items():
-            sums[key] = _added(sums[key], tallies) if key in sums else tallies
+            sums[key] = _tally_sums(sums[key], tallies) if key in sums else tallies
         counts = dict(Counter(self.refused.counts) + Counter(other.refused.counts))
         return replace(
             self,
@@ -89,5 +89,5 @@ class Tallies:
         return sum(self.forms[cohort].people(tallies) for (cohort, _), tallies in self.by.items())
 
 
-def _added(some: Sequence[Tally], others: Sequence[Tally]) -> tuple[Tally, ...]:
+def _tally_sums(some: Sequence[Tally], others: Sequence[Tally]) -> tuple[Tally, ...]:
     return tuple(one + other for one, other in zip(some, others, strict=True))

@@ -49,7 +49,7 @@ class NewSurvey {
   #chosen = null;
   /** What was checked: the text of the draft, or null if it was a file. @type {string | null} */
   #checked = null;
-  /** Of the request that is under way. @type {AbortController | null} */
+  /** Cancels the request that is under way. @type {AbortController | null} */
   #request = null;
   #showErrors;
   #say;

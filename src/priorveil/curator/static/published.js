@@ -20,7 +20,7 @@ let speak = speaker("en");
 /** The published document; null until it is there. @type {any} */
 let publication = null;
 
-/** Of the survey, in the language of the reader. @type {any} */
+/** The texts of the survey, in the language of the reader. @type {any} */
 let words = null;
 let draw = () => {}; // draws the page again, in another language
 

@@ -69,7 +69,7 @@ class ArcBatch(NamedTuple):
         return ArcBatch._make(column[part] for column in self)
 
     def replace_rows(self, rows: Ints, others: ArcBatch) -> ArcBatch:
-        """With `others` in place of these rows."""
+        """The batch with `others` in place of these rows."""
         columns = [column.copy() for column in self]
         for column, other in zip(columns, others, strict=True):
             column[rows] = other
