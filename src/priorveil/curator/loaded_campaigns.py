@@ -13,7 +13,7 @@ from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.questions.campaign import CampaignOutline
 
-_REST = 4  # for each thread: times as long as loading took, before another campaign is loaded in its place
+_REST = 4  # the pause after loading a campaign, as a multiple of its time, for each thread
 _LIST_SECONDS = 0.05  # between two lists of ids for requests with unknown ones
 CAMPAIGN_ID = re.compile("[0-9a-f]{64}")
 _log = logging.getLogger(__name__)

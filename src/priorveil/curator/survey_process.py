@@ -24,7 +24,7 @@ from priorveil.errors import InvalidFile, PriorveilError
 
 REFUSED = 1  # the exit status for a survey that cannot be designed
 TOO_LARGE = "it needs too much memory: ask fewer questions, or give fewer options"
-_SEARCH = 0.5  # of the time: afterwards the best plans so far are taken
+_SEARCH = 0.5  # share of the time for searches: afterwards the best plans so far are taken
 _SEARCH_EACH = 10.0  # seconds to search for each report, as on the command line
 
 

@@ -30,7 +30,7 @@ from priorveil.priors import Prior
 from priorveil.priors.number_domains import NumberDomain
 from priorveil.queries import Distribution, Linear, Query
 
-# Values of one plan for all parts under LDP: beyond, its noise is larger than that of the other ways.
+# Values of one plan for all parts under LDP. With more, its noise is larger than that of the other ways.
 _MOST_TOGETHER = 64
 _BELOW = 1 - 1e-12  # levels add up to this share of the budget: rounding in sums of floats stays below it
 

@@ -45,7 +45,7 @@ from priorveil.priors import Prior, PriorSet
 
 Oracle = Callable[[Array], Array]
 
-_STEPS = 200  # at most this many, and none once the error exceeds the least one by less than `_CLOSE` of it
+_STEPS = 200  # at most so many steps; they end when the error is within a share `_CLOSE` of the least one
 _CLOSE = 1e-7
 _LEFT_OUT = 1e-9  # the weight of the prior in the middle where the least favourable one leaves values out
 

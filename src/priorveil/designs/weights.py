@@ -53,7 +53,7 @@ LEAST_WEIGHT = 0.03  # the least weight of a direction in the coordinates, relat
 # The ridge in directions that no target needs, at first and relative to the gap. It keeps `S` regular meanwhile.
 _FIRST_RIDGE, _RIDGE = 1.0, 0.2
 PROGRESS = 3e-4  # the share of the variance that a step or round has to save to be worth its time
-_STEPS = 9  # towards good weights, and repairs in each: few need all of them
+_STEPS = 9  # steps towards good weights, and repairs in each step; fewer are usually enough
 _SHRINK = 0.1  # the least factor of a weight in a repair
 _SHRINKAGE, _SHRINKAGE_OF_SUM = 1e-3, TOLERANCE  # added to `S`, relative to its mean, to look for columns
 FINEST_WEIGHTS = 1e-6  # the gap that an interior point reaches, and so how far off directions may be

@@ -22,7 +22,7 @@ from priorveil.queries.labelled_rows import LabelledRows
 from priorveil.queries.matrices import NumberByGroup, StatisticName, require_writable
 
 _MOST_AT_ONCE = 1 << 21  # entries of columns whose utility is computed at once: 16 MiB of floats
-_SAMPLED_CHORDS = 200  # on which a utility is checked: more find smaller dents, and take longer
+_SAMPLED_CHORDS = 200  # chords on which a utility is checked: more find smaller dents, and take longer
 _DENT = 1e-9  # how far a utility may be off, relatively, and still be convex
 _ROUNDING = 1e-12  # how far a sum of utilities may be off, relatively: a bound is lowered by this
 

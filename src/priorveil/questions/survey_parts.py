@@ -24,7 +24,7 @@ from priorveil.questions.survey_document import Section, SurveyDocument
 DESIGN_KEYS = ("prior", "query", "weight", "epsilon")  # how a question is designed, on its own or with others
 TOGETHER_KEYS = ("questions", *DESIGN_KEYS)
 
-MOST_SET_OPTIONS = 6  # of "tick all that apply": with more, the sets are too many to be told apart under LDP
+MOST_SET_OPTIONS = 6  # options whose sets are one value: with more, LDP cannot distinguish the sets
 _MEAN = re.compile(r"mean of (\S+) by (.+)")
 _SHARES = re.compile(r"shares of (\S+) by (.+)")
 

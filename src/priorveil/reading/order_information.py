@@ -24,10 +24,10 @@ from priorveil.reading.shares_search import conjugate_gradients
 
 _IDENTIFIED = 1e-10  # eigenvalues of the information below this are not identified
 _WRITTEN_OUT = 128  # values up to which the information is inverted
-_PRODUCTS = 4  # conjugate gradients take at least so many to solve for a single report
-_LIKELY = 0.15  # share from which a value is solved for by itself
+_PRODUCTS = 4  # products with `J` in solving for a single report, at least
+_LIKELY = 0.15  # a value with a larger share is solved for by itself
 _SIGNS = 2_048  # random signs that measure a trace
-_FEW = 8  # statistics up to which each is worth products with the information, of 0.03 to 10 s
+_FEW = 8  # statistics, up to which each is worth some products with `J`, which take 0.03 to 10 s
 # The error of conjugate gradients, relative to the noise of the reports; a last step divides it by five to ten.
 SOLVER_ERROR = 1e-2
 _PRECISE = 1e-6  # the same for single reports, relative to the right-hand side

@@ -41,8 +41,8 @@ from priorveil.reading.shares_search import Minimum, nearest_shares
 _MOST_DRAWN = 1 << 14
 _LEAST_DRAWN = 1 << 5
 _DRAWN_LIFTS = 1 << 22
-_FEW_MEETINGS = 50  # drawn reports that meet a value, below which they do not lower its variance
-_CARRIED = 0.1  # the part of a variance that such values may carry before theirs is not lowered either
+_FEW_MEETINGS = 50  # a variance is not lowered if fewer drawn reports than this meet the value
+_CARRIED = 0.1  # nor if such values carry more than this part of the variance
 _KEPT = 4  # histograms that are kept: those of counts, of weights and of their squares, which statistics read again
 _ARCS = 1 << 18  # arcs that are laid on a line at a time: they stay in the processor's cache
 

@@ -23,8 +23,8 @@ from priorveil.arrays import Array
 _TOLERANCE = 1e-9  # the gap that ends the search
 _ROUNDS = 200
 _REACH = 0.99  # how much of the way to the boundary a step may go
-_PRODUCTS = 1_000  # the most in a run of conjugate gradients
-_RESIDUAL = 1e-3  # at which such a run ends, relative to the right-hand side
+_PRODUCTS = 1_000  # products in a run of conjugate gradients, at most
+_RESIDUAL = 1e-3  # residual at which such a run ends, relative to the right-hand side
 _NODES = np.array([NormalDist().inv_cdf((i + 0.5) / 32) for i in range(32)])  # they stand for a normal law
 
 

@@ -28,7 +28,7 @@ Sampler = Callable[[Codes], npt.NDArray[Any]]  # from codes of values to reports
 Classifier = Callable[[npt.NDArray[Any]], Codes]  # from reports to the numbers of their classes
 
 _MOST_REPORTS = 1 << 16  # different reports that are counted one by one
-_CLASSES = 256  # into which more are put: more classes find smaller leaks, but need more samples
+_CLASSES = 256  # classes of reports, if they are more: more classes find smaller leaks, but need more samples
 _MOST_COUNTS = 1 << 22  # counts of classes for all values together
 _BATCH = 1 << 18  # reports drawn at a time
 

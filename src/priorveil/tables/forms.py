@@ -27,7 +27,7 @@ from priorveil.tables.substitutes import Substitutes
 
 Plans = Plan | Mapping[Any, Plan] | Campaign  # a mapping has a plan for each cohort
 
-_FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
+_FEW_REPORTS = 1 << 15  # different reports, up to which a dictionary makes a column smaller
 
 
 @dataclass(frozen=True, eq=False)

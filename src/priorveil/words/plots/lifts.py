@@ -16,7 +16,7 @@ from priorveil.words.plots.house_style import house_style
 from priorveil.words.plots.names import short_name, ticks
 
 MOST_ROWS = 40  # names of values in a map
-_FEWEST_ROWS = 7  # that a map has room for: its colour bar has a long label
+_FEWEST_ROWS = 7  # a map has room for so many rows at least: its colour bar has a long label
 _MOST_REPORTS = 20  # reports that have their names below a map
 _COMPARED = 4  # values that decide the order of reports
 
