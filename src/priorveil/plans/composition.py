@@ -80,7 +80,7 @@ def positions(labels: Sequence[Label], names: Names, joint: PriorOrSet) -> Ints:
     cells = _cells(joint, names)
     if different := index.keys() ^ set(cells):
         value = next(label for label in [*cells, *labels] if label in different)
-        advice = "a value of the plan or of the prior, and not of both: a plan needs the values of the prior"
+        advice = "only the plan or only the prior has this value: both need the same values"
         raise InvalidInput("plan", value, advice)
     return np.array([index[cell] for cell in cells])
 

@@ -262,7 +262,9 @@ class Form:
         asked = [part.attributes for part in self.parts]
         if repeated := [names for names in asked if asked.count(names) > 1]:
             raise InvalidInput(
-                "slots", repeated[0], "give one part for these attributes: estimates go by them"
+                "slots",
+                repeated[0],
+                "several parts are about these attributes, by which estimates are named: give one",
             )
         if len(asked) > 1 and any(part.is_unbounded for part in self.parts):
             advice = "a plan for a latent secret, or with an infinite LDP level, is a form of its own"

@@ -131,7 +131,7 @@ class Joint(Domain):
             raise InvalidInput("numbers", attribute, f"choose one of {', '.join(self.names)}")
         part = self.attributes[attribute]
         if part.edges is not None:
-            advice = "it has cells, and nothing is known about where in its cell a number is"
+            advice = "it has cells, and reports do not say where in its cell a number is"
             raise InvalidInput("numbers", attribute, advice, Hint("grids", purpose="for means"))
         if not all(isinstance(level, int | float) for level in part.labels):
             raise InvalidInput("numbers", attribute, "its levels are not numbers")

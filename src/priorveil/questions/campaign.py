@@ -478,7 +478,9 @@ def _check_attributes(questions: Sequence[Question], attributes: set[str]) -> No
     """Refuse forms about attributes that no question gives, and questions that are asked for nothing."""
     unknown = attributes - {a for question in questions for a in question.attributes}
     if unknown:
-        raise InvalidInput("cohorts", sorted(unknown), "no question gives these attributes of the forms")
+        raise InvalidInput(
+            "cohorts", sorted(unknown), "the forms have these attributes, and no question gives them"
+        )
     partly = [
         q.name
         for q in questions

@@ -204,6 +204,6 @@ class MultipleChoice(_WithOptions):
         ticked = set(re.split(r"[\s,]+", entry.strip())) - {""}
         if not ticked <= set(self.options):
             codes = first_labels(list(self.options))
-            advice = f"an entry is none of its codes, {codes}, with blanks between them"
+            advice = f"give some of its codes, with blanks between them: {codes}"
             raise InvalidInput("prior", NOT_SHOWN, advice)
         return tuple(YES if code in ticked else NO for code in self.options)

@@ -63,9 +63,7 @@ class Attribute:
         if numbers is not None:
             return _shares_of_number(self.name, numbers, entry)
         if entry not in self.labels:
-            raise InvalidInput(
-                self.name, NOT_SHOWN, f"an entry is none of its codes, {first_labels(self.labels)}"
-            )
+            raise InvalidInput(self.name, NOT_SHOWN, f"give one of its codes: {first_labels(self.labels)}")
         return {entry: 1.0}
 
     def check_typed(self, entry: str) -> None:
@@ -289,7 +287,7 @@ def _complete(
         others = f" (and {len(empty) - 1:,} more)" if len(empty) > 1 else ""
         advice = f"{_text(empty[0])}{others} has no share, and people who answer that could not be protected"
         raise InvalidPrior(
-            "shares", NOT_SHOWN, f"{advice}: give one; of a table, smoothing = 1 adds to each count"
+            "shares", NOT_SHOWN, f"{advice}: give one; in a table, smoothing = 1 adds to each count"
         )
     return complete
 

@@ -89,7 +89,7 @@ def _refuse_equal_cohorts(document: SurveyDocument, cohorts: Mapping[str, Cohort
     for (one, first), (other, second) in combinations(cohorts.items(), 2):
         if [spec.prior for spec in first.parts] == [spec.prior for spec in second.parts]:
             advice = (
-                f"{one} and {other} have the same priors, so that nobody could tell their reports apart: give "
+                f"{one} and {other} have the same priors, so nobody could tell their reports apart: give "
                 "them different priors, or make them one cohort"
             )
             section = next(

@@ -227,8 +227,8 @@ def quantile_of(
     make them fall: they are sorted first. The errors belong to the shares `linear`, which may be the same; `bias` is
     how far the true shares may be below these (first row) and above. Within its cell the quantile is interpolated.
 
-    The interval has whole cells, since nothing is known about where in a cell its people are: it shrinks with the
-    level as long as it has several. The standard error is for people who are spread evenly within each cell. It is
+    The interval has whole cells, since reports do not say where in a cell its people are: it shrinks with the
+    confidence as long as it has several. The standard error is for people who are spread evenly within each cell. It is
     Woodruff's: `(x(q + 1.96 s) - x(q - 1.96 s)) / 3.92`, with `x` the interpolated quantile and `s` the larger standard
     error of the shares at both edges of the cell; so it is somewhat too large, by about a tenth to a fifth.
 

@@ -167,8 +167,8 @@ def numbers_of(estimate: EstimateData, numbers: str | Sequence[float] | None) ->
                 "the values are not numbers: give one for each value, or the name of an attribute",
             )
         advice = (
-            "the values are cells, and nothing is known about where in its cell a number is: give one number for "
-            "each, such as (prior.edges[1:] + prior.edges[:-1]) / 2, which makes the answer biased"
+            "the values are cells, and reports do not say where in its cell a number is: give one number for each, "
+            "such as (prior.edges[1:] + prior.edges[:-1]) / 2, which makes the answer biased"
         )
         grid = Hint("Prior.grid", purpose="for unbiased means, and for variances")
         raise InvalidInput("numbers", numbers, advice, grid)
@@ -187,7 +187,7 @@ def labels_of(cells: Sequence[tuple[Any, ...]]) -> tuple[Label, ...]:
 
 def not_averages(argument: str, weights: LabelWeights) -> InvalidInput:
     """The refusal to add up the values of a plan for averages."""
-    advice = "the values of a plan for averages are what averages are read from, and no averages themselves"
+    advice = "the values of a plan for averages are not averages: averages are computed from them"
     return InvalidInput(
         argument, weights, advice, Hint("estimate.averages", purpose="for the average of each group")
     )

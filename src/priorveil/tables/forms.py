@@ -84,7 +84,7 @@ class TableForms:
         self.check_cohort(cohort)
         if cohort is None and (len(self.formats) > 1 or (self.keeps_cohort and self.has_cohorts)):
             cohorts = ", ".join(map(str, self.formats))
-            advice = f"name the column that says which cohort a row is of: {cohorts}"
+            advice = f"name the column that says which cohort a row belongs to: {cohorts}"
             raise InvalidInput("cohort", NOT_SHOWN, advice, Hint("cohort", "COLUMN"))
 
     def cohort_codes(self, batch: Batch, cohort: str | None) -> Codes:
