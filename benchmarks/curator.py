@@ -402,9 +402,6 @@ def hold(campaign: Campaign, kind: str, url: str, total: int, seconds: float, po
 
 def abuse(campaign: Campaign, url: str, seconds: float, connections: int) -> None:
     """The rate of honest uploads with and without each attack, in turns."""
-    sys.path.remove(
-        str(Path(__file__).parent)
-    )  # numba would take our coverage.py for the package of that name
     shares = 1 / np.arange(1, VALUES + 1)
     plan = design(Prior(shares / shares.sum()), 1.0, Distribution(), method="arc")
     large = ask_with("Which of thousands?", plan, smallest_count=1)

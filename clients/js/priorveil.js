@@ -2853,7 +2853,7 @@ function checkCampaign(document) {
 }
 
 // -- turns.js ---------------------------------------------------------------------------------------------------------
-// Waiting for one another.
+// Turns: work that waits until earlier work is done.
 
 /** @type {Map<string, Promise<unknown>>} */
 const turns = new Map();

@@ -1,4 +1,4 @@
-// Waiting for one another.
+// Turns: work that waits until earlier work is done.
 
 /** @type {Map<string, Promise<unknown>>} */
 const turns = new Map();

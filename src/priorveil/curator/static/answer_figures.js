@@ -6,7 +6,7 @@ import { el, scrolling } from "/static/dom.js";
 /** @import { Part } from "/static/priorveil.js" */
 /** @import { Interview } from "/static/interview.js" */
 
-/** Of 100 people who send each report, how many answered the same. @param {Interview} interview @param {Part} part */
+/** How many of 100 people who send each report answered the same. @param {Interview} interview @param {Part} part */
 export function crowd(interview, part) {
   const { plan } = part;
   const [reports, code] = [reportsOf(plan), codeOf(interview, part)];

@@ -74,7 +74,7 @@ function headOf(attributes, { statistic }, average, words, speak) {
   return speak.say(statistic === "share" ? "answer" : "quantity");
 }
 
-/** The rows of a table as they are drawn; of more than a page has room for those that the prior expects most. */
+/** The rows of a table as they are drawn: all, or those that the prior expects most if the page has no room for all. */
 function tableRows(table, { people }, words) {
   const isCount = table.kind === "people";
   const places = table.rows.length <= MOST ? null : table.shown_first.slice(0, MOST);

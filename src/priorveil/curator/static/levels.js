@@ -3,7 +3,7 @@
 import { el, scrolling } from "/static/dom.js";
 
 /**
- * How likely an answer can be after a submission, at most, if it was `before` likely: `likely_afterwards` in surveys/report.py. Without
+ * How likely an answer can be after a submission, at most, if it was `before` likely: `likely_afterwards` in words/surveys.py. Without
  * a design its LDP level is not known, but the bounds of LIP imply one.
  */
 export const likelyAfterwards = (before, lipLower, lipUpper, ldp = lipLower + lipUpper) =>

@@ -27,19 +27,19 @@ export function surveyWords(survey, speak, tag) {
 
   const optionText = (attribute) => own(questionAbout(attribute).options[optionOf(attribute)]);
 
-  /** The text of the question that gives an attribute; of "tick all that apply" with the option. */
+  /** The text of the question that gives an attribute, and of the option if it is "tick all that apply". */
   function nameOf(attribute) {
     const text = own(questionAbout(attribute).text);
     return optionOf(attribute) === null ? text : `${text} ${optionText(attribute)}`;
   }
 
-  /** A text with the unit of the number that an attribute is; null is none. */
+  /** A text with the unit of the number that an attribute is; without a unit if the attribute is null. */
   function withUnit(text, attribute) {
     const unit = attribute === null ? "" : own(questionAbout(attribute).unit);
     return unit ? `${text} (${unit})` : text;
   }
 
-  /** The questions that attributes are about; of "tick all that apply" with the option, if they are about one of them. */
+  /** The questions that attributes are about, with the option if only one of "tick all that apply" is meant. */
   function titleOf(attributes) {
     const questions = [...new Set(attributes.map(questionAbout))];
     return questions
