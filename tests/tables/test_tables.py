@@ -30,7 +30,7 @@ import pyarrow.dataset as ds  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 from priorveil.files import formats  # noqa: E402
-from priorveil.files.batches import Batch, Wanted, batch_rows  # noqa: E402
+from priorveil.files.batches import Batch, WantedColumns, batch_rows  # noqa: E402
 from priorveil.files.data_table import DataTable  # noqa: E402
 from priorveil.questions.campaign import ask_with  # noqa: E402
 from priorveil.tables import (  # noqa: E402
@@ -742,9 +742,11 @@ def test_arcs_are_counted_as_the_mechanism_counts(size: int, epsilon: float, pla
 def count_table(table: Any, plan: pv.Plan, by: str | None, threads: int) -> Tallies:
     counter = BatchCounter(table_forms(plan), "report", by)
     assert (
-        list(counter.count(DataTable(table).open(Wanted(tuple(table.column_names)), 1000).batches, threads))[
-            -1
-        ]
+        list(
+            counter.count(
+                DataTable(table).open(WantedColumns(tuple(table.column_names)), 1000).batches, threads
+            )
+        )[-1]
         == table.num_rows
     )
     return Tallies.of(counter.forms, counter.counts, counter.log.result())
@@ -953,7 +955,7 @@ def test_parquet_cannot_come_through_a_pipe(tmp_path: Path) -> None:
 
 
 def test_pieces_stay_small() -> None:
-    opened = DataTable({"x": np.arange(10)}).open(Wanted(("x",)), 4)
+    opened = DataTable({"x": np.arange(10)}).open(WantedColumns(("x",)), 4)
     assert [batch.rows for batch in opened.batches] == [4, 4, 2]
     huge = pv.design(pv.Prior.uniform(20_000), 1.0, pv.Histogram(), method="unary")
     assert batch_rows([huge.mechanism.width]) * 20_000 / 8 < 2**26

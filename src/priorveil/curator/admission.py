@@ -58,21 +58,21 @@ def code_digest(code: str | None) -> bytes | None:
     return None if content is None else hashlib.sha256(content).digest()
 
 
-class Admitted(NamedTuple):
+class AdmissionOutcome(NamedTuple):
     """For each claim why it is refused, or None if its report is stored; and how many are new, by campaign."""
 
     reasons: list[str | None]
     new: Counter[str]
 
 
-async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
+async def admit(store: Store, claims: Sequence[Claim]) -> AdmissionOutcome:
     """Store and count the reports that may be stored, in one durable transaction.
 
     A report that is stored already is acknowledged before its code is looked at, so a sender can always try again. The
     number of statements does not depend on the number of claims.
     """
 
-    def statements() -> Statements[Admitted]:
+    def statements() -> Statements[AdmissionOutcome]:
         reasons: list[str | None] = [None] * len(claims)
         new = Counter[str]()
         by_campaign: dict[str, list[int]] = {}
@@ -82,7 +82,7 @@ async def admit(store: Store, claims: Sequence[Claim]) -> Admitted:
             its_reasons = yield from _admit(store, [claims[place] for place in by_campaign[id]], new)
             for place, reason in zip(by_campaign[id], its_reasons, strict=True):
                 reasons[place] = reason
-        return Admitted(reasons, new)
+        return AdmissionOutcome(reasons, new)
 
     return await store.transact(statements)
 

@@ -47,7 +47,7 @@ _SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasi
 Utility = Callable[[Array], Array]
 
 
-class Priced(NamedTuple):
+class PricedColumns(NamedTuple):
     """Columns (K, d), their utilities (K,) or (K, k), and a proven `bound` on `max phi(r) - mu . r`."""
 
     columns: Array
@@ -68,7 +68,7 @@ class Pricing(Protocol):
         """`phi` of each row of columns (K, d)."""
         ...
 
-    def price(self, duals: Array, exact: bool) -> Priced:
+    def price(self, duals: Array, exact: bool) -> PricedColumns:
         """Columns with `phi(r) - duals . r` as large as can be found, and a bound on it."""
         ...
 
@@ -187,14 +187,14 @@ class Listing:
     def _utilities(self) -> Array:
         return self.utility(self.rays)
 
-    def price(self, duals: Array, exact: bool) -> Priced:
+    def price(self, duals: Array, exact: bool) -> PricedColumns:
         """The best column of the list."""
         worth = reduced_costs(self.rays, self._utilities, duals)
         best = int(np.argmax(worth))
         slopes, shares = split_duals(duals, self.rays.shape[1])
         added = np.abs(self._utilities).reshape(-1, len(shares)) @ shares + self.rays @ np.abs(slopes)
         bound = float(worth[best] + SLACK * added.max())
-        return Priced(self.rays[[best]], self._utilities[[best]], bound)
+        return PricedColumns(self.rays[[best]], self._utilities[[best]], bound)
 
 
 def best_mixture(rays: Array, utility: Utility) -> Solution:
@@ -334,7 +334,7 @@ class _Run:
             return duals
         return _LEAN * self.centre + (1.0 - _LEAN) * duals
 
-    def _prove(self, trial: Array, priced: Priced) -> None:
+    def _prove(self, trial: Array, priced: PricedColumns) -> None:
         """Keep the bound that these duals prove, if it is the best so far; room for rounding is added."""
         slopes, _ = split_duals(trial, len(self.classes))
         total = float(slopes.sum() + 1e-15 * np.abs(slopes).sum())

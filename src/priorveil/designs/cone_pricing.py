@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from priorveil.arrays import Array
-from priorveil.designs.column_generation import Priced, Utility, reduced_costs, split_duals
+from priorveil.designs.column_generation import PricedColumns, Utility, reduced_costs, split_duals
 from priorveil.designs.cones import EMPTY, Program, program_of
 from priorveil.designs.spaces import Space
 from priorveil.designs.stopping import FINEST_GAP, Stop
@@ -80,7 +80,7 @@ class ConePricing:
         """The parts of a node, given the column of its bound; none if the bound is exact or stays as it is."""
         return []
 
-    def price(self, duals: Array, exact: bool) -> Priced:
+    def price(self, duals: Array, exact: bool) -> PricedColumns:
         """Climb from good starts, then prove a bound by branch and bound (a short one unless `exact`)."""
         pool, d = _Pool(self, duals), len(self.P)
         if exact:  # look in new directions (fixed seed)
@@ -89,7 +89,7 @@ class ConePricing:
         one_term = self.terms * np.count_nonzero(pool.shares) == 1
         bound = self._branch(pool, _NODES if exact or one_term else _QUICK)
         columns = np.unique(np.array(pool.columns), axis=0)
-        return Priced(columns, self.utility(columns), bound)
+        return PricedColumns(columns, self.utility(columns), bound)
 
     def _branch(self, pool: _Pool, limit: int) -> float:
         """An upper bound on every column, after at most `limit` splits.

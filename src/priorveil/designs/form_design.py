@@ -75,7 +75,7 @@ class FormDesign:
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class _FormProblem:
     """The parts, the budget, and how plans are designed; a plan is designed once for each level."""
 
     parts: tuple[PartSpec, ...]
@@ -127,9 +127,9 @@ def design_form(
     >>> best.form
     Form(LIP 1, LDP 1.906; one of smokes (50.0 %), drives (50.0 %))
     """
-    problem = _Problem(tuple(parts), epsilon, joint, options)
-    _require_topics(problem)
-    ways: dict[str, Callable[[_Problem], Candidate | None]]
+    problem = _FormProblem(tuple(parts), epsilon, joint, options)
+    _check_problem(problem)
+    ways: dict[str, Callable[[_FormProblem], Candidate | None]]
     ways = {"split": _split, "draw": _draw, "together": _together}
     candidates = {way: make(problem) for way, make in ways.items()}
     costs = {way: None if candidate is None else candidate[1] for way, candidate in candidates.items()}
@@ -156,7 +156,7 @@ def _variance(query: Query, prior: Prior) -> float:
     return float((P * (1 - P)).sum() if rows is None else (rows**2).sum(axis=0) @ P)
 
 
-def _require_topics(problem: _Problem) -> None:
+def _check_problem(problem: _FormProblem) -> None:
     if not problem.parts:
         raise InvalidInput("parts", (), "give at least one PartSpec")
     if not 0 < problem.epsilon < math.inf:
@@ -170,7 +170,7 @@ def _require_topics(problem: _Problem) -> None:
 # -- a report for each part -------------------------------------------------------------------------------
 
 
-def _split(problem: _Problem) -> Candidate | None:
+def _split(problem: _FormProblem) -> Candidate | None:
     """The better of equal levels and levels in proportion to the variances."""
     if len(problem.parts) == 1:
         return _one_slot_each(problem, [problem.part(0, problem.epsilon)])
@@ -182,15 +182,15 @@ def _split(problem: _Problem) -> Candidate | None:
     return min((_one_slot_each(problem, own) for own in (parts, uneven)), key=lambda found: found[1])
 
 
-def _parts(problem: _Problem, levels: Array) -> list[Part]:
+def _parts(problem: _FormProblem, levels: Array) -> list[Part]:
     return [problem.part(at, level, under_ldp=True) for at, level in enumerate(levels.tolist())]
 
 
-def _one_slot_each(problem: _Problem, parts: Sequence[Part]) -> Candidate:
+def _one_slot_each(problem: _FormProblem, parts: Sequence[Part]) -> Candidate:
     return Form(tuple(Slot((part,)) for part in parts)), problem.cost(parts, [1.0] * len(parts))
 
 
-def _levels(problem: _Problem, weights: Array) -> Array:
+def _levels(problem: _FormProblem, weights: Array) -> Array:
     """Levels in proportion to the weights that add up to the budget; none is above the most that its part may tell.
 
     A part that reaches its own limit leaves the rest of the budget to the others, so parts with the least room come
@@ -207,7 +207,7 @@ def _levels(problem: _Problem, weights: Array) -> Array:
 # -- one part for each person -----------------------------------------------------------------------------
 
 
-def _draw(problem: _Problem) -> Candidate | None:
+def _draw(problem: _FormProblem) -> Candidate | None:
     """Each part at the whole budget; None where an answer leans on the prior, or there is one part only."""
     if len(problem.parts) == 1 or not all(spec.query.unbiased for spec in problem.parts):
         return None
@@ -219,7 +219,7 @@ def _draw(problem: _Problem) -> Candidate | None:
 # -- one plan for all --------------------------------------------------------------------------------------
 
 
-def _together(problem: _Problem) -> Candidate | None:
+def _together(problem: _FormProblem) -> Candidate | None:
     """One plan on all attributes; None if their joint prior is not known and they have many values.
 
     It is designed for the margins of the parts, or for the whole table if a part asks for something else.

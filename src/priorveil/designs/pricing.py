@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from priorveil.arrays import Array, Mask
-from priorveil.designs.column_generation import Priced, Solution, solve
+from priorveil.designs.column_generation import PricedColumns, Solution, solve
 from priorveil.designs.knapsack import MOST_PARTS, branch_and_bound, bundle
 from priorveil.designs.spaces import STARTS, Box, Space, seeds
 from priorveil.designs.stopping import Limits
@@ -48,7 +48,7 @@ class HistogramPricing:
         lo, prior = self.box.lo, self.box.prior
         return np.asarray(self.weights * prior * ((1.0 - lo) * self.box.caps + 2.0 * lo * prior))
 
-    def price(self, duals: Array, exact: bool) -> Priced:
+    def price(self, duals: Array, exact: bool) -> PricedColumns:
         """Local maxima of `phi(r) - duals . r`, and a bound by branch and bound, longer if `exact`."""
         lo, prior = self.box.lo, self.box.prior
         q = (1.0 - lo) ** 2 * self.weights
@@ -61,7 +61,7 @@ class HistogramPricing:
         bound, totals = branch_and_bound(bundles, reached, slack, MOST_PARTS if exact else _QUICK_PARTS)
         more = _climb(self.box, q, c, bundles.shares(totals))
         columns = self.box.columns(distinct_rows(np.vstack([shares, more])))
-        return Priced(columns, self.utility(columns), bound + rest + slack)
+        return PricedColumns(columns, self.utility(columns), bound + rest + slack)
 
     def _scores(self, q: Array, c: Array) -> Array:
         """Starting directions: each value pushed in, and noise of every size on the densities `q g - c`."""
@@ -99,7 +99,7 @@ class SumPricing:
         """`phi` of each row of `columns` (K, d)."""
         return np.asarray((columns @ (self.values * self.space.prior)) ** 2)
 
-    def price(self, duals: Array, exact: bool) -> Priced:
+    def price(self, duals: Array, exact: bool) -> PricedColumns:
         """Vertices around the maximum of `phi(r) - duals . r`, and the maximum."""
         score = self.values * self.space.prior
         ends = self.space.best(np.array([-score, score])) @ score
@@ -121,7 +121,7 @@ class SumPricing:
             order = np.argsort(np.concatenate([z, new_z]), kind="stable")
             z, columns = np.concatenate([z, new_z])[order], np.vstack([columns, new])[order]
         columns = distinct_rows(columns)
-        return Priced(columns, self.utility(columns), bound + 2 * slack)
+        return PricedColumns(columns, self.utility(columns), bound + 2 * slack)
 
 
 @dataclass(frozen=True)
@@ -136,13 +136,13 @@ class SquaresPricing:
         """`phi` of each row of `columns` (K, d)."""
         return np.asarray(((columns @ self.factors.T) ** 2).sum(1))
 
-    def price(self, duals: Array, exact: bool) -> Priced:
+    def price(self, duals: Array, exact: bool) -> PricedColumns:
         """Local maxima of `phi(r) - duals . r`, from starts at random and along the rows; more of them if `exact`."""
         mixed = self.rng.standard_normal((1000 if exact else 50, len(self.factors))) @ self.factors
         chance = self.rng.standard_normal((50, len(duals))) * self.space.prior
         starts = self.space.best(np.vstack([mixed, chance]))
         columns = distinct_rows(self.space.climb(starts, self.factors.T @ self.factors, duals))
-        return Priced(columns, self.utility(columns), math.inf)
+        return PricedColumns(columns, self.utility(columns), math.inf)
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,13 @@ class GuessPricing:
         """`phi` of each row of `columns` (K, d)."""
         return np.asarray((self.peaks * columns).max(1))
 
-    def price(self, duals: Array, exact: bool) -> Priced:
+    def price(self, duals: Array, exact: bool) -> PricedColumns:
         """The best column for every guess, and the maximum."""
         scores = np.diag(self.peaks) - duals
         columns = self.box.best(scores)
         bound = float((scores * columns).sum(1).max()) + self.box.slack(duals, 1.0)
         columns = distinct_rows(columns)
-        return Priced(columns, self.utility(columns), bound)
+        return PricedColumns(columns, self.utility(columns), bound)
 
 
 def closed_form_guess(box: Box, peaks: Array) -> tuple[float, Array]:

@@ -18,7 +18,7 @@ import scipy.sparse
 
 from priorveil.arrays import Array
 from priorveil.designs.bounds import information_bound
-from priorveil.designs.column_generation import Priced, Solution
+from priorveil.designs.column_generation import PricedColumns, Solution
 from priorveil.designs.pricing import SumPricing
 from priorveil.designs.spaces import LISTED, Box, Space
 from priorveil.designs.stopping import FIRST_STEP, MOST_DENSE, MOST_ENTRIES, MOST_ROUNDS, PATIENCE, Limits
@@ -148,7 +148,7 @@ def _rounded_sum(space: Space, limits: Limits, row: Array, points: Array) -> Sol
     return variance_solution(columns, solution.weights, value, bound, solution.iterations, limits.target)
 
 
-def _sum_bound(space: Space, centred: Array, duals: Array) -> tuple[float, Priced]:
+def _sum_bound(space: Space, centred: Array, duals: Array) -> tuple[float, PricedColumns]:
     """The variance `(a . m)^2 / max_r [(m . r)^2 - nu . r]` that no channel goes below, and columns near the maximum.
 
     `m` and `nu` are the duals (2, d), moved so that they sum to zero: any prove a bound.

@@ -94,7 +94,7 @@ class OpenTable:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedColumns:
     """The columns to read: those that a table must have, and those that are read where it has them."""
 
     columns: tuple[str, ...]
@@ -103,12 +103,12 @@ class Wanted:
     def select(self, names: Sequence[str]) -> list[str]:
         """The columns to read from a table with these names: each exists, exactly once.
 
-        >>> Wanted(("b",), ("id",)).select(["a", "b", "id"])
+        >>> WantedColumns(("b",), ("id",)).select(["a", "b", "id"])
         ['b', 'id']
-        >>> Wanted(("c",)).select(["a", "b"])
+        >>> WantedColumns(("c",)).select(["a", "b"])
         Traceback (most recent call last):
         priorveil.errors.InvalidInput: column = 'c': the table has a, b
-        >>> Wanted(("job",)).select(["jobs"])
+        >>> WantedColumns(("job",)).select(["jobs"])
         Traceback (most recent call last):
         priorveil.errors.InvalidInput: column = 'job': there is no column job; did you mean jobs? The table has jobs
         """
@@ -127,6 +127,8 @@ class Wanted:
                 )
         return selected
 
-    def without(self, names: Collection[str]) -> Wanted:
+    def without(self, names: Collection[str]) -> WantedColumns:
         """All but these columns."""
-        return Wanted(*(tuple(n for n in part if n not in names) for part in (self.columns, self.optional)))
+        return WantedColumns(
+            *(tuple(n for n in part if n not in names) for part in (self.columns, self.optional))
+        )

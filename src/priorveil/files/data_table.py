@@ -13,7 +13,7 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from priorveil.errors import InvalidInput
-from priorveil.files.batches import Batch, OpenTable, Wanted
+from priorveil.files.batches import Batch, OpenTable, WantedColumns
 from priorveil.files.formats import SMALL_BATCH, open_file, open_object, parquet_footers
 from priorveil.frames import pyarrow
 
@@ -26,7 +26,7 @@ class DataTable:
     Files and tables in memory are simply read again. What a pipe or a query gives is written to a temporary file while
     it is read for the first time, if it is to be read `again`: the order of a query may change from run to run.
 
-    >>> table = DataTable({"a": [1, 2, 3], "b": ["x", "y", "z"]}).open(Wanted(("a",)), 2)
+    >>> table = DataTable({"a": [1, 2, 3], "b": ["x", "y", "z"]}).open(WantedColumns(("a",)), 2)
     >>> [batch.columns["a"].to_pylist() for batch in table.batches]
     [[1, 2], [3]]
     """
@@ -36,7 +36,7 @@ class DataTable:
         self._paths = named_paths(data)
         self._start: int | None = None  # of an open file
 
-    def open(self, wanted: Wanted, batch_rows: int, again: bool = False) -> OpenTable:
+    def open(self, wanted: WantedColumns, batch_rows: int, again: bool = False) -> OpenTable:
         """Open the table at its first row, as batches of at most `batch_rows` rows."""
         if self._paths:
             return _open_files(_files_to_read(self._paths), wanted, batch_rows)
@@ -117,7 +117,7 @@ def _in_memory(data: Any) -> bool:
 def text_columns(path: Path, *names: str) -> tuple[list[str], ...]:
     """Whole columns of a file as text, empty where an entry is missing. A broken line is an error."""
     texts: dict[str, list[str]] = {name: [] for name in names}
-    for batch in DataTable(path).open(Wanted(names), SMALL_BATCH).batches:
+    for batch in DataTable(path).open(WantedColumns(names), SMALL_BATCH).batches:
         if len(batch.broken):
             advice = f"row {batch.broken[0] + 1} does not have as many cells as the header"
             raise InvalidInput("data", str(path), advice)
@@ -171,7 +171,7 @@ def table_files(path: Path) -> list[tuple[Path, Path]]:
     return [(p, Path(*p.parts[fixed:])) for p in matches if p.is_file()]
 
 
-def _open_files(files: Sequence[tuple[Path, Path]], wanted: Wanted, batch_rows: int) -> OpenTable:
+def _open_files(files: Sequence[tuple[Path, Path]], wanted: WantedColumns, batch_rows: int) -> OpenTable:
     """The files one after another; each must have the columns of the first."""
     sizes = [path.stat().st_size for path, _ in files]
     first = current = _open_with_folders(*files[0], wanted, batch_rows)
@@ -202,7 +202,7 @@ def _open_files(files: Sequence[tuple[Path, Path]], wanted: Wanted, batch_rows: 
     return replace(first, batches=batches(), rows=rows, share=share, files=opened)
 
 
-def _open_with_folders(path: Path, name: Path, wanted: Wanted, batch_rows: int) -> OpenTable:
+def _open_with_folders(path: Path, name: Path, wanted: WantedColumns, batch_rows: int) -> OpenTable:
     """One file, with the columns that the folders in its name give, such as `region=north`."""
     pairs = (part.partition("=") for part in name.parts[:-1])
     folder_values = {

@@ -22,7 +22,7 @@ import numpy as np
 
 from priorveil.csv_reader import Cells, is_number, read_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.files.batches import Batch, OpenTable, Wanted
+from priorveil.files.batches import Batch, OpenTable, WantedColumns
 from priorveil.files.threads import in_threads, thread_count
 from priorveil.frames import plain_type, pyarrow
 
@@ -33,7 +33,7 @@ _LARGEST_GROUP = 128 << 20  # bytes of a row group, all columns, that is decoded
 _SAMPLE = 100  # rows of a CSV without the wanted columns that are compared with its first line
 
 
-def open_file(source: Path | Any, wanted: Wanted, batch_rows: int) -> OpenTable:
+def open_file(source: Path | Any, wanted: WantedColumns, batch_rows: int) -> OpenTable:
     """Open one file, or a binary stream such as `sys.stdin.buffer`."""
     path = str(source) if isinstance(source, Path) else None
     file: Any = open(path, "rb") if path else source  # noqa: SIM115  closed below
@@ -73,7 +73,7 @@ def _name_in_errors(name: str) -> Iterator[None]:
         raise
 
 
-def _open_csv(file: Any, path: str | None, wanted: Wanted, most: int) -> OpenTable:
+def _open_csv(file: Any, path: str | None, wanted: WantedColumns, most: int) -> OpenTable:
     rows = (cells for _, cells in read_rows(file))
     header = [(name or "").strip() for name in next(rows, [])]
     if not any(header):
@@ -119,7 +119,7 @@ def _csv_batches(rows: Iterator[Cells], width: int, indices: Mapping[str, int], 
         first += len(part)
 
 
-def _open_ipc(file: Any, start: bytes, wanted: Wanted, batch_rows: int) -> OpenTable:
+def _open_ipc(file: Any, start: bytes, wanted: WantedColumns, batch_rows: int) -> OpenTable:
     """An Arrow file or stream."""
     ipc = pyarrow().ipc
     if start.startswith(_ARROW_FILE) and file.seekable():
@@ -131,7 +131,7 @@ def _open_ipc(file: Any, start: bytes, wanted: Wanted, batch_rows: int) -> OpenT
     return _open_arrow(reader.schema, batches, wanted.select(reader.schema.names), batch_rows)
 
 
-def _open_parquet(file: Any, path: str | None, wanted: Wanted, batch_rows: int) -> OpenTable:
+def _open_parquet(file: Any, path: str | None, wanted: WantedColumns, batch_rows: int) -> OpenTable:
     """Open a Parquet file; row groups of a file with a path are decoded in several threads, unless one is large."""
     if not file.seekable():
         advice = "this is Parquet; a pipe takes Arrow or CSV: give the path of the file"
@@ -195,7 +195,7 @@ def _open_arrow(
 _MIXED = "columns need the same length, and one type in each: convert numbers among words to text"
 
 
-def open_object(data: Any, wanted: Wanted, batch_rows: int) -> OpenTable:
+def open_object(data: Any, wanted: WantedColumns, batch_rows: int) -> OpenTable:
     """Anything with Arrow's stream interface (pyarrow, pandas, polars, DuckDB), or a mapping of columns."""
     pa = pyarrow()
     if isinstance(data, Mapping):
@@ -209,7 +209,7 @@ def open_object(data: Any, wanted: Wanted, batch_rows: int) -> OpenTable:
     return _open_arrow(reader.schema, reader, wanted.select(reader.schema.names), batch_rows, rows)
 
 
-def _stream_of(data: Any, wanted: Wanted) -> Any:
+def _stream_of(data: Any, wanted: WantedColumns) -> Any:
     """The Arrow stream of an object. A data set or a lazy table gives only the columns that are needed."""
     pa = pyarrow()
     if hasattr(data, "collect_batches"):  # a lazy table of polars

@@ -51,7 +51,7 @@ from priorveil.plans.structure import FormDocument, edition
 from priorveil.priors.domain import Codes
 from priorveil.reading.estimate import Estimate, EstimateMethod
 from priorveil.reading.precision import Precision
-from priorveil.reading.tally import Tally, Weighted
+from priorveil.reading.tally import Tally, WeightedCounts
 
 SHARE_DENOMINATOR = 1 << 20  # shares are whole numbers over this power of two, so that they are drawn exactly
 _SOURCE = "`Form.save`"
@@ -590,4 +590,4 @@ def _for_all(tally: Tally, people: int) -> Tally:
     weight, counts = people / max(tally.reports, 1), tally.counts.astype(np.float64)
     sums = weight * counts, weight**2 * counts
     totals = weight * tally.reports, weight**2 * tally.reports
-    return replace(tally, weighted=Weighted(*sums, *totals, least=0.0, offset=0.0))
+    return replace(tally, weighted=WeightedCounts(*sums, *totals, least=0.0, offset=0.0))

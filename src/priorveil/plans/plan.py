@@ -61,7 +61,7 @@ from priorveil.reading.families import reader_of
 from priorveil.reading.moments import Moments, naming_statistics, normal_width
 from priorveil.reading.precision import Precision
 from priorveil.reading.rounding import expected_rounding
-from priorveil.reading.tally import Tally, Weighted, numbers_per_report, select_reports
+from priorveil.reading.tally import Tally, WeightedCounts, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.showing import Figure
 
@@ -261,7 +261,7 @@ class Plan(PlanData):
         if weights is not None or offsets is not None:
             c = numbers_per_report("weights", 1.0 if weights is None else weights, selected)
             b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, selected)
-            weighted = Weighted.of(self.reader, valid_reports, c, b)
+            weighted = WeightedCounts.of(self.reader, valid_reports, c, b)
         return Tally(self.id, counts, len(valid_reports), refused, weighted)
 
     # -- read ----------------------------------------------------------------------------------------------

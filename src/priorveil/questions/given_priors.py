@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.files.batches import Wanted
+from priorveil.files.batches import WantedColumns
 from priorveil.files.data_table import DataTable, text_columns
 from priorveil.formatting import read_number
 from priorveil.priors import Prior
@@ -173,7 +173,7 @@ class PriorReader:
         if "sheet" in given:
             names: Iterable[str] = (self._sheet(given) or [{}])[0]
         else:
-            wanted = Wanted(tuple(columns), _WEIGHTS)
+            wanted = WantedColumns(tuple(columns), _WEIGHTS)
             names = DataTable(self._path(given)).open(wanted, _MOST_ROWS).types
         return [name for name in _WEIGHTS if name in names]
 

@@ -25,7 +25,7 @@ _LARGEST = 1e100  # of a weight or an offset: squares of weights still add up
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted:
+class WeightedCounts:
     """The weighted counts of a tally.
 
     `weights` and `squares` are the counts once more, with every report counted by its weight, and by the square of
@@ -41,14 +41,14 @@ class Weighted:
     offset: float
 
     @classmethod
-    def of(cls, reader: Reader[Any], reports: npt.NDArray[Any], c: Array, b: Array) -> Weighted:
+    def of(cls, reader: Reader[Any], reports: npt.NDArray[Any], c: Array, b: Array) -> WeightedCounts:
         """The weighted counts of reports with the weights `c` and the offsets `b`."""
         counts = reader.count(reports, c), reader.count(reports, c**2)
         return cls(*counts, float(c.sum()), float(c @ c), float(c.min(initial=0.0)), float(b.sum()))
 
-    def __add__(self, other: Weighted) -> Weighted:
+    def __add__(self, other: WeightedCounts) -> WeightedCounts:
         sums = {name: part + getattr(other, name) for name, part in vars(self).items()}
-        return Weighted(**{**sums, "least": min(self.least, other.least)})
+        return WeightedCounts(**{**sums, "least": min(self.least, other.least)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Tally:
     counts: Ints
     reports: int
     refused: Mapping[str, int] = field(default_factory=dict)
-    weighted: Weighted | None = None
+    weighted: WeightedCounts | None = None
 
     def __radd__(self, other: object) -> Tally:  # sum() begins with 0
         return self if other == 0 else NotImplemented
@@ -152,7 +152,7 @@ class Tally:
             raise InvalidInput("text", text, f"not a tally: {error}") from error
 
 
-def _read_weighted(fields: Mapping[str, Any], shape: tuple[int, ...]) -> Weighted:
+def _read_weighted(fields: Mapping[str, Any], shape: tuple[int, ...]) -> WeightedCounts:
     """Read weighted counts from a JSON document; they have to be finite and in the shape of the counts."""
     weights, squares = (np.array(fields[name], dtype=np.float64) for name in ("weights", "squares"))
     sums = {name: float(fields[name]) for name in ("total", "power", "least", "offset")}
@@ -160,7 +160,7 @@ def _read_weighted(fields: Mapping[str, Any], shape: tuple[int, ...]) -> Weighte
         raise ValueError(f"weighted counts of shape {weights.shape} with counts of shape {shape}")
     if not all(np.isfinite(part).all() for part in (weights, squares, list(sums.values()))):
         raise ValueError("weighted counts are finite numbers")
-    return Weighted(weights, squares, **sums)
+    return WeightedCounts(weights, squares, **sums)
 
 
 def select_reports(

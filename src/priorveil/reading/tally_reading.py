@@ -19,7 +19,7 @@ from priorveil.reading.moments import Counts, Moments, StatisticRows
 from priorveil.reading.reader import Reader
 from priorveil.reading.rounding import rounding_variances
 from priorveil.reading.shares_search import expected_gain
-from priorveil.reading.tally import Tally, Weighted
+from priorveil.reading.tally import Tally, WeightedCounts
 
 _MOST_COMPARED = 10_000  # values up to which the errors of unbiased and mle are compared
 # What the intervals of each method rest on; "set" is for an answer that leans on one of a set of priors.
@@ -165,12 +165,12 @@ class Reading:
         P = self.prior.probabilities
         return self.reader.linear_moments(self.method, counts, P, rows, self.population)
 
-    def _squares(self, weighted: Weighted) -> tuple[Array, float]:
+    def _squares(self, weighted: WeightedCounts) -> tuple[Array, float]:
         """The counts with squares of weights, divided by the mean square; and the mean square."""
         scale = weighted.power / max(self.tally.reports, 1) or 1.0
         return weighted.squares / scale, scale
 
-    def _shift(self, weighted: Weighted, answer: Moments, squared: Moments) -> Array:
+    def _shift(self, weighted: WeightedCounts, answer: Moments, squared: Moments) -> Array:
         """How far the shares of the counts with squares are from those that are estimated.
 
         If people are a sample, the variance is `sum_i c_i**2 (psi_i - m)**2` with `m` the estimated shares; counts with

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput, TooLarge
-from priorveil.files.batches import Batch, OpenTable, RowProgress, Wanted, batch_rows
+from priorveil.files.batches import Batch, OpenTable, RowProgress, WantedColumns, batch_rows
 from priorveil.files.data_table import DataTable
 from priorveil.files.threads import in_threads, thread_count
 from priorveil.frames import Column, Indices, distinct, holds_only, look_up, take
@@ -63,7 +63,7 @@ def tally_table(
 
     def open_again() -> OpenTable:
         return source.open(
-            Wanted(tuple(counter.columns), (REPORT_ID,)), batch_rows([forms.widest]), again=True
+            WantedColumns(tuple(counter.columns), (REPORT_ID,)), batch_rows([forms.widest]), again=True
         )
 
     with lacking_columns(counter):

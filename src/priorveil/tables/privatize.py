@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
-from priorveil.files.batches import Batch, RowProgress, Wanted, batch_rows
+from priorveil.files.batches import Batch, RowProgress, WantedColumns, batch_rows
 from priorveil.files.data_table import DataTable
 from priorveil.files.threads import in_threads
 from priorveil.frames import pyarrow, take
@@ -24,7 +24,7 @@ from priorveil.tables.forms import Plans, TableForms, table_forms
 from priorveil.tables.private_columns import PrivateColumns
 from priorveil.tables.refusals import NothingWritten, OnRefused, RefusalLog, RefusedRows
 from priorveil.tables.reports import ID_BYTES, REPORT, REPORT_ID
-from priorveil.tables.sampling import Reports, sample_reports
+from priorveil.tables.sampling import SampledReports, sample_reports
 from priorveil.tables.substitutes import Substitutes
 
 
@@ -97,11 +97,11 @@ def privatize_table(
     target = Path(out) if isinstance(out, str | os.PathLike) else out
     kind = format or (write.format_of(target) if isinstance(target, Path) else "csv")
     columns = [name for name in (*kept_names, *private.names, cohort) if name is not None]
-    table = DataTable(data).open(Wanted(tuple(columns)), batch_rows([forms.widest]))
+    table = DataTable(data).open(WantedColumns(tuple(columns)), batch_rows([forms.widest]))
     source, log, count, substituted = as_source(rng), RefusalLog(on_refused), 0, Counter[str]()
     as_text = target is not None and kind == "csv"
 
-    def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
+    def perturb(batch: Batch) -> tuple[Batch, SampledReports, write.Columns]:
         reports = sample_reports(forms, private, batch, cohort, source)
         id_column = {REPORT_ID: random_ids(len(reports.indices), source)} if ids else {}
         public = {name: take(batch.columns[name], reports.indices) for name in kept_names}

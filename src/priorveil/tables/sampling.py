@@ -22,7 +22,7 @@ from priorveil.tables.refusals import NO_COHORT, indices_by_reason
 
 
 @dataclass(frozen=True, eq=False)
-class Reports:
+class SampledReports:
     """Reports with their rows and the numbers of their cohorts, and the indices of the refused rows by reason.
 
     `substituted` says for how many cells a label was taken because they were empty ("missing") or had another value
@@ -38,7 +38,7 @@ class Reports:
 
 def sample_reports(
     forms: TableForms, private: PrivateColumns, batch: Batch, cohort: str | None, source: Source
-) -> Reports:
+) -> SampledReports:
     """The reports of all rows with a value for every part of their form; each row is drawn once.
 
     A row is refused whether or not the part that it has no value for is drawn: if that depended on the draw, the people
@@ -58,7 +58,7 @@ def sample_reports(
     indices = indices[order]
     by_reason = {reason: np.sort(np.concatenate(rows)) for reason, rows in refused.items()}
     reports = _in_order([reports for _, reports in made], order)
-    return Reports(reports, indices, cohorts[indices], by_reason, substituted)
+    return SampledReports(reports, indices, cohorts[indices], by_reason, substituted)
 
 
 def _in_order(parts: list[npt.NDArray[Any]], order: Indices) -> npt.NDArray[Any] | list[bytes]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, needs_extra, plural
-from priorveil.files.batches import Batch, Wanted
+from priorveil.files.batches import Batch, WantedColumns
 from priorveil.frames import pyarrow
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.priors import Label, Prior
@@ -274,7 +274,7 @@ def _counter(
     """A counter of the reports of a data frame, without counts."""
     counter = report_counter(table_forms(plan), column, by, cohort, assume_plan)
     with lacking_columns(counter):
-        Wanted(tuple(counter.columns)).select(df.columns)
+        WantedColumns(tuple(counter.columns)).select(df.columns)
     return counter
 
 
