@@ -25,7 +25,7 @@ Queries
   quantiles     the quantiles of a number, and cumulative shares (--numbers)
   linear        any weighted sums of the counts: the rows of --matrix
   cumulative    how many people have this value or an earlier one, in the
-                order of PRIOR (of --column: sorted, or as in --values)
+                order of PRIOR (with --column: sorted, or as in --values)
   ranges        how many people have a value in each range
   margins       how many people have each combination of levels of some
                 attributes (--margin), in one plan for a few thousand cells;

@@ -208,7 +208,7 @@ def draw_map(axes: Axes, panel: Panel, layout: Layout, words: str) -> None:
     side. A cross then marks each cell whose interval includes what the prior expects: most of them, where the
     differences are noise. Cells that the plan leaves out are hatched.
     """
-    table = _Table.of(panel.names)
+    table = _TableCells.of(panel.names)
     values, low, high, expected = panel.numbers
     shares = table.filled(values, np.nan)
     texts = table.filled([f"{share:.1f} ({a:.1f} to {b:.1f})" for share, a, b in panel.numbers[:3].T], "")
@@ -232,7 +232,7 @@ def draw_map(axes: Axes, panel: Panel, layout: Layout, words: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Table:
+class _TableCells:
     """A cell for each name: its last level is across, the others are down; `cells` are their places."""
 
     down: list[Name]
@@ -240,7 +240,7 @@ class _Table:
     cells: tuple[list[int], list[int]]
 
     @classmethod
-    def of(cls, names: Sequence[Name]) -> _Table:
+    def of(cls, names: Sequence[Name]) -> _TableCells:
         down = list(dict.fromkeys(name[:-1] for name in names))
         across = list(dict.fromkeys(name[-1:] for name in names))
         return cls(down, across, ([down.index(n[:-1]) for n in names], [across.index(n[-1:]) for n in names]))
@@ -254,7 +254,7 @@ class _Table:
         return table
 
 
-def _name_table(axes: Axes, table: _Table, layout: Layout) -> None:
+def _name_table(axes: Axes, table: _TableCells, layout: Layout) -> None:
     axes.set_yticks(*_ticks(table.down, _MOST_NAMES))
     places, names = _ticks(table.across, _MOST_NAMES_EACH)
     angle = 90 if len(names) > _MOST_SLANTED else 30 if sum(map(len, names)) > _LONGEST_LINE else 0
@@ -271,7 +271,7 @@ def shares_figure(shares: Array, layout: Layout) -> Figure:
     percents = 100 * shares
     figure, ((axes,),) = curves.canvas()
     if draw_function(layout) is draw_map:
-        table = _Table.of(layout.values)
+        table = _TableCells.of(layout.values)
         texts = table.filled([f"{share:.1f}" for share in percents], "")
         image = curves.heat_map(
             axes, table.filled(percents, np.nan), texts if texts.size <= curves.MOST_TEXTS else texts[:0],
