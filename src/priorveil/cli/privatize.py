@@ -31,9 +31,9 @@ Examples
   priorveil privatize campaign.json people.csv --cohort country -o reports.parquet
       a campaign with cohorts: the column country has their names
 
-Campaigns. Each column has the name of its question and holds the code of the chosen option, a number, or, for "tick
-all that apply", the codes separated by spaces, as ODK writes them (in Parquet and Arrow also lists; an empty cell
-means that nothing was ticked). Skip logic works as on the answer page: an answer to a skipped question is ignored, and
+Campaigns. Each column has the name of its question. It holds the code of the chosen option, or a number. For "tick all
+that apply" it holds the codes separated by spaces, as ODK writes them (in Parquet and Arrow also lists); an empty cell
+means that nothing was ticked. Skip logic works as on the answer page: an answer to a skipped question is ignored, and
 its cell may be empty. If questions are drawn, this is done once for every row. The reports have the columns of a
 curator's export, and `priorveil estimate campaign.json` reads them.
 

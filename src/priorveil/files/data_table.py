@@ -23,8 +23,8 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 class DataTable:
     """A table that can be read twice, with the same rows in the same order.
 
-    Files and tables in memory are simply read again. What a pipe or a query gives is written to a temporary file while
-    it is read for the first time, if it is to be read `again`: the order of a query may change from run to run.
+    Files and tables in memory are simply read again. If a pipe or a query is to be read `again`, what it gives is
+    written to a temporary file during the first reading: the order of a query may change from run to run.
 
     >>> table = DataTable({"a": [1, 2, 3], "b": ["x", "y", "z"]}).open(WantedColumns(("a",)), 2)
     >>> [batch.columns["a"].to_pylist() for batch in table.batches]

@@ -1,8 +1,8 @@
 """Open one file, stream or frame as batches of columns.
 
-The first bytes of a file say what it is: Parquet, Arrow (file or stream) or CSV, which may be in gzip. Data sets of
-Arrow would hold whole groups of rows in memory, take a column that a later file lacks for gaps, and cannot read Arrow
-streams, open files or CSV by our rules, so each file is opened here.
+The first bytes of a file say what it is: Parquet, Arrow (file or stream) or CSV, which may be in gzip. Each file is
+opened here, and not by a data set of Arrow: that would hold whole groups of rows in memory, and take a column that a
+later file lacks for gaps. It cannot read Arrow streams, open files, or CSV by our rules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What several reports of one person tell together, also about different attributes.
 
-One report has its level of LIP for every answer of the person, whatever the answers have to do with each other: a
-report about some attributes is a channel from the tuple of all answers, with the same lifts. Levels of LIP do not add
-up. Levels of LDP do, whatever anyone knows, so several reports have the sum of their LDP levels.
+One report has its level of LIP for every answer of the person, however the answers depend on each other. A report about
+some attributes is a channel from the tuple of all answers, with the same lifts. Levels of LIP do not add up. Levels of
+LDP do, whatever anyone knows, so several reports have the sum of their LDP levels.
 """
 
 from __future__ import annotations

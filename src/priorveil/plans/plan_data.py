@@ -25,9 +25,9 @@ class PlanData:
     without knowing which is right). For a sum of numbers that are rounded to a grid it includes the most that rounding
     can add, so `efficiency` is low on a coarse grid. No channel within the budget has an error below `lower_bound`:
     `design` proves that; in a loaded plan it is stated by the author and not proven, since a file holds no proof of it.
-    `no_report` is the error of the prior alone.
-    `reading_prior` is the prior that reports are read at, in plans for sets of priors: unbiased scores are made for it,
-    or it is the one of the hull of the set for which the error of an estimate that leans on the prior is largest.
+    `no_report` is the error of the prior alone. `reading_prior` is the prior that reports are read at, in plans for
+    sets of priors. Unbiased scores are made for it. If the estimate leans on the prior, it is the prior in the hull of
+    the set for which the error is largest.
     """
 
     prior: PriorOrSet

@@ -1,7 +1,7 @@
 """The domain: what a value may be, and the one rule by which a value becomes the code of a label.
 
 A value is a label; a position is never a value. Every entry of a column has a *key* (`entry_key`), and it is the label
-with the same key: a text that reads as a number is that number, any other text is itself, and blanks around it do not
+with the same key. A text that reads as a number is that number, any other text is itself, and blanks around it do not
 count. The table in `docs/values.md` has the whole rule; the tests run it in Python, on files and in JavaScript.
 
 `LabelDomain` is a domain of words and numbers. `priors.number_domains` has grids and cells of numbers, `priors.joint`

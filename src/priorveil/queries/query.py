@@ -43,11 +43,11 @@ class Query(ABC):
     alone decide the answer, `criterion` what the error is, `error_unit` the same in a few words, and `savable` whether
     a plan with this query can be written to a file.
 
-    `asks_all_counts` says whether the statistics are the counts of all values, `counts_people` whether each of them is
-    a number of people, and `takes_offsets` whether a number of their own can be added for each person: whether the only
-    statistic is a sum. `is_sum` says whether that sum has no name of its own, as in `Sum`. `statistic_name` is what a
-    statistic is, divided by the number of people. `number_by_group` has the averages that are read from the
-    statistics; it is None if these are the answer.
+    `asks_all_counts` says whether the statistics are the counts of all values, and `counts_people` whether each of them
+    is a number of people. `takes_offsets` says whether each person can have a number of their own that is added, which
+    is so if the only statistic is a sum. `is_sum` says whether that sum has no name of its own, as in `Sum`.
+    `statistic_name` is what a statistic is, divided by the number of people. `number_by_group` has the averages that
+    are read from the statistics; it is None if these are the answer.
 
     A subclass is known to plan files by its name as soon as it is defined. If it has arguments, it defines `document`
     and `read`.

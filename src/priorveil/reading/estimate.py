@@ -112,9 +112,9 @@ class Estimate(EstimateData):
         `numbers` is the name of an attribute, or a number for each value: by default those of a `Sum`, or else labels
         that are numbers. The mean of a `Sum` is its total without offsets, divided by the reports or the total weight.
         Where numbers were rounded to a grid, the mean of the labels or of the attribute is that of the numbers
-        themselves. The mean of other `numbers`, such as squares, is that of the points after rounding.
-        If values, or the levels of an attribute, are cells and `numbers` lie in them, such as their midpoints, the
-        interval reaches from the mean of the lower edges to that of the upper edges, and noise is added on both sides:
+        themselves. The mean of other `numbers`, such as squares, is that of the points after rounding. Values, or the
+        levels of an attribute, may be cells, and `numbers` may lie in them, such as their midpoints. The interval then
+        reaches from the mean of the lower edges to that of the upper edges, with noise added on both sides, since
         people may be anywhere in their cells.
 
         `by` is an attribute, or a list of them: the answer then has the average of each combination of their levels.

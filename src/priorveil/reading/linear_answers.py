@@ -102,9 +102,9 @@ def channel_inversion(
 
     It is the best linear one at the prior: the sum of `J**-1 r_y` over the reports, `r_y` their lifts. Its variance is
     the noise of the reports given the people; with `population`, the people are a sample, and the variance of sampling
-    is added. A rare report may carry much information and be missing by chance, so for the variance counts near zero
-    are raised towards what the prior expects (`shrink`), and no count is lowered: a wrong prior can make intervals
-    longer, but not shorter.
+    is added. A rare report may carry much information, and be missing by chance. So for the variance, counts near zero
+    are raised towards what the prior expects (`shrink`), and none is lowered. A wrong prior can make intervals longer,
+    but not shorter.
     """
     scores = unbiased_scores(Q, prior, rows)
     raised = np.maximum(counts, shrink(counts, float(counts.sum()) * (prior @ Q)))

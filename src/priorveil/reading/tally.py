@@ -28,9 +28,9 @@ _LARGEST = 1e100  # of a weight or an offset: squares of weights still add up
 class WeightedCounts:
     """The weighted counts of a tally.
 
-    `weights` and `squares` are the counts once more, with every report counted by its weight, and by the square of
-    its weight; `total` and `power` are the sums of both over all reports, `least` is the smallest weight, or
-    zero if none is negative, and `offset` the sum of all offsets.
+    In `weights` every report is counted by its weight, in `squares` by the square of its weight. `total` and `power`
+    are the sums of both over all reports. `least` is the smallest weight, or zero if none is negative, and `offset` is
+    the sum of all offsets.
     """
 
     weights: Array

@@ -1,8 +1,8 @@
 """Answers to a campaign in columns, one for each question: the levels of all attributes, row by row.
 
 This is `Campaign.attribute_values` for many people at once. A question that the earlier answers of a row skip is not
-looked at in that row. Every other question has to have an answer, whether or not its part is drawn later: if a refusal
-depended on the draw, those who were asked about a part would not be a random sample of all.
+looked at in that row. Every other question has to have an answer, whether or not its part is drawn later. If a refusal
+depended on the draw, the people who are asked about a part would not be a random sample of all.
 """
 
 from __future__ import annotations

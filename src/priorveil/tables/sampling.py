@@ -41,8 +41,8 @@ def sample_reports(
 ) -> SampledReports:
     """The reports of all rows with a value for every part of their form; each row is drawn once.
 
-    A row is refused whether or not the part that it has no value for is drawn: if that depended on the draw, the people
-    who are asked about a part would not be a random sample of all.
+    A row without a value for some part is refused, whether or not that part is drawn. If this depended on the draw, the
+    people who are asked about a part would not be a random sample of all.
     """
     cohorts, substituted = forms.cohort_codes(batch, cohort), Counter[str]()
     refused: dict[str, list[Indices]] = defaultdict(list)

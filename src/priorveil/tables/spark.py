@@ -144,9 +144,9 @@ def tally(
     """Add up a data frame of reports, as `priorveil.tables.tally_table` does; the result is no larger than the tallies.
 
     Refused reports are counted by reason. They have no row numbers, because the rows of a data frame have none;
-    `refused` returns the rows themselves. A report that is there several times, with the same id in the column
-    `report_id`, is counted once, and `ConflictingReports` if its rows differ: digests of the ids are shuffled, and rows
-    only if their id occurs several times.
+    `refused` returns the rows themselves. A report that occurs several times, with the same id in the column
+    `report_id`, is counted once; if its rows differ, `ConflictingReports` is raised. To find such reports, digests of
+    all ids are shuffled, but rows only if their id occurs several times.
     """
     counter = _counter(df, plan, column, by, cohort, assume_plan)
     forms, names = counter.forms, counter.columns
