@@ -28,6 +28,8 @@ HEAVY = [
 ]  # fmt: skip
 MACHINE_PATH = re.compile(r"(?<![\w.~$}-])/(?:" + "|".join(["home", "root", "work", "Users"]) + r")/\w")
 REGISTRY = re.compile(r"\b(?:pypi|pythonhosted|npmjs|docker|ghcr|quay)" + r"\.(?:org|com|io)\b")
+SCRIPT = re.compile(r"(?<![\w/.%-])(?:[\w-]+/)*[\w-]+\.(?:py|js)\b")
+NO_SCRIPTS = {"mine.py", "benchmarks/NAME.py"}  # those of a reader, and of any name
 UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
@@ -107,6 +109,19 @@ def test_no_file_names_a_place_on_somebodys_machine() -> None:
 def test_no_registry_is_named() -> None:
     """Where packages come from is a choice of the machine."""
     assert [(name, m.group()) for name, text in texts() for m in REGISTRY.finditer(text)] == []
+
+
+def test_every_module_that_is_named_exists() -> None:
+    """Pages, docstrings and comments that name one which is gone lead nowhere."""
+    paths = [f"/{path.relative_to(ROOT).as_posix()}" for path in tracked()]
+    found = {
+        (name, script)
+        for name, text in texts()
+        if name.startswith(("src/", "clients/js/src/", "docs/")) or name.endswith("md")
+        for script in SCRIPT.findall(text)
+        if script not in NO_SCRIPTS and not any(path.endswith(f"/{script}") for path in paths)
+    }
+    assert found == set()
 
 
 def test_nothing_is_left_unfinished() -> None:
