@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from starlette.requests import Request
 
 import priorveil as pv
-from priorveil.questions import survey_rules
-from priorveil.words import catalogue
-from priorveil.words.catalogue import every_language, say
+from priorveil import catalogue
+from priorveil.catalogue import every_language, say
+from priorveil.curator import responses
 from terminal import run
 
 SOURCE = Path(__file__).resolve().parent.parent.parent / "src" / "priorveil"
 # The modules of the answer page and of published results, which speak every language.
 SPEAKING = ["interview.js", "disclosure.js", "outcomes.js", "published.js", "language.js", "answer*.js"]
 SPEAKING += ["figures.js", "survey_words.js"]
-ENGLISH = ["dashboard.js", "levels.js", "notes.js"]
+ENGLISH = ["dashboard.js", "levels.js", "notes.js", "survey_choices.js"]
 STATIC = SOURCE / "curator/static"
 PAGES, PAGES_IN_ENGLISH = (
     "".join(path.read_text(encoding="utf-8") for name in names for path in STATIC.glob(name))
@@ -59,13 +62,12 @@ def test_every_text_is_used_and_no_other() -> None:
     assert said <= TEXTS["en"].keys(), f"not in the catalogue: {sorted(said - TEXTS['en'].keys())}"
 
 
-def test_every_language_has_its_words_outside_the_catalogue() -> None:
-    """The pages without JavaScript, and yes and no as answers, which are no texts of the pages."""
-    for language in TEXTS:
-        assert language in survey_rules._YES_NO
-        assert f"\n  {language}: [" in (STATIC / "survey_choices.js").read_text(encoding="utf-8")
-        for page in ("answer.html", "published.html"):
-            assert f'<p lang="{language}"' in (STATIC / page).read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", [responses.answer, responses.published])
+def test_pages_say_in_every_language_that_they_need_javascript(page: Any) -> None:
+    body = bytes(asyncio.run(page(Request({"type": "http"}))).body).decode()
+    said = re.findall(r'<p lang="(\w+)" dir="auto">([^<]+JavaScript[^<]*)</p>', body)
+    assert [language for language, _ in said] == list(TEXTS)
+    assert len({text for _, text in said}) == len(TEXTS)
 
 
 def test_a_text_needs_its_values() -> None:

@@ -80,7 +80,7 @@ def _record(campaign: Campaign) -> dict[str, Any]:
 
 
 def _print(campaign: Campaign) -> None:
-    from priorveil.words.catalogue import say
+    from priorveil.catalogue import say
 
     console = screen.open_console()
     console.print("This campaign was proven again.", style="bold")

@@ -255,7 +255,7 @@ def _notes(findings: Sequence[Finding], result: Result) -> Iterator[str]:
 
 
 def _print_finding(console: Console, found: Finding, result: Result) -> None:
-    from priorveil.words.catalogue import say
+    from priorveil.catalogue import say
     from priorveil.words.results import (
         finding_name,
         headlines,

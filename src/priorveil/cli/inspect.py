@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 import click
 
 import priorveil as pv
+from priorveil.catalogue import say
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.cli.campaign_facts import inspect_campaign
-from priorveil.words.catalogue import say
 from priorveil.words.plans import is_best, ldp_fact, plan_facts
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import io
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
+from html import escape
 from http import HTTPStatus
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
+from priorveil.catalogue import every_language
 from priorveil.curator import messages
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.logs import frames
@@ -38,7 +40,6 @@ from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.frames import pyarrow
 from priorveil.tables.reports import FORM, REPORT, REPORT_ID
 from priorveil.tables.write import id_field
-from priorveil.words.catalogue import every_language
 
 PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv; charset=utf-8"
@@ -114,6 +115,18 @@ def _file(name: str) -> Response:
     return FileResponse(path, headers=_PAGE_HEADERS)
 
 
+def _page(name: str, key: str) -> Response:
+    """A page that says this text in every language where there is no JavaScript."""
+    return Response(_spoken_page(name, key), headers=_PAGE_HEADERS, media_type="text/html")
+
+
+@cache
+def _spoken_page(name: str, key: str) -> str:
+    texts = every_language().items()
+    lines = (f'<p lang="{tag}" dir="auto">{escape(own[key])}</p>' for tag, own in texts)
+    return _FILES[name].read_text(encoding="utf-8").replace("<noscript>", f"<noscript>{''.join(lines)}")
+
+
 async def start(request: Request) -> Response:
     """The first page."""
     return _file("index.html")
@@ -126,12 +139,12 @@ async def dashboard(request: Request) -> Response:
 
 async def answer(request: Request) -> Response:
     """The respondent's page."""
-    return _file("answer.html")
+    return _page("answer.html", "answerNeedsScript")
 
 
 async def published(request: Request) -> Response:
     """The page of published results."""
-    return _file("published.html")
+    return _page("published.html", "pageNeedsScript")
 
 
 async def texts(request: Request) -> Response:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
+from priorveil.catalogue import every_language
 from priorveil.questions.campaign import DETAILS, EVERYONE, CampaignDetails
 from priorveil.questions.choices import NO, YES, SingleChoice
 from priorveil.questions.question import Question, checked_after
@@ -18,13 +19,7 @@ SURVEY_KEYS = (*DETAILS, "epsilon")
 YES_NO = "yes-no"  # what survey files call a choice of these two
 QUESTION_KEYS = ("name", "text", "kind", "hint", "unit", "asked_if", *DESIGN_KEYS)  # of every kind
 COHORT_KEYS = ("name", "people")
-_YES_NO = {
-    "en": ("Yes", "No"),
-    "de": ("Ja", "Nein"),
-    "fr": ("Oui", "Non"),
-    "es": ("Sí", "No"),
-    "ar": ("نعم", "لا"),
-}
+_YES_NO = {YES: "yesOption", NO: "noOption"}  # the keys of their texts
 
 
 def survey_of(document: SurveyDocument) -> Survey:
@@ -136,10 +131,10 @@ class _QuestionReader:
             raise section.error("the options of a yes-no question are yes and no", "options")
         if options:
             return section
-        known = {tag: _YES_NO.get(tag.partition("-")[0].lower()) for tag in self.languages}
-        if unknown := [tag for tag, words in known.items() if words is None]:
+        catalogue = every_language()
+        known = {tag: catalogue.get(tag.partition("-")[0].lower(), {}) for tag in self.languages}
+        if unknown := [tag for tag, texts in known.items() if not texts]:
             advice = "give options, with the words for yes and no"
             raise section.error(f"yes and no are not known in {', '.join(unknown)}: {advice}", "kind")
-        pairs = {tag: words for tag, words in known.items() if words is not None}
-        texts = {code: {tag: words[at] for tag, words in pairs.items()} for at, code in enumerate((YES, NO))}
-        return replace(section, values={**section.values, "options": texts})
+        words = {code: {tag: texts[key] for tag, texts in known.items()} for code, key in _YES_NO.items()}
+        return replace(section, values={**section.values, "options": words})

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.optimize
 
+from priorveil.catalogue import say
 from priorveil.certify import certificate
 from priorveil.designs import design, design_mean
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
@@ -26,7 +27,6 @@ from priorveil.plans import Plan
 from priorveil.priors import Budget
 from priorveil.queries import Query
 from priorveil.words import html
-from priorveil.words.catalogue import say
 from priorveil.words.plots.curves import BUDGET, canvas, legend, line, log_scale
 from priorveil.words.plots.house_style import house_style
 from priorveil.words.text_tables import text_lines

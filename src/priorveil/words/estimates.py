@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from priorveil.catalogue import say
 from priorveil.formatting import percent, readable_number
 from priorveil.notes import Note
 from priorveil.reading.averages import Averages
@@ -29,7 +30,6 @@ from priorveil.reading.statistic_tables import (
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import Tally
 from priorveil.words import html
-from priorveil.words.catalogue import say
 from priorveil.words.notes import interval_title, people_text, reports_text, sentence
 from priorveil.words.text_tables import text_lines
 

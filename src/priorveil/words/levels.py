@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from priorveil.catalogue import say
 from priorveil.certify import Certificate
 from priorveil.formatting import level_at_most, level_text
 from priorveil.notions import Leakage, LipSides
 from priorveil.words import html
-from priorveil.words.catalogue import say
 
 LEVEL_HEADS = (say("levelNotion"), say("levelLevel"), say("levelMeaning"))
 

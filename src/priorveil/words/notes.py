@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from priorveil.catalogue import say
 from priorveil.formatting import level_at_most, p_value_text, percent, round_up
 from priorveil.notes import Note
 from priorveil.priors import Label
 from priorveil.priors.label_texts import first_labels, label_text
-from priorveil.words.catalogue import say
 
 
 def people_text(people: float) -> str:

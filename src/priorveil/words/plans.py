@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from priorveil.catalogue import say
 from priorveil.certify import Certificate
 from priorveil.formatting import level_at_most, readable_number, share_at_least
 from priorveil.information import gain_share
@@ -15,7 +16,6 @@ from priorveil.plans.ledger import Ledger
 from priorveil.priors import Prior
 from priorveil.reading.estimate import Estimate
 from priorveil.words import html
-from priorveil.words.catalogue import say
 from priorveil.words.levels import LEVEL_HEADS, lip_rows
 from priorveil.words.notes import reports_text
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from priorveil.catalogue import say
 from priorveil.channels import Channel
 from priorveil.priors import Prior
 from priorveil.priors.label_texts import label_names, label_text
 from priorveil.words import html
-from priorveil.words.catalogue import say
 from priorveil.words.notes import reports_text
 
 _MOST_VALUES = 30

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from priorveil.catalogue import say
 from priorveil.formatting import percent
 from priorveil.reading.estimate_notes import LEANING
 from priorveil.reading.statistic_tables import Unit
 from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable
 from priorveil.results.lines import is_mean_of_sum, statistic_name
-from priorveil.words.catalogue import say
 from priorveil.words.estimates import MOST_SHOWN, group_title, number_text
 
 _SHARES = ("share within", "share among")

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from priorveil.catalogue import say
 from priorveil.formatting import factor_at_most, level_at_most, percent, round_up, share_text
 from priorveil.questions.survey_check import PartPrecision, SurveyCheck
-from priorveil.words.catalogue import say
 from priorveil.words.notes import reports_text
 
 _BEFORE = 0.1  # how likely an answer is, in the example of what a submission reveals

@@ -5,11 +5,10 @@ import { register } from "node:module";
 
 register("./resolve.mjs", import.meta.url);
 
-const folder = new URL("../../../src/priorveil/words/texts/", import.meta.url);
-const languages = readdirSync(folder).map((name) => [
-  name.replace(".json", ""),
-  readFileSync(new URL(name, folder), "utf8"),
-]);
+const folder = new URL("../../../src/priorveil/catalogue/", import.meta.url);
+const languages = readdirSync(folder)
+  .filter((name) => name.endsWith(".json"))
+  .map((name) => [name.replace(".json", ""), readFileSync(new URL(name, folder), "utf8")]);
 const texts = Object.fromEntries(languages.map(([language, text]) => [language, JSON.parse(text)]));
 
 globalThis.fetch = async (address) => {

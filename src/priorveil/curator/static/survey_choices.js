@@ -2,22 +2,18 @@
 
 import { el } from "/static/dom.js";
 import { newKey } from "/static/form_keys.js";
+import { OWN_LANGUAGES, bestLanguage, speaker } from "/static/language.js";
 import { percentOf, shareOf, totalText } from "/static/survey_shares.js";
 /** @import { SurveyForm } from "/static/survey_form.js" */
 
-const WORDS = {
-  en: ["Yes", "No", "I prefer not to say"],
-  de: ["Ja", "Nein", "Keine Angabe"],
-  fr: ["Oui", "Non", "Je préfère ne pas répondre"],
-  es: ["Sí", "No", "Prefiero no responder"],
-  ar: ["نعم", "لا", "أفضّل عدم الإجابة"],
-};
 const REFUSAL = "no_answer"; // the code of the option not to say
+const YES_NO = { yes: "yesOption", no: "noOption" }; // the keys of the texts, by code
 
 export const newOption = (code = "", text = {}, share = "") => ({ key: newKey(), code, text, share });
 
-const wordsOf = (language) => WORDS[language.toLowerCase().split("-")[0]];
-const wordIn = (languages, place) => Object.fromEntries(languages.map((tag) => [tag, wordsOf(tag)?.[place] ?? ""]));
+/** A text of the catalogue in a language of the survey; empty if the catalogue lacks the language. */
+const wordIn = (tag, key) => (bestLanguage([tag], OWN_LANGUAGES) === undefined ? "" : speaker(tag).say(key));
+const inAll = (languages, key) => Object.fromEntries(languages.map((tag) => [tag, wordIn(tag, key)]));
 
 const shortForm = (text = "") =>
   text
@@ -196,15 +192,15 @@ class YesNo extends Choice {
   title = "Yes or no";
 
   blank() {
-    return { yesNo: [newOption("yes"), newOption("no")] };
+    return { yesNo: Object.keys(YES_NO).map((code) => newOption(code)) };
   }
 
   options(question) {
     return question.yesNo.map((option) => ({ option, code: option.code }));
   }
 
-  optionText(question, option, [language]) {
-    return wordsOf(language)?.[question.yesNo.indexOf(option)] ?? option.code;
+  optionText(_question, option, [language]) {
+    return wordIn(language, YES_NO[option.code]) || option.code;
   }
 
   document() {
@@ -227,7 +223,7 @@ class YesNo extends Choice {
 
   writeOptions(question, languages) {
     question.kind = "choice";
-    question.options = question.yesNo.map((option, place) => ({ ...option, text: wordIn(languages, place) }));
+    question.options = question.yesNo.map((option) => ({ ...option, text: inAll(languages, YES_NO[option.code]) }));
     Object.assign(question, this.blank());
   }
 }
@@ -237,7 +233,7 @@ function refusalButton(form, question, number) {
   const { languages } = form.draft;
   const add = () => {
     CHOICES[question.kind].writeOptions(question, languages);
-    question.options.push(newOption(REFUSAL, wordIn(languages, 2)));
+    question.options.push(newOption(REFUSAL, inAll(languages, "refusalOption")));
     form.draw(`${question.key}-add`);
   };
   return form.button(`${question.key}-refusal`, "Add “prefer not to say”", `Add “prefer not to say” to ${number}`, add);

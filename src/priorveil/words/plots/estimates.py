@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from priorveil.catalogue import say
 from priorveil.errors import NotIdentifiable
 from priorveil.priors.label_texts import label_names
 from priorveil.reading.averages import Averages
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.statistic_tables import answer
-from priorveil.words.catalogue import say
 from priorveil.words.estimates import headlines
 from priorveil.words.notes import interval_title
 from priorveil.words.plots import curves

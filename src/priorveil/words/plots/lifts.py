@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array
-from priorveil.words.catalogue import say
+from priorveil.catalogue import say
 from priorveil.words.notes import reports_text
 from priorveil.words.plots import curves
 from priorveil.words.plots.curves import Axes, Figure

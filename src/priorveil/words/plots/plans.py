@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array
+from priorveil.catalogue import say
 from priorveil.errors import TooLarge
 from priorveil.plans import Plan
 from priorveil.priors.label_texts import label_names, label_text
 from priorveil.reading.moments import normal_width
-from priorveil.words.catalogue import say
 from priorveil.words.notes import interval_title
 from priorveil.words.plots import curves
 from priorveil.words.plots.curves import Axes, Figure

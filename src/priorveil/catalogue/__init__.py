@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-FOLDER = Path(__file__).with_name("texts")  # a file for each language
+FOLDER = Path(__file__).parent  # a file for each language
 ENGLISH: dict[str, str] = json.loads((FOLDER / "en.json").read_text(encoding="utf-8"))  # every key
 
 
