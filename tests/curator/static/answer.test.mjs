@@ -65,7 +65,10 @@ test("a number is read as people write it, and stands as it was typed", async ()
   const [it] = interview.questions;
   for (const [typed, value] of Object.entries(WRITTEN)) {
     interview.type(it, typed);
-    assert.deepEqual([interview.answers.it, interview.typed(it), interview.problem(it)], [value, typed, null]);
+    assert.deepEqual(
+      [interview.answers.it, interview.typed(it), interview.problem(it, "missing")],
+      [value, typed, null],
+    );
   }
   interview.type(it, "12,5");
   assert.equal(speaker("de").exact(interview.answers.it), "12,5");
@@ -77,17 +80,17 @@ const UNREADABLE = {
     ["1,234", "1.234", "1.234,5", "1 234", "\u0661\u066c\u0662\u0663\u0664"].map((typed) => [typed, "ambiguousNumber"]),
   ),
   ten: "notANumber",
-  "": "enterNumber",
+  "": "missing",
 };
 
 test("a number that cannot be read for sure is no answer", async () => {
   const interview = await about("table-grid");
   const [it] = interview.questions;
-  assert.equal(interview.problem(it), "enterNumber");
+  assert.equal(interview.problem(it, "missing"), "missing");
   for (const [typed, problem] of Object.entries(UNREADABLE)) {
     interview.type(it, "7");
     interview.type(it, typed);
-    assert.deepEqual([interview.problem(it), interview.answers.it], [problem, undefined]);
+    assert.deepEqual([interview.problem(it, "missing"), interview.answers.it], [problem, undefined]);
   }
 });
 
@@ -111,7 +114,7 @@ test("a number outside the range counts as the end, and one inside as itself", a
 test("questions come one after the other; skipped ones are passed over, and missing ones asked on the way back", async () => {
   const interview = await vector("two-slots-not-asked").then(askedAll);
   const [smokes, kind] = interview.questions;
-  assert.equal(interview.problem(smokes), "chooseOne");
+  assert.equal(interview.problem(smokes, "missing"), "missing");
   const [gate] = kind.askedIf.get("smokes");
   const other = smokes.options.find(({ code }) => code !== gate).code;
   interview.choose(smokes, other);
@@ -124,13 +127,13 @@ test("questions come one after the other; skipped ones are passed over, and miss
   assert.equal(interview.after(smokes, true), undefined);
   assert.deepEqual([interview.before(kind), interview.before(smokes)], [smokes, undefined]);
   interview.forget();
-  assert.equal(interview.problem(smokes), "chooseOne");
+  assert.equal(interview.problem(smokes, "missing"), "missing");
 });
 
 test("no tick is an answer to 'tick all that apply'", async () => {
   const interview = await vector("choices").then(askedAll);
   const ills = interview.questions.find(({ kind }) => kind === "choices");
-  assert.equal(interview.problem(ills), null);
+  assert.equal(interview.problem(ills, "missing"), null);
   assert.deepEqual(interview.answers[ills.name], []);
 });
 
@@ -140,9 +143,9 @@ test("a question may have a name that every object has", async () => {
   const document = await campaign({ questions: [asked], cohorts: { all: await formOf("constructor", own) } });
   const interview = askedAll(await readCampaign(document));
   const [it] = interview.questions;
-  assert.equal(interview.problem(it), "chooseOne");
+  assert.equal(interview.problem(it, "missing"), "missing");
   interview.choose(it, own.labels[0]);
-  assert.equal(interview.problem(it), null);
+  assert.equal(interview.problem(it, "missing"), null);
 });
 
 test("a gate that no report is about is told by the reports about its follow-up", async () => {

@@ -1,6 +1,7 @@
 // The respondent's page: who asks and why, one question at a time, what will be sent, send. Nothing is requested between loading
 // and sending, and answers stay in the memory of this page.
 
+import { pageOf } from "/static/answer_kinds.js";
 import { chooseLanguage, complain, ownText, paragraph, say, show, speak } from "/static/answer_page.js";
 import { drawQuestion } from "/static/answer_question.js";
 import {
@@ -169,7 +170,7 @@ function showQuestion(question, toReview = false) {
 
 /** Go on to the next question that is asked, or to the end. @param {Question} question @param {HTMLFormElement} entry @param {boolean} toReview */
 function next(question, entry, toReview) {
-  const problem = present().problem(question);
+  const problem = present().problem(question, pageOf(question).missing);
   const target = /** @type {HTMLElement} */ (entry.querySelector("input, select"));
   const example = speak.number(1234.5, { useGrouping: false });
   if (problem !== null) return complain(target, "answer", say(problem, { example }));

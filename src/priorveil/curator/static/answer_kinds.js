@@ -10,6 +10,7 @@ import { el } from "/static/dom.js";
  * @typedef {object} KindPage
  * @property {(interview: Interview, question: Question) => any} field where people answer
  * @property {(interview: Interview, question: Question) => any} answer what they answered
+ * @property {string} missing the key of the text for people who give no answer
  */
 
 /** @type {Record<string, KindPage>} */
@@ -17,12 +18,14 @@ const KINDS = {
   choice: {
     field: (interview, question) => (question.options.length > MANY ? optionList : optionButtons)(interview, question),
     answer: chosenOptions,
+    missing: "chooseOne",
   },
   choices: {
     field: (interview, question) => optionButtons(interview, question, true),
     answer: chosenOptions,
+    missing: "chooseOne",
   },
-  number: { field: numberField, answer: countedNumber },
+  number: { field: numberField, answer: countedNumber, missing: "enterNumber" },
 };
 
 /** The page of a question's kind. @param {Question} question */

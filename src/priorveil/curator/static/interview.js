@@ -75,11 +75,15 @@ export class Interview {
     return this.#typed[name] ?? "";
   }
 
-  /** The key of the text that says what is wrong with the answer; null if there is one. No tick is an answer, too. */
-  problem(/** @type {Question} */ { name, options, emptyAnswer }) {
+  /**
+   * The key of the text that says why there is no answer, `missing` if none was given; null if there is one. No tick is an answer, too.
+   *
+   * @param {Question} question
+   * @param {string} missing
+   */
+  problem({ name, emptyAnswer }, missing) {
     this.#answers[name] ??= emptyAnswer;
-    if (this.#answers[name] !== undefined) return null;
-    return options.length > 0 ? "chooseOne" : (this.#unread[name] ?? "enterNumber");
+    return this.#answers[name] === undefined ? (this.#unread[name] ?? missing) : null;
   }
 
   /** Forget every answer. */
