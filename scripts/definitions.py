@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from priorveil.plans.structure import FormDocument, PlanDocument, definitions
-from priorveil.questions.structure import CampaignDocument
+from priorveil.questions.structure import CampaignDocument, CampaignTexts
 
 TARGET = Path(__file__).resolve().parent.parent / "clients" / "js" / "src" / "definitions.js"
 HEAD = """\
@@ -51,7 +51,7 @@ def checked(schema: Any) -> Any:
 
 def schemas() -> dict[str, Any]:
     """The schemas of documents and their parts, by name."""
-    return definitions(PlanDocument, FormDocument, CampaignDocument)
+    return definitions(PlanDocument, FormDocument, CampaignDocument, CampaignTexts)
 
 
 def module() -> str:

@@ -1,5 +1,6 @@
 // Campaigns: questions, and a form for each cohort.
 
+import { DEFINITIONS } from "./definitions.js";
 import { canonical, checkId, deepFreeze, parseDocument } from "./documents.js";
 import { PriorveilError, need } from "./errors.js";
 import { checkText, checkTexts, checkTime, real } from "./fields.js";
@@ -179,6 +180,7 @@ export class Campaign {
   }
 }
 
+const TEXTS = Object.keys(DEFINITIONS.CampaignTexts.properties);
 const TIMES = ["opens", "closes", "keep_until"]; // may be null
 
 /**
@@ -226,8 +228,7 @@ function checkCampaign(document) {
   const { cohorts, opens, closes, keep_until: kept, languages } = document;
   const different = new Set(languages.map((/** @type {string} */ tag) => tag.toLowerCase())).size === languages.length;
   need(different, "languages", "should be tags such as en or pt-BR, each once");
-  checkTexts(document.title, "title", languages);
-  for (const name of ["description", "asked_by", "purpose"]) checkTexts(document[name], name, languages, true);
+  for (const name of TEXTS) checkTexts(document[name], name, languages, name !== "title");
   const limit = document.limit === null ? 1 : real(document.limit, "limit");
   need(limit > 0 && limit < Infinity, "limit", "should be a number above zero");
   for (const name of Object.keys(cohorts)) checkText(name, "cohorts");

@@ -124,13 +124,11 @@ def _print(campaign: Campaign) -> None:
 
 def _facts(campaign: Campaign) -> list[tuple[str, str]]:
     """Name and text of what is said about the campaign as a whole; what was not given is left out."""
-    from priorveil.questions.campaign import stamp
+    from priorveil.questions.campaign import TEXTS, stamp
 
     invitation = "one answer for each invitation" if campaign.admission == "invitation" else "everybody"
     facts = {
-        "title": campaign.text(campaign.title),
-        "asked by": campaign.text(campaign.asked_by),
-        "purpose": campaign.text(campaign.purpose),
+        **{name.replace("_", " "): campaign.text(getattr(campaign, name)) for name in TEXTS},
         "contact": campaign.contact,
         "languages": ", ".join(campaign.languages),
         "opens": stamp(campaign.opens),

@@ -8,11 +8,9 @@ from priorveil.curator.messages import ResultOrigin
 from priorveil.plans.structure import Document, about, described
 from priorveil.questions.campaign import PublicState
 from priorveil.questions.question import Question
-from priorveil.questions.structure import Admission
+from priorveil.questions.structure import Admission, CampaignTexts, Texts
 from priorveil.reading.estimate import EstimateMethod
 from priorveil.results.document import Result
-
-ByLanguage = Annotated[dict[str, str], about("a text by language; empty if it was not given")]
 
 
 class QuestionTexts(Document, frozen=True):
@@ -21,19 +19,15 @@ class QuestionTexts(Document, frozen=True):
     name: str
     kind: Annotated[str, described(enum=list(Question.by_kind))]
     attributes: Annotated[list[str], about('one, or one for each option of "tick all that apply"')]
-    text: ByLanguage
-    unit: ByLanguage
-    options: Annotated[dict[str, ByLanguage], about("the texts of the options by their codes")]
+    text: Texts
+    unit: Texts
+    options: Annotated[dict[str, Texts], about("the texts of the options by their codes")]
 
 
-class SurveyTexts(Document, frozen=True):
+class SurveyTexts(CampaignTexts, frozen=True):
     """What was asked, by whom and why, and who may answer: what puts the codes of a result into words."""
 
     languages: Annotated[list[str], about("the languages of the campaign's texts, the default first")]
-    title: ByLanguage
-    asked_by: ByLanguage
-    purpose: ByLanguage
-    description: ByLanguage
     contact: str
     questions: list[QuestionTexts]
     admission: Admission

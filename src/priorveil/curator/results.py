@@ -9,7 +9,7 @@ import msgspec
 
 from priorveil.curator.result_messages import CampaignResults, Publication, QuestionTexts, SurveyTexts
 from priorveil.curator.store import FormTally
-from priorveil.questions.campaign import Campaign, State, public_state, stamp
+from priorveil.questions.campaign import TEXTS, Campaign, State, public_state, stamp
 from priorveil.reading.estimate import ESTIMATE_METHODS, EstimateMethod
 from priorveil.results.document import Result
 from priorveil.results.findings import View, result_of
@@ -81,7 +81,7 @@ def survey_texts(campaign: Campaign) -> SurveyTexts:
         QuestionTexts(*(getattr(question, name) for name in QuestionTexts.__struct_fields__))
         for question in campaign.questions
     ]
-    same = ("title", "asked_by", "purpose", "description", "contact", "admission", "most_reports")
+    same = (*TEXTS, "contact", "admission", "most_reports")
     return SurveyTexts(
         languages=list(campaign.languages),
         questions=questions,

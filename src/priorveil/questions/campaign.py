@@ -31,14 +31,14 @@ from priorveil.queries import Distribution, Query, require_same_statistics
 from priorveil.questions.choices import SingleChoice
 from priorveil.questions.number import NumberQuestion
 from priorveil.questions.question import Question, check_questions
-from priorveil.questions.structure import Admission, CampaignDocument
+from priorveil.questions.structure import Admission, CampaignDocument, CampaignTexts
 from priorveil.questions.texts import Text, as_text, check_languages, check_text
 
 EVERYONE = "everyone"  # the cohort of a campaign that has only one
 ANSWER = "answer"  # the name of the question of a campaign that has only one
 DEFAULT_LIMIT = 10.0  # of the LDP level of everything that a device tells one curator
 
-TEXTS = ("title", "description", "asked_by", "purpose")
+TEXTS = CampaignTexts.__struct_fields__
 
 State = Literal["not yet open", "open", "closed"]
 PublicState = State | Literal["full"]

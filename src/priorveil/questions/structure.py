@@ -43,17 +43,22 @@ class QuestionDocument(Document, frozen=True):
     edges: list[Real]
 
 
-class CampaignDocument(Document, frozen=True):
+class CampaignTexts(Document, frozen=True):
+    """What people read about a campaign, in all its languages."""
+
+    title: Texts
+    description: Texts
+    asked_by: Texts
+    purpose: Texts
+
+
+class CampaignDocument(CampaignTexts, frozen=True):
     """Questions, and a form for each cohort. Public; `id` is the SHA-256 of everything else, as that of a plan."""
 
     id: ContentId
     format: Literal["priorveil-campaign"]
     version: Literal[2]
     languages: Annotated[list[Language], Some]
-    title: Texts
-    description: Texts
-    asked_by: Texts
-    purpose: Texts
     questions: Annotated[list[QuestionDocument], Some]
     cohorts: Annotated[
         dict[

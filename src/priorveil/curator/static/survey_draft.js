@@ -6,7 +6,14 @@ import { neededRows } from "/static/prior_table.js";
 import { KINDS, kindOf, optionsOf } from "/static/survey_kinds.js";
 import { numberOf } from "/static/survey_number.js";
 
-export const TEXTS = ["title", "description", "asked_by", "purpose"];
+/** What people read about the survey, with the words of its field; those that are rarely needed are folded away. */
+export const ABOUT = [
+  { name: "title", words: "Title" },
+  { name: "asked_by", words: "Who asks", hint: "People read this first, such as: The works council." },
+  { name: "purpose", words: "Why", hint: "What the answers will be used for." },
+  { name: "description", words: "Description", folded: true },
+];
+export const TEXTS = ABOUT.map(({ name }) => name);
 const TIMES = ["opens", "closes", "keep_until"];
 const NUMBERS = ["epsilon", "smallest_count", "most_reports"];
 

@@ -2,7 +2,7 @@
 
 import { el } from "/static/dom.js";
 import { likelyAfterwards } from "/static/levels.js";
-import { TEXTS } from "/static/survey_draft.js";
+import { ABOUT, TEXTS } from "/static/survey_draft.js";
 /** @import { SurveyForm } from "/static/survey_form.js" */
 
 const TAGS =
@@ -16,15 +16,14 @@ export const nameOfLanguage = (tag) => new Intl.DisplayNames(["en"], { type: "la
 /** @param {SurveyForm} form */
 export function aboutPart(form) {
   const { draft } = form;
+  const textOf = ({ name, words, hint = "" }) => form.texts(name, words, draft, name, hint);
   const contact = "Whom people can ask: an address or a telephone number.";
   return [
-    form.texts("title", "Title", draft, "title"),
-    form.texts("asked_by", "Who asks", draft, "asked_by", "People read this first, such as: The works council."),
-    form.texts("purpose", "Why", draft, "purpose", "What the answers will be used for."),
+    ...ABOUT.filter(({ folded }) => !folded).map(textOf),
     form.fold(
       "about",
       "Description, contact and languages",
-      form.texts("description", "Description", draft, "description"),
+      ...ABOUT.filter(({ folded }) => folded).map(textOf),
       form.textField("contact", "Contact", draft, "contact", {}, contact),
       languages(form),
     ),
