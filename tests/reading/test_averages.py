@@ -296,8 +296,8 @@ def test_the_precision_of_a_plan_for_averages_is_that_of_the_averages(average_pl
 def test_other_plans_show_averages_after_their_counts(plan: pv.Plan) -> None:
     estimate = plan.estimate(tally_of(plan))
     averages = estimate.mean("overtime", by="age")
-    rows = {table.name_of(row): row.value for table in number_tables(estimate) for row in table.rows}
-    assert list(rows) == ["mean overtime", "mean overtime, age=young", "mean overtime, age=old"]
+    rows = {(table.kind, *row.label): row.value for table in number_tables(estimate) for row in table.rows}
+    assert list(rows) == [("numbers", "mean", "overtime"), ("average", "young"), ("average", "old")]
     assert list(rows.values()) == pytest.approx([estimate.mean("overtime").value, *averages.values])
 
 

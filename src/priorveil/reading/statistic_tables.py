@@ -28,9 +28,10 @@ from priorveil.reading.group_means import group_shares
 from priorveil.reading.moments import Ends, open_sides
 from priorveil.reading.statistics import Statistic
 
-# Counts of people, averages of groups or other statistics that the query asks for; means and quantiles of numbers;
-# further averages of groups; shares of the people of a group; and shares of the people with some labels.
-TableKind = Literal["answer", "numbers", "averages", "within", "among"]
+# Statistics of groups: of the number `of` in each, shares of their people, and shares of the people with some labels.
+GroupKind = Literal["average", "share within", "share among"]
+# Counts of people, averages of groups or other statistics that the query asks for; means and quantiles of numbers.
+TableKind = Literal["answer", "numbers", GroupKind]
 Unit = Literal["people", "share", "amount"]
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # those that are listed
@@ -81,9 +82,9 @@ class StatisticTable:
     """Statistics of one kind, whose labels have the same columns, `heads`.
 
     The heads are attributes, or "value" for labels without one. A table of `numbers` has the heads "statistic" and
-    "of": what each number is ("mean", "quantile"), and of which attribute or which share of people. `of` is the number
-    that is averaged, or the groups within which shares are. `people` is the number of people whose counts these are, or
-    the sum of their weights; None if they are not counts of people.
+    "of": what each number is ("mean", "quantile"), and of which attribute or which share of people. `of` is the
+    attribute that the statistics are of, and `by` has those that form groups. `people` is the number of people whose
+    counts these are, or the sum of their weights; None if they are not counts of people.
     """
 
     kind: TableKind
@@ -91,21 +92,14 @@ class StatisticTable:
     rows: tuple[StatisticRow, ...]
     unit: Unit
     of: str = ""
+    by: tuple[str, ...] = ()
     people: float | None = None
 
     @property
     def quantity(self) -> str:
-        """What the numbers are, as files name it."""
-        names = {"averages": f"mean {self.of}", "within": f"share within {self.of}", "among": self.of}
-        return names.get(self.kind, f"mean {self.of}" if self.of else "estimate").strip()
-
-    def name_of(self, row: StatisticRow) -> str:
-        """A row as files name it: with the quantity and the names of the columns, if it is about a group."""
-        if self.kind == "numbers":
-            return " ".join(row.label).strip()
-        if self.quantity == "estimate":
-            return ", ".join(row.label)
-        return ", ".join([self.quantity, *map("{}={}".format, self.heads, row.label)])
+        """What the numbers are, as the title of their column."""
+        name = "mean" if self.kind in ("answer", "average") else self.kind
+        return f"{name} {self.of}" if self.of else "estimate"
 
 
 def answer(estimate: Estimate, confidence: float = 0.95) -> AnswerColumns:
@@ -159,7 +153,10 @@ def answer_tables(
     of = "" if estimate.number_by_group is None else estimate.number_by_group.number
     people = estimate.people if estimate.counts_people else None
     unit: Unit = "people" if estimate.counts_people else "amount"
-    return [StatisticTable("answer", heads, tuple(rows), unit, of, people) for heads, rows in margins.items()]
+    return [
+        StatisticTable("answer", heads, tuple(rows), unit, of, people=people)
+        for heads, rows in margins.items()
+    ]
 
 
 def number_tables(estimate: Estimate, confidence: float = 0.95) -> list[StatisticTable]:
@@ -204,7 +201,7 @@ def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTab
     half_widths = ((row.high - row.low) / 2 for row in rows)
     decimals = amount_decimals(min((width for width in half_widths if width > 0), default=math.inf))
     even = tuple(replace(row, decimals=decimals) for row in rows)
-    return StatisticTable("averages", averages.by, even, "amount", averages.number)
+    return StatisticTable("average", averages.by, even, "amount", averages.number, averages.by)
 
 
 def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float = 0.95) -> StatisticTable:
@@ -222,14 +219,15 @@ def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float =
         for level, row, share in zip(levels, rows, shares, strict=True)
         if (row * members[place]).any()  # the table has this combination
     ]
-    return StatisticTable("within", (*groups, *others), tuple(cells), "share", " x ".join(groups))
+    return StatisticTable(
+        "share within", (*groups, *others), tuple(cells), "share", others[-1], tuple(groups)
+    )
 
 
 def shares_among(
     estimate: Estimate,
     labels: Sequence[Label],
     heads: tuple[str, ...],
-    quantity: str,
     confidence: float = 0.95,
 ) -> StatisticTable:
     """The shares of these labels among the people who have one of them."""
@@ -237,7 +235,7 @@ def shares_among(
         statistic_row(label_parts(label), estimate.ratio([label], labels), confidence, "share")
         for label in labels
     ]
-    return StatisticTable("among", heads, tuple(rows), "share", quantity)
+    return StatisticTable("share among", heads, tuple(rows), "share", heads[-1])
 
 
 def unbounded_within(estimate: Estimate, groups: Sequence[str], confidence: float) -> tuple[Note, ...]:

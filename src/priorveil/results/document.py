@@ -14,10 +14,9 @@ from priorveil.notes import Note
 from priorveil.plans.composition import Names
 from priorveil.plans.structure import Document, about
 from priorveil.reading.precision import Precision
+from priorveil.reading.statistic_tables import GroupKind
 
-FigureKind = Literal[
-    "people", "total", "per person", "average", "mean", "quantile", "share within", "share among"
-]
+FigureKind = Literal["people", "total", "per person", "mean", "quantile", GroupKind]
 Withheld = Literal["few reports", "a part is withheld", "other forms"]
 StatisticKind = Literal["share", "average per person", "average of a group", "statistic"]
 Finite = Annotated[float | None, about("null where there is none, or it is not finite")]

@@ -147,8 +147,7 @@ class FigureMaker:
             if table.kind == "numbers":
                 yield from self._means_and_quantiles(table)
             elif self.groups:
-                rows = tuple(map(_row, table.rows))
-                yield ResultTable("average", table.heads, table.heads, table.of, rows, ())
+                yield _group_table(table)
 
     def _means_and_quantiles(self, table: StatisticTable) -> Iterator[ResultTable]:
         kinds: dict[tuple[FigureKind, str], list[ResultRow]] = {}
@@ -171,10 +170,7 @@ class FigureMaker:
             if len(self._domain) > _MOST_SHARED:
                 return
             groups = self.groups
-        table = shares_within(self.estimate, groups, self.confidence)
-        yield ResultTable(
-            "share within", table.heads, groups, table.heads[-1], tuple(map(_row, table.rows)), ()
-        )
+        yield _group_table(shares_within(self.estimate, groups, self.confidence))
 
     def _shares_among(self) -> Iterator[ResultTable]:
         """The answers to a question that is not always asked, as shares of the people who were asked it.
@@ -187,8 +183,7 @@ class FigureMaker:
         if not 0 < len(asked) < len(labels) or len(asked) > _MOST_ASKED or self._is_about_several(names):
             return
         with suppress(NotIdentifiable, InvalidInput):
-            table = shares_among(estimate, asked, names, "", self.confidence)
-            yield ResultTable("share among", names, (), names[-1], tuple(map(_row, table.rows)), ())
+            yield _group_table(shares_among(estimate, asked, names, self.confidence))
 
     def _unbounded_notes(self, tables: Sequence[ResultTable]) -> Iterator[Note]:
         """That the averages or the shares of some groups have no ends, and how many people would bound them."""
@@ -198,6 +193,12 @@ class FigureMaker:
             yield Note("unboundedAverage")
         if "share within" in open_kinds:
             yield from unbounded_within(self.estimate, self.within or self.groups, self.confidence)
+
+
+def _group_table(table: StatisticTable) -> ResultTable:
+    """A table of statistics of groups."""
+    assert table.kind != "answer" and table.kind != "numbers"
+    return ResultTable(table.kind, table.heads, table.by, table.of, tuple(map(_row, table.rows)), ())
 
 
 def _divided(row: StatisticRow, people: float) -> StatisticRow:

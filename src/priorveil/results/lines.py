@@ -50,9 +50,9 @@ def statistic_name(found: Finding, table: ResultTable, row: ResultRow) -> str:
     if is_mean_of_sum(found, table):
         return "mean"
     name = "mean" if table.kind == "average" else table.kind
-    about = " x ".join(table.by) if table.kind == "share within" else ""
-    if name == "mean" and len(found.attributes) > 1:
-        about = table.of or ""
+    about = table.of if len(found.attributes) > 1 else None
+    if table.kind in ("share within", "share among"):
+        about = " x ".join(table.by)
     label = "" if table.attributes or row.label == (name,) else ", ".join(row.label)
     return " ".join(filter(None, (name, about, label)))
 

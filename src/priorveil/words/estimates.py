@@ -178,7 +178,7 @@ def label_heads(table: StatisticTable) -> tuple[str, ...]:
 
 
 def _labels(table: StatisticTable, row: StatisticRow) -> tuple[str, ...]:
-    return (table.name_of(row),) if table.kind == "numbers" else row.label
+    return (" ".join(row.label).strip(),) if table.kind == "numbers" else row.label
 
 
 # -- text and HTML ---------------------------------------------------------------------------------------

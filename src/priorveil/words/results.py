@@ -79,7 +79,7 @@ def label_heads(found: Finding, table: ResultTable) -> tuple[str, ...]:
 
 def quantity(found: Finding, table: ResultTable) -> str:
     """What the numbers of a table are, as the title of their column."""
-    if table.kind in ("share within", "average", "per person") and not _stands_alone(found, table):
+    if (table.by or table.kind == "per person") and not _stands_alone(found, table):
         return statistic_name(found, table, table.rows[0]) if table.attributes else table.kind
     return say("shareAmong") if table.kind == "share among" else "estimate"
 

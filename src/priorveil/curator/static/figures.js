@@ -4,6 +4,12 @@ import { el } from "/static/dom.js";
 import { estimateTables, groupBy } from "/static/histogram.js";
 
 const MOST = 200; // rows of a table
+/** The tables below the answer, by kind: their pictures, bars of shares or points of numbers, and the keys of their titles. */
+const GROUPED = {
+  average: { picture: "points", title: "averageOf" },
+  "share within": { picture: "bars", title: "sharesOf" },
+  "share among": { picture: "bars", title: "sharesOfAsked" },
+};
 const DIGITS = 5; // of a number whose interval does not say how many are worth showing
 
 /** The findings in blocks: the options of one question "tick all that apply" stand together, every other finding alone. */
@@ -59,10 +65,7 @@ function display(found, words, speak) {
       named(table, figures, words, (row) => [numberLabel(found, table, row, words, speak)]),
     ),
     groups: figures.tables
-      .filter(
-        (table) =>
-          ["share within", "share among"].includes(table.kind) || (table.kind === "average" && table !== average),
-      )
+      .filter((table) => table.kind in GROUPED && table !== average)
       .map((table) => groupTable(table, rowsOf(table), attributes, head, words, speak)),
   };
 }
@@ -129,18 +132,16 @@ function numberLabel({ attributes }, table, { label }, words, speak) {
   return speak.say("averageHead", { question: words.isolated(words.numberName(table.of)) });
 }
 
-/** The averages or shares of groups, or the shares of the people who were asked. */
+/** A table of groups under its title; if there are none, that of the people who were asked. */
 function groupTable({ kind, of, by }, rows, attributes, head, words, speak) {
-  if (kind === "share among") {
+  const { picture, title } = GROUPED[kind];
+  if (by.length === 0) {
     const question = words.isolated(words.own(words.questionAbout(attributes[0]).text));
-    return { rows, head, picture: "bars", title: speak.say("sharesOfAsked", { question }) };
+    return { rows, head, picture, title: speak.say(title, { question }) };
   }
-  const isShare = kind === "share within";
-  const title = speak.say(isShare ? "sharesOf" : "averageOf", {
-    question: words.isolated(isShare ? words.nameOf(of) : words.numberName(of)),
-    groups: words.isolated(by.map(words.nameOf).join(" × ")),
-  });
-  return { rows, head: speak.say("group"), picture: isShare ? "bars" : "points", title };
+  const question = words.isolated(picture === "bars" ? words.nameOf(of) : words.numberName(of));
+  const groups = words.isolated(by.map(words.nameOf).join(" × "));
+  return { rows, head: speak.say("group"), picture, title: speak.say(title, { question, groups }) };
 }
 
 /** How a page writes the tables. */
