@@ -77,7 +77,7 @@ function sheet() {
   return [
     el("h1", {}, words.marked(words.own(publication.survey.title))),
     introduction(),
-    leans && el("p", { class: "warning" }, say("leansOnPrior")),
+    leans && el("p", { class: "warning" }, say("leaning")),
     el("div", { class: "results" }, ...blocksOf(findings).map(figures)),
     el(
       "div",
