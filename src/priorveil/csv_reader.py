@@ -21,7 +21,7 @@ from typing import Any, cast
 from priorveil.errors import NOT_SHOWN, NOT_TEXT, InvalidFile, InvalidInput, not_text_advice
 from priorveil.formatting import read_number
 
-Cells = list[str | None]
+Fields = list[str | None]
 
 _GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 1 << 20  # characters
@@ -31,7 +31,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 _SEP_LINE = re.compile(r"\ufeff?\"?sep=([,;\t])\"?[^\S\r\n]*([\r\n]|$)", re.IGNORECASE)
 
 
-def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
+def read_rows(file: Any) -> Iterator[tuple[int, Fields]]:
     r"""The rows of a CSV, each with the number of the line that it ends on; a blank line has no cells.
 
     `file` is a binary stream with `peek`; it stays open. A first line `sep=;`, which tells Excel the delimiter,
@@ -61,7 +61,7 @@ def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
             text.detach()  # the caller, who opened the file, closes it
 
 
-def _parse(text: io.TextIOWrapper, not_text: str) -> Iterator[tuple[int, Cells]]:
+def _parse(text: io.TextIOWrapper, not_text: str) -> Iterator[tuple[int, Fields]]:
     unread = iter(partial(text.readline, _LONGEST_LINE), "")
     sample = list(islice(unread, _SAMPLE))
     if "\0" in "".join(sample):  # such as a tar file, whose names are text
@@ -80,15 +80,15 @@ def _parse(text: io.TextIOWrapper, not_text: str) -> Iterator[tuple[int, Cells]]
     reader = csv.reader(lines(), delimiter=delimiter, skipinitialspace=True)
     for row in reader:
         last, raw = raw, []
-        cells = _mark_missing(row, "".join(last), delimiter) if "" in row else cast(Cells, row)
+        cells = _mark_missing(row, "".join(last), delimiter) if "" in row else cast(Fields, row)
         yield reader.line_num + skipped, cells
     if "".join(last).count('"') % 2:  # the file may end inside a quotation, which only strict mode refuses
         list(csv.reader(last, delimiter=delimiter, skipinitialspace=True, strict=True))
 
 
-def _mark_missing(row: list[str], line: str, delimiter: str) -> Cells:
+def _mark_missing(row: list[str], line: str, delimiter: str) -> Fields:
     """The cells of a row, with None where one is empty and not quoted."""
-    cells: Cells = [cell or None for cell in row]
+    cells: Fields = [cell or None for cell in row]
     if '""' in line:
         pattern = f'( *"(?:[^"]|"")*"[^{delimiter}]*|[^{delimiter}]*){delimiter}'
         for index, written in enumerate(re.findall(pattern, line.rstrip("\r\n") + delimiter)[: len(row)]):

@@ -213,7 +213,8 @@ def _print_json(result: Result, tallies: Tallies) -> None:
 def _print_csv(result: Result) -> None:
     """Print a line for each statistic; warnings and notes go to standard error."""
     from priorveil.results.lines import write_csv
-    from priorveil.words.results import finding_name, headlines
+    from priorveil.words.estimates import headlines
+    from priorveil.words.results import finding_name
 
     console = screen.open_console(stderr=True)
     for found in result.findings:
@@ -256,9 +257,9 @@ def _notes(findings: Sequence[Finding], result: Result) -> Iterator[str]:
 
 def _print_finding(console: Console, found: Finding, result: Result) -> None:
     from priorveil.catalogue import say
+    from priorveil.words.estimates import headlines
     from priorveil.words.results import (
         finding_name,
-        headlines,
         label_heads,
         selection,
         table_cells,

@@ -20,6 +20,7 @@ from priorveil.plans.structure import Document, about, described
 from priorveil.questions.campaign import PublicState
 from priorveil.questions.survey_check import SurveyCheck
 from priorveil.reading.estimate import EstimateMethod
+from priorveil.results.document import Count
 from priorveil.words.surveys import SurveyWords
 
 LARGEST_BATCH = 10_000
@@ -27,12 +28,10 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 LARGEST_WITHDRAWAL = 1000
 
 
-Natural = Annotated[int, Meta(ge=0)]
 ContentId = Annotated[str, described(pattern="^[0-9a-f]{64}$")]
 ReportId = Annotated[str, described(pattern=f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$")]
 Code = Annotated[str, described(pattern=f"^[0-9a-fA-F]{{{2 * CODE_BYTES}}}$")]
 ReportWords = Annotated[str, described(pattern="^([0-9a-fA-F]{16})+$")]
-Finite = Annotated[float | None, about("null where there is none, or it is not finite")]
 
 
 # -- reports -----------------------------------------------------------------------------------------------
@@ -77,7 +76,7 @@ class WithdrawalBody(Document, frozen=True):
 class Withdrawn(Document, frozen=True):
     """How many reports were removed. Those that were not there are not counted."""
 
-    removed: Natural
+    removed: Count
 
 
 class ExportedReports(Document, frozen=True):
@@ -104,7 +103,7 @@ class Invitations(Document, frozen=True):
 class FreeInvitations(Document, frozen=True):
     """How many invitations were not used yet."""
 
-    free: Natural
+    free: Count
 
 
 class CodeBody(Document, frozen=True):
@@ -148,7 +147,7 @@ class ResultOrigin(Document, frozen=True):
 
     kind: ResultKind
     made: str
-    reports: Natural
+    reports: Count
 
 
 class Summary(Document, frozen=True):
@@ -159,7 +158,7 @@ class Summary(Document, frozen=True):
     cohorts: list[str]
     state: PublicState | Literal["damaged"]
     reports: Annotated[
-        Natural | None, about("for an analyst those of the stored results; null if there are none")
+        Count | None, about("for an analyst those of the stored results; null if there are none")
     ]
     opens: str | None
     closes: Annotated[str | None, about("its own end")]
@@ -173,7 +172,7 @@ class Deleted(Document, frozen=True):
     """A campaign that is deleted, and how many reports it had."""
 
     id: ContentId
-    reports: Natural
+    reports: Count
 
 
 class Campaigns(Document, frozen=True):
@@ -190,9 +189,9 @@ class Counters(Document, frozen=True):
     """
 
     campaign: ContentId
-    reports: dict[str, Natural]
-    refused: dict[str, Natural]
-    by_day: dict[str, Natural]
+    reports: dict[str, Count]
+    refused: dict[str, Count]
+    by_day: dict[str, Count]
 
 
 # -- surveys -----------------------------------------------------------------------------------------------

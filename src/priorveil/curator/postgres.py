@@ -24,7 +24,7 @@ import numpy as np
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
     NUMBERS,
-    Cells,
+    CellCounts,
     Group,
     Statements,
     Store,
@@ -403,11 +403,11 @@ def _row_columns(groups: Iterable[tuple[int, int, Group]]) -> list[list[Any]]:
     return list(map(list, zip(*rows, strict=True)))
 
 
-async def _count_new(groups: Sequence[Group], new: Sequence[bytes]) -> Cells:
+async def _count_new(groups: Sequence[Group], new: Sequence[bytes]) -> CellCounts:
     """The cells of the tally of the new reports of one form, which came in these groups."""
     counted = [group.cells for group in groups if group.cells is not None]
     if len(counted) == len(groups) and len(new) == sum(group.size for group in groups):
-        cells: Cells = np.sum(counted, axis=0)
+        cells: CellCounts = np.sum(counted, axis=0)
         return cells
     return await asyncio.to_thread(count_cells, groups[0].form, b"".join(new))
 

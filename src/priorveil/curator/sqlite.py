@@ -22,7 +22,7 @@ from priorveil.atomic_files import atomic_write, lock_file
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
     NUMBERS,
-    Cells,
+    CellCounts,
     Group,
     Statements,
     Store,
@@ -34,10 +34,10 @@ from priorveil.curator.store import (
 from priorveil.errors import InvalidInput
 
 T = TypeVar("T")
-Identity = tuple[int, int]  # of a file, whatever its names: its device and its number there
+FileIdentity = tuple[int, int]  # of a file, whatever its names: its device and its number there
 
 # The files that this process holds. POSIX keeps locks by process, so this cannot be kept by store.
-_HELD: set[Identity] = set()
+_HELD: set[FileIdentity] = set()
 _HOLDING = threading.Lock()
 
 _log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class SqliteStore(Store):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
         self._opened = ExitStack()  # the lock and the connection
         self._connection: sqlite3.Connection | None = None
-        self._files: list[Identity] = []
+        self._files: list[FileIdentity] = []
 
     # -- opening and closing ---------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class SqliteStore(Store):
             raise self._invalid("there is no such file: give the one that `priorveil serve` uses")
 
     @contextmanager
-    def _hold_file(self) -> Iterator[Identity]:
+    def _hold_file(self) -> Iterator[FileIdentity]:
         """Lock the file itself, whatever its name, and make it if there is none. Yield its identity.
 
         The lock is one of `flock`, which SQLite does not use. Closing any descriptor of the file would release the
@@ -225,7 +225,7 @@ class SqliteStore(Store):
         return await self._in_thread(lambda: self._commit(groups))
 
     def _commit(self, groups: Sequence[Group]) -> Counter[str]:
-        cells: dict[int, Cells] = {}
+        cells: dict[int, CellCounts] = {}
         new = Counter[str]()
         with self._transaction() as db:
             for group in groups:
@@ -236,7 +236,7 @@ class SqliteStore(Store):
                 _execute(db, self.add_cells, form, cells_as_json(counted))
         return new
 
-    def _add(self, db: sqlite3.Connection, group: Group) -> tuple[int, Cells]:
+    def _add(self, db: sqlite3.Connection, group: Group) -> tuple[int, CellCounts]:
         """Store the new reports of one group: the number of its form, and the cells of their tally.
 
         It is the only writer, so this check cannot race.
@@ -332,7 +332,7 @@ class SqliteStore(Store):
         if self._find_files() != self._files:
             raise Unavailable(f"{self.path} was removed or replaced while it was open: restart the curator")
 
-    def _find_files(self) -> list[Identity]:
+    def _find_files(self) -> list[FileIdentity]:
         """The identities of the database and its write-ahead log."""
         try:
             return [_identity(os.stat(path)) for path in (self.path, self._sibling("-wal"))]
@@ -344,7 +344,7 @@ def _execute(db: sqlite3.Connection, statement: str, *arguments: object) -> list
     return db.execute(statement, {str(n): value for n, value in enumerate(arguments, start=1)}).fetchall()
 
 
-def _identity(file: os.stat_result) -> Identity:
+def _identity(file: os.stat_result) -> FileIdentity:
     return file.st_dev, file.st_ino
 
 

@@ -93,7 +93,7 @@ _RESULT_ORIGINS = "SELECT id, kind, made, reports FROM results JOIN campaigns ON
 _TALLIES = f"SELECT id, cell, count FROM tallies JOIN forms ON number = form WHERE campaign = {_OF_CAMPAIGN}"
 
 
-Cells = npt.NDArray[np.int64]
+CellCounts = npt.NDArray[np.int64]
 ResultKind = Literal["closed", "released", "published"]  # why results were stored
 StoredReport = tuple[bytes, str, bytes]  # the id, the form's id, and the words
 T = TypeVar("T")
@@ -140,7 +140,7 @@ class Group(NamedTuple):
     form: Form
     ids: bytes
     words: bytes
-    cells: Cells | None = None
+    cells: CellCounts | None = None
 
     @property
     def size(self) -> int:
@@ -175,11 +175,11 @@ class FormTally:
     parts: tuple[Tally, ...]
 
     @classmethod
-    def of(cls, form: Form, cells: Cells) -> FormTally:
+    def of(cls, form: Form, cells: CellCounts) -> FormTally:
         """The tally that has these cells."""
         return cls(int(cells[0]), form.tallies(cells[1:]))
 
-    def cells(self) -> Cells:
+    def cells(self) -> CellCounts:
         """The cells as they are stored."""
         parts = [[[tally.reports], tally.counts.ravel()] for tally in self.parts]
         return np.concatenate([[self.reports], *(cells for part in parts for cells in part)])
@@ -735,7 +735,7 @@ def count_words(form: Form, words: bytes, sign: int = 1) -> str:
     return cells_as_json(sign * count_cells(form, words))
 
 
-def count_cells(form: Form, words: bytes) -> Cells:
+def count_cells(form: Form, words: bytes) -> CellCounts:
     """Count submissions: how many they are, then what the form counts."""
     rows = unpack_words(form.width, words)
     counts = form.count(rows)
@@ -744,7 +744,7 @@ def count_cells(form: Form, words: bytes) -> Cells:
     return cells
 
 
-def cells_as_json(cells: Cells) -> str:
+def cells_as_json(cells: CellCounts) -> str:
     """The cells of a tally that are not zero, as a JSON object.
 
     >>> cells_as_json(np.array([3, 0, 1, 2]))

@@ -39,7 +39,7 @@ from priorveil.errors import Infeasible
 from priorveil.information import variance_bound
 from priorveil.priors.budget import window_mass
 
-Search = Callable[[Array], Iterator[tuple[Array, float]]]
+ProvenSearch = Callable[[Array], Iterator[tuple[Array, float]]]
 
 # The search for weights ends when a round gains less than this: a smaller number proves more, in more rounds.
 _DIAGONAL_GAIN = 1e-5
@@ -180,7 +180,7 @@ def diagonal_bound(
     return bound
 
 
-def _largest_proven(moments: SecondMoments, W: Array, search: Search) -> float:
+def _largest_proven(moments: SecondMoments, W: Array, search: ProvenSearch) -> float:
     """The largest bound on the variance that the duals of a search prove."""
     P = moments.prior
     centred = W - (W @ P)[:, None]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.csv_reader import Cells, is_number, read_rows
+from priorveil.csv_reader import Fields, is_number, read_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files.batches import Batch, OpenTable, WantedColumns
 from priorveil.files.threads import in_threads, thread_count
@@ -90,7 +90,7 @@ def _open_csv(file: Any, path: str | None, wanted: WantedColumns, most: int) -> 
     return OpenTable(dict.fromkeys(names), batches, share=share)
 
 
-def _looks_like_data(header: Sequence[str], rows: Iterable[Cells]) -> bool:
+def _looks_like_data(header: Sequence[str], rows: Iterable[Fields]) -> bool:
     """Whether the first line of a CSV seems to be somebody's values: it has a number, JSON, or an entry of a row below.
 
     >>> _looks_like_data(["id", "pet"], [["1", "cat"]]), _looks_like_data(["1", "cat"], [])
@@ -107,7 +107,9 @@ def _looks_like_data(header: Sequence[str], rows: Iterable[Cells]) -> bool:
     )
 
 
-def _csv_batches(rows: Iterator[Cells], width: int, indices: Mapping[str, int], most: int) -> Iterator[Batch]:
+def _csv_batches(
+    rows: Iterator[Fields], width: int, indices: Mapping[str, int], most: int
+) -> Iterator[Batch]:
     """Batches of the wanted columns. A blank line is a missing value if there is one column, and no row otherwise."""
     rows = (cells or [None] for cells in rows) if width == 1 else filter(None, rows)
     first = 0

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from priorveil.errors import PlanError
+from priorveil.priors.number_domains import Outside
 
 _LONGEST_PROBLEM = 200  # it may quote a document
 MOST_DIGITS = 4300  # longer integers are not read by Python
@@ -75,7 +76,6 @@ class NumberLevel(Document, frozen=True):
 Level = str | int | NumberLevel
 Names = Annotated[list[Level | Annotated[list[Level], Some]], Some, Unique]
 Bounds = Annotated[list[Real], Meta(min_length=2)]
-Outside = Literal["refuse", "ends"]
 
 
 class GridDomain(Document, frozen=True, tag_field="kind", tag="grid"):

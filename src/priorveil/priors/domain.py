@@ -60,7 +60,7 @@ _PUNCTUATION = re.compile(r"[^\w<>=≤≥+±-]|_|(?<=[^\W\d_])-(?=[^\W\d_])")
 # -- keys ----------------------------------------------------------------------------------------------------
 
 
-class _Key(Enum):
+class _SpecialKey(Enum):
     """Keys that no text and no number has."""
 
     TRUE = "true"
@@ -78,7 +78,7 @@ def entry_key(entry: Any) -> Any:
     >>> entry_key(" 08 ") == entry_key(8.0) == 8, entry_key(" yes"), entry_key(float("nan"))
     (True, 'yes', None)
     """
-    return None if entry is None or type(entry).__name__ in _MISSING_TYPES else _Key.NO_LABEL
+    return None if entry is None or type(entry).__name__ in _MISSING_TYPES else _SpecialKey.NO_LABEL
 
 
 @entry_key.register
@@ -89,7 +89,7 @@ def _(entry: str) -> Any:
 
 @entry_key.register
 def _(entry: bool) -> Any:
-    return _Key.TRUE if entry else _Key.FALSE
+    return _SpecialKey.TRUE if entry else _SpecialKey.FALSE
 
 
 @entry_key.register(int)
@@ -146,11 +146,11 @@ def is_number_key(key: Any) -> bool:
     return isinstance(key, int | Decimal | Fraction)
 
 
-def _truth_keys(key: Any) -> list[_Key]:
+def _truth_keys(key: Any) -> list[_SpecialKey]:
     """The truth value that a label takes besides its own key: 1 and the text true take True."""
     if isinstance(key, str):
-        return [truth for truth in (_Key.TRUE, _Key.FALSE) if key.lower() == truth.value]
-    return [truth for truth, number in ((_Key.TRUE, 1), (_Key.FALSE, 0)) if key == number]
+        return [truth for truth in (_SpecialKey.TRUE, _SpecialKey.FALSE) if key.lower() == truth.value]
+    return [truth for truth, number in ((_SpecialKey.TRUE, 1), (_SpecialKey.FALSE, 0)) if key == number]
 
 
 # -- labels --------------------------------------------------------------------------------------------------

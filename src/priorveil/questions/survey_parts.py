@@ -29,9 +29,7 @@ _MEAN = re.compile(r"mean of (\S+) by (.+)")
 _SHARES = re.compile(r"shares of (\S+) by (.+)")
 
 Priors = Mapping[str, Prior]  # by cohort
-Group = tuple[
-    Section, tuple[str, ...]
-]  # the section of questions that are designed together, and their names
+QuestionGroup = tuple[Section, tuple[str, ...]]  # of questions that are designed together, and their names
 
 
 def number_bounds(section: Section, cohorts: Sequence[str], ranges: int) -> tuple[float, ...]:
@@ -176,7 +174,7 @@ class PartReader:
 
     # -- several questions together ----------------------------------------------------------------------------
 
-    def _group(self, section: Section) -> Group:
+    def _group(self, section: Section) -> QuestionGroup:
         section.require_known(TOGETHER_KEYS)
         names = section.names("questions")
         for name in names:
@@ -195,7 +193,7 @@ class PartReader:
             raise section.error("name two or more different questions", "questions")
         return section, names
 
-    def _check_groups(self, groups: Sequence[Group]) -> None:
+    def _check_groups(self, groups: Sequence[QuestionGroup]) -> None:
         """Refuse the same group twice, and a number in two of them: its grid would not be the same."""
         for at, (section, names) in enumerate(groups):
             for _, others in groups[:at]:

@@ -65,6 +65,14 @@ class StatisticRow:
         """The value, its standard error and its interval."""
         return self.value, self.std_error, self.low, self.high
 
+    def per_person(self, people: float) -> StatisticRow:
+        """The row with its numbers divided by so many people."""
+        value, error, low, high = (number / people for number in self.numbers)
+        expected = None if self.expected is None else self.expected / people
+        least, most = (limit / people for limit in self.limits)
+        decimals = amount_decimals((high - low) / 2)
+        return StatisticRow(self.label, value, error, low, high, expected, (least, most), decimals)
+
     @property
     def ends(self) -> tuple[float | None, float | None]:
         """The ends of the interval; None on a side where it reaches to the limit of what is possible."""

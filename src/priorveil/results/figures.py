@@ -23,7 +23,6 @@ from priorveil.reading.precision_notes import reached_precision
 from priorveil.reading.statistic_tables import (
     StatisticRow,
     StatisticTable,
-    amount_decimals,
     answer_tables,
     largest_half_width,
     number_tables,
@@ -127,7 +126,7 @@ class FigureMaker:
             else:
                 yield ResultTable("total", heads, (), None, tuple(rows), ())
                 if estimate.people > 0:
-                    scaled = (_row(_divided(row, estimate.people)) for row in table.rows)
+                    scaled = (_row(row.per_person(estimate.people)) for row in table.rows)
                     yield ResultTable("per person", heads, (), None, tuple(scaled), ())
 
     def _shown_first(self, table: StatisticTable) -> tuple[int, ...]:
@@ -199,15 +198,6 @@ def _group_table(table: StatisticTable) -> ResultTable:
     """A table of statistics of groups."""
     assert table.kind != "answer" and table.kind != "numbers"
     return ResultTable(table.kind, table.heads, table.by, table.of, tuple(map(_row, table.rows)), ())
-
-
-def _divided(row: StatisticRow, people: float) -> StatisticRow:
-    """The row with its numbers divided by so many people."""
-    value, error, low, high = (number / people for number in row.numbers)
-    expected = None if row.expected is None else row.expected / people
-    least, most = (limit / people for limit in row.limits)
-    decimals = amount_decimals((high - low) / 2)
-    return StatisticRow(row.label, value, error, low, high, expected, (least, most), decimals)
 
 
 def _row(row: StatisticRow) -> ResultRow:

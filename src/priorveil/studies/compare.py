@@ -33,8 +33,8 @@ from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding
 from priorveil.studies.trade_offs import ldp_plan, same_ldp_plan, same_lip_plan
 
-Survey = Callable[[Ints, np.random.Generator], float]
-Form = Callable[[Prior, float], Published]
+SimulatedSurvey = Callable[[Ints, np.random.Generator], float]
+PublishedForm = Callable[[Prior, float], Published]
 
 _HASHES = 20  # public hash functions that people draw from, where a form does not give a number
 _ROOM = 1e-9  # share of the budget that is left for rounding
@@ -64,7 +64,7 @@ class ComparedMethod:
 
     expected: float
     levels: Leakage | Certificate
-    survey: Survey
+    survey: SimulatedSurvey
     bound: float = math.nan
 
 
@@ -112,7 +112,7 @@ def _unknown_error(truth: Ints, rng: np.random.Generator) -> float:
 
 def _squared_error(
     estimate: Callable[[Ints, np.random.Generator], Array], scenario: SurveyScenario
-) -> Survey:
+) -> SimulatedSurvey:
     """The squared error of an estimate of the statistics, per person; unknown for a query that is not linear.
 
     An unbiased query asks about the population, which the counts describe: the people are a sample of it.
@@ -129,7 +129,7 @@ def _squared_error(
     return survey
 
 
-def _wrong_share(channel: Channel, prior: Prior) -> Survey:
+def _wrong_share(channel: Channel, prior: Prior) -> SimulatedSurvey:
     """How often the most likely value is not the true one."""
     channel = channel.drop_unused()
     guess = channel.posterior(prior).argmax(axis=0)
@@ -206,7 +206,7 @@ def _certified_rr_method(scenario: SurveyScenario) -> ComparedMethod:
     return replace(from_channel(channel, scenario), levels=proof)
 
 
-def _channel_method(form: Form, scenario: SurveyScenario) -> ComparedMethod:
+def _channel_method(form: PublishedForm, scenario: SurveyScenario) -> ComparedMethod:
     return from_channel(form(scenario.prior, scenario.epsilon).channel, scenario)
 
 
@@ -218,7 +218,7 @@ def _hashing_method(form: Callable[..., Published], scenario: SurveyScenario) ->
     return from_channel(Channel(np.hstack(forms) / _HASHES, prior.labels), scenario)
 
 
-def _unary_method(form: Form, scenario: SurveyScenario) -> ComparedMethod:
+def _unary_method(form: PublishedForm, scenario: SurveyScenario) -> ComparedMethod:
     """Unary encoding, each bit read on its own, as printed."""
     if not scenario.query.asks_all_counts or scenario.secret is not None:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")

@@ -63,7 +63,7 @@ def save(figure: Figure, path: Path) -> bool:
 
 
 @house_style()
-def plan_plot(plan: Plan, curve: curves.Records) -> Figure:
+def plan_plot(plan: Plan, curve: curves.ResultRecords) -> Figure:
     """The channel of a plan, where it can be written out, and its error against epsilon (from `error_curve`)."""
     lift = drawable_lift(plan)
     if lift is None:
@@ -77,7 +77,7 @@ def plan_plot(plan: Plan, curve: curves.Records) -> Figure:
     return figure
 
 
-def _error_panel(axes: Axes, curve: curves.Records, plan: Plan) -> None:
+def _error_panel(axes: Axes, curve: curves.ResultRecords, plan: Plan) -> None:
     """Error against epsilon: the best design with its bound, LDP, and no report."""
     none, keys = plan.no_report, ("epsilon", "mse", "bound", "ldp")
     best = "best design"
@@ -126,7 +126,7 @@ def study_plot(study: Study) -> Figure:
     return figure
 
 
-def _study_bars(study: Study, rows: curves.Records) -> Figure:
+def _study_bars(study: Study, rows: curves.ResultRecords) -> Figure:
     """A study of one epsilon: a bar for each method, errors on the left and levels on the right."""
     styles = [curves.METHOD_STYLES[row["method"]] for row in rows]
     names, colours = [name for _, _, name in styles], [COLOURS[colour] for _, colour, _ in styles]

@@ -22,7 +22,7 @@ from priorveil.mechanisms.randomness import as_source
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Criterion, Distribution, Query, StatisticName
 from priorveil.reading.moments import normal_width
-from priorveil.studies.compare import COMPARED_METHODS, Survey, SurveyScenario
+from priorveil.studies.compare import COMPARED_METHODS, SimulatedSurvey, SurveyScenario
 from priorveil.words.plots.curves import METHOD_STYLES
 
 _CONFIDENCE = 0.99  # intervals of a simulation have this confidence
@@ -179,7 +179,7 @@ def _row(
 
 
 def simulated_error(
-    survey: Survey,
+    survey: SimulatedSurvey,
     prior: Prior,
     people: int,
     runs: int,

@@ -22,7 +22,7 @@ from priorveil.tables.forms import Plans, TableForms, table_forms
 from priorveil.tables.refusals import NO_COHORT, OTHER_FORM, OnRefused, RefusalLog
 from priorveil.tables.repeats import IdSpool, only_repeats, repeated_rows
 from priorveil.tables.reports import REPORT, REPORT_ID
-from priorveil.tables.tallies import Counts, Key, Tallies
+from priorveil.tables.tallies import Key, TableCounts, Tallies
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 
@@ -157,7 +157,7 @@ class BatchCounter:
         self.others: set[str] = set()
         self._ids = list(dict.fromkeys(self.forms.ids))
         self._groups: dict[Hashable, int] = {None: 0}  # of rows without a group
-        self._counts: dict[tuple[int, int], Counts] = {}
+        self._counts: dict[tuple[int, int], TableCounts] = {}
 
     @property
     def columns(self) -> list[str]:
@@ -176,7 +176,7 @@ class BatchCounter:
             yield batch.end
 
     @property
-    def counts(self) -> dict[Key, Counts]:
+    def counts(self) -> dict[Key, TableCounts]:
         """What was counted so far, by cohort and group."""
         cohorts, groups = list(self.forms.formats), list(self._groups)
         return {(cohorts[cohort], groups[group]): own for (cohort, group), own in self._counts.items()}
@@ -234,7 +234,7 @@ class BatchCounter:
 
     def _count(
         self, batch: Batch, parts: Iterable[_Part]
-    ) -> tuple[Batch, dict[tuple[int, int], Counts], dict[str, Indices]]:
+    ) -> tuple[Batch, dict[tuple[int, int], TableCounts], dict[str, Indices]]:
         """A batch, what it has by cohort and group, and the indices of its refused rows by reason."""
         formats, counts = list(self.forms.formats.values()), {}
         refused: dict[str, list[Any]] = defaultdict(list)
@@ -248,5 +248,5 @@ class BatchCounter:
             for reason, rows in rejected.items():
                 refused[reason].append(rows if indices is None else indices[rows])
             reasons = Counter({why: rows.size for why, rows in rejected.items()})
-            counts[cohort, group] = Counts(formats[cohort].form.count_valid(words), reasons)
+            counts[cohort, group] = TableCounts(formats[cohort].form.count_valid(words), reasons)
         return batch, counts, {reason: np.concatenate(rows) for reason, rows in refused.items()}

@@ -20,10 +20,12 @@ from priorveil.arrays import Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files.batches import Batch
 from priorveil.frames import Column, distinct, look_up, present_rows, pyarrow
+from priorveil.mechanisms.randomness import Words
 from priorveil.tables.reports import ID_BYTES, REPORT_ID, number_buffer
 
-Words = npt.NDArray[np.uint64]
-Place = tuple[str | None, int]  # a file, and the number of a row in it, from 0; None where there are no files
+RowPlace = tuple[
+    str | None, int
+]  # a file, and the number of a row in it, from 0; None where there are no files
 
 _HEX_ID = re.compile(rf"[0-9a-fA-F]{{{2 * ID_BYTES}}}")
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], dtype=np.uint64)  # odd, with bits all over
@@ -39,7 +41,7 @@ class ConflictingReports(InvalidInput):
     is None for a table without files.
     """
 
-    def __init__(self, where: str, columns: Sequence[str], places: tuple[Place, ...] = ()) -> None:
+    def __init__(self, where: str, columns: Sequence[str], places: tuple[RowPlace, ...] = ()) -> None:
         advice = (
             f"{where} have the same {REPORT_ID} and differ in {' or '.join(columns)}: an id belongs to one report, "
             "so find out which is right, and delete the others"
@@ -48,7 +50,7 @@ class ConflictingReports(InvalidInput):
         self.places = places
 
     @classmethod
-    def at(cls, first: Place, second: Place, columns: Sequence[str]) -> ConflictingReports:
+    def at(cls, first: RowPlace, second: RowPlace, columns: Sequence[str]) -> ConflictingReports:
         """The error for rows at two places.
 
         >>> print(ConflictingReports.at(("a.csv", 0), ("b.csv", 6), ["report"]).advice[:64])
@@ -89,7 +91,7 @@ class IdSpool:
 
 
 def repeated_rows(
-    batches: Iterable[Batch], flags: Mask, columns: Sequence[str], place: Callable[[int], Place]
+    batches: Iterable[Batch], flags: Mask, columns: Sequence[str], place: Callable[[int], RowPlace]
 ) -> npt.NDArray[np.bool_]:
     """For every row of a table whether it repeats an earlier one: the same id, and the same entries in `columns`.
 

@@ -29,7 +29,7 @@ from priorveil.tables.repeats import ConflictingReports
 from priorveil.tables.reports import REPORT, REPORT_ID
 from priorveil.tables.sampling import sample_reports
 from priorveil.tables.substitutes import Substitutes
-from priorveil.tables.tallies import Counts, Key, Tallies
+from priorveil.tables.tallies import Key, TableCounts, Tallies
 from priorveil.tables.write import arrow_column, id_column
 
 pa = pyarrow()
@@ -298,9 +298,9 @@ def _count_rows(counter: BatchCounter, notes: Counter[str], group_type: Any) -> 
     return pa.RecordBatch.from_arrays(arrays, ["group", "cohort", "index", "amount"])
 
 
-def _collect(amounts: DataFrame, forms: TableForms) -> tuple[dict[Key, Counts], Counter[str]]:
+def _collect(amounts: DataFrame, forms: TableForms) -> tuple[dict[Key, TableCounts], Counter[str]]:
     """What was counted by cohort and group, from the numbers at its indices; and how many rows are refused or noted."""
-    counts: dict[Key, Counts] = {}
+    counts: dict[Key, TableCounts] = {}
     row_counts: Counter[str] = Counter()
     lists = [("index", "list"), ("amount", "list")]
     for row in amounts.toArrow().group_by(["cohort", "group"]).aggregate(lists).to_pylist():
@@ -311,5 +311,5 @@ def _collect(amounts: DataFrame, forms: TableForms) -> tuple[dict[Key, Counts], 
             cohort, form = list(forms.by_cohort.items())[row["cohort"]]
             cells = np.zeros(form.cells, np.int64)
             cells[list(numbers)] = list(numbers.values())
-            counts[cohort, row["group"]] = Counts(cells, +others)
+            counts[cohort, row["group"]] = TableCounts(cells, +others)
     return counts, row_counts

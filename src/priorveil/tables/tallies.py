@@ -17,17 +17,17 @@ Key = tuple[Any, Any]  # a cohort and a group; None stands for no cohorts or no 
 
 
 @dataclass(eq=False)
-class Counts:
+class TableCounts:
     """Reports that were added up by `Form.count`, and how many rows were refused instead, by reason."""
 
     cells: Ints
     refused: Counter[str]
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(self.cells + other.cells, self.refused + other.refused)
+    def __add__(self, other: TableCounts) -> TableCounts:
+        return TableCounts(self.cells + other.cells, self.refused + other.refused)
 
-    def __sub__(self, other: Counts) -> Counts:
-        return Counts(self.cells - other.cells, self.refused - other.refused)
+    def __sub__(self, other: TableCounts) -> TableCounts:
+        return TableCounts(self.cells - other.cells, self.refused - other.refused)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Tallies:
     def of(
         cls,
         forms: TableForms,
-        counts: Mapping[Key, Counts],
+        counts: Mapping[Key, TableCounts],
         refused: RefusedRows,
         repeated: int = 0,
         without_id: int = 0,

@@ -18,7 +18,6 @@ from priorveil.reading.statistic_tables import (
     StatisticRow,
     StatisticTable,
     Unit,
-    amount_decimals,
     answer_rows,
     answer_size,
     answer_tables,
@@ -29,6 +28,7 @@ from priorveil.reading.statistic_tables import (
 )
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import Tally
+from priorveil.results.document import Figures
 from priorveil.words import html
 from priorveil.words.notes import interval_title, people_text, reports_text, sentence
 from priorveil.words.text_tables import text_lines
@@ -140,15 +140,6 @@ def selection_text(estimate: Estimate, indices: Sequence[int]) -> str | None:
     return say(key, count=f"{count:,}", all=f"{size:,}")
 
 
-def _scaled(row: StatisticRow, people: float, label: str) -> StatisticRow:
-    """The row with its numbers divided by so many people, under a label."""
-    value, error, low, high = (number / people for number in row.numbers)
-    expected = None if row.expected is None else row.expected / people
-    least, most = (limit / people for limit in row.limits)
-    decimals = amount_decimals((high - low) / 2)
-    return StatisticRow((label,), value, error, low, high, expected, (least, most), decimals)
-
-
 def table_cells(
     table: StatisticTable, description: Description
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -164,7 +155,7 @@ def table_cells(
     heads = (*label_heads(table), say("shareHead"), *description.interval_heads, say("peopleHead"))
     cells = []
     for row in table.rows:
-        share = row_texts(replace(_scaled(row, people, ""), decimals=row.decimals), "share")
+        share = row_texts(replace(row.per_person(people), decimals=row.decimals), "share")
         count = number_text(row.value, "people", None)
         cells.append((*row.label, share.value, share.low, share.high, count))
     return heads, cells
@@ -287,7 +278,7 @@ def _html(title: str, description: Description, more: Sequence[str] = ()) -> str
 # -- sentences -------------------------------------------------------------------------------------------
 
 
-def headlines(answer: Estimate | Statistic) -> tuple[str, ...]:
+def headlines(answer: Estimate | Statistic | Figures) -> tuple[str, ...]:
     """The lines above the figures: the warning, and whether they lean on the prior."""
     about = answer.about if isinstance(answer, Statistic) else None
     warnings = [str(note) for note in (answer.warning, about) if note is not None]

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from priorveil.catalogue import say
 from priorveil.formatting import percent
-from priorveil.reading.estimate_notes import LEANING
 from priorveil.reading.statistic_tables import Unit
-from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable
+from priorveil.results.document import Finding, Result, ResultRow, ResultTable
 from priorveil.results.lines import is_mean_of_sum, statistic_name
 from priorveil.words.estimates import MOST_SHOWN, group_title, number_text
 
@@ -32,12 +31,6 @@ def withheld_text(found: Finding, result: Result) -> str:
         "other forms": "withheldForms",
     }
     return say(codes[found.withheld or "few reports"], count=f"{result.smallest_count:,}")
-
-
-def headlines(figures: Figures) -> tuple[str, ...]:
-    """The lines above the figures: the warning, and whether they lean on the prior."""
-    warning = () if figures.warning is None else (say("warning", warning=figures.warning),)
-    return (*warning, str(LEANING)) if figures.leans_on_prior else warning
 
 
 def selection(table: ResultTable, most: int = MOST_SHOWN) -> tuple[tuple[ResultRow, ...], str | None]:

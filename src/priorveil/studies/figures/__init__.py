@@ -16,7 +16,7 @@ from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.queries import Histogram
 from priorveil.words.plots import curves
-from priorveil.words.plots.curves import Records, Style
+from priorveil.words.plots.curves import ResultRecords, Style
 
 FigureRow = dict[str, Any]
 
@@ -37,7 +37,7 @@ class Outcome:
     the numbers and words that the text has room for.
     """
 
-    rows: Records
+    rows: ResultRecords
     draw: Callable[[], curves.Figure]
     verdicts: Mapping[str, bool]
     words: Mapping[str, Any]
@@ -76,7 +76,7 @@ def sweep(
 
 
 def draw_pairs(
-    rows: Records,
+    rows: ResultRecords,
     titles: Mapping[Any, str],
     styles: Mapping[str, Style],
     leaking: Sequence[str],

@@ -22,7 +22,7 @@ from priorveil.studies.figures import FigureRow, FigureSettings, Outcome, channe
 from priorveil.studies.figures.theory import CORRELATED_PRIORS, FIVE_VALUES, correlated_secret, rising_prior
 from priorveil.studies.simulate import Study, simulate, simulated_error
 from priorveil.words.plots import curves
-from priorveil.words.plots.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Records, below, column
+from priorveil.words.plots.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, ResultRecords, below, column
 
 _FORMS = ("rr", "hashing", "unary")
 _LDP, _PUBLISHED = (tuple(f"{kind}-{form}" for form in _FORMS) for kind in ("ldp", "published"))
@@ -96,13 +96,13 @@ def domain(settings: FigureSettings) -> Outcome:
     return Outcome(rows, lambda: _draw_domain(rows), verdicts, words)
 
 
-def _gain(rows: Records, method: str) -> Array:
+def _gain(rows: ResultRecords, method: str) -> Array:
     """The share of the achievable gain, in percent."""
     none, bound = column(rows, "expected", method="none"), column(rows, "bound", method="best")
     return 100 * (none - column(rows, "expected", method=method)) / (none - bound)
 
 
-def _draw_domain(rows: Records) -> curves.Figure:
+def _draw_domain(rows: ResultRecords) -> curves.Figure:
     figure, axes = curves.canvas(2, 2, height=2.4, sharex=True)
     as_printed = (*_PUBLISHED, "published-rr-half")
     least = math.sqrt(column(rows, "expected", method="published-rr").min())
@@ -222,7 +222,7 @@ def _gowalla_verdicts(study: Study, prior: Prior) -> tuple[dict[str, bool], Figu
 
 
 def _draw_gowalla(
-    study: Study, prior: Prior, truth: Ints, real: Records, estimates: dict[str, Array]
+    study: Study, prior: Prior, truth: Ints, real: ResultRecords, estimates: dict[str, Array]
 ) -> curves.Figure:
     figure, axes = curves.canvas(3, 2, height=2.3)
     rows = [row for row in study.table() if not math.isnan(row["expected"])]
@@ -329,7 +329,7 @@ def _census_rows(
     return rows
 
 
-def _draw_census(rows: Records) -> curves.Figure:
+def _draw_census(rows: ResultRecords) -> curves.Figure:
     published_rows = [row for row in rows if row["method"] == "published"]
     work = [
         {**row, "method": "work", "mse": math.nan, "income_lip": row["work_lip"]} for row in published_rows

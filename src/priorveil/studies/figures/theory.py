@@ -26,7 +26,7 @@ from priorveil.studies.figures import (
     sweep,
 )
 from priorveil.words.plots import curves
-from priorveil.words.plots.curves import COLOURS, FIGURE_STYLES, Records, below, column
+from priorveil.words.plots.curves import COLOURS, FIGURE_STYLES, ResultRecords, below, column
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
 
@@ -140,7 +140,7 @@ def _secret_of(prior: Prior, secret_law: Array) -> Secret:
     return Secret.from_joint((prior.probabilities[:, None] * secret_law).T)
 
 
-def _violations(rows: Records, up: str, across: str, low: float | None, high: float) -> int:
+def _violations(rows: ResultRecords, up: str, across: str, low: float | None, high: float) -> int:
     """How many channels break an implication."""
     x, y = column(rows, across), column(rows, up)
     slack = 1e-6 if low == high else 1e-9
@@ -149,7 +149,7 @@ def _violations(rows: Records, up: str, across: str, low: float | None, high: fl
     return int((below_range | (y > high * x + slack)).sum())
 
 
-def _draw_order(rows: Records) -> curves.Figure:
+def _draw_order(rows: ResultRecords) -> curves.Figure:
     figure, axes = curves.canvas(2, 3, width=2.33, height=2.2)
     for panel, (up, name, across, base, text, low, high) in zip(axes.flat, _PANELS, strict=True):
         x, y, end = column(rows, across), column(rows, up), 4.0 if across == "ldp" else 2.5
@@ -222,7 +222,7 @@ def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:
         return np.asarray(np.nan_to_num((P[0] * P[1] * (1 - q0 - q1)) ** 2 / (law * (1 - law))))
 
 
-def _draw_regions(rows: Records) -> curves.Figure:
+def _draw_regions(rows: ResultRecords) -> curves.Figure:
     """Across: `Pr(report 1 | value 0)`; up: `Pr(report 0 | value 1)`."""
     figure, axes = curves.canvas(1, 2, height=3.1)
     q0, q1 = np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201))
@@ -338,7 +338,7 @@ def _correlation_rows(size: int, rho: float, epsilon: float) -> list[FigureRow]:
     return [*rows, {"kind": "published", **channel_row(form.channel, prior, secret=secret)}]
 
 
-def _draw_correlation(rows: Records) -> curves.Figure:
+def _draw_correlation(rows: ResultRecords) -> curves.Figure:
     curve_rows = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]  # noqa: RUF001
     styles = {row["method"]: (row["kind"], _RHOS[row["rho"]], row["method"]) for row in curve_rows}
     titles = {5: "five values, uniform", 2: "two values, (0.3, 0.7)"}
@@ -442,7 +442,7 @@ def _hash_row(prior: Prior, size: int, assignment: list[int]) -> FigureRow:
 
 
 def _draw_hashing(
-    rows: Records, certified: dict[int, Array], heavy: FigureRow, best: FigureRow
+    rows: ResultRecords, certified: dict[int, Array], heavy: FigureRow, best: FigureRow
 ) -> curves.Figure:
     figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
     top, bottom = axes[:, 0]

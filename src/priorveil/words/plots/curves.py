@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:  # matplotlib is loaded when something is drawn
     Axes = Figure = AxesImage = object
 
-Records = Sequence[Mapping[str, Any]]  # the rows of a table of results, by the names of its columns
+ResultRecords = Sequence[Mapping[str, Any]]  # the rows of a table of results, by the names of its columns
 Style = Sequence[str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label
 
 COLUMN = 3.5  # inches: the width of a column of print
@@ -60,7 +60,7 @@ def canvas(
 # -- curves ------------------------------------------------------------------------------------------------
 
 
-def column(rows: Records, key: str, **where: object) -> Array:
+def column(rows: ResultRecords, key: str, **where: object) -> Array:
     """The numbers of one column, from the rows whose other columns have the given values.
 
     >>> column([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], "a", b="y").tolist()
@@ -86,7 +86,12 @@ def line(axes: Axes, style: Style, x: Array, y: Array, bound: Array | None = Non
 
 
 def method_lines(
-    axes: Axes, rows: Records, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False
+    axes: Axes,
+    rows: ResultRecords,
+    styles: Mapping[str, Style],
+    y: str,
+    x: str = "epsilon",
+    root: bool = False,
 ) -> None:
     """Draw column `y` against column `x` for every method that has numbers in it.
 
@@ -112,7 +117,7 @@ def method_lines(
             )  # fmt: skip
 
 
-def level_lines(axes: Axes, rows: Records, styles: Mapping[str, Style], y: str = "lip") -> None:
+def level_lines(axes: Axes, rows: ResultRecords, styles: Mapping[str, Style], y: str = "lip") -> None:
     """Draw real LIP levels against the budget, with the part of the plane above the budget shaded."""
     method_lines(axes, rows, styles, y)
     budgets = np.unique(column(rows, "epsilon"))
