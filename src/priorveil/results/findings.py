@@ -118,15 +118,13 @@ def _selections(part: PartEstimates) -> Iterator[_Selection]:
     if part.group_reports:
         for group, reports in part.group_reports.items():
             estimate = part.groups.get(group)
-            few = reports < part.forms.smallest_count
-            withheld: Withheld | None = None if estimate else "few reports" if few else "a part is withheld"
-            yield _Selection("", None if group is None else str(group), reports, None, withheld, estimate)
+            why = part.why_withheld(reports, estimate)
+            yield _Selection("", None if group is None else str(group), reports, None, why, estimate)
     elif len(part.forms.forms) > 1:
         for name, (_, reports) in part.parts.items():
             estimate = part.cohorts.get(name)
-            yield _Selection(
-                _text(name), "", reports, promises[name], None if estimate else "few reports", estimate
-            )
+            why = part.why_withheld(reports, estimate)
+            yield _Selection(_text(name), "", reports, promises[name], why, estimate)
     alone = next(iter(promises.values())) if len(part.forms.forms) == 1 else None
     total = None if part.withheld else part.everybody
     yield _Selection("", "", part.reports, alone, part.withheld, total)

@@ -134,6 +134,12 @@ class PartEstimates:
             return "a part is withheld"
         return None if len(self.parts) == len(self.forms.forms) else "other forms"
 
+    def why_withheld(self, reports: int, estimate: Estimate | None) -> Withheld | None:
+        """Why the estimate of a cohort or a group with so many reports is withheld; None if it is shown."""
+        if estimate is not None:
+            return None
+        return "few reports" if reports < self.forms.smallest_count else "a part is withheld"
+
     def margin(self, *attributes: str) -> PartEstimates:
         """The counts of the levels of some of the attributes, summed over the others."""
         cohorts = {name: one.margin(*attributes) for name, one in self.cohorts.items()}
