@@ -20,7 +20,7 @@ from terminal import run
 
 SOURCE = Path(pv.__file__).parent
 STEPS = ("tables", "reading", "results", "words", "cli")
-WORDS_OF_QUESTIONS = {"results/estimates.py:_texts", "results/estimates.py:CohortForms.title"}
+WORDS_OF_QUESTIONS = {"results/form_estimates.py:_texts", "results/form_estimates.py:CohortForms.title"}
 
 
 def functions_since(first: str, action: Callable[[], Any]) -> set[str]:
@@ -65,7 +65,7 @@ def test_a_plan_and_a_campaign_run_the_same_functions(
         words = ("estimate", tmp_path / f"{name}.json", tmp_path / f"{name}.csv", *output)
         ran.append(functions_since("tables/tallies.py:Tallies.of", lambda words=words: run(*words)))
     assert ran[0] ^ ran[1] <= WORDS_OF_QUESTIONS
-    assert {"results/estimates.py:estimate_forms", "results/findings.py:result_of"} <= ran[0]
+    assert {"results/form_estimates.py:estimate_forms", "results/findings.py:result_of"} <= ran[0]
 
 
 def test_the_curator_runs_the_functions_of_a_file(campaign: Campaign) -> None:
@@ -74,7 +74,7 @@ def test_the_curator_runs_the_functions_of_a_file(campaign: Campaign) -> None:
     ((form, parts),) = ((campaign.form_for(None), own) for own in tallies.by.values())
     stored = {form.id: FormTally(parts[0].reports, parts)}
     ran = [
-        functions_since("results/estimates.py:estimate_forms", action)
+        functions_since("results/form_estimates.py:estimate_forms", action)
         for action in (
             lambda: result_of(estimate_table(table, campaign), View(0.95)),
             lambda: campaign_result(campaign, stored, "auto", 0.95),

@@ -10,7 +10,6 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,21 +18,18 @@ from priorveil.atomic_files import atomic_write
 from priorveil.plans import Plan
 from priorveil.priors.label_texts import label_text
 from priorveil.reading.estimate import Estimate
+from priorveil.results.form_estimates import PartEstimates
 from priorveil.studies.compare import SAME_LDP
+from priorveil.studies.simulate import Study
 from priorveil.words.estimates import group_title, groups_warning, headlines
 from priorveil.words.plans import reading_title
 from priorveil.words.plots import curves
-from priorveil.words.plots.curves import COLOURS
+from priorveil.words.plots.curves import COLOURS, Axes, Figure
 from priorveil.words.plots.estimates import estimate_panel, interval_legend
 from priorveil.words.plots.house_style import house_style
 from priorveil.words.plots.names import short_name
 from priorveil.words.plots.plans import belief_panel, drawable_lift, plan_canvas, plan_layout, precision_panel
 from priorveil.words.plots.statistics import Panel, statistics_figure
-
-if TYPE_CHECKING:
-    from priorveil.results.form_estimates import PartEstimates
-    from priorveil.studies.simulate import Study
-    from priorveil.words.plots.curves import Axes, Figure
 
 _MOST_PANELS = 24
 _LONGEST_LINE = 30  # letters of the name of an axis

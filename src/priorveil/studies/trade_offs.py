@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -27,12 +27,9 @@ from priorveil.plans import Plan
 from priorveil.priors import Budget
 from priorveil.queries import Query
 from priorveil.words import html
-from priorveil.words.plots.curves import BUDGET, canvas, legend, line, log_scale
+from priorveil.words.plots.curves import BUDGET, Figure, canvas, legend, line, log_scale
 from priorveil.words.plots.house_style import house_style
 from priorveil.words.text_tables import text_lines
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Values up to which the best LDP mechanism is searched: more values take more than the seconds that a comparison is
 # worth, and the first design is taken.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,11 +34,9 @@ from priorveil.tables.write import arrow_column, id_column
 
 pa = pyarrow()
 with needs_extra("spark"):
+    from pyspark.sql import DataFrame
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["estimate", "privatize", "refused", "tally"]
 
