@@ -238,6 +238,28 @@ def test_the_error_over_a_set_is_that_of_the_estimate(
 
 
 @pytest.mark.parametrize(
+    "known",
+    [
+        pv.PriorSet.ball([0.25, 0.17, 0.58], 0.2),
+        pv.PriorSet.ball([0.09, 0.74, 0.17], 0.1),
+        pv.PriorSet([[0.59, 0.27, 0.14], [0.14, 0.27, 0.59]]),
+        pv.PriorSet.ball([0.9, 0.05, 0.05], 0.2),
+    ],
+    ids=["ball", "another", "finite", "no report matters"],
+)
+def test_the_error_of_a_guess_over_a_set_is_that_of_the_likeliest_value(known: PriorSet) -> None:
+    """Whoever guesses the likeliest value under the reading prior errs no more than stated, whatever member is true."""
+    plan = pv.design(known, 1.0, pv.Guess())
+    Q = plan.channel.matrix
+    guesses = np.argmax(plan.reference.probabilities[:, None] * Q, axis=0)
+    errors = [
+        1 - p @ np.where(np.arange(len(Q))[:, None] == guesses, Q, 0.0).sum(axis=1) for p in known.vertices()
+    ]
+    assert max(errors) == pytest.approx(plan.expected_mse, rel=1e-9)
+    assert plan.lower_bound <= plan.expected_mse <= plan.no_report
+
+
+@pytest.mark.parametrize(
     ("known", "epsilon", "query"), [SUM_ON_TWO, HISTOGRAM_ON_A_BALL], ids=["finite", "ball"]
 )
 def test_intervals_over_a_set_hold_for_its_members(known: PriorSet, epsilon: float, query: pv.Linear) -> None:

@@ -119,7 +119,8 @@ def mix(columns: Array, gains: Array, basis: highspy.HighsBasis | None = None) -
     low, base = columns.min(axis=0), gains.mean(axis=0)
     unit = np.where(1.0 - low > TOLERANCE, 1.0 - low, infinity)  # a row of ones is no equation
     scale = max(float(np.abs(gains - base).max()), ROUNDING * float(np.ptp(base)), 1e-300)
-    side = np.concatenate([[1.0], (1.0 - low) / unit, (base - base.min()) / scale])
+    above = np.minimum((base - base.min()) / scale, 2.0)  # a utility that is further above never binds
+    side = np.concatenate([[1.0], (1.0 - low) / unit, above])
     entries = np.zeros((1 + n, len(side)))  # a row for each variable: t, then the weights
     entries[0, -k:] = 1.0
     entries[1:] = np.hstack([np.ones((n, 1)), (columns - low) / unit, (base - gains) / scale])

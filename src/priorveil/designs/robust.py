@@ -127,8 +127,8 @@ def task_of(problem: DesignProblem) -> Task:
 class LeastFavourable(NamedTuple):
     """The least favourable prior of a hull, for one channel.
 
-    Reports that are read at `prior` have at most this `error` under every prior of the set; for a guess it is that of
-    somebody who may draw between guesses. No way of reading has an error below `least` under all.
+    Reports that are read at `prior` have at most this `error` under every prior of the set. No way of reading has an
+    error below `least` under all.
     """
 
     prior: Prior
@@ -137,29 +137,36 @@ class LeastFavourable(NamedTuple):
 
 
 def least_favourable(problem: DesignProblem, channel: Channel) -> LeastFavourable:
-    """The least favourable prior of the set of a problem.
+    """The least favourable prior of the set of a problem, as far as its decoder is the best one.
 
-    Values that it leaves out get a little of the prior in the middle: a prior has no zeros, and the error is that of
-    the prior that is returned.
+    For a guess it need not be: two values are equally likely there, and guessing either may err more under one of the
+    priors than drawing between them. So guesses are made for that prior, of those in the game, whose guesses err least.
+
+    Values that the prior leaves out get a little of the one in the middle, as a prior has no zeros. The error is that
+    of the prior that is returned.
     """
     known, task = problem.prior, task_of(problem)
     assert isinstance(known, PriorSet)
-    columns = channel.drop_unused().matrix.T
+    columns, in_game = channel.drop_unused().matrix.T, list[Array]()
 
     def risks_for(p: Array) -> Array:
+        in_game.append(p)
         return np.asarray(task.risks(p, columns).sum(axis=0))
 
-    worst = worst_of_polytope(risks_for, known.best, problem.P, TOLERANCE)
-    p, error = worst.prior, worst.bound
-    if isinstance(task, SquaredErrorTask):
-        p = _closer(risks_for, known.best, p)
-    left_out = _LEFT_OUT * (p.min() < _LEFT_OUT)
-    p = (1 - left_out) * p + left_out * known.centre.probabilities
-    prior = Prior(p / p.sum(), known.domain)
-    if isinstance(task, SquaredErrorTask):
+    def without_zeros(p: Array) -> Prior:
+        left_out = _LEFT_OUT * (p.min() < _LEFT_OUT)
+        p = (1 - left_out) * p + left_out * known.centre.probabilities
+        return Prior(p / p.sum(), known.domain)
+
+    def error_at(prior: Prior) -> float:
         risk = risks_for(prior.probabilities)
-        error = float(risk @ known.best(risk))
-    return LeastFavourable(prior, max(0.0, problem.unit * error), max(0.0, problem.unit * worst.mse))
+        return float(risk @ known.best(risk))
+
+    worst = worst_of_polytope(risks_for, known.best, problem.P, TOLERANCE)
+    is_guess = isinstance(task, GuessTask)
+    read_at = [*in_game] if is_guess else [_closer(risks_for, known.best, worst.prior)]
+    prior = min(map(without_zeros, read_at), key=error_at)
+    return LeastFavourable(prior, problem.unit * error_at(prior), max(0.0, problem.unit * worst.mse))
 
 
 def _closer(risks_for: Callable[[Array], Array], oracle: Oracle, p: Array) -> Array:
