@@ -279,6 +279,37 @@ def test_intervals_over_a_set_hold_for_its_members(known: PriorSet, epsilon: flo
         np.testing.assert_allclose(np.transpose(single), [low, high])
         assert estimate.contrast(np.ones(len(truth))).interval()[0] <= truth.sum() + 1e-6
         assert estimate.bias is not None and Note("leansOnSet") in estimate.notes
+        assert estimate.prior_check == pytest.approx(1.0, abs=0.01) and estimate.warning is None
+
+
+def reports_of(plan: pv.Plan, p: Array, people: int, rng: np.random.Generator) -> pv.Estimate:
+    """The estimate of as many people, drawn from a prior."""
+    return plan.estimate(plan.tally(plan.privatize(rng.choice(len(p), people, p=p), rng)))
+
+
+@pytest.mark.parametrize(
+    ("known", "epsilon", "query", "wrong"),
+    [
+        (pv.PriorSet([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1]]), 1.0, pv.Sum(values=[0, 1, 2]), [0.2, 0.2, 0.6]),
+        (*HISTOGRAM_ON_A_BALL, [0.2, 0.3, 0.5]),
+    ],
+    ids=["finite", "ball"],
+)
+def test_reports_can_contradict_a_whole_set(
+    known: PriorSet, epsilon: float, query: pv.Linear, wrong: list[float]
+) -> None:
+    """No prior of the set explains the estimate of people from outside it; those of a member rarely fail the check.
+
+    Of 200 surveys of a member, 8 or more have p <= 0.01 by chance with probability 0.001 at most.
+    """
+    plan, rng = pv.design(known, epsilon, query), np.random.default_rng(6)
+    contradicted = reports_of(plan, np.array(wrong), 20_000, rng)
+    assert contradicted.prior_check is not None and contradicted.prior_check < 1e-6
+    assert contradicted.unbiased_difference is not None and contradicted.unbiased_difference > 5
+    assert contradicted.warning == Note("contradictedPrior", {"p_value": contradicted.prior_check})
+    for p in known.vertices()[:2]:
+        checks = [reports_of(plan, p / p.sum(), 500, rng).prior_check or 0.0 for _ in range(200)]
+        assert sum(check <= 0.01 for check in checks) < 8
 
 
 @pytest.mark.parametrize("p", PriorSet.ball([0.5, 0.3, 0.2], 0.1).vertices().tolist())

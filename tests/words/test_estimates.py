@@ -157,8 +157,8 @@ def test_an_estimate_is_printed_alike_everywhere() -> None:
         ({"assumes": (Note("assumesUnbiased"),)}, f"Method unbiased assumes {Note('assumesUnbiased')}."),
         (
             {},
-            "Prior check: none. There are too few reports, or they say too little, or the plan is for a set of priors, "
-            "or it can check only its own prior.",
+            "Prior check: none. There are too few reports, or they say too little, or the plan can check "
+            "only its own prior.",
         ),
         ({"prior_check": 0.25}, "Prior check: p = 0.25. This does not show that the prior is right."),
         (

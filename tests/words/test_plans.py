@@ -114,7 +114,7 @@ def test_a_remark_says_which_prior_of_a_set_is_used_unless_one_is_given(query: p
     reports = plan.privatize([0] * counts[0] + [1] * counts[1], np.random.default_rng(0), codes=True)
     estimate = plan.estimate(plan.tally(reports))
     if query == pv.Histogram():
-        assert estimate.prior_check is None and estimate.warning is None
+        assert estimate.prior_check > 0.01 and estimate.warning is None
         assert estimate.remarks[-1] == Note("leansOnSet") and estimate.assumes == (ASSUMES["set"],)
     else:
         assert estimate.prior_check < 1e-4

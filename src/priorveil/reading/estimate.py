@@ -38,7 +38,7 @@ from priorveil.reading.label_weights import LabelWeights
 from priorveil.reading.moments import (
     naming_statistics,
 )
-from priorveil.reading.prior_check import PriorCheck
+from priorveil.reading.prior_check import PriorCheck, set_check
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally_reading import ASSUMES, Reading
 from priorveil.showing import Figure
@@ -221,7 +221,9 @@ def read_estimate(
     weighted = reading.tally.weighted
     with naming_statistics(reading.labels, of_values=reading.rows is None):
         moments = reading.answer()
-    difference = reading.unbiased_difference(moments.mean)
+    difference = reading.unbiased_difference(moments)
+    if reading.known is not None and difference is not None:
+        check = set_check(difference, len(moments.mean))
     moments = moments.plus(weighted.offset if weighted else 0.0)
     return Estimate(
         values=moments.mean,

@@ -40,13 +40,13 @@ class EstimateData(IntervalEstimate):
     - `limits`: for mle and mmse, the least and the most that any distribution can answer. Intervals are cut off there.
     - `bias`: how far the truth may be below and above each value on average, because the estimate leans on one of a set
       of priors and another may be right. Intervals add it; None for other estimates.
-    - `prior_check`: the p-value of the reports under the prior.
+    - `prior_check`: the p-value of the reports under the prior; for a set of priors see `set_check`.
     - `noticeable_change`: if this share of the people moved from one common value to another, the p-value would be
       below 0.01 in about 90 % of surveys or more. See `PriorCheck`; None if it is not known, or more than everybody.
     - `unseen_changes`: a note on the changes that the check does not notice, however large; None if there are none.
     - `unbiased_difference`: how far an mmse answer is from the unbiased one: the largest difference over the
-      statistics, in standard errors of the unbiased one. It is None for other methods, where reports alone do not
-      determine the answer, and beyond 512 values.
+      statistics, in standard errors of the unbiased one, less the `bias`. It is None for other methods, where reports
+      alone do not determine the answer, and beyond 512 values.
     - `mle_gain`: how many times smaller the squared error of a histogram or of margins by mle is expected to be than
       by unbiased, if the prior is about right. It is large where there are many values and few people.
     - `remarks`: what the plan adds to the `notes` of the estimate.

@@ -50,7 +50,8 @@ def _notes(estimate: EstimateData) -> Iterator[Note]:
     if estimate.sums_over_cells:
         yield ABOUT_CELLS
     if estimate.unbiased_difference is not None:
-        yield Note("unbiasedDifference", {"errors": estimate.unbiased_difference})
+        code = "unbiasedDifference" if estimate.bias is None else "unexplainedDifference"
+        yield Note(code, {"errors": estimate.unbiased_difference})
     if estimate.mle_gain is not None and estimate.mle_gain > _NOTABLE:
         code = "gainOfThisMle" if estimate.method == "mle" else "gainOfMle"
         yield Note(code, {"times": estimate.mle_gain})

@@ -219,6 +219,20 @@ def mean_check(total: Array, variance: Array, rise: Array, fall: Array) -> Prior
     return PriorCheck(p_value, None, len(t) - 1)
 
 
+def set_check(difference: float, statistics: int) -> PriorCheck:
+    """The check of a set of priors: whether an mmse answer is nearer to the unbiased one than under every prior of it.
+
+    Under a prior of the set the answer is off by its bias and by noise. `difference` is how far the two answers are
+    apart beyond the largest bias, in standard errors of the unbiased one: the largest over the statistics. The variance
+    of the difference of the answers is less than that of the unbiased one (Hausman 1978). A change of the distribution
+    that this does not notice, however many people report, moves the answer no further than the bias.
+
+    >>> set_check(0.0, 3).p_value, round(set_check(6.6, 1).p_value, 12)
+    (1.0, 4.1e-11)
+    """
+    return PriorCheck(min(1.0, statistics * math.erfc(difference / math.sqrt(2))), None, statistics)
+
+
 def chi_square_tail(statistic: float, degrees: int) -> float:
     """The probability that a chi-square variable with these degrees of freedom exceeds `statistic`.
 

@@ -38,7 +38,7 @@ def margin(estimate: E, names: tuple[str, ...]) -> E:
         )
         for r in estimate.own_readings
     )
-    parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.leans_on_prior]
+    parts = [r.unbiased_difference(r.moments(r.rows)) for r in readings if r.leans_on_prior]
     relabelled = replace(
         estimate,
         labels=labels,

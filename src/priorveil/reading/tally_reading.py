@@ -180,20 +180,22 @@ class Reading:
             return np.zeros_like(answer.mean)
         return np.asarray(squared.linear / self.tally.reports - answer.linear / weighted.total)
 
-    def unbiased_difference(self, answer: Array) -> float | None:
+    def unbiased_difference(self, answer: Moments) -> float | None:
         """The largest difference of the unbiased answer from this mmse one, in standard errors of the unbiased one.
 
-        None for other methods, where reports do not determine the answer, and beyond 512 values.
+        With a set of priors it is what the largest bias over the set does not explain. None for other methods, where
+        reports do not determine the answer, and beyond 512 values.
         """
         if not self.leans_on_prior or not self.tally.reports or len(self.prior) > QUICK:
             return None
         try:
-            unbiased = replace(self, method="unbiased").answer()
+            unbiased = replace(self, method="unbiased", known=None).answer()
         except (NotIdentifiable, TooLarge):
             return None
-        has_error = unbiased.variance > 0
-        differences = np.abs(unbiased.mean - answer)[has_error] / np.sqrt(unbiased.variance[has_error])
-        return float(differences.max(initial=0.0))
+        has_error, above = unbiased.variance > 0, unbiased.mean - answer.mean
+        most_below, most_above = (0.0, 0.0) if answer.bias is None else answer.bias
+        differences = np.maximum(above - most_above, -above - most_below)[has_error]
+        return float((differences / np.sqrt(unbiased.variance[has_error])).max(initial=0.0))
 
     def align(self, weights: Array, labels: tuple[Label, ...], of_values: bool = True) -> Array:
         """The weights, a row for each sum, with columns for the counts of this reading's values.
