@@ -612,6 +612,8 @@ export declare class Client {
      * @returns {Promise<number[]>}
      */
     begin(cohort?: string): Promise<number[]>;
+    /** Raise `BudgetExceeded` if the limit of the device or the campaign allows no answer, whatever the cohort. Draws nothing. */
+    checkLimit(): Promise<void>;
     /**
      * Check these answers and the limit, as `answer` does. No report is drawn: that is done when it is sent.
      *

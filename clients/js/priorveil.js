@@ -3372,6 +3372,13 @@ export class Client {
     });
   }
 
+  /** Raise `BudgetExceeded` if the limit of the device or the campaign allows no answer, whatever the cohort. Draws nothing. */
+  async checkLimit() {
+    const campaign = await this.campaign();
+    const checks = campaign.cohorts.map((cohort) => this.#checkLimit(campaign, campaign.formFor(cohort)));
+    await Promise.any(checks).catch(({ errors }) => Promise.reject(errors[0]));
+  }
+
   /**
    * Check these answers and the limit, as `answer` does. No report is drawn: that is done when it is sent.
    *

@@ -445,6 +445,20 @@ def test_a_sheet_about_few_people_has_no_impossible_figure(browser: Any, curator
     assert min(float(line["low"]) for line in lines if line["low"]) < 0
 
 
+@pytest.mark.parametrize(("epsilon", "is_weak"), [(1.0, False), (5.0, True)])
+def test_a_sheet_says_that_little_was_promised(
+    browser: Any, curator: Any, epsilon: float, is_weak: bool
+) -> None:
+    name = f"promised-{epsilon}"
+    curator.campaigns[name] = campaign = ask(f"At {epsilon}?", Prior({"yes": 0.24, "no": 0.76}), epsilon)
+    curator.create(campaign)
+    curator.publish(name)
+    browser.open(curator.published_page(name))
+    browser.see("main", "at most")
+    assert ("This is little protection" in browser.text("main")) is is_weak
+    assert browser.faults() == []
+
+
 def test_a_sheet_has_every_cohort_and_hides_the_total_with_a_small_one(browser: Any, curator: Any) -> None:
     for cohort, people in (("north", 200), ("south", 20)):
         answers = [{"answer": answer} for answer in ["yes", "no"] * (people // 2)]

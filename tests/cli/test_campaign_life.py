@@ -112,6 +112,7 @@ def test_results_are_released_to_analysts(admin: Admin, capsys: pytest.CaptureFi
     admin.create(campaign)
     with pytest.raises(KeyboardInterrupt):
         admin.run("release", campaign.id, typed="n\n")
+    assert "The campaign has 0 reports: 1 of 1 result would be withheld." in capsys.readouterr().err
     assert admin.run("release", campaign.id, typed="y\n") == 2
     assert "409: too few further reports for new results: 0 of 20" in capsys.readouterr().err
     place = f"{admin.url}/v1/campaigns/{campaign.id}/reports"

@@ -134,7 +134,10 @@ def test_csv_withholds_what_is_withheld() -> None:
     )
     answers = {name: {"answer": ["nothing"] * n} for name, n in (("north", 100), ("south", 99))}
     result = campaign_result(campaign, tallies(campaign, answers), "auto", 0.9)
-    assert {line["cohort"] for line in csv.DictReader(results_csv(result).splitlines())} == {"north"}
+    lines = list(csv.DictReader(results_csv(result).splitlines()))
+    assert {line["cohort"] for line in lines if line["estimate"]} == {"north"}
+    empty = [(line["cohort"], line["statistic"], line["reports"]) for line in lines if not line["estimate"]]
+    assert empty == [("south", "withheld: few reports", "99"), ("", "withheld: a part is withheld", "199")]
 
 
 def test_methods_that_the_reports_do_not_allow_are_not_offered() -> None:

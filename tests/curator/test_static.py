@@ -34,7 +34,14 @@ for (const text of JSON.parse(readFileSync(0, "utf8"))) {
 }
 console.log(JSON.stringify(found));
 """
-GRADES = {0.5: "hidden", 1.0: "hidden", 1.5: "partly hidden", 3.0: "hardly hidden", 5.0: "may be guessed"}
+GRADES = {
+    0.5: "hidden",
+    1.0: "hidden",
+    1.5: "partly hidden",
+    2.9: "hardly hidden",
+    3.0: "not hidden",
+    5.0: "not hidden",
+}
 
 
 def test_the_words_of_the_first_page_follow_from_the_level() -> None:
@@ -49,6 +56,6 @@ def test_the_words_of_the_first_page_follow_from_the_level() -> None:
     for (epsilon, _), campaign, page in zip(cases, campaigns, found, strict=True):
         levels = campaign.promise["everyone"]
         assert page["seen"] == GRADES[epsilon]
-        assert (page["seen"] == "may be guessed") == (levels.lip > 3) == bool(campaign.warnings)
+        assert (page["seen"] == "not hidden") == (epsilon >= 3) == bool(campaign.warnings)
         after = likely_afterwards(0.1, levels.lip, levels.lip, levels.ldp)
         assert 0 <= page["after"] - after < 0.0011

@@ -149,8 +149,9 @@ def test_a_reading_names_the_query_the_method_and_the_budgets() -> None:
 
 def test_a_plan_that_nearly_reveals_the_value_says_so() -> None:
     secret = pv.Secret.from_joint([[0.5, 0.0, 0.0], [0.0, 0.3, 0.2]])
-    for epsilon in (1.0, 3.0, pv.Budget(1.0, 100.0), pv.Budget(math.inf, 1.0)):
+    for epsilon in (1.0, 2.9, pv.Budget(1.0, 100.0), pv.Budget(math.inf, 1.0)):
         assert "weak protection" not in dict(plan_facts(pv.design(PRIOR, epsilon, pv.Histogram())))
+    assert "weak protection" in dict(plan_facts(pv.design(PRIOR, 3.0, pv.Histogram())))
     far = pv.PairwiseLDP(0.1 * np.ones((3, 3)))  # epsilon is the level of a pair at distance one
     assert "weak protection" not in dict(plan_facts(pv.design(PRIOR, 5.0, pv.Histogram(), notion=far)))
     names = [name for name, _ in plan_facts(pv.design(PRIOR, 100.0, pv.Histogram()))]

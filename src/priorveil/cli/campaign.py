@@ -129,6 +129,7 @@ def release(api: CuratorApi, campaign: str, yes: bool) -> None:
     """
     id = campaign_id(campaign)
     if not yes:
+        click.echo(_shown_of(api.request("GET", "v1", "campaigns", id, "estimates")), err=True)
         click.confirm(f"Let analysts see the results of the campaign {id[:12]}?", abort=True, err=True)
     released = api.request("POST", "v1", "campaigns", id, "release")
     click.echo(f"released {id}: results from {plural(released['stored']['reports'], 'report')}")

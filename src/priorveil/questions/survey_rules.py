@@ -12,7 +12,7 @@ from priorveil.questions.campaign import DETAILS, EVERYONE, CampaignDetails
 from priorveil.questions.choices import NO, YES, SingleChoice
 from priorveil.questions.question import Question, checked_after
 from priorveil.questions.survey import Cohort, Survey, people_shares
-from priorveil.questions.survey_document import Section, SurveyDocument
+from priorveil.questions.survey_document import LISTS, Section, SurveyDocument
 from priorveil.questions.survey_parts import DESIGN_KEYS, PartReader, number_bounds
 
 SURVEY_KEYS = (*DETAILS, "epsilon")
@@ -25,7 +25,7 @@ _YES_NO = {YES: "yesOption", NO: "noOption"}  # the keys of their texts
 def survey_of(document: SurveyDocument) -> Survey:
     """The survey that a file describes; refused with the place of what is wrong, and what to do."""
     section = document.survey
-    section.require_known(SURVEY_KEYS)
+    section.require_known((*SURVEY_KEYS, *LISTS))
     details = _details(section)
     epsilon = section.positive("epsilon")
     if epsilon is None:

@@ -3,7 +3,8 @@
 `attributes` names what a line is about, `cohort` and `group` whose reports it is from (empty: everybody), and
 `statistic` what its number is: `people`, `mean`, `share within age` and so on. Each attribute has a column with the
 answer that the line is about; it is empty if the line is about all answers. Then come the number of `reports`, the
-`method`, the `estimate` with its standard error and interval, and numbers of people as a `share` of everybody.
+`method`, the `estimate` with its standard error and interval, and numbers of people as a `share` of everybody. What is
+withheld has a line that says why, such as `withheld: few reports`, and no numbers but that of its reports.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import csv
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from priorveil.results.document import Finding, Result, ResultRow, ResultTable
+from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable
 
 _ABOUT = ("attributes", "cohort", "group", "statistic")
 _COLUMNS = (*_ABOUT, "reports", "method", "estimate", "std_error", "low", "high", "share")
@@ -25,15 +26,18 @@ def columns_of(result: Result) -> dict[str, str]:
 
 
 def statistic_lines(result: Result) -> Iterator[dict[str, Any]]:
-    """A line for each statistic that is not withheld, with the same columns in all of them."""
+    """A line for each statistic, with the same columns in all of them; one without numbers for what is withheld."""
     columns = columns_of(result)
     for found in result.findings:
-        for table in found.figures.tables if found.figures else ():
+        if found.figures is None:
+            yield {**_about(found, f"withheld: {found.withheld}"), "reports": found.reports}
+            continue
+        for table in found.figures.tables:
             for row in table.rows:
                 yield {
-                    **_about(found, table, row),
+                    **_about(found, statistic_name(found, table, row)),
                     **_answers(columns, table, row),
-                    **_numbers(found, table, row),
+                    **_numbers(found, found.figures, table, row),
                 }
 
 
@@ -66,9 +70,9 @@ def is_mean_of_sum(found: Finding, table: ResultTable) -> bool:
     )
 
 
-def _about(found: Finding, table: ResultTable, row: ResultRow) -> dict[str, Any]:
+def _about(found: Finding, statistic: str) -> dict[str, Any]:
     group = "(missing)" if found.group is None else found.group
-    names = " x ".join(found.attributes), found.cohort, group, statistic_name(found, table, row)
+    names = " x ".join(found.attributes), found.cohort, group, statistic
     return dict(zip(_ABOUT, names, strict=True))
 
 
@@ -77,12 +81,11 @@ def _answers(columns: dict[str, str], table: ResultTable, row: ResultRow) -> dic
     return {column: levels.get(name) for name, column in columns.items()}
 
 
-def _numbers(found: Finding, table: ResultTable, row: ResultRow) -> dict[str, Any]:
-    assert found.figures is not None  # otherwise there is no table
-    people = found.figures.people if table.kind == "people" and row.value is not None else 0.0
+def _numbers(found: Finding, figures: Figures, table: ResultTable, row: ResultRow) -> dict[str, Any]:
+    people = figures.people if table.kind == "people" and row.value is not None else 0.0
     return {
         "reports": found.reports,
-        "method": found.figures.method,
+        "method": figures.method,
         "estimate": row.value,
         "std_error": row.std_error,
         "low": row.low,

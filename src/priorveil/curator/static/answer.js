@@ -60,6 +60,7 @@ async function begin(code = keptCode()) {
   if (step === "thanks" && known !== null) return showThanks(known, true);
   if (step === "shut") return show(() => drawShut(campaign, status, known !== null));
   if (step === "undelivered") return showNotSent("notDelivered");
+  await client.checkLimit();
   if (!(await client.invited())) return showInvitation(code);
   return showStart();
 }
@@ -238,7 +239,8 @@ function showRefused({ reason }) {
 
 /** @param {unknown} error */
 function showBroken(error) {
-  const asked = interview?.campaign.promise[interview.cohort ?? ""]?.ldp ?? 0;
+  const promise = interview?.campaign.promise ?? {};
+  const asked = promise[interview?.cohort ?? ""]?.ldp ?? Math.min(...Object.values(promise).map(({ ldp }) => ldp));
   show(() => drawBroken(error, asked));
 }
 

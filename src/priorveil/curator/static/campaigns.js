@@ -210,7 +210,7 @@ export function publishing(id, estimates, admin, showErrors, changed) {
 }
 
 /** How many reports there are, and how many of the results would be withheld. @param {any} result */
-function shownOf({ reports, findings }) {
+export function shownOf({ reports, findings }) {
   const results = findings.filter((/** @type {any} */ found) => found.withheld !== "other forms");
   const withheld = results.filter((/** @type {any} */ found) => found.withheld).length;
   /** @param {number} count @param {string} word */

@@ -8,14 +8,14 @@ export const MANY = 20; // reports or answers beyond which they are not listed o
 const LIKELY = 0.1; // an answer that is so likely before is the example of what a level means
 
 /**
- * How well answers are hidden, up to each level. Above 3 a belief of 50 % can become one of more than 97 %: `campaign check` warns.
+ * How well answers are hidden, up to each level. From 3 on a belief of 50 % can become one of 97 %: `campaign check` warns.
  *
  * @type {[number, string][]}
  */
 const GRADES = [
   [1, "seenNo"],
   [2, "seenPartly"],
-  [3, "seenHardly"],
+  [2.999, "seenHardly"],
   [Infinity, "seenWeak"],
 ];
 

@@ -1,6 +1,7 @@
 // The sheet of published results: the figures, how they came about, what was promised, and what they do not say. It speaks the language
 // of the reader; the campaign's own texts are in as many languages as it gives. All of them are in one document.
 
+import { gradeOf } from "/static/disclosure.js";
 import { el } from "/static/dom.js";
 import { figureTables, inBlocks, confidenceText, measuredIn } from "/static/figures.js";
 import { groupBy } from "/static/histogram.js";
@@ -241,6 +242,7 @@ function promise() {
   return [
     lip < ldp && paragraph("promisedKnown", { factor: factor(lip) }),
     Number.isFinite(ldp) ? paragraph("promisedAny", { factor: factor(ldp) }) : paragraph("promisedInPart"),
+    gradeOf({ lip }) === "seenWeak" && el("p", { class: "warning" }, say("promisedLittle")),
   ].filter(Boolean);
 }
 

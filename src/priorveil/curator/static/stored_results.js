@@ -1,6 +1,6 @@
 // The results that analysts see: when they were made, what is next, and the button of an admin that releases new ones.
 
-import { badge } from "/static/campaigns.js";
+import { badge, shownOf } from "/static/campaigns.js";
 import { read, send } from "/static/curator.js";
 import { confirmButton } from "/static/dialogs.js";
 import { el, moment, reportsText } from "/static/dom.js";
@@ -43,11 +43,12 @@ export function madeWhen({ stored: { kind, made }, state }) {
 }
 
 /** For an admin: what analysts see, and the button that releases new results. */
-export function releasing(id, { stored, state }, showErrors, changed) {
+export function releasing(id, { stored, state, result }, showErrors, changed) {
   const release = {
     title: "Release interim results?",
     text:
-      "Analysts see the results so far, and can compare them with the last ones. This is refused until enough further reports have " +
+      `${shownOf(result)} Analysts see the results so far, and can compare them with the last ones. ` +
+      "This is refused until enough further reports have " +
       "come. A cohort or a question with too few keeps its last results.",
     yes: "Release them",
     no: "Not now",
