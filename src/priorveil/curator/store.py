@@ -291,7 +291,6 @@ class Store(ABC):
         pieces = {name: _PIECES.format(size=size, **dialect) for name, size in lists.items()}
         (
             self.add_cells,
-            self._probe_report,
             self.find_reports,
             self.add_reports,
             self.remove_reports,
@@ -341,7 +340,7 @@ class Store(ABC):
         """What an upload does to each table, to be rolled back. Random keys do not wait for another process's probe."""
         return [
             (NUMBERS, ""),
-            (self._probe_report, os.urandom(ID_BYTES), bytes(WORD_BYTES)),
+            (self.add_reports, 0, os.urandom(ID_BYTES), 0, bytes(WORD_BYTES), WORD_BYTES),
             (self.add_cells, 0, json.dumps({secrets.randbelow(1 << 31): 1})),
             (self.use_invitations, 0, os.urandom(DIGEST_BYTES)),
         ]

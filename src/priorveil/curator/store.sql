@@ -3,10 +3,6 @@ INSERT INTO tallies (form, cell, count)
 SELECT CAST($1 AS integer), CAST(key AS integer), CAST(value AS bigint) FROM {json_each}($2) WHERE true ORDER BY 2
 ON CONFLICT (form, cell) DO UPDATE SET count = tallies.count + excluded.count
 
--- A report that is never kept: it shows whether reports can be stored.
-INSERT INTO submissions (campaign, report_id, form, words)
-SELECT coalesce(max(number), 0), CAST($1 AS {bytes}), 0, CAST($2 AS {bytes}) FROM campaigns
-
 -- Of these ids of reports, one after the other in $2, those that a campaign has, with their reports.
 SELECT report_id, form, words FROM submissions WHERE campaign = $1 AND report_id IN (SELECT piece FROM {ids})
 
