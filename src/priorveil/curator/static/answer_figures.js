@@ -1,8 +1,8 @@
 // What the report about one question reveals, in figures of a hundred people.
 
-import { fold, ownText, paragraph, phrase, quiet, say, speak } from "/static/answer_page.js";
-import { MANY, answeredBetween, codeOf, outOfHundred, reportsOf } from "/static/disclosure.js";
-import { el, scrolling } from "/static/dom.js";
+import { ownText, paragraph, phrase, quiet, say, speak } from "/static/answer_page.js";
+import { answeredBetween, codeOf, outOfHundred, reportsOf } from "/static/disclosure.js";
+import { el } from "/static/dom.js";
 /** @import { Part } from "/static/priorveil.js" */
 /** @import { Interview } from "/static/interview.js" */
 
@@ -17,7 +17,6 @@ export function crowd(interview, part) {
     reports.length > 0 ? eachReport(interview, part, code, reports) : anyReport(interview, part, code),
     paragraph(interview.campaign.cohorts.length > 1 ? "crowdGroup" : "crowdAll", { count }),
     quiet("crowdAssumes"),
-    reports.length > 0 && plan.labels.length <= MANY && fold(say("allAnswers"), comparison(interview, part, reports)),
   );
 }
 
@@ -87,42 +86,4 @@ function nameOf({ campaign }, { attributes: [name], plan }, code) {
 function inWords(share) {
   const { count, key } = outOfHundred(share);
   return key === null ? speak.number(count) : say(key, { count: speak.number(count) });
-}
-
-/**
- * Each answer among all people and among those who send each report.
- *
- * @param {Interview} interview
- * @param {Part} part
- * @param {number[]} reports
- */
-function comparison(interview, part, reports) {
-  const { plan } = part;
-  const columns = [plan.prior ?? [], ...reports.map((report) => plan.posterior(report))];
-  const heads = [say("amongAll"), ...reports.map((report) => say("reportCode", { code: report }))];
-  const rows = plan.labels.map((_, x) =>
-    el(
-      "tr",
-      {},
-      el("th", { scope: "row" }, el("bdi", {}, nameOf(interview, part, x))),
-      ...columns.map((shares) => el("td", { class: "figure" }, speak.percent(shares[x]))),
-    ),
-  );
-  const table = el(
-    "table",
-    { class: "comparison" },
-    el("caption", {}, say("crowdAssumes")),
-    el(
-      "thead",
-      {},
-      el(
-        "tr",
-        {},
-        el("th", { scope: "col" }, say("answer")),
-        ...heads.map((head) => el("th", { scope: "col", class: "figure" }, head)),
-      ),
-    ),
-    el("tbody", {}, ...rows),
-  );
-  return scrolling(say("allAnswers"), table);
 }
