@@ -166,7 +166,8 @@ def least_favourable(problem: DesignProblem, channel: Channel) -> LeastFavourabl
     is_guess = isinstance(task, GuessTask)
     read_at = [*in_game] if is_guess else [_closer(risks_for, known.best, worst.prior)]
     prior = min(map(without_zeros, read_at), key=error_at)
-    return LeastFavourable(prior, problem.unit * error_at(prior), max(0.0, problem.unit * worst.mse))
+    error, least = (max(0.0, problem.unit * each) for each in (error_at(prior), worst.mse))
+    return LeastFavourable(prior, error, least)
 
 
 def _closer(risks_for: Callable[[Array], Array], oracle: Oracle, p: Array) -> Array:
