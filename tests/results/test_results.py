@@ -224,6 +224,18 @@ def test_a_margin_and_shares_within_groups_stand_in_place_of_the_whole_table() -
         result_of(estimates, View(margin=("age",), within=("age",)))
 
 
+def test_a_margin_chooses_a_question_that_is_reported_alone() -> None:
+    smokes, town = (Prior(dict(zip(LEVELS[name], SHARES[name], strict=True))) for name in ("smokes", "town"))
+    parts = (Part(("smokes",), plan_of(smokes)), Part(("town",), plan_of(town)))
+    form = Form(tuple(Slot((part,)) for part in parts))
+    campaign = Campaign("Habits", [choice("smokes"), choice("town")], {"everyone": form}, smallest_count=1)
+    words = form.privatize({"smokes": ["never"] * 50, "town": ["A"] * 50}, rng=np.random.default_rng(5))
+    own = {("everyone", None): form.tallies(form.count(words))}
+    estimates = estimate_forms(CohortForms.of(campaign), own)
+    _, whole = result_of(estimates).findings
+    assert result_of(estimates, View(margin=("town",))).findings == (whole,)
+
+
 def test_what_is_withheld_cannot_be_read_or_subtracted() -> None:
     priors = {"north": Prior({"never": 0.7, "daily": 0.3}), "south": Prior({"never": 0.5, "daily": 0.5})}
     forms = {name: Form.of("smokes", plan_of(prior)) for name, prior in priors.items()}

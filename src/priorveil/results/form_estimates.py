@@ -141,7 +141,9 @@ class PartEstimates:
         return "few reports" if reports < self.forms.smallest_count else "a part is withheld"
 
     def margin(self, *attributes: str) -> PartEstimates:
-        """The counts of the levels of some of the attributes, summed over the others."""
+        """The counts of the levels of some of the attributes, summed over the others; all of a part about one alone."""
+        if len(attributes) == 1 and attributes == self.attributes:
+            return self
         cohorts = {name: one.margin(*attributes) for name, one in self.cohorts.items()}
         groups = {name: one.margin(*attributes) for name, one in self.groups.items()}
         return replace(self, attributes=attributes, cohorts=cohorts, groups=groups, margin_of=self.attributes)
