@@ -46,7 +46,7 @@ _TIMES = ("opens", "closes", "keep_until")
 _ADVICE = {
     "smallest_count": "give a whole number, zero or more",
     "admission": f"choose one of {', '.join(get_args(Admission))}",
-    "most_reports": "give a whole number above zero, or None for no limit",
+    "most_reports": "give a whole number above zero, or leave it out for no limit",
 }
 
 
@@ -424,7 +424,7 @@ def _read_limit(limit: object) -> float:
             raise ValueError("out of range")
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(
-            "limit", limit, "give a number above zero, or None for the device's own"
+            "limit", limit, "give a number above zero, or leave it out for the device's own"
         ) from error
     return number
 

@@ -61,5 +61,5 @@ def check_languages(languages: Sequence[str]) -> tuple[str, ...]:
     valid = all(isinstance(tag, str) and re.fullmatch(LANGUAGE, tag) for tag in tags)
     if not tags or not valid or len({tag.lower() for tag in tags}) < len(tags):
         advice = "give tags such as en or pt-BR, each once, the default first"
-        raise InvalidInput("languages", tags, advice, keys=("languages",))
+        raise InvalidInput("languages", languages, advice, keys=("languages",))
     return tags
