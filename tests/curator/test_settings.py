@@ -98,7 +98,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         read_settings(path, {})
 
 
-@pytest.mark.parametrize("value", ["-1", "0", "4MiB", "1.5", "inf"])
+@pytest.mark.parametrize("value", ["-1", "0", "4MiB", "1.5", "inf", "\udcff"])
 def test_a_variable_with_a_wrong_value_is_refused(value: str) -> None:
     with raises(InvalidInput, argument="requests.body") as refused:
         read_settings(None, {"PRIORVEIL_REQUESTS_BODY": value})

@@ -120,7 +120,9 @@ def test_a_wrong_field_is_named(campaign: Campaign, fields: dict[str, object], f
     ("argument", "details"),
     [
         ("admission", {"admission": "friends"}),
+        ("admission", {"admission": "\ud800"}),
         ("most_reports", {"most_reports": 0}),
+        ("most_reports", {"most_reports": "\ud800"}),
         ("keep_until", {"keep_until": datetime(2027, 1, 1, tzinfo=UTC)}),
         ("keep_until", {"closes": "2027-01-01T00:00:00Z", "keep_until": "2026-01-01T00:00:00Z"}),
     ],

@@ -35,7 +35,7 @@ def _wrong(kind: Any, value: object, strict: bool = True) -> str | None:
     """What to do about a value that a setting of this type cannot have, or None."""
     try:
         msgspec.convert(value, kind, strict=strict)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for a variable that is not UTF-8
         return _advice(kind)
     return None
 

@@ -357,7 +357,7 @@ def may_hold(structure: type[Document], field: str, value: object) -> bool:
     kinds = {each.name: each.type for each in msgspec.structs.fields(structure)}
     try:
         msgspec.convert(value, kinds[field])
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for half a surrogate pair
         return False
     return True
 
