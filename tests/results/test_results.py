@@ -236,6 +236,14 @@ def test_a_margin_chooses_a_question_that_is_reported_alone() -> None:
     assert result_of(estimates, View(margin=("town",))).findings == (whole,)
 
 
+def test_no_group_is_taken_for_everybody() -> None:
+    plan = plan_of(Prior({"a": 0.3, "b": 0.7}))
+    own = {(None, group): tally_of(plan, ["a"] * n) for group, n in (("", 2), (None, 3), ("A", 5))}
+    findings = result_of(estimate_forms(CohortForms.of(plan), own, by="town")).findings
+    people = {found.group: found.reports for found in findings}
+    assert people == {"(empty)": 2, None: 3, "A": 5, "": 10}
+
+
 def test_what_is_withheld_cannot_be_read_or_subtracted() -> None:
     priors = {"north": Prior({"never": 0.7, "daily": 0.3}), "south": Prior({"never": 0.5, "daily": 0.5})}
     forms = {name: Form.of("smokes", plan_of(prior)) for name, prior in priors.items()}

@@ -119,7 +119,7 @@ def _selections(part: PartEstimates) -> Iterator[_Selection]:
         for group, reports in part.group_reports.items():
             estimate = part.groups.get(group)
             why = part.why_withheld(reports, estimate)
-            yield _Selection("", None if group is None else str(group), reports, None, why, estimate)
+            yield _Selection("", _group_text(group), reports, None, why, estimate)
     elif len(part.forms.forms) > 1:
         for name, (_, reports) in part.parts.items():
             estimate = part.cohorts.get(name)
@@ -147,6 +147,11 @@ def _finding(view: View, part: PartEstimates, own: _Selection, public: _Selectio
         figures=figures,
         public=shown,
     )
+
+
+def _group_text(group: Any) -> str | None:
+    """The name of a group; None for the rows without one. An empty text is written out, as it stands for everybody."""
+    return None if group is None else str(group) or "(empty)"
 
 
 def _text(cohort: Any) -> str:
