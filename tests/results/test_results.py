@@ -236,6 +236,17 @@ def test_a_margin_chooses_a_question_that_is_reported_alone() -> None:
     assert result_of(estimates, View(margin=("town",))).findings == (whole,)
 
 
+def test_a_plan_for_margins_has_averages_by_group_too() -> None:
+    cells = {(age, hours): 1 / 6 for age in ("young", "old") for hours in (0.0, 20.0, 40.0)}
+    prior = Prior.joint(cells, ("age", "hours"), grids=("hours",))
+    plan = design(prior, 2.0, Linear.margins(prior, [("age",)], unbiased=True), rounds=3)
+    estimates = estimate_forms(CohortForms.of(plan), {(None, None): tally_of(plan, [*cells] * 50)})
+    (averages,) = tables(result_of(estimates).findings[0], "average")
+    expected = estimates.everybody.mean("hours", by="age")
+    assert (averages.by, averages.of) == (("age",), "hours")
+    assert [row.value for row in averages.rows] == pytest.approx(expected.values)
+
+
 def test_no_group_is_taken_for_everybody() -> None:
     plan = plan_of(Prior({"a": 0.3, "b": 0.7}))
     own = {(None, group): tally_of(plan, ["a"] * n) for group, n in (("", 2), (None, 3), ("A", 5))}

@@ -145,7 +145,7 @@ class FigureMaker:
         for table in number_tables(self.estimate, self.confidence):
             if table.kind == "numbers":
                 yield from self._means_and_quantiles(table)
-            elif self.groups:
+            else:
                 yield _group_table(table)
 
     def _means_and_quantiles(self, table: StatisticTable) -> Iterator[ResultTable]:
