@@ -478,6 +478,10 @@ def test_averages_by_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert [float(row["estimate"]) for row in rows[:2]] == numbers(told)
     assert run("estimate", "averages.json", "hours-reports.csv", "--plot", "averages.png") == 0
     assert "mean overtime" in capsys.readouterr().out
+    margin = ("--margin", "age", "--plot", "ages.svg")
+    assert run("estimate", "averages.json", "hours-reports.csv", *margin) == 0
+    drawn = Path("ages.svg").read_text()
+    assert "<!-- people -->" in drawn and "<!-- mean overtime -->" not in drawn, "a margin counts people"
     estimates = estimate_table("hours-reports.csv", pv.Plan.load("averages.json"))
     assert estimates.everybody.averages.values.tolist() == numbers(told)
 

@@ -25,7 +25,7 @@ from priorveil.words.estimates import group_title, groups_warning, headlines
 from priorveil.words.plans import reading_title
 from priorveil.words.plots import curves
 from priorveil.words.plots.curves import COLOURS, Axes, Figure
-from priorveil.words.plots.estimates import estimate_panel, interval_legend
+from priorveil.words.plots.estimates import estimate_layout, estimate_panel, interval_legend
 from priorveil.words.plots.house_style import house_style
 from priorveil.words.plots.names import short_name
 from priorveil.words.plots.plans import belief_panel, drawable_lift, plan_canvas, plan_layout, precision_panel
@@ -140,9 +140,8 @@ def _study_bars(study: Study, rows: curves.ResultRecords) -> Figure:
         curves.log_scale(errors, "x")
     levels.axvline(study.rows[0].epsilon, color=COLOURS["red"], linewidth=1)
     budget_title = "real level, and the budget (the line)"
-    levels.set(
-        title=f"{budget_title},\n{_OTHER_BUDGET}" if any(own_budget) else budget_title, xlabel=curves.LEVEL
-    )
+    without = f",\n{textwrap.fill(_OTHER_BUDGET, _LONGEST_LINE)}" if any(own_budget) else ""
+    levels.set(title=budget_title + without, xlabel=curves.LEVEL)
     return figure
 
 
@@ -157,9 +156,8 @@ def _survey_title(study: Study) -> str:
 @house_style()
 def estimate_plot(estimates: PartEstimates, by: str | None, confidence: float) -> Figure:
     """The estimates of a part. If there are more groups than panels, the largest ones, and the title says so."""
-    plan = estimates.plans[0]
-    words = interval_legend(confidence)
-    figure = statistics_figure(list(estimate_panels(estimates, by, confidence)), plan_layout(plan), words)
+    panels = list(estimate_panels(estimates, by, confidence))
+    figure = statistics_figure(panels, estimate_layout(estimates.everybody), interval_legend(confidence))
     title = list(title_lines(estimates, by, int(figure.get_figwidth() * 15)))
     figure.set_figheight(figure.get_figheight() + 0.16 * max(0, len(title) - 2))  # room for a warning
     figure.suptitle("\n".join(title), fontsize=9)
