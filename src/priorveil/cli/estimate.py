@@ -63,6 +63,7 @@ from priorveil.priors.label_texts import first_labels
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from priorveil.notes import Note
     from priorveil.results.document import Finding, Result
     from priorveil.results.form_estimates import CohortForms
     from priorveil.tables import TableEstimates, Tallies
@@ -221,38 +222,37 @@ def _print_csv(result: Result) -> None:
         if found.figures is not None:
             outputs.print_headlines(console, headlines(found.figures), _prefix(finding_name(found, result)))
     write_csv(result, sys.stdout)
-    for note in dict.fromkeys(_notes(result.findings, result)):
+    for note in dict.fromkeys(map(str, _notes(result.findings, result))):
         console.print(note)
 
 
 def _print_tables(result: Result, forms: CohortForms) -> None:
-    """Print the tables of each finding. A note about several of them comes last, once."""
+    """Print the tables of each finding with its notes; how all were read is said once, last."""
     console = screen.open_console()
     tables = [
         list(own) for _, own in groupby(result.findings, lambda found: (found.attributes, found.margin_of))
     ]
-    notes = [dict.fromkeys(_notes(found, result)) for found in tables]
-    counts = Counter(note for own in notes for note in own)
+    notes = [list(_notes(found, result)) for found in tables]
+    methods = Counter(str(note) for own in notes for note in own if note.code == "methodAssumes")
     for findings, own in zip(tables, notes, strict=True):
         if len(tables) > 1 or forms.texts:
             console.print(f"\n{forms.title(findings[0].attributes)}", style="bold")
         for found in findings:
             _print_finding(console, found, result)
-        for note in own:
-            if counts[note] == 1:
-                console.print(note)
-    for note, count in counts.items():
-        if count > 1:
-            console.print(note)
+        for text in map(str, own):
+            if methods[text] < 2:
+                console.print(text)
+    if repeated := [text for text, count in methods.items() if count > 1]:
+        console.print("", *repeated, sep="\n")
 
 
-def _notes(findings: Sequence[Finding], result: Result) -> Iterator[str]:
+def _notes(findings: Sequence[Finding], result: Result) -> Iterator[Note]:
     """The notes about everybody; those of a margin repeat those of its table."""
     tables = {found.attributes for found in result.findings}
     for found in findings:
         is_repeated = found.margin_of in tables - {found.attributes}
         if found.figures is not None and found.cohort == found.group == "" and not is_repeated:
-            yield from map(str, found.figures.notes)
+            yield from found.figures.notes
 
 
 def _print_finding(console: Console, found: Finding, result: Result) -> None:
