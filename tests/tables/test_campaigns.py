@@ -452,6 +452,40 @@ def test_a_margin_of_a_campaign_has_one_plot(folder: Path) -> None:
     assert "ills/cough" in Path("cough.svg").read_text()
 
 
+@pytest.fixture
+def two_single(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two questions with a report each, whose answers are far from their priors."""
+    each = [SingleChoice(name, f"{name}?", options={"y": "Yes", "n": "No"}) for name in ("one", "two")]
+    plan = pv.design(pv.Prior({"y": 0.5, "n": 0.5}), 1.0, pv.Distribution())
+    form = Form(tuple(always((question.name,), plan) for question in each))
+    campaign = Campaign("Two", each, {"everyone": form}, smallest_count=1)
+    Path("single.json").write_text(campaign.to_json())
+    write_rows(Path("answers.csv"), {"one": ["y"] * 1_000, "two": ["n"] * 1_000})
+    run(["privatize", "single.json", "answers.csv", "-o", "r.csv"])
+    capsys.readouterr()
+
+
+@pytest.mark.usefixtures("two_single")
+def test_the_check_of_a_prior_stands_below_its_question(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["estimate", "single.json", "r.csv"]) == 0
+    questions = capsys.readouterr().out.split("\n\n")
+    checks = [part.count("Prior check: p < 0.0001.") for part in questions if "?" in part]
+    assert checks == [1, 1], "the same words are about two priors"
+
+
+@pytest.mark.usefixtures("two_single")
+def test_a_question_reported_alone_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["estimate", "single.json", "r.csv", "--csv"]) == 0
+    whole = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert run(["estimate", "single.json", "r.csv", "--margin", "two", "--csv"]) == 0
+    chosen = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [line["estimate"] for line in chosen] == [
+        line["estimate"] for line in whole if line["attributes"] == "two"
+    ]
+    assert run(["estimate", "single.json", "r.csv", "--margin", "three"]) == 2
+    assert "not reported together; these are: one; two" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_campaign_comes_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["campaign.json", "campaign.json"], ["people.csv", "campaign.json"]):
         assert run(["estimate", *arguments]) == 2

@@ -47,7 +47,10 @@ class View:
                 "margin", sorted(needed), f"they are not reported together; these are: {known}"
             )
         if self.attributes:
-            return [part.margin(*self.attributes) for part in parts]
+            return [
+                part if part.attributes == self.attributes else part.margin(*self.attributes)
+                for part in parts
+            ]
         if self.within:
             return parts
         return [table for part in parts for table in (part, *part.margins())]
