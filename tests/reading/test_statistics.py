@@ -42,6 +42,7 @@ def test_a_statistic_prints_its_name_value_interval_method_and_people(plan: pv.P
     low, high = ratio.interval()
     expected = f"ratio of a to a, b: {ratio.value:.3f}, 95 % interval {low:.3f} to {high:.3f}"
     assert str(ratio) == f"{expected} (method unbiased, 4,000 people)"
+    assert repr(ratio) == f"Statistic({ratio})"
     names = [estimate.mean([1, 2, 3, 4]), estimate.quantile(0.5, [1, 2, 3, 4]), estimate.contrast(["a"])]
     assert [statistic.name for statistic in names] == ["mean", "quantile 0.5", "contrast"]
 

@@ -71,6 +71,9 @@ class Statistic(IntervalEstimate):
     people_to_bound: float | None = None
     leans_on_prior: bool = field(default=False, repr=False)
 
+    def __repr__(self) -> str:
+        return f"Statistic({self})"
+
     @property
     def name(self) -> str:
         """What the number is, in a few words; empty if nobody said it."""
