@@ -311,3 +311,16 @@ def test_the_precision_of_averages_reaches_both_ends_of_their_intervals() -> Non
     figures = result_of(estimates).findings[0].figures
     assert figures is not None and figures.half_width == max(*below, *above)
     assert float(str(figures.reached).partition("±")[2].split()[0]) >= figures.half_width
+
+
+def test_an_average_without_ends_is_written_as_precisely_as_its_error() -> None:
+    shares = {(age, hours): 0.1 for age in ("young", "old") for hours in (0, 10, 20, 30, 40)}
+    prior = Prior.joint(shares, ("age", "hours"), grids=("hours",), outside="ends")
+    plan = design(prior, 1.0, Linear.averages(prior, "hours", ["age"]))
+    tallies = tally_of(plan, [("young", 0.0), ("old", 40.0)] * 3)
+    estimates = estimate_forms(CohortForms.of(plan), {(None, None): tallies})
+    (averages,) = tables(result_of(estimates).findings[0], "average")
+    errors = [row.std_error for row in averages.rows if row.low is None and row.std_error is not None]
+    decimals = [row.decimals for row in averages.rows if row.low is None and row.std_error is not None]
+    assert errors and min(errors) > 5, "the first digit of each error is at least that of ones"
+    assert decimals == [0] * len(errors)

@@ -25,7 +25,7 @@ from priorveil.reading.estimate import Estimate
 from priorveil.reading.estimate_data import AnswerColumns, answer_columns
 from priorveil.reading.estimate_notes import needs_no_prior, unbounded_shares
 from priorveil.reading.group_means import group_shares
-from priorveil.reading.moments import Ends, open_sides
+from priorveil.reading.moments import Ends, normal_width, open_sides
 from priorveil.reading.statistics import Statistic
 
 # Statistics of groups: of the number `of` in each, shares of their people, and shares of the people with some labels.
@@ -135,6 +135,8 @@ def answer_rows(
             decimals = share_decimals(half_width / estimate.people) if estimate.people > 0 else None
         else:
             decimals = amount_decimals(half_width if estimate.averages is None else shortest)
+            if decimals is None:  # the interval has no ends
+                decimals = amount_decimals(normal_width(confidence) * error)
         rows.append(
             StatisticRow(
                 tuple(_label_cells(estimate, whole.labels[i]).values()),
