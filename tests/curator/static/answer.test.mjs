@@ -20,6 +20,7 @@ import { Interview } from "/static/interview.js";
 import { bestLanguage, speaker } from "/static/language.js";
 import { failure, firstStep, whyKept, whyRefused } from "/static/outcomes.js";
 import { BudgetExceeded, NotSent, PriorveilError, ReportRefused, readCampaign } from "/static/priorveil.js";
+import { surveyWords } from "/static/survey_words.js";
 import { campaign, formOf, plan, question } from "../../../clients/js/fixtures/campaigns.js";
 
 /** The campaign of a vector. */
@@ -227,6 +228,19 @@ test("beliefs and levels are rounded up: a promise must not look smaller than it
   assert.deepEqual([level(1.9061), level(1), level(0.0001)], ["1.907", "1", "0.001"]);
   assert.deepEqual([factor(1), factor(Math.log(150.2)), factor(0)], ["2.72", "151", "1"]);
   assert.match(factor(20), /^4\.9E8$/);
+});
+
+test("numbers are rounded as Python prints them", () => {
+  const whole = (value) => speaker("en").number(value, { maximumFractionDigits: 0 });
+  assert.deepEqual([2500.5, 2501.5, 2500.51].map(whole), ["2,500", "2,502", "2,501"]);
+});
+
+test("cumulative shares have their names in the language of the reader", () => {
+  const survey = { languages: ["en"], questions: [] };
+  const words = (language, label) => surveyWords(survey, speaker(language), language).statisticWords(label);
+  assert.equal(words("en", "below 2500.5"), "below 2,500.5");
+  assert.equal(words("de", "below 2500.5"), "unter 2.500,5");
+  assert.equal(words("de", "up to 10000"), "bis 10.000");
 });
 
 test("the promise is that of the whole submission: under the prior only where that is known", async () => {

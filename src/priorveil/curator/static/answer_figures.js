@@ -69,7 +69,8 @@ function anyReport(interview, part, code) {
 }
 
 /** @param {Interview} interview @param {Part} part @param {number} code */
-const quoted = (interview, part, code) => el("span", {}, "“", el("bdi", {}, nameOf(interview, part, code)), "”");
+const quoted = (interview, part, code) =>
+  el("span", {}, ...phrase("quotedAnswer", { answer: el("bdi", {}, nameOf(interview, part, code)) }));
 
 /** The name of one of the answers of a part about one question. @param {Interview} interview @param {Part} part @param {number} code */
 function nameOf({ campaign }, { attributes: [name], plan }, code) {

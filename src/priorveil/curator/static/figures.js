@@ -161,7 +161,7 @@ function pageIn(words, speak, confidence) {
     },
     separate: words.separate,
     labels: ({ answers, label }) =>
-      answers.length > 0 ? words.answersWords(answers) : Array.isArray(label) ? label : [bdi(label)],
+      answers.length > 0 ? words.answersWords(answers) : Array.isArray(label) ? label : [words.statisticWords(label)],
     value: (row) => text(row.value, row),
     ends(row) {
       const [from, to] = [text(row.lower, row), text(row.upper, row)];

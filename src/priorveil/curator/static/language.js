@@ -80,7 +80,8 @@ export function speaker(language, regions = []) {
   const own = bestLanguage([language], OWN_LANGUAGES) ?? FALLBACK;
   const texts = { ...TEXTS[FALLBACK], ...TEXTS[own] }; // what only statisticians see is in English
   const locale = regions.find((tag) => base(tag) === base(own)) ?? own;
-  const number = (value, options = {}) => value.toLocaleString(locale, options);
+  /** Rounded as Python rounds, so that a page and a printed table show the same figure. */
+  const number = (value, options = {}) => value.toLocaleString(locale, { roundingMode: "halfEven", ...options });
 
   /** The parts of a text, with `{name}` replaced by what `values` has for it: texts and elements. */
   const phrase = (/** @type {string} */ key, /** @type {Record<string, any>} */ values = {}) =>

@@ -6,6 +6,7 @@ import { bestLanguage, direction, markLanguage } from "/static/language.js";
 const NOT_ASKED = "not asked"; // the level of a question that earlier answers skip
 const TICKED = "yes"; // the level of an option of "tick all that apply"
 const RANGE = /^\[(.+), (.+)[\])]$/; // the level of a number in a range
+const UP_TO = /^(below|up to) (\S+)$/; // the label of a cumulative share of a number
 
 /** The words of a survey for a reader who speaks through `speak`, with the texts in the language nearest to `tag`. */
 export function surveyWords(survey, speak, tag) {
@@ -95,6 +96,13 @@ export function surveyWords(survey, speak, tag) {
     withUnit,
     titleOf,
     answersOf,
+
+    /** The label of a statistic that is about no single answer, such as a cumulative share. */
+    statisticWords(label) {
+      const [, side, edge] = UP_TO.exec(label) ?? [];
+      if (!Number.isFinite(Number(edge))) return el("bdi", { lang: "en" }, label);
+      return speak.say(side === "below" ? "belowNumber" : "upToNumber", { number: speak.exact(Number(edge)) });
+    },
 
     /** An element for each answer. */
     answersWords: (answers) => answers.map((answer) => el("span", {}, ...answerWords(answer))),
