@@ -215,7 +215,10 @@ function sections(view, estimates, counters, admin, words) {
   const blocks = inBlocks(shown, words);
   return [
     counters.warnings.map((text) => el("p", { class: "warning" }, text)),
-    contradictions(several && view.cohort === "" ? result.findings.filter(({ cohort }) => cohort !== "") : shown),
+    contradictions(
+      several && view.cohort === "" ? result.findings.filter(({ cohort }) => cohort !== "") : shown,
+      words,
+    ),
     !estimates.published && el("p", { class: "draft", id: "draft" }, say("notForPublication")),
     !admin && madeWhen(estimates),
     facts(estimates, counters),
@@ -243,11 +246,12 @@ function sections(view, estimates, counters, admin, words) {
 }
 
 /** What must be known before a number is read: a prior that the reports contradict, or one that nothing corrects. */
-function contradictions(findings) {
-  const read = findings.filter(({ figures }) => figures);
+function contradictions(findings, words) {
+  const read = findings.filter(({ figures, margin_of }) => figures && !margin_of); // a margin repeats its table
+  const several = new Set(read.map(({ attributes }) => attributes.join())).size > 1;
   const contradicted = read.filter(({ figures }) => figures.warning);
-  const warnings = contradicted.map(({ cohort, figures }) =>
-    about([cohort], sentence(figures.warning, speak), "warning"),
+  const warnings = contradicted.map(({ attributes, cohort, figures }) =>
+    about([several && words.titleOf(attributes), cohort], sentence(figures.warning, speak), "warning"),
   );
   if (warnings.length > 0) return warnings;
   return read.some(({ figures }) => figures.leans_on_prior) && el("p", { class: "warning" }, say("leaning"));
