@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priorveil.formatting import factor_at_most, level_at_most, round_up, share_at_least
-from priorveil.reading.statistic_tables import amount_decimals
-from priorveil.words.estimates import number_text
+from priorveil.results.statistic_tables import amount_decimals
+from priorveil.words.results import number_text
 
 LEVELS = st.floats(0.001, 300.0)
 

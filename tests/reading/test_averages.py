@@ -15,9 +15,10 @@ from priorveil.mechanisms.integer_tables import Table
 from priorveil.notes import Note
 from priorveil.reading.averages import Averages
 from priorveil.reading.combination import combine_estimates
-from priorveil.reading.statistic_tables import answer, averages_table, number_tables
 from priorveil.reading.tally import Tally
-from priorveil.words.estimates import describe, row_texts
+from priorveil.results.findings import finding_of
+from priorveil.results.statistic_tables import answer, averages_table, number_tables
+from priorveil.words.results import row_texts
 from refusals import raises
 
 METHODS = ("unbiased", "mmse", "mle")
@@ -252,8 +253,8 @@ def test_a_plan_for_averages_answers_with_them(average_plan: pv.Plan, method) ->
     assert whole.labels == ("age=young", "age=old")
     assert whole.columns[0] == pytest.approx(averages.values)
     assert list(whole.columns[2:]) == [pytest.approx(ends) for ends in averages.interval(0.9)]
-    first, *_ = describe(estimate).tables
-    assert (first.heads, first.quantity) == (("age",), "mean overtime")
+    first, *_ = finding_of(estimate).figures.tables
+    assert (first.kind, first.attributes, first.of) == ("average", ("age",), "overtime")
     assert [row.value for row in first.rows] == pytest.approx(averages.values)
     assert [row.expected for row in first.rows] == pytest.approx([130 / 15, 16])
     assert estimate.margin("age").averages is None
@@ -274,8 +275,8 @@ def test_what_averages_are_read_from_is_not_added_up_or_divided(average_plan: pv
 @pytest.mark.parametrize("people", [30, 3_000])
 def test_averages_have_as_many_decimals_in_each_group(average_plan: pv.Plan, people: int) -> None:
     estimate = average_plan.estimate(tally_of(average_plan, people, law=[0.02, 0.01, 0.01, 0.3, 0.3, 0.36]))
-    for table in (describe(estimate).tables[0], averages_table(estimate.averages)):
-        shown = [row_texts(row, table.unit) for row in table.rows]
+    for table in (finding_of(estimate).figures.tables[0], averages_table(estimate.averages)):
+        shown = [row_texts(row, "amount") for row in table.rows]
         texts = [text for each in shown for text in (each.value, each.low, each.high)]
         finite = [text for text in texts if text not in ("not bounded", "nan")]
         assert len({len(text.partition(".")[2]) for text in finite}) == 1
@@ -297,7 +298,7 @@ def test_other_plans_show_averages_after_their_counts(plan: pv.Plan) -> None:
     estimate = plan.estimate(tally_of(plan))
     averages = estimate.mean("overtime", by="age")
     rows = {(table.kind, *row.label): row.value for table in number_tables(estimate) for row in table.rows}
-    assert list(rows) == [("numbers", "mean", "overtime"), ("average", "young"), ("average", "old")]
+    assert list(rows) == [("mean", "mean"), ("average", "young"), ("average", "old")]
     assert list(rows.values()) == pytest.approx([estimate.mean("overtime").value, *averages.values])
 
 

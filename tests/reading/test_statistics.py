@@ -13,10 +13,10 @@ from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms import Table
 from priorveil.reading.estimate_notes import ABOUT_CELLS, ABOUT_POINTS
-from priorveil.reading.statistic_tables import answer_rows
 from priorveil.reading.statistics import ratio_of
-from priorveil.words.estimates import row_texts
+from priorveil.results.statistic_tables import answer_rows
 from priorveil.words.notes import people_text
+from priorveil.words.results import row_texts
 from refusals import raises
 
 PRIOR = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05})

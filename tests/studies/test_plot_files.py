@@ -20,12 +20,12 @@ from priorveil.reading.estimate_notes import LEANING
 from priorveil.results.form_estimates import PartEstimates
 from priorveil.studies import plot_files
 from priorveil.tables import estimate_table
-from priorveil.words.estimates import groups_warning
 from priorveil.words.plots import curves
 from priorveil.words.plots.lifts import report_order
 from priorveil.words.plots.names import short_name
 from priorveil.words.plots.plans import plan_layout
 from priorveil.words.plots.statistics import statistics_figure
+from priorveil.words.results import groups_warning
 
 
 def found(d: int, groups: int = 0, query: pv.Histogram | pv.Sum | None = None) -> PartEstimates:

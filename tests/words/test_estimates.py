@@ -12,9 +12,11 @@ import priorveil as pv
 from priorveil.notes import Note
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.estimate_notes import FEW_PEOPLE
-from priorveil.reading.statistic_tables import answer_rows, number_tables, shares_within, unbounded_within
-from priorveil.words.estimates import describe, row_texts, table_cells
+from priorveil.results.document import ResultTable
+from priorveil.results.findings import finding_of
+from priorveil.results.statistic_tables import answer_rows, number_tables, shares_within, unbounded_within
 from priorveil.words.notes import people_text
+from priorveil.words.results import row_texts, selection, table_cells
 
 JOINT = pv.Prior.joint(
     {("young", "yes"): 0.1, ("young", "no"): 0.3, ("old", "yes"): 0.25, ("old", "no"): 0.35},
@@ -31,6 +33,19 @@ def counts(**changes: Any) -> Estimate:
     """An estimate of two counts."""
     plain = Estimate(np.array([30.0, 70.0]), np.array([4.0, 4.0]), "unbiased", (), 100, ("a", "b"))
     return replace(plain, **changes)
+
+
+def tables_of(estimate: Estimate) -> tuple[ResultTable, ...]:
+    """The tables that are printed of an estimate."""
+    figures = finding_of(estimate).figures
+    assert figures is not None
+    return figures.tables
+
+
+def cells_of(estimate: Estimate) -> Any:
+    """The titles and the texts of the first table."""
+    table = tables_of(estimate)[0]
+    return table_cells(finding_of(estimate), table, table.rows, 0.95)
 
 
 def test_an_estimate_at_a_prompt_is_a_line() -> None:
@@ -55,24 +70,24 @@ def test_the_rows_have_the_numbers_of_the_estimate() -> None:
 def test_margins_are_tables_with_a_column_for_each_attribute() -> None:
     query = pv.Linear.margins(JOINT, ["age", ("age", "smokes")], unbiased=True)
     found = estimate_of(JOINT, query, [*JOINT.labels] * 100)
-    tables = describe(found).tables
-    assert [table.heads for table in tables] == [("age",), ("age", "smokes")]
+    tables = [table for table in tables_of(found) if table.kind == "people"]
+    assert [table.attributes for table in tables] == [("age",), ("age", "smokes")]
     assert [row.label for row in tables[0].rows] == [("young",), ("old",)]
     assert [row.label for row in tables[1].rows] == list(JOINT.labels)
 
 
 def test_a_margin_has_the_names_of_its_attributes() -> None:
     found = estimate_of(JOINT, pv.Distribution(), [*JOINT.labels] * 100)
-    (smokes,) = describe(found.margin("smokes")).tables
-    (turned,) = describe(found.margin("smokes", "age")).tables
-    assert smokes.heads == ("smokes",) and turned.heads == ("smokes", "age")
+    (smokes,) = tables_of(found.margin("smokes"))
+    turned, *_ = tables_of(found.margin("smokes", "age"))
+    assert smokes.attributes == ("smokes",) and turned.attributes == ("smokes", "age")
 
 
 @pytest.mark.parametrize(("size", "shown"), [(50, 50), (60, 50)])
 def test_of_many_counts_those_are_shown_that_the_prior_expects_most(size: int, shown: int) -> None:
     prior = pv.Prior(np.arange(1, size + 1) / (size * (size + 1) / 2), labels=[f"v{n}" for n in range(size)])
     found = estimate_of(prior, pv.Distribution(), ["v0"] * 1_000)
-    labels = [row.label[0] for row in describe(found).tables[0].rows]
+    labels = [row.label[0] for row in selection(tables_of(found)[0])[0]]
     chosen = f"The {shown} of {size} values that the prior expects most"
     if size == shown:
         assert labels == [*prior.labels] and chosen not in str(found)
@@ -94,14 +109,14 @@ def test_the_intervals_that_are_printed_of_many_contain_the_truth(method: Any) -
     for _ in range(10):
         people = rng.choice(2_000, 5_000, p=population)
         found = plan.estimate(plan.tally(plan.privatize(people, rng, codes=True)), method)
-        rows = describe(found).tables[0].rows
+        rows, _ = selection(tables_of(found)[0])
         truths += [row.low <= 5_000 * population[int(row.label[0])] <= row.high for row in rows]
     assert len(truths) == 500 and sum(truths) >= 455
 
 
 def test_of_many_counts_without_a_prior_the_first_are_shown() -> None:
     found = counts(values=np.arange(60.0), std_error=np.ones(60), labels=tuple(map(str, range(60))))
-    assert [row.label[0] for row in describe(found).tables[0].rows] == [*map(str, range(50))]
+    assert [row.label[0] for row in selection(tables_of(found)[0])[0]] == [*map(str, range(50))]
     assert str(found).startswith("The first 50 of 60 values. All are in to_frame().")
 
 
@@ -110,30 +125,26 @@ def test_numbers_have_a_mean_or_quantiles() -> None:
     mean = estimate_of(grid, pv.Histogram(), [0.0, 10.0, 30.0] * 100)
     quantiles = estimate_of(cells, pv.Distribution(), [5.0, 15.0, 20.0] * 100)
     (table,) = number_tables(mean)
-    assert [row.label for row in table.rows] == [("mean", "")] and table.rows[0].value == mean.mean().value
+    assert table.kind == "mean" and table.rows[0].value == mean.mean().value
     (table,) = number_tables(quantiles, 0.9)
     median = quantiles.quantile(0.5)
-    assert table.rows[2].label == ("quantile", "0.5")
+    assert table.kind == "quantile" and table.rows[2].label == ("0.5",)
     assert (table.rows[2].low, table.rows[2].high) == median.interval(0.9)
-    assert describe(quantiles).tables[-1].rows[2].value == median.value
-    assert number_tables(counts()) == []
+    assert tables_of(quantiles)[-1].rows[2].value == median.value
+    assert list(number_tables(counts())) == []
 
 
 def test_an_estimate_is_printed_as_its_description() -> None:
     found = estimate_of(JOINT, pv.Sum([0, 1, 2, 3]), [*JOINT.labels] * 100)
-    told = describe(found)
-    (row,) = told.tables[0].rows
+    (row,) = tables_of(found)[0].rows
     printed, texts = str(found), row_texts(row, "amount")
-    assert all(
-        text in printed for text in (texts.value, texts.low, texts.high, "95 % low", *map(str, told.notes))
-    )
+    assert all(text in printed for text in (*texts.cells, "95 % low", *map(str, found.notes)))
 
 
 def test_an_estimate_is_printed_alike_everywhere() -> None:
     """Shares first and counts beside them, in text, notebooks and the shell; of weights, shares of their sum."""
     found = estimate_of(JOINT, pv.Distribution(), [*JOINT.labels] * 100)
-    told = describe(found)
-    heads, rows = table_cells(told.tables[0], told)
+    heads, rows = cells_of(found)
     assert heads == ("age", "smokes", "share", "95 % low", "high", "people")
     assert rows[0][2] == f"{100 * found.proportions[0]:.1f} %" and rows[0][-1] == f"{found.values[0]:,.1f}"
     printed, html = str(found), found._repr_html_()
@@ -143,8 +154,7 @@ def test_an_estimate_is_printed_alike_everywhere() -> None:
     weighted = plan.estimate(
         plan.tally(plan.privatize([*JOINT.labels] * 100, np.random.default_rng(1)), [2.0] * 400)
     )
-    told = describe(weighted)
-    shares = [float(row[2].removesuffix(" %")) for row in table_cells(told.tables[0], told)[1]]
+    shares = [float(row[2].removesuffix(" %")) for row in cells_of(weighted)[1]]
     assert sum(shares) == pytest.approx(100, abs=0.3)
 
 

@@ -12,10 +12,11 @@ import pytest
 import priorveil as pv
 from priorveil.formatting import level_text
 from priorveil.reading.estimate_notes import LEANING
+from priorveil.results.findings import finding_of
 from priorveil.words import html
-from priorveil.words.estimates import describe, table_cells
 from priorveil.words.levels import leakage_rows
 from priorveil.words.plans import plan_facts
+from priorveil.words.results import table_cells
 from sample_exhibits import EXHIBITS, HOSTILE, PRIOR
 
 
@@ -80,8 +81,9 @@ def test_the_plan_shows_the_facts_that_it_prints() -> None:
 
 def test_the_estimate_shows_the_numbers_and_notes_that_it_prints() -> None:
     estimate, texts = EXHIBITS["Estimate"], shown("Estimate")
-    description = describe(estimate)
-    heads, rows = table_cells(description.tables[0], description)
+    found = finding_of(estimate)
+    table = found.figures.tables[0]
+    heads, rows = table_cells(found, table, table.rows, 0.95)
     for row in (heads, *rows):
         at = texts.index(row[0])
         assert texts[at : at + len(row)] == list(row)

@@ -24,10 +24,10 @@ import click
 import priorveil as pv
 from priorveil.cli import options, outputs, screen
 from priorveil.errors import MissingExtra
-from priorveil.reading.statistic_tables import answer_rows
-from priorveil.words.estimates import headlines, row_texts
+from priorveil.results.statistic_tables import answer_rows
 from priorveil.words.notes import interval_title
 from priorveil.words.plans import plan_facts
+from priorveil.words.results import headlines, row_texts
 
 if TYPE_CHECKING:
     import numpy as np

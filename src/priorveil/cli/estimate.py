@@ -214,8 +214,7 @@ def _print_json(result: Result, tallies: Tallies) -> None:
 def _print_csv(result: Result) -> None:
     """Print a line for each statistic; warnings and notes go to standard error."""
     from priorveil.results.lines import write_csv
-    from priorveil.words.estimates import headlines
-    from priorveil.words.results import finding_name
+    from priorveil.words.results import finding_name, headlines
 
     console = screen.open_console(stderr=True)
     for found in result.findings:
@@ -257,9 +256,9 @@ def _notes(findings: Sequence[Finding], result: Result) -> Iterator[Note]:
 
 def _print_finding(console: Console, found: Finding, result: Result) -> None:
     from priorveil.catalogue import say
-    from priorveil.words.estimates import headlines
     from priorveil.words.results import (
         finding_name,
+        headlines,
         label_heads,
         selection,
         table_cells,

@@ -14,9 +14,10 @@ from priorveil.notes import Note
 from priorveil.plans.composition import Names
 from priorveil.plans.structure import Document, about
 from priorveil.reading.precision import Precision
-from priorveil.reading.statistic_tables import GroupKind
 
-FigureKind = Literal["people", "total", "per person", "mean", "quantile", GroupKind]
+FigureKind = Literal[
+    "people", "total", "per person", "mean", "quantile", "average", "share within", "share among"
+]
 Withheld = Literal["few reports", "a part is withheld", "other forms"]
 StatisticKind = Literal["share", "average per person", "average of a group", "statistic"]
 Finite = Annotated[float | None, about("null where there is none, or it is not finite")]
@@ -47,10 +48,21 @@ class ResultRow(Document, frozen=True):
     ]
 
     @property
+    def numbers(self) -> tuple[float | None, ...]:
+        """The value, its standard error and its interval."""
+        return self.value, self.std_error, self.low, self.high
+
+    @property
+    def open_sides(self) -> tuple[bool, bool]:
+        """Whether the interval reaches to the least, and to the most, that is possible; neither for a known number."""
+        if self.least is not None and self.least == self.most:
+            return False, False
+        return self.low == self.least, self.high == self.most
+
+    @property
     def is_unbounded(self) -> bool:
         """Whether the interval has every possible number."""
-        ends_at_limits = (self.low, self.high) == (self.least, self.most)
-        return ends_at_limits and (self.least is None or self.least != self.most)
+        return all(self.open_sides)
 
 
 class ResultTable(Document, frozen=True):

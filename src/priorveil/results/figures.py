@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from priorveil.errors import InvalidInput, NotIdentifiable
@@ -20,18 +20,17 @@ from priorveil.priors.label_texts import label_parts, named_levels
 from priorveil.questions.question import NOT_ASKED
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.precision_notes import reached_precision
-from priorveil.reading.statistic_tables import (
-    StatisticRow,
-    StatisticTable,
-    answer_tables,
+from priorveil.results.document import Figures, ResultRow, ResultTable
+from priorveil.results.statistic_tables import (
+    answer_margins,
     largest_half_width,
     number_tables,
+    per_person,
     shares_among,
     shares_within,
     shown_first,
     unbounded_within,
 )
-from priorveil.results.document import FigureKind, Figures, ResultRow, ResultTable
 
 _MOST_SHARED = 2_000  # values of a table up to which it also has shares within groups
 _MOST_ASKED = 100  # answers up to which there are shares of those asked: each takes milliseconds
@@ -72,7 +71,7 @@ class FigureMaker:
             unbiased_difference=estimate.unbiased_difference,
             converged=estimate.converged,
             statistic=estimate.statistic,
-            half_width=_finite(half_width),
+            half_width=half_width if math.isfinite(half_width) else None,
             reached=reached,
             warning=estimate.warning,
             notes=(*estimate.notes, *self._unbounded_notes(tables)),
@@ -113,25 +112,22 @@ class FigureMaker:
     def _answers(self) -> Iterator[ResultTable]:
         """The answer to the query; sums over people also divided by the people."""
         estimate = self.estimate
-        for table in answer_tables(estimate, self.confidence):
-            heads: Names = table.heads
-            if heads == ("value",):  # labels without attributes
-                heads = self.attributes if estimate.histogram and len(self.attributes) == 1 else ()
-            rows = [_row(row) for row in table.rows]
+        for heads, rows in answer_margins(estimate, self.confidence).items():
+            if not heads and estimate.histogram and len(self.attributes) == 1:
+                heads = self.attributes
             if estimate.number_by_group is not None:
                 number, by = estimate.number_by_group
                 yield ResultTable("average", heads, by, number, tuple(rows), ())
             elif estimate.counts_people:
-                yield ResultTable("people", heads, (), None, tuple(rows), self._shown_first(table))
+                yield ResultTable("people", heads, (), None, tuple(rows), self._shown_first(len(rows)))
             else:
                 yield ResultTable("total", heads, (), None, tuple(rows), ())
                 if estimate.people > 0:
-                    scaled = (_row(row.per_person(estimate.people)) for row in table.rows)
-                    yield ResultTable("per person", heads, (), None, tuple(scaled), ())
+                    scaled = tuple(per_person(row, estimate.people) for row in rows)
+                    yield ResultTable("per person", heads, (), None, scaled, ())
 
-    def _shown_first(self, table: StatisticTable) -> tuple[int, ...]:
+    def _shown_first(self, rows: int) -> tuple[int, ...]:
         """The places of the rows to show first, if they may be too many to show all."""
-        rows = len(table.rows)
         if rows <= _FEW_SHOWN or rows < len(self.estimate.labels):
             return ()
         places = shown_first(self.estimate, min(_MOST_SHOWN, rows - 1))
@@ -142,22 +138,7 @@ class FigureMaker:
         margin = {*self.estimate.margin_attributes}
         if not self.estimate.readings or (margin and not margin & {*self._domain.grids}):
             return
-        for table in number_tables(self.estimate, self.confidence):
-            if table.kind == "numbers":
-                yield from self._means_and_quantiles(table)
-            else:
-                yield _group_table(table)
-
-    def _means_and_quantiles(self, table: StatisticTable) -> Iterator[ResultTable]:
-        kinds: dict[tuple[FigureKind, str], list[ResultRow]] = {}
-        for row in table.rows:
-            kind, of = row.label
-            if kind == "mean":
-                kinds["mean", of or self.attributes[0]] = [_row(replace(row, label=("mean",)))]
-            else:
-                kinds.setdefault(("quantile", self.attributes[0]), []).append(_row(replace(row, label=(of,))))
-        for (name, number), rows in kinds.items():
-            yield ResultTable(name, (), (), number, tuple(rows), ())
+        yield from number_tables(self.estimate, self.confidence, self.attributes[0])
 
     def _shares_within(self) -> Iterator[ResultTable]:
         """The shares of the levels of the other attributes within the groups that some attributes form."""
@@ -169,7 +150,7 @@ class FigureMaker:
             if len(self._domain) > _MOST_SHARED:
                 return
             groups = self.groups
-        yield _group_table(shares_within(self.estimate, groups, self.confidence))
+        yield shares_within(self.estimate, groups, self.confidence)
 
     def _shares_among(self) -> Iterator[ResultTable]:
         """The answers to a question that is not always asked, as shares of the people who were asked it.
@@ -182,7 +163,7 @@ class FigureMaker:
         if not 0 < len(asked) < len(labels) or len(asked) > _MOST_ASKED or self._is_about_several(names):
             return
         with suppress(NotIdentifiable, InvalidInput):
-            yield _group_table(shares_among(estimate, asked, names, self.confidence))
+            yield shares_among(estimate, asked, names, self.confidence)
 
     def _unbounded_notes(self, tables: Sequence[ResultTable]) -> Iterator[Note]:
         """That the averages or the shares of some groups have no ends, and how many people would bound them."""
@@ -194,39 +175,9 @@ class FigureMaker:
             yield from unbounded_within(self.estimate, self.within or self.groups, self.confidence)
 
 
-def _group_table(table: StatisticTable) -> ResultTable:
-    """A table of statistics of groups."""
-    assert table.kind != "answer" and table.kind != "numbers"
-    return ResultTable(table.kind, table.heads, table.by, table.of, tuple(map(_row, table.rows)), ())
-
-
-def _row(row: StatisticRow) -> ResultRow:
-    """A row of the document; an interval that reaches to what is possible ends exactly there."""
-    (least, most), (low, high) = row.limits, row.ends
-    return ResultRow(
-        label=row.label,
-        value=_finite(row.value),
-        std_error=_finite(row.std_error),
-        low=_finite(least if low is None else low),
-        high=_finite(most if high is None else high),
-        least=_finite(least),
-        most=_finite(most),
-        expected=row.expected,
-        decimals=row.decimals,
-    )
-
-
 def _is_same(row: ResultRow, other: ResultRow) -> bool:
     """Whether two rows have the same numbers, but for rounding: the mean of a grid is its sum per person."""
     return all(
         a == b or (a is not None and b is not None and math.isclose(a, b, rel_tol=_SAME))
-        for a, b in zip(_numbers_of(row), _numbers_of(other), strict=True)
+        for a, b in zip(row.numbers, other.numbers, strict=True)
     )
-
-
-def _numbers_of(row: ResultRow) -> tuple[float | None, ...]:
-    return row.value, row.std_error, row.low, row.high
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

@@ -13,7 +13,7 @@ from priorveil.reading.precision import Precision
 from priorveil.reading.precision_notes import promised_precision
 from priorveil.results.document import CohortReports, Figures, Finding, Levels, Result, Withheld
 from priorveil.results.figures import FigureMaker
-from priorveil.results.form_estimates import Estimates, PartEstimates
+from priorveil.results.form_estimates import ALONE, Estimates, PartEstimates
 
 _LEVELS = Levels.__struct_fields__
 
@@ -47,10 +47,7 @@ class View:
                 "margin", sorted(needed), f"they are not reported together; these are: {known}"
             )
         if self.attributes:
-            return [
-                part if part.attributes == self.attributes else part.margin(*self.attributes)
-                for part in parts
-            ]
+            return [part.margin(*self.attributes) for part in parts]
         if self.within:
             return parts
         return [table for part in parts for table in (part, *part.margins())]
@@ -59,6 +56,24 @@ class View:
         """What an estimate of a part says."""
         questions = part.forms.questions
         return FigureMaker(estimate, part.attributes, questions, self.confidence, self.within).figures()
+
+
+def finding_of(estimate: Estimate, confidence: float = 0.95) -> Finding:
+    """What an estimate alone says."""
+    attributes = estimate.attributes or (ALONE,)
+    questions = {name: name for name in attributes}
+    return Finding(
+        attributes=attributes,
+        margin_of=None,
+        cohort="",
+        group="",
+        reports=estimate.reports,
+        precision=None,
+        promised=None,
+        withheld=None,
+        figures=FigureMaker(estimate, attributes, questions, confidence).figures(),
+        public=None,
+    )
 
 
 def result_of(

@@ -27,7 +27,7 @@ from priorveil.reading.tally import Tally
 from priorveil.results.document import Withheld
 
 FormTallies = Mapping[tuple[Any, Any], Sequence[Tally]]  # of the parts of a form, by cohort and group
-_ALONE = "value"  # the attribute of a plan that names none
+ALONE = "value"  # the attribute of a plan that names none
 _Read = Callable[[Form, Sequence[Tally], Names], Estimate]
 
 
@@ -55,7 +55,7 @@ class CohortForms:
         plans = {None: source} if isinstance(source, Plan) else source
         if not plans:
             raise InvalidInput("plan", NOT_SHOWN, "no plan: give one for each cohort")
-        forms = {cohort: Form.of(plan.reference.names or _ALONE, plan) for cohort, plan in plans.items()}
+        forms = {cohort: Form.of(plan.reference.names or ALONE, plan) for cohort, plan in plans.items()}
         first = next(iter(forms.values()))
         return cls(first.parts[0].plan.id, forms, {name: name for name in first.attributes})
 

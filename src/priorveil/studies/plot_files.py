@@ -21,7 +21,6 @@ from priorveil.reading.estimate import Estimate
 from priorveil.results.form_estimates import PartEstimates
 from priorveil.studies.compare import SAME_LDP
 from priorveil.studies.simulate import Study
-from priorveil.words.estimates import group_title, groups_warning, headlines
 from priorveil.words.plans import reading_title
 from priorveil.words.plots import curves
 from priorveil.words.plots.curves import COLOURS, Axes, Figure
@@ -30,6 +29,7 @@ from priorveil.words.plots.house_style import house_style
 from priorveil.words.plots.names import short_name
 from priorveil.words.plots.plans import belief_panel, drawable_lift, plan_canvas, plan_layout, precision_panel
 from priorveil.words.plots.statistics import Panel, statistics_figure
+from priorveil.words.results import group_title, groups_warning, headlines
 
 _MOST_PANELS = 24
 _LONGEST_LINE = 30  # letters of the name of an axis

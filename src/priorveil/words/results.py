@@ -1,18 +1,160 @@
-"""The words of results: tables of the result document with the texts of their numbers, and the lines around them."""
+"""The words of results: tables of the result document with the texts of their numbers, and the lines around them.
+
+Printed estimates, notebooks and the command line lay these out; none of them makes its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from priorveil.catalogue import say
-from priorveil.formatting import percent
-from priorveil.reading.statistic_tables import Unit
-from priorveil.results.document import Finding, Result, ResultRow, ResultTable
+from priorveil.formatting import percent, readable_number
+from priorveil.reading.estimate import Estimate
+from priorveil.reading.estimate_notes import LEANING
+from priorveil.reading.statistics import Statistic
+from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable
 from priorveil.results.lines import is_mean_of_sum, statistic_name
-from priorveil.words.estimates import MOST_SHOWN, group_title, number_text
 
+Unit = Literal["people", "share", "amount"]
+
+_MOST_SHOWN = 50  # statistics that are printed
+_NAMED_GROUPS = 3  # that contradict the prior
 _SHARES = ("share within", "share among")
 _STATISTICS = ("mean", "quantile")  # tables of statistics that stand alone
+
+
+# -- numbers ---------------------------------------------------------------------------------------------
+
+
+def number_text(number: float, unit: Unit, decimals: int | None) -> str:
+    """A number of a table as people read it: with these decimals, or five digits if they are not known.
+
+    >>> number_text(0.59649, "share", 1), number_text(12345.678, "amount", 0), number_text(2.5, "amount", None)
+    ('59.6 %', '12,346', '2.5')
+    """
+    if unit == "people":
+        return f"{number:,.1f}"
+    if unit == "share":
+        return f"{100 * number:,.{decimals or 1}f} %"
+    return readable_number(number, 5) if decimals is None else f"{number:,.{decimals}f}"
+
+
+@dataclass(frozen=True)
+class RowTexts:
+    """The numbers of a row as people read them: the value, both ends of its interval, and the interval as one text."""
+
+    value: str
+    low: str
+    high: str
+    interval: str
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """The texts of three columns."""
+        return self.value, self.low, self.high
+
+
+def row_texts(row: ResultRow, unit: Unit, people: float = 1.0) -> RowTexts:
+    """The texts of a row, divided by so many people; its text has no end where it reaches to what is possible."""
+
+    def text(number: float | None, otherwise: str) -> str:
+        return otherwise if number is None else number_text(number / people, unit, row.decimals)
+
+    value, low, high = text(row.value, "nan"), text(row.low, "-inf"), text(row.high, "inf")
+    if row.is_unbounded:
+        unbounded = say("notBounded")
+        return RowTexts(value, unbounded, unbounded, unbounded)
+    match row.open_sides:
+        case True, _:
+            interval = say("atMost", number=high)
+        case _, True:
+            interval = say("atLeast", number=low)
+        case _:
+            interval = say("between", **{"from": low.removesuffix(" %"), "to": high})
+    return RowTexts(value, low, high, interval)
+
+
+# -- tables ----------------------------------------------------------------------------------------------
+
+
+def selection(table: ResultTable, most: int = _MOST_SHOWN) -> tuple[tuple[ResultRow, ...], str | None]:
+    """The rows to show, at most so many, and a sentence on which they are; None if they are all."""
+    count = len(table.rows)
+    if count <= most:
+        return table.rows, None
+    counts = {"count": f"{most:,}", "all": f"{count:,}"}
+    if table.shown_first:
+        return tuple(table.rows[at] for at in table.shown_first[:most]), say("mostExpected", **counts)
+    return table.rows[:most], say("firstValues" if table.kind == "people" else "firstStatistics", **counts)
+
+
+def table_cells(
+    found: Finding, table: ResultTable, rows: Sequence[ResultRow], confidence: float
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The titles of the columns of a table, and the texts of its rows.
+
+    Counts of people are shares of them with intervals, and the counts are beside them.
+    """
+    people = found.figures.people if found.figures and table.kind == "people" else 0.0
+    heads, labels = label_heads(found, table), [_labels(found, table, row) for row in rows]
+    if people <= 0:  # not counts, or weights that add up to nothing
+        unit: Unit = "share" if table.kind in _SHARES else "people" if table.kind == "people" else "amount"
+        return number_cells(heads, _quantity(found, table), zip(labels, rows, strict=True), unit, confidence)
+    columns = (*heads, say("shareHead"), *_interval_heads(confidence), say("peopleHead"))
+    return columns, [
+        (*label, *row_texts(row, "share", people).cells, number_text(row.value or 0.0, "people", None))
+        for label, row in zip(labels, rows, strict=True)
+    ]
+
+
+def number_cells(
+    heads: Sequence[str],
+    quantity: str,
+    rows: Iterable[tuple[Sequence[str], ResultRow]],
+    unit: Unit,
+    confidence: float,
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The titles of the columns and the texts of labelled rows whose numbers are a `quantity`."""
+    cells = [(*label, *row_texts(row, unit).cells) for label, row in rows]
+    return (*heads, quantity, *_interval_heads(confidence)), cells
+
+
+def _interval_heads(confidence: float) -> tuple[str, str]:
+    return say("intervalLow", confidence=percent(confidence)), say("intervalHigh")
+
+
+def label_heads(found: Finding, table: ResultTable) -> tuple[str, ...]:
+    """The titles of the columns of labels."""
+    return table.attributes or (say("numbersHead" if _stands_alone(found, table) else "valueHead"),)
+
+
+def _quantity(found: Finding, table: ResultTable) -> str:
+    """What the numbers of a table are, as the title of their column."""
+    if (table.by or table.kind == "per person") and not _stands_alone(found, table):
+        return statistic_name(found, table, table.rows[0]) if table.attributes else table.kind
+    return say("shareAmong") if table.kind == "share among" else "estimate"
+
+
+def _labels(found: Finding, table: ResultTable, row: ResultRow) -> tuple[str, ...]:
+    return (statistic_name(found, table, row),) if _stands_alone(found, table) else row.label
+
+
+def _stands_alone(found: Finding, table: ResultTable) -> bool:
+    """Whether each row is a statistic with a name of its own: a mean, which may be a sum per person, or a quantile."""
+    return table.kind in _STATISTICS or is_mean_of_sum(found, table)
+
+
+# -- sentences -------------------------------------------------------------------------------------------
+
+
+def headlines(answer: Estimate | Statistic | Figures) -> tuple[str, ...]:
+    """The lines above the figures: the warning, and whether they lean on the prior."""
+    about = answer.about if isinstance(answer, Statistic) else None
+    warnings = [str(note) for note in (answer.warning, about) if note is not None]
+    warning = (say("warning", warning=" ".join(warnings)),) if warnings else ()
+    return (*warning, str(LEANING)) if answer.leans_on_prior else warning
 
 
 def finding_name(found: Finding, result: Result) -> str:
@@ -33,70 +175,22 @@ def withheld_text(found: Finding, result: Result) -> str:
     return say(codes[found.withheld or "few reports"], count=f"{result.smallest_count:,}")
 
 
-def selection(table: ResultTable, most: int = MOST_SHOWN) -> tuple[tuple[ResultRow, ...], str | None]:
-    """The rows to show, at most so many, and a sentence on which they are; None if they are all."""
-    count = len(table.rows)
-    if count <= most:
-        return table.rows, None
-    counts = {"count": f"{most:,}", "all": f"{count:,}"}
-    if table.shown_first:
-        return tuple(table.rows[at] for at in table.shown_first[:most]), say("mostExpected", **counts)
-    return table.rows[:most], say("firstValues" if table.kind == "people" else "firstStatistics", **counts)
+def group_title(by: str | None, group: Hashable) -> str:
+    """The name of a group of people, by the column that tells groups apart.
 
-
-def table_cells(
-    found: Finding, table: ResultTable, rows: Sequence[ResultRow], confidence: float
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The titles of the columns of a table, and the texts of its rows.
-
-    Counts of people are shares of them with intervals, and the counts are beside them.
+    >>> group_title("town", "Graz"), group_title("town", None)
+    ('town = Graz', 'town = (missing)')
     """
-    ends = say("intervalLow", confidence=percent(confidence)), say("intervalHigh")
-    people = found.figures.people if found.figures and table.kind == "people" else 0.0
-    labels = [_labels(found, table, row) for row in rows]
-    if people <= 0:  # not counts, or weights that add up to nothing
-        unit: Unit = "share" if table.kind in _SHARES else "people" if table.kind == "people" else "amount"
-        heads = (*label_heads(found, table), quantity(found, table), *ends)
-        return heads, [(*label, *_texts(row, unit, 1.0)) for label, row in zip(labels, rows, strict=True)]
-    heads = (*label_heads(found, table), say("shareHead"), *ends, say("peopleHead"))
-    return heads, [
-        (*label, *_texts(row, "share", people), number_text(row.value or 0.0, "people", None))
-        for label, row in zip(labels, rows, strict=True)
-    ]
+    return say("groupTitle", by=by, group=say("groupMissing") if group is None else group)
 
 
-def label_heads(found: Finding, table: ResultTable) -> tuple[str, ...]:
-    """The titles of the columns of labels."""
-    return table.attributes or (say("numbersHead" if _stands_alone(found, table) else "valueHead"),)
+def groups_warning(by: str | None, groups: Sequence[Hashable]) -> str | None:
+    """Which groups contradict the prior; None if there are none.
 
-
-def quantity(found: Finding, table: ResultTable) -> str:
-    """What the numbers of a table are, as the title of their column."""
-    if (table.by or table.kind == "per person") and not _stands_alone(found, table):
-        return statistic_name(found, table, table.rows[0]) if table.attributes else table.kind
-    return say("shareAmong") if table.kind == "share among" else "estimate"
-
-
-def _labels(found: Finding, table: ResultTable, row: ResultRow) -> tuple[str, ...]:
-    return (statistic_name(found, table, row),) if _stands_alone(found, table) else row.label
-
-
-def _stands_alone(found: Finding, table: ResultTable) -> bool:
-    """Whether each row is a statistic with a name of its own: a mean, which may be a sum per person, or a quantile."""
-    return table.kind in _STATISTICS or is_mean_of_sum(found, table)
-
-
-def _texts(row: ResultRow, unit: Unit, people: float) -> tuple[str, str, str]:
-    """The value and the ends of its interval, each divided by so many people."""
-    if row.is_unbounded:
-        unbounded = say("notBounded")
-        return _text(row.value, "nan", row, unit, people), unbounded, unbounded
-    return (
-        _text(row.value, "nan", row, unit, people),
-        _text(row.low, "-inf", row, unit, people),
-        _text(row.high, "inf", row, unit, people),
-    )
-
-
-def _text(number: float | None, otherwise: str, row: ResultRow, unit: Unit, people: float) -> str:
-    return otherwise if number is None else number_text(number / people, unit, row.decimals)
+    >>> groups_warning("town", ["Graz", "Linz", "Wels", "Steyr"])
+    'The reports contradict the prior where town is Graz, Linz, Wels, ...'
+    """
+    if not groups:
+        return None
+    names = ", ".join(map(str, groups[:_NAMED_GROUPS])) + ", ..." * (len(groups) > _NAMED_GROUPS)
+    return say("contradictedInGroups", by=by, groups=names)

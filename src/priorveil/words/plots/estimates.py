@@ -14,13 +14,13 @@ from priorveil.errors import NotIdentifiable
 from priorveil.priors.label_texts import label_names
 from priorveil.reading.averages import Averages
 from priorveil.reading.estimate import Estimate
-from priorveil.reading.statistic_tables import answer
-from priorveil.words.estimates import headlines
+from priorveil.results.statistic_tables import answer
 from priorveil.words.notes import interval_title
 from priorveil.words.plots import curves
 from priorveil.words.plots.curves import Figure
 from priorveil.words.plots.house_style import house_style
 from priorveil.words.plots.statistics import Layout, Panel, statistics_figure
+from priorveil.words.results import headlines
 
 _LETTERS = 15  # of a title, for each inch of a figure
 

@@ -1,23 +1,22 @@
-"""The numbers of an estimate as tables: the answer, statistics of numbers, averages by group, shares within groups.
+"""The tables of a result: the answer, means and quantiles of numbers, averages by group, shares of groups.
 
-Every table says what kind of numbers it has and which attributes its rows have levels of. `words` makes texts of them,
-and results hold them.
+A row ends exactly where it reaches to the limit of what is possible, and what is not finite is None.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from priorveil.arrays import Array
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.notes import Note
+from priorveil.plans.composition import Names
 from priorveil.priors import Domain, Label
 from priorveil.priors.label_texts import label_parts, label_text, named_levels
 from priorveil.reading.averages import Averages
@@ -27,87 +26,17 @@ from priorveil.reading.estimate_notes import needs_no_prior, unbounded_shares
 from priorveil.reading.group_means import group_shares
 from priorveil.reading.moments import Ends, normal_width, open_sides
 from priorveil.reading.statistics import Statistic
-
-# Statistics of groups: of the number `of` in each, shares of their people, and shares of the people with some labels.
-GroupKind = Literal["average", "share within", "share among"]
-# Counts of people, averages of groups or other statistics that the query asks for; means and quantiles of numbers.
-TableKind = Literal["answer", "numbers", GroupKind]
-Unit = Literal["people", "share", "amount"]
+from priorveil.results.document import ResultRow, ResultTable
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # those that are listed
 # Values; averages of more take a while, and are listed only if the query asks for them.
 _MOST_AVERAGED = 2_000
 _FEWEST_DECIMALS = 1  # of a share in percent
 _MOST_DECIMALS = 9
+_NO_ATTRIBUTE = ("value",)
 
 
-@dataclass(frozen=True)
-class StatisticRow:
-    """A statistic: its label, a text for each column of labels, and its number with the ends of its interval.
-
-    `expected` is what the prior expects of it, if that is known. `limits` are the least and the most that it can be;
-    infinite where the method does not limit it. `decimals` is how many are worth showing, as many as show two digits of
-    the half width: those of a share in percent for counts of people and shares, and None where the interval does not
-    say.
-    """
-
-    label: tuple[str, ...]
-    value: float
-    std_error: float
-    low: float
-    high: float
-    expected: float | None
-    limits: Ends
-    decimals: int | None
-
-    @property
-    def numbers(self) -> tuple[float, float, float, float]:
-        """The value, its standard error and its interval."""
-        return self.value, self.std_error, self.low, self.high
-
-    def per_person(self, people: float) -> StatisticRow:
-        """The row with its numbers divided by so many people."""
-        value, error, low, high = (number / people for number in self.numbers)
-        expected = None if self.expected is None else self.expected / people
-        least, most = (limit / people for limit in self.limits)
-        decimals = amount_decimals((high - low) / 2)
-        return StatisticRow(self.label, value, error, low, high, expected, (least, most), decimals)
-
-    @property
-    def ends(self) -> tuple[float | None, float | None]:
-        """The ends of the interval; None on a side where it reaches to the limit of what is possible."""
-        no_low, no_high = open_sides((self.low, self.high), self.limits)
-        return None if no_low else self.low, None if no_high else self.high
-
-    @property
-    def is_unbounded(self) -> bool:
-        """Whether the interval has every possible number."""
-        return self.ends == (None, None)
-
-
-@dataclass(frozen=True)
-class StatisticTable:
-    """Statistics of one kind, whose labels have the same columns, `heads`.
-
-    The heads are attributes, or "value" for labels without one. A table of `numbers` has the heads "statistic" and
-    "of": what each number is ("mean", "quantile"), and of which attribute or which share of people. `of` is the
-    attribute that the statistics are of, and `by` has those that form groups. `people` is the number of people whose
-    counts these are, or the sum of their weights; None if they are not counts of people.
-    """
-
-    kind: TableKind
-    heads: tuple[str, ...]
-    rows: tuple[StatisticRow, ...]
-    unit: Unit
-    of: str = ""
-    by: tuple[str, ...] = ()
-    people: float | None = None
-
-    @property
-    def quantity(self) -> str:
-        """What the numbers are, as the title of their column."""
-        name = "mean" if self.kind in ("answer", "average") else self.kind
-        return f"{name} {self.of}" if self.of else "estimate"
+# -- the answer ------------------------------------------------------------------------------------------
 
 
 def answer(estimate: Estimate, confidence: float = 0.95) -> AnswerColumns:
@@ -122,76 +51,77 @@ def answer_size(estimate: Estimate) -> int:
 
 def answer_rows(
     estimate: Estimate, confidence: float = 0.95, indices: Sequence[int] | None = None
-) -> list[StatisticRow]:
+) -> list[ResultRow]:
     """A row for each number of the answer, or for those with these indices."""
     whole = answer(estimate, confidence)
     expected = None if needs_no_prior(estimate) else whole.expected
     shortest = _shortest_half_width(whole.columns)
     rows = []
     for i in range(len(whole.labels)) if indices is None else indices:
-        value, error, low, high = whole.columns[:, i].tolist()
-        half_width = (high - low) / 2
+        numbers = whole.columns[:, i].tolist()
+        half_width = (numbers[3] - numbers[2]) / 2
         if estimate.counts_people:
             decimals = share_decimals(half_width / estimate.people) if estimate.people > 0 else None
         else:
             decimals = amount_decimals(half_width if estimate.averages is None else shortest)
             if decimals is None:  # the interval has no ends
-                decimals = amount_decimals(normal_width(confidence) * error)
-        rows.append(
-            StatisticRow(
-                tuple(_label_cells(estimate, whole.labels[i]).values()),
-                value,
-                error,
-                low,
-                high,
-                None if expected is None else float(expected[i]),
-                (float(whole.limits[0, i]), float(whole.limits[1, i])),
-                decimals,
-            )
-        )
+                decimals = amount_decimals(normal_width(confidence) * numbers[1])
+        label = tuple(_label_cells(estimate, whole.labels[i]).values())
+        limits = float(whole.limits[0, i]), float(whole.limits[1, i])
+        rows.append(_row(label, numbers, limits, decimals, None if expected is None else float(expected[i])))
     return rows
 
 
-def answer_tables(
-    estimate: Estimate, confidence: float = 0.95, indices: Sequence[int] | None = None
-) -> list[StatisticTable]:
-    """The answer, or the rows with these indices, as a table for each margin that they belong to."""
-    margins: dict[tuple[str, ...], list[StatisticRow]] = {}
-    places = range(answer_size(estimate)) if indices is None else indices
-    for i, row in zip(places, answer_rows(estimate, confidence, places), strict=True):
-        margins.setdefault(tuple(_label_cells(estimate, estimate.labels[i])), []).append(row)
-    of = "" if estimate.number_by_group is None else estimate.number_by_group.number
-    people = estimate.people if estimate.counts_people else None
-    unit: Unit = "people" if estimate.counts_people else "amount"
-    return [
-        StatisticTable("answer", heads, tuple(rows), unit, of, people=people)
-        for heads, rows in margins.items()
-    ]
+def answer_margins(estimate: Estimate, confidence: float = 0.95) -> dict[Names, list[ResultRow]]:
+    """The rows of the answer by the attributes that their labels have levels of; none if they have no attribute."""
+    margins: dict[Names, list[ResultRow]] = {}
+    for label, row in zip(estimate.labels, answer_rows(estimate, confidence), strict=False):
+        heads = tuple(_label_cells(estimate, label))
+        margins.setdefault(() if heads == _NO_ATTRIBUTE else heads, []).append(row)
+    return margins
 
 
-def number_tables(estimate: Estimate, confidence: float = 0.95) -> list[StatisticTable]:
+def per_person(row: ResultRow, people: float) -> ResultRow:
+    """The row with its numbers divided by so many people."""
+    names = ("value", "std_error", "low", "high", "least", "most", "expected")
+    scaled = {name: None if (n := getattr(row, name)) is None else n / people for name in names}
+    decimals = (
+        None if row.low is None or row.high is None else amount_decimals((row.high - row.low) / (2 * people))
+    )
+    return replace(row, **scaled, decimals=decimals)
+
+
+# -- means, quantiles and groups -------------------------------------------------------------------------
+
+
+def number_tables(
+    estimate: Estimate, confidence: float = 0.95, attribute: str | None = None
+) -> Iterator[ResultTable]:
     """The means of numbers on a grid, over all and by group, or quantiles of numbers in cells; none for other values.
 
-    There are none either if reports do not determine them, if there are no reports, or if cohorts have other numbers.
+    `attribute` is the name of values that are numbers themselves. There are none either if reports do not determine
+    them, if there are no reports, or if cohorts have other numbers.
     """
     domain = estimate.readings[0].prior.domain if estimate.readings else None
     if domain is None:
-        return []
-    statistics: dict[tuple[str, str], Statistic] = {}
+        return
     with suppress(NotIdentifiable, InvalidInput):
         if domain.points is not None:
-            statistics = {("mean", ""): estimate.mean(domain.points.tolist())}
+            yield _mean_table(attribute, estimate.mean(domain.points.tolist()), confidence)
         elif domain.edges is not None:
-            statistics = {("quantile", f"{q:g}"): estimate.quantile(q) for q in QUANTILES}
+            rows = tuple(statistic_row([f"{q:g}"], estimate.quantile(q), confidence) for q in QUANTILES)
+            yield ResultTable("quantile", (), (), attribute, rows, ())
     for name in domain.grids:
         with suppress(NotIdentifiable, InvalidInput):
-            statistics["mean", name] = estimate.mean(name)
-    rows = [statistic_row(label, statistic, confidence) for label, statistic in statistics.items()]
-    tables = [StatisticTable("numbers", ("statistic", "of"), tuple(rows), "amount")] if rows else []
-    return [*tables, *_average_tables(estimate, domain, confidence)]
+            yield _mean_table(name, estimate.mean(name), confidence)
+    yield from _average_tables(estimate, domain, confidence)
 
 
-def _average_tables(estimate: Estimate, domain: Domain, confidence: float) -> Iterator[StatisticTable]:
+def _mean_table(name: str | None, mean: Statistic, confidence: float) -> ResultTable:
+    return ResultTable("mean", (), (), name, (statistic_row(["mean"], mean, confidence),), ())
+
+
+def _average_tables(estimate: Estimate, domain: Domain, confidence: float) -> Iterator[ResultTable]:
     """The averages of every grid by every other attribute alone, but for those that the query asks for."""
     if len(domain) > _MOST_AVERAGED:
         return
@@ -202,19 +132,19 @@ def _average_tables(estimate: Estimate, domain: Domain, confidence: float) -> It
                 yield averages_table(estimate.mean(number, by=by), confidence)
 
 
-def averages_table(averages: Averages, confidence: float = 0.95) -> StatisticTable:
+def averages_table(averages: Averages, confidence: float = 0.95) -> ResultTable:
     """The average of each group, all to the second digit of the shortest interval, so that groups compare."""
     rows = [
         statistic_row(label_parts(label), statistic, confidence)
         for label, statistic in zip(averages.labels, averages.statistics, strict=True)
     ]
-    half_widths = ((row.high - row.low) / 2 for row in rows)
+    half_widths = [(row.high - row.low) / 2 for row in rows if row.low is not None and row.high is not None]
     decimals = amount_decimals(min((width for width in half_widths if width > 0), default=math.inf))
     even = tuple(replace(row, decimals=decimals) for row in rows)
-    return StatisticTable("average", averages.by, even, "amount", averages.number, averages.by)
+    return ResultTable("average", averages.by, averages.by, averages.number, even, ())
 
 
-def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float = 0.95) -> StatisticTable:
+def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float = 0.95) -> ResultTable:
     """The shares of the levels of other attributes within the groups that these attributes of a table form."""
     domain = estimate.readings[0].prior.domain
     _, members = domain.margin(groups, "within")
@@ -224,28 +154,23 @@ def shares_within(estimate: Estimate, groups: Sequence[str], confidence: float =
     levels, rows = domain.margin(others)
     shares = [group_shares(estimate, row, groups) for row in rows]
     cells = [
-        statistic_row((*label_parts(group), *level), share.statistics[place], confidence, "share")
+        statistic_row((*label_parts(group), *level), share.statistics[place], confidence, share_decimals)
         for place, group in enumerate(shares[0].labels)
         for level, row, share in zip(levels, rows, shares, strict=True)
         if (row * members[place]).any()  # the table has this combination
     ]
-    return StatisticTable(
-        "share within", (*groups, *others), tuple(cells), "share", others[-1], tuple(groups)
-    )
+    return ResultTable("share within", (*groups, *others), tuple(groups), others[-1], tuple(cells), ())
 
 
 def shares_among(
-    estimate: Estimate,
-    labels: Sequence[Label],
-    heads: tuple[str, ...],
-    confidence: float = 0.95,
-) -> StatisticTable:
+    estimate: Estimate, labels: Sequence[Label], attributes: Names, confidence: float = 0.95
+) -> ResultTable:
     """The shares of these labels among the people who have one of them."""
     rows = [
-        statistic_row(label_parts(label), estimate.ratio([label], labels), confidence, "share")
+        statistic_row(label_parts(label), estimate.ratio([label], labels), confidence, share_decimals)
         for label in labels
     ]
-    return StatisticTable("share among", heads, tuple(rows), "share", heads[-1])
+    return ResultTable("share among", attributes, (), attributes[-1], tuple(rows), ())
 
 
 def unbounded_within(estimate: Estimate, groups: Sequence[str], confidence: float) -> tuple[Note, ...]:
@@ -280,14 +205,43 @@ def largest_half_width(estimate: Estimate, confidence: float) -> float:
 
 
 def statistic_row(
-    label: Sequence[Label], statistic: Statistic, confidence: float = 0.95, unit: Unit = "amount"
-) -> StatisticRow:
-    """A single number as the row of a table."""
+    label: Sequence[Label],
+    statistic: Statistic,
+    confidence: float = 0.95,
+    decimals: Callable[[float], int | None] | None = None,
+) -> ResultRow:
+    """A single number as the row of a table; `decimals` are those of an amount, unless another function is given."""
     low, high = statistic.interval(confidence)
-    decimals = (amount_decimals if unit == "amount" else share_decimals)((high - low) / 2)
-    texts = tuple(map(label_text, label))
-    numbers = statistic.value, statistic.std_error, low, high
-    return StatisticRow(texts, *numbers, None, statistic.limits, decimals)
+    numbers = [statistic.value, statistic.std_error, low, high]
+    shown = (decimals or amount_decimals)((high - low) / 2)
+    return _row(tuple(map(label_text, label)), numbers, statistic.limits, shown)
+
+
+def _row(
+    label: tuple[str, ...],
+    numbers: Sequence[float],
+    limits: Ends,
+    decimals: int | None,
+    expected: float | None = None,
+) -> ResultRow:
+    """The row of a value, its standard error and both ends."""
+    value, std_error, low, high = numbers
+    no_low, no_high = open_sides((low, high), limits)
+    return ResultRow(
+        label=label,
+        value=_finite(value),
+        std_error=_finite(std_error),
+        low=_finite(limits[0] if no_low else low),
+        high=_finite(limits[1] if no_high else high),
+        least=_finite(limits[0]),
+        most=_finite(limits[1]),
+        expected=expected,
+        decimals=decimals,
+    )
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _label_cells(estimate: Estimate, label: Label) -> dict[str, str]:
@@ -295,7 +249,7 @@ def _label_cells(estimate: Estimate, label: Label) -> dict[str, str]:
     names, parts = estimate.attributes, label_parts(label)
     if len(names) == len(parts) and (isinstance(label, tuple) or estimate.histogram):
         return dict(zip(names, map(label_text, parts), strict=True))
-    return named_levels(str(label), names) or {"value": label_text(label)}
+    return named_levels(str(label), names) or {_NO_ATTRIBUTE[0]: label_text(label)}
 
 
 # -- decimals --------------------------------------------------------------------------------------------
