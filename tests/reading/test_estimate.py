@@ -436,6 +436,8 @@ def test_equal_weights_only_change_the_unit(name: str, method: str) -> None:
     assert many.values == pytest.approx(250 * plain.values, **{**near, "abs": 250 * near["abs"]})
     assert many.std_error == pytest.approx(250 * ones.std_error)
     assert (ones.total, many.total, plain.total) == (400, 100_000, None)
+    assert ones.assumes == many.assumes == plain.assumes, "no word about weights"
+    assert method != "mmse" or weighed(name, np.linspace(1, 2, 400), method).assumes != plain.assumes
     assert (
         many.proportions == pytest.approx(plain.values / (1 if name == "sum" else 400), **near)
         or name == "sum"

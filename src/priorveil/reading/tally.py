@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,6 +46,10 @@ class WeightedCounts:
         """The weighted counts of reports with the weights `c` and the offsets `b`."""
         counts = reader.count(reports, c), reader.count(reports, c**2)
         return cls(*counts, float(c.sum()), float(c @ c), float(c.min(initial=0.0)), float(b.sum()))
+
+    def are_equal(self, reports: int) -> bool:
+        """Whether all weights of so many reports are the same."""
+        return math.isclose(self.power * reports, self.total**2, rel_tol=1e-9)
 
     def __add__(self, other: WeightedCounts) -> WeightedCounts:
         sums = {name: part + getattr(other, name) for name, part in vars(self).items()}

@@ -126,7 +126,8 @@ class Reading:
         if weighted.least < 0:
             answer = replace(answer, limits=None)
         variance = squared.variance + self.tally.reports * self._shift(weighted, answer, squared) ** 2
-        assumes = answer.assumes or WEIGHTED.get(self.method)
+        even = weighted.are_equal(self.tally.reports)  # as for a part that some people were drawn for
+        assumes = answer.assumes or (None if even else WEIGHTED.get(self.method))
         return replace(answer, variance=scale * variance, assumes=assumes).plus(weighted.total * means)
 
     @single_thread()

@@ -198,10 +198,11 @@ function reportsAbout(findings) {
   );
 }
 
-/** How precise shares are; other numbers have intervals of their own. */
+/** How precise shares are, if their intervals say anything; other numbers have intervals of their own. */
 function precision(shown) {
   const widths = shown.map(({ figures }) => figures.half_width);
   if (shown.some(({ figures }) => figures.statistic !== "share") || widths.includes(null)) return null;
+  if (Math.max(...widths) >= 0.5) return null;
   const points = speak.number(100 * Math.max(...widths), { maximumSignificantDigits: 2, roundingMode: "ceil" });
   const confidence = confidenceText(speak, publication.result.confidence);
   return el("p", { class: "quiet" }, say("preciseShares", { points, confidence }));
