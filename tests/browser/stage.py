@@ -212,23 +212,6 @@ def asked() -> dict[str, Campaign]:
             "How many hours do you work?",
             pv.Prior.grid([0, 20, 40, 80], [0.2, 0.3, 0.4, 0.1], outside="ends"),
         ),
-        "attributes": ask(
-            "Your age, and do you smoke?",
-            pv.Prior.joint(
-                {("young", "yes"): 0.2, ("young", "no"): 0.3, ("old", "no"): 0.5},
-                ("age", "smokes"),
-                impossible="leave out",
-            ),
-        ),
-        "overtime": ask(
-            "Your age, and how many hours of overtime?",
-            pv.Prior.joint(
-                {(age, hours): 1 / 6 for age in ("young", "old") for hours in (0, 10, 40)},
-                ("age", "overtime"),
-                grids=("overtime",),
-                outside="ends",
-            ),
-        ),
         "reopened": ask("Do you swim?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "few": ask(
             "Do you cycle?",
@@ -244,7 +227,6 @@ def asked() -> dict[str, Campaign]:
             pv.Prior.zipf(18, labels=[f"I {verb}, and I did so for most of the evening" for verb in VERBS]),
         ),
         "follow-up": drawn_follow_up(),
-        "overlapping": overlapping(),
         "survey": survey(),
         "again": survey(title="Working hours, once more"),
         "costly": ask("Do you tell everything?", pv.Prior({"yes": 0.5, "no": 0.5}), 6.0),
@@ -259,7 +241,6 @@ def asked() -> dict[str, Campaign]:
         "sheet-table": table_survey(),
         "publishing": ask("Which bus do you take?", work, smallest_count=20, **texts),
         "withdrawing": ask("Do you read?", pv.Prior({"yes": 0.3, "no": 0.7})),
-        "full": ask("Who came first?", work, most_reports=1),
         "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
     }
     several = ("work", "hours", "long", "invited")
@@ -382,19 +363,6 @@ def drawn_follow_up() -> Campaign:
     smokes = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 1.0, pv.Distribution())
     drawn = Slot((Part(("paid",), paid), Part(("smokes",), smokes)), (SHARE_DENOMINATOR - 1, 1))
     return Campaign("Work and pay", questions, {"everyone": Form((drawn,))})
-
-
-def overlapping() -> Campaign:
-    """A report about age, one about age and smoking together, and one about driving."""
-    yes_no = {"yes": "Yes", "no": "No"}
-    questions = [
-        SingleChoice(name, f"{name.title()}?", options=yes_no) for name in ("old", "smokes", "drives")
-    ]
-    pairs = {(x, y): 0.25 for x in yes_no for y in yes_no}
-    even = pv.design(pv.Prior(dict.fromkeys(yes_no, 0.5)), 0.5, pv.Distribution())
-    both = pv.design(pv.Prior.joint(pairs, ("old", "smokes")), 0.5, pv.Distribution())
-    parts = [Part(("old",), even), Part(("old", "smokes"), both), Part(("drives",), even)]
-    return Campaign("Habits", questions, {"everyone": Form(tuple(Slot((part,)) for part in parts))})
 
 
 def table_survey() -> Campaign:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,25 @@ def choose_language(browser: Any, language: str) -> None:
     )
     browser.see(f"html[lang='{language}']")
 
+
+@contextmanager
+def running_first(browser: Any, script: str) -> Iterator[None]:
+    """While this lasts, pages run a script before their own."""
+    added = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+    try:
+        yield
+    finally:
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+# One request, whose address ends like this, waits until the test calls `release`.
+HOLD_REQUEST = """
+  const request = window.fetch;
+  window.fetch = async (...given) => {
+    if (String(given[0]).endsWith("%s")) await new Promise((done) => { window.release = done; });
+    return request(...given);
+  };
+"""
 
 _ENDS_ON_THE_RIGHT = """
   const range = document.createRange();

@@ -19,11 +19,13 @@ from browser.steps import (
     DOWN,
     ENTER,
     ESCAPE,
+    HOLD_REQUEST,
     SPACE,
     TAB,
     choose,
     choose_language,
     ends_on_the_right,
+    running_first,
     start,
     type_over,
 )
@@ -87,16 +89,6 @@ def urls_loaded(browser: Any) -> list[str]:
     return sorted(r["url"] for r in browser.requests() if not r["url"].endswith("/icon.svg"))
 
 
-@contextmanager
-def running_first(browser: Any, script: str) -> Iterator[None]:
-    """While this lasts, pages run a script before their own."""
-    added = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
-    try:
-        yield
-    finally:
-        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
-
-
 @pytest.fixture
 def impatient(browser: Any) -> Iterator[Any]:
     """A browser in which no script waits long before it tries a request again."""
@@ -128,22 +120,6 @@ def test_only_the_perturbed_report_leaves_and_it_is_counted(browser: Any, curato
     assert curator.counters("work")["reports"]["everyone"] == before + 1
 
 
-def test_attributes_are_asked_one_after_the_other_and_sent_together(browser: Any, curator: Any) -> None:
-    browser.open(curator.answer_page("attributes"))
-    start(browser)
-    browser.see("#progress", "Question 1 of 2")
-    browser.click("label.choice", "young")
-    browser.click("button", "Continue")
-    browser.see("#progress", "Question 2 of 2")
-    browser.click("label.choice", "no")
-    browser.click("button", "Continue")
-    browser.see(STEPS, "Check and send")
-    assert "age + smokes" in browser.text(".leaving") and "100 people" not in browser.text("main")
-    browser.click("button", "Send")
-    browser.see(STEPS, "Thank you")
-    assert curator.counters("attributes")["reports"]["everyone"] == 1
-
-
 def type_number(browser: Any, typed: str) -> None:
     type_over(browser, browser.see("input[name=answer]"), typed)
     browser.click("button", "Continue")
@@ -154,37 +130,26 @@ def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: 
     start(browser)
     browser.see("main", "A number from 0 to 80")
     assert browser.see("input[name=answer]").get_attribute("inputmode") == "decimal"
-    type_number(browser, "37.25")
-    browser.see(STEPS, "Check and send")
-    page = browser.text("main")
-    assert "37.25" in page and "near 40" in page
-    browser.click("button", "Back")
-    assert browser.see("input[name=answer]").get_attribute("value") == "37.25"
-    browser.click("button", "Continue")
-    browser.see(STEPS, "Check and send")
-    report = send(browser)
-    assert posted(browser) == [report] and "37.25" not in json.dumps(stored(browser))
-
-
-def test_a_number_that_cannot_be_read_for_sure_is_not_sent(browser: Any, curator: Any) -> None:
-    browser.open(curator.answer_page("hours"))
-    start(browser)
     type_number(browser, "1,234")
     browser.see("#answer-problem", "read in two ways")
     field = browser.see("input[name=answer]")
     assert field.get_attribute("aria-invalid") == "true"
     assert "answer-problem" in field.get_attribute("aria-describedby")
     assert browser.run("return document.activeElement.name") == "answer"
-    assert browser.text(STEPS) == "How many hours do you work?"
     type_number(browser, "250")
     browser.see(STEPS, "Check and send")
     assert "\n250, which counts as 80\n" in browser.text(".answers")
     browser.click("button", "Back")
     choose_language(browser, "de")
-    type_over(browser, browser.see("input[name=answer]"), "12,5")
+    assert browser.see("input[name=answer]").get_attribute("value") == "250"
+    type_over(browser, browser.see("input[name=answer]"), "37,25")
     browser.click("button", "Weiter")
     browser.see(STEPS, "Prüfen und senden")
-    assert "\n12,5\n" in browser.text(".answers")
+    assert "\n37,25\n" in browser.text(".answers")
+    choose_language(browser, "en")
+    assert "near 40" in browser.text("main")
+    report = send(browser)
+    assert posted(browser) == [report] and "37.25" not in json.dumps(stored(browser))
 
 
 def test_everything_the_page_loads_comes_from_the_curator_and_nothing_more_until_it_is_sent(
@@ -206,41 +171,28 @@ def test_who_asks_why_and_who_could_see_what_comes_before_the_question(browser: 
     browser.open(curator.answer_page("work"))
     browser.see(STEPS, "What kind of work do you do?")
     in_order(
-        browser.text("main"),
-        "The town of Example, office of statistics",
-        "To plan buses for people who work",
-        "on this device before anything is sent",
-        "The people who ask",
-        "Someone who steals the data",
-        "An employer",
-        "A court",
-        "the same scrambled report",
+        browser.text("main"), "The town of Example, office of statistics", "To plan buses for people who work"
     )
     assert len(table(browser, ".consequences")) == 4
-    assert "seemed 10% likely may seem up to" in browser.text("main")
     assert not browser.driver.find_elements("css selector", "input")
 
 
-def test_weak_scrambling_is_said_before_and_after(browser: Any, curator: Any) -> None:
+def test_weak_scrambling_and_what_is_not_protected_are_said_before_and_after(
+    browser: Any, curator: Any
+) -> None:
     campaign = ask("Do you smoke?", Prior({"yes": 0.24, "no": 0.76}), 5.0)
     curator.create(campaign)
     browser.open(f"{curator.url}/answer/{campaign.id}")
     browser.see(STEPS, "Do you smoke?")
     assert {tuple(row[1:]) for row in table(browser, ".consequences")} == {("not hidden", "visible")}
-    text = browser.text("main")
-    assert "The scrambling is weak here" in text and "never leave this device" not in text
+    assert "The scrambling is weak here" in browser.text("main")
     choose(browser, "yes")
+    assert "The scrambling is weak here" in browser.text("main")
+    browser.open(curator.answer_page("secret"))
+    browser.see("main", "may be worked out")
+    choose(browser, "never")
     text = browser.text("main")
-    assert "The scrambling is weak here" in text and "None of them proves" not in text
-
-
-def test_a_campaign_that_does_not_say_who_asks_and_why_gets_sensible_texts(
-    browser: Any, curator: Any
-) -> None:
-    browser.open(curator.answer_page("few"))
-    browser.see(STEPS, "Do you cycle?")
-    host = curator.url.removeprefix("http://")
-    in_order(browser.text("main"), f"The people who run {host}", "To learn how common each answer is")
+    assert "what is sent can give the answer away" in text and "proves" not in text
 
 
 def test_the_group_is_said_not_to_be_scrambled_before_the_question(browser: Any, curator: Any) -> None:
@@ -287,9 +239,7 @@ def test_every_report_that_may_be_sent_is_explained_and_none_is_drawn(browser: A
         assert abs(float(drawn.strip("%")) - 100 * chance) < 0.051
         assert abs(int(same.removeprefix("about ")) - share) < 0.51
     assert f"one of {len(shares)} codes" in browser.text(".leaving")
-    assert "about the answer “None”" in text
     assert "Of 100 people in general, about 7 would answer as you did." in text
-    assert "hold if answers are as common as the people who ask expect" in text
     assert not browser.driver.find_elements("css selector", "#sent") and stored(browser) == []
 
 
@@ -301,9 +251,6 @@ def test_the_promise_is_that_of_the_whole_submission(browser: Any, curator: Any)
     lip, ldp = map(float, re.findall(r"at most a factor of ([0-9.]*[0-9])", promise))
     assert 0 <= lip - 2.718281828459045**levels.lip < 0.011
     assert 0 <= ldp - 2.718281828459045**levels.ldp < 0.011
-    in_order(
-        promise, "as common as the people who ask expect", "No matter what anyone already knows about you"
-    )
     plan = only_plan(curator, "work")
     joint = plan.prior.probabilities[:, None] * plan.channel.matrix
     code = plan.labels.index("None")
@@ -317,16 +264,7 @@ def test_the_promise_is_that_of_the_whole_submission(browser: Any, curator: Any)
     assert "Local information privacy 1, local differential privacy 2" in browser.text("main")
 
 
-def test_what_is_not_protected_is_said_before_and_after(browser: Any, curator: Any) -> None:
-    browser.open(curator.answer_page("secret"))
-    browser.see(STEPS, "How often do you go out?")
-    assert "not the answer itself" in browser.text("main") and "may be worked out" in browser.text("main")
-    choose(browser, "never")
-    text = browser.text("main")
-    assert "what is sent can give the answer away" in text and "proves" not in text
-
-
-@pytest.mark.parametrize("name", ["phone", "many", "cohorts", "leaning", "secret"])
+@pytest.mark.parametrize("name", ["many", "cohorts", "secret"])
 def test_send_is_visible_on_a_phone_without_scrolling(browser: Any, curator: Any, name: str) -> None:
     browser.size(390, 844, scale=2, mobile=True)
     browser.open(curator.answer_page(name))
@@ -707,13 +645,6 @@ def test_shut_and_unknown_questions_say_so(browser: Any, curator: Any) -> None:
         browser.see(STEPS, "There is no such survey")
 
 
-def test_a_full_survey_says_so_before_the_first_question(browser: Any, curator: Any) -> None:
-    curator.surveyed("full", [{"answer": next(iter(curator.campaigns["full"].questions[0].options))}])
-    browser.open(curator.answer_page("full"))
-    browser.see("main", "This survey already has as many reports as it accepts")
-    assert not browser.driver.find_elements("css selector", "main form")
-
-
 def test_a_question_that_was_closed_early_promises_no_later_end(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("early"))
     browser.see("#about", "Answers are accepted until")
@@ -787,13 +718,6 @@ def test_a_download_that_breaks_off_is_not_called_tampering(impatient: Any, cura
         browser.see(STEPS, "What kind of work do you do?")
 
 
-def test_a_failure_of_the_page_is_not_called_tampering(browser: Any, curator: Any) -> None:
-    with running_first(browser, "crypto.subtle.digest = () => { throw new TypeError('not foreseen'); };"):
-        browser.open(curator.answer_page("work"))
-        browser.see(STEPS, "Something went wrong")
-    assert browser.faults() == []
-
-
 def test_a_screen_reader_finds_names_and_headings(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("work"))
     browser.see("button", "Start")
@@ -815,8 +739,6 @@ def test_an_invitation_is_checked_before_the_question_and_used_once(browser: Any
     first, second = curator.invite("invited", 2)
     browser.open(curator.answer_page("invited"))
     browser.see(STEPS, "You need an invitation")
-    about = browser.text("#about")
-    assert "Only people with an invitation" in about and "500 reports" in about and "are deleted" in about
     browser.open("about:blank")
     browser.open(f"{curator.answer_page('invited')}#code={'0' * 32}")
     browser.see("p.warning", "This invitation cannot be used")
@@ -1063,9 +985,6 @@ def test_a_drawn_follow_up_makes_the_same_requests_whether_it_is_asked_or_not(
         browser.click("button", "Start")
         browser.see(STEPS, "Do you work?")
         browser.see("main", "No report is sent about this question itself.")
-        browser.see(
-            "main", "so the scrambled report about those reveals something about it, within the limits"
-        )
         loaded = urls_loaded(browser)
         browser.click("label.choice", works)
         browser.click("button", "Continue")
@@ -1074,10 +993,7 @@ def test_a_drawn_follow_up_makes_the_same_requests_whether_it_is_asked_or_not(
             browser.click("label.choice", "Yes")
             browser.click("button", "Continue")
         browser.see(STEPS, "Check and send")
-        assert "reveals something about it, within the limits below" in browser.text(
-            ".answers div:first-child small"
-        )
-        assert "not sent" not in browser.text("main")
+        browser.see(".answers div:first-child small", "reveals something about it")
         browser.picture(f"gate-review-{works}")
         assert len(browser.driver.find_elements("css selector", ".answers button")) == asked
         assert len(browser.run(ENTRIES)) == 1 and browser.requests() == []
@@ -1123,7 +1039,6 @@ def test_what_this_browser_told_before_counts_against_the_limit(browser: Any, cu
     browser.requests()
     browser.open(curator.answer_page("costly"))
     browser.see(STEPS, "This browser has reached its limit")
-    assert "more about you than the limit allows" in browser.text("main")
     assert browser.faults() == [] and not any("postData" in request for request in browser.requests())
 
 
@@ -1148,7 +1063,6 @@ def test_a_preview_draws_remembers_and_sends_nothing(browser: Any, curator: Any)
     assert asked[-2:] == ["How many hours do you sleep?", "Do you smoke?"]  # all questions are shown
     assert "one of" in browser.text(".leaving")
     browser.see("main", "The real page draws at random which of them it asks")
-    assert "One scrambled report for each of these questions" not in browser.text("main")
     browser.click("button", "Send")
     browser.see(STEPS, "The preview ends here")
     assert browser.requests() == []
@@ -1219,36 +1133,17 @@ def walk_through(browser: Any, language: str) -> None:
         browser.see_other(STEPS, before)
 
 
-def test_the_language_of_the_browser_is_taken_if_there_is_one(browser: Any, curator: Any) -> None:
-    with running_first(
-        browser, "Object.defineProperty(navigator, 'languages', { get: () => ['pt', 'de-AT'] });"
-    ):
-        browser.open("about:blank")
+def test_the_language_is_that_of_the_browser_if_the_survey_offers_it(browser: Any, curator: Any) -> None:
+    offered = "return [...document.querySelectorAll('#language option')].map((option) => option.value)"
+    script = "Object.defineProperty(navigator, 'languages', { get: () => ['pt', 'de-AT'] });"
+    with running_first(browser, script):
         browser.open(curator.answer_page("survey"))
         browser.see("button", SPOKEN["de"])
         assert browser.run("return document.documentElement.lang") == "de"
-
-
-def test_only_languages_of_the_survey_are_offered(browser: Any, curator: Any) -> None:
-    offered = "return [...document.querySelectorAll('#language option')].map((option) => option.value)"
-    browser.open(curator.answer_page("survey"))
-    browser.see("button", "Start")
-    assert browser.run(offered) == list(curator.campaigns["survey"].languages)
-    script = "Object.defineProperty(navigator, 'languages', { get: () => ['de'] });"
-    with running_first(browser, script):
+        assert browser.run(offered) == list(curator.campaigns["survey"].languages)
         browser.open(curator.answer_page("few"))
         browser.see("button", "Start")
         assert browser.run(offered) == ["en"] and not browser.see_now("#language")
-
-
-# One request waits until the test calls `release`.
-HOLD_REQUEST = """
-  const request = window.fetch;
-  window.fetch = async (...given) => {
-    if (String(given[0]).endsWith("%s")) await new Promise((done) => { window.release = done; });
-    return request(...given);
-  };
-"""
 
 
 @pytest.mark.parametrize("awaited", ["the campaign", "its status"])

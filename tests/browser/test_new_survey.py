@@ -14,7 +14,6 @@ from patience import wait_until
 from priorveil.priors import Prior
 from priorveil.questions.campaign import Campaign, ask
 from priorveil.questions.files import read_survey
-from priorveil.words.surveys import likely_afterwards
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
 HEADING = "main h1"
@@ -197,20 +196,6 @@ def test_a_check_can_be_cancelled_and_a_change_makes_it_stale(page: Any) -> None
     write(page, "Title", "Another title")
     page.see("#stale", "Check it again")
     assert not page.see("#create").is_enabled() and not page.see("#preview").is_enabled()
-
-
-def test_what_epsilon_means_is_said_as_the_command_line_says_it(page: Any) -> None:
-    script = "return import('/static/levels.js').then(levels => levels.likelyAfterwards(...arguments))"
-    for levels in ((0.1, 1.0, 1.0, 2.0), (0.1, 4.0, 4.0, 6.0), (0.2, 0.5, 3.0, 0.7), (0.1, 30.0, 30.0, 40.0)):
-        assert page.run(script, *levels) == pytest.approx(likely_afterwards(*levels))
-    label = "How much everything that one person sends may reveal (epsilon)"
-    for epsilon, words in (
-        ("1", "is at most 27.2 % likely after"),
-        ("4", "is at most 98.4 % likely after"),
-        ("9", "may be almost certain after"),
-    ):
-        write(page, label, epsilon)
-        assert words in page.text("#epsilon-meaning")
 
 
 def test_questions_move_and_go(page: Any) -> None:

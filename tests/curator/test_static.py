@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from nodejs import node, run_module
 from patience import PATIENCE
 from priorveil import LDP, LIP, Distribution, Prior, design
@@ -20,6 +22,18 @@ def test_the_scripts_of_the_pages_pass_their_tests() -> None:
     ran = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=PATIENCE)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "# pass 0" not in ran.stdout
+
+
+AFTERWARDS = """
+import { readFileSync } from "node:fs";
+import { likelyAfterwards } from "/static/levels.js";
+console.log(JSON.stringify(JSON.parse(readFileSync(0, "utf8")).map((levels) => likelyAfterwards(...levels))));
+"""
+
+
+def test_what_epsilon_means_is_computed_as_in_python() -> None:
+    cases = [[0.1, 1.0, 1.0, 2.0], [0.1, 4.0, 4.0, 6.0], [0.2, 0.5, 3.0, 0.7], [0.1, 30.0, 30.0, 40.0]]
+    assert run_module(AFTERWARDS, cases, HERE, PAGES) == pytest.approx([likely_afterwards(*c) for c in cases])
 
 
 FIRST_PAGE = """

@@ -24,6 +24,8 @@ let publication = null;
 /** The texts of the survey, in the language of the reader. @type {any} */
 let words = null;
 let draw = () => {}; // draws the page again, in another language
+/** The language that the reader has picked, maybe before the document came. @type {string | null} */
+let picked = null;
 
 const put = (...content) => main.replaceChildren(...content.flat(Infinity).filter(Boolean));
 const say = (key, values) => speak.say(key, values);
@@ -52,7 +54,8 @@ async function show() {
 function chooseLanguage() {
   const survey = publication?.survey.languages ?? [];
   const others = survey.filter((tag) => bestLanguage([tag], OWN_LANGUAGES) === undefined);
-  useLanguage(offerLanguages(languages, [...OWN_LANGUAGES, ...others], [...navigator.languages, ...survey]));
+  const wanted = [picked ?? [], navigator.languages, survey].flat();
+  useLanguage(offerLanguages(languages, [...OWN_LANGUAGES, ...others], wanted));
 }
 
 function useLanguage(tag) {
@@ -62,7 +65,8 @@ function useLanguage(tag) {
 }
 
 languages.addEventListener("change", () => {
-  useLanguage(languages.value);
+  picked = languages.value;
+  useLanguage(picked);
   draw();
 });
 
