@@ -504,6 +504,7 @@ def test_a_disabled_row_is_not_asked(tmp_path: Path) -> None:
         ("decimal", ".<=12 and .>=0", (0, 12)),
         ("decimal", "(. > 0) and (. < 12)", (0, 12)),
         ("integer", ". > -1 and . < 13", (0, 12)),
+        ("integer", ". >= 0 and . <= 12", (0, 12)),
     ],
 )
 def test_the_range_of_a_number_is_its_constraint(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -22,6 +23,7 @@ from priorveil.reading.tally import Tally
 from priorveil.results.document import Finding, Result, ResultTable
 from priorveil.results.findings import View, result_of
 from priorveil.results.form_estimates import CohortForms, Estimates, estimate_forms
+from priorveil.results.lines import statistic_lines
 from refusals import raises
 
 LEVELS = {
@@ -193,6 +195,8 @@ def test_every_group_has_its_finding_and_a_cohort_is_in_all_of_them() -> None:
     estimates = estimate_forms(CohortForms.of(plans), tallies, by="town")
     findings = result_of(estimates).findings
     assert [found.group for found in findings] == ["Ames", "nan", None, ""]
+    lines = statistic_lines(result_of(estimates))
+    assert list(dict.fromkeys(line["group"] for line in lines)) == ["Ames", "nan", "(missing)", ""]
     assert [found.reports for found in findings] == [160, 120, 240, 520]
     assert all(found.cohort == "" and found.precision is None for found in findings)
     alone = {cohort: plan.estimate(tallies[cohort, "Ames"][0]) for cohort, plan in plans.items()}
@@ -272,6 +276,11 @@ def test_what_is_withheld_cannot_be_read_or_subtracted() -> None:
     by_town = {(name, "Graz"): tally for name, tally in own.items()}
     groups = result_of(estimate_forms(CohortForms.of(campaign), by_town, by="town")).findings
     assert [found.withheld for found in groups] == ["a part is withheld"] * 2, "groups would add up to it"
+    alone = replace(campaign, cohorts={"north": forms["north"]})
+    plan = forms["north"].parts[0].plan
+    by_town = {("north", town): tally_of(plan, ["daily"] * n) for town, n in (("Graz", 40), ("Linz", 9))}
+    groups = result_of(estimate_forms(CohortForms.of(alone), by_town, by="town")).findings
+    assert [found.withheld for found in groups] == [None, "few reports", "a part is withheld"]
 
 
 def reached(plan: Plan, values: Sequence[Any], method: Any = "auto", confidence: float = 0.95) -> str:
