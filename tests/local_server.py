@@ -15,7 +15,7 @@ import httpx
 from msgspec.structs import replace
 from starlette.types import ASGIApp
 
-from patience import PATIENCE, wait_until
+from patience import PATIENCE, run_apart, wait_until
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.server import find_address, serving
@@ -107,7 +107,7 @@ def in_store(url: str, work: Callable[[Store], Awaitable[object]]) -> None:
         async with open_store(url) as store:
             await work(store)
 
-    asyncio.run(run())
+    run_apart(run())
 
 
 @asynccontextmanager
@@ -128,33 +128,12 @@ async def place(
             yield Place(app, address[1], campaign)
 
 
-def at(
-    folder: Path,
-    campaign: Campaign,
-    work: Callable[[Place], Awaitable[None]],
-    limits: RequestLimits = DEFAULTS.requests,
-    connections: ConnectionLimits = DEFAULTS.connections,
-) -> None:
-    """Work with a curator."""
-
-    async def run() -> None:
-        async with place(folder, campaign, limits, connections) as there:
-            await work(there)
-
-    asyncio.run(run())
-
-
-def with_app(
-    app: ASGIApp, work: Callable[[int], Awaitable[None]], limits: ConnectionLimits = DEFAULTS.connections
-) -> None:
-    """Work with another app on the same server."""
-
-    async def run() -> None:
-        address = find_address("127.0.0.1", free_port())
-        async with serving(app, address, limits):
-            await work(address[1])
-
-    asyncio.run(run())
+@asynccontextmanager
+async def with_app(app: ASGIApp, limits: ConnectionLimits = DEFAULTS.connections) -> AsyncIterator[int]:
+    """The port of another app on the same server."""
+    address = find_address("127.0.0.1", free_port())
+    async with serving(app, address, limits):
+        yield address[1]
 
 
 def report(campaign: Campaign, value: object = 0, report_id: str | None = None) -> bytes:

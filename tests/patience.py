@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 PATIENCE = 300.0  # seconds: far longer than anything here takes, however busy the machine is
 
 
@@ -23,3 +26,9 @@ async def until(condition: Callable[[], object], event: str) -> None:
     while not condition():
         assert time.monotonic() < end, f"after {PATIENCE:.0f} seconds: {event}"
         await asyncio.sleep(0.02)
+
+
+def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine gives, in an event loop of its own: tests that are coroutines have one already."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()

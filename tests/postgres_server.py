@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
@@ -13,7 +12,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from patience import PATIENCE, wait_until
+from patience import PATIENCE, run_apart, wait_until
 from reserved_ports import free_port
 
 _PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -105,5 +104,5 @@ class PostgresServer:
             await db.close()
 
         server = f"postgresql://postgres@127.0.0.1:{self.port}"
-        asyncio.run(create())
+        run_apart(create())
         return f"{server}/{database}"

@@ -6,8 +6,8 @@ import asyncio
 import random
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from conftest import PRIOR
-from local_server import in_store, running
+from local_server import running
 from priorveil.curator.admission import (
     FULL,
     ID_IN_USE,
@@ -82,8 +82,8 @@ async def check_counts(store: Store, campaign: Campaign, reports: int) -> None:
 # -- the stores ----------------------------------------------------------------------------------------------
 
 
-def test_a_code_is_good_for_one_report(store_url: str, invited: Campaign) -> None:
-    async def work(store: Store) -> None:
+async def test_a_code_is_good_for_one_report(store_url: str, invited: Campaign) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(invited)
         first, second = await invite(store, invited, 2)
         sent = claim(invited, first)
@@ -102,11 +102,9 @@ def test_a_code_is_good_for_one_report(store_url: str, invited: Campaign) -> Non
         assert await store.free_invitations(invited.id) == 0
         await check_counts(store, invited, 2)
 
-    in_store(store_url, work)
 
-
-def test_one_transaction_uses_a_code_and_an_id_once(store_url: str, invited: Campaign) -> None:
-    async def work(store: Store) -> None:
+async def test_one_transaction_uses_a_code_and_an_id_once(store_url: str, invited: Campaign) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(invited)
         one, two = await invite(store, invited, 2)
         first = claim(invited, one)
@@ -120,13 +118,10 @@ def test_one_transaction_uses_a_code_and_an_id_once(store_url: str, invited: Cam
         assert await store.free_invitations(invited.id) == 1
         await check_counts(store, invited, 1)
 
-    in_store(store_url, work)
 
-
-def test_a_code_belongs_to_its_campaign(store_url: str, invited: Campaign) -> None:
+async def test_a_code_belongs_to_its_campaign(store_url: str, invited: Campaign) -> None:
     other = ask("Who else?", PRIOR, admission="invitation")
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(invited)
         await store.add_campaign(other)
         [code] = await invite(store, other, 1)
@@ -136,11 +131,9 @@ def test_a_code_belongs_to_its_campaign(store_url: str, invited: Campaign) -> No
         assert await store.has_invitation(other.id, digest)
         assert await admit(store, [claim(invited, code), claim(other, code)]) == ([NO_INVITATION, None], 1)
 
-    in_store(store_url, work)
 
-
-def test_a_campaign_is_full_when_it_has_its_reports(store_url: str, limited: Campaign) -> None:
-    async def work(store: Store) -> None:
+async def test_a_campaign_is_full_when_it_has_its_reports(store_url: str, limited: Campaign) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(limited)
         sent = [claim(limited) for _ in range(10)]
         assert await admit(store, sent[:5]) == ([None] * 5, 5)
@@ -151,22 +144,17 @@ def test_a_campaign_is_full_when_it_has_its_reports(store_url: str, limited: Cam
         assert await admit(store, [sent[9], sent[8]]) == ([None, FULL], 1)
         await check_counts(store, limited, 7)
 
-    in_store(store_url, work)
 
-
-def test_a_full_campaign_does_not_use_up_codes(store_url: str) -> None:
+async def test_a_full_campaign_does_not_use_up_codes(store_url: str) -> None:
     campaign = ask("Both?", PRIOR, admission="invitation", most_reports=1)
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(campaign)
         codes = await invite(store, campaign, 3)
         assert await admit(store, [claim(campaign, code) for code in codes]) == ([None, FULL, FULL], 1)
         assert await store.free_invitations(campaign.id) == 2
 
-    in_store(store_url, work)
 
-
-def test_a_batch_is_admitted_as_its_claims_would_be_one_by_one(store_url: str) -> None:
+async def test_a_batch_is_admitted_as_its_claims_would_be_one_by_one(store_url: str) -> None:
     """Whatever ids and codes come again within it, in any order."""
     limits: list[dict[str, Any]] = [
         {"admission": "invitation"},
@@ -175,8 +163,7 @@ def test_a_batch_is_admitted_as_its_claims_would_be_one_by_one(store_url: str) -
     ]
     pairs = [[ask(f"{kind} {i}?", PRIOR, **each) for kind in "ab"] for i, each in enumerate(limits)]
     draw = random.Random(16)
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         batches: tuple[list[Claim], list[Claim]] = ([], [])
         for alone, together in pairs:
             await store.add_campaign(alone)
@@ -204,8 +191,6 @@ def test_a_batch_is_admitted_as_its_claims_would_be_one_by_one(store_url: str) -
             assert await store.free_invitations(alone.id) == await store.free_invitations(together.id)
             await check_counts(store, together, tallies[1].reports)
 
-    in_store(store_url, work)
-
 
 def count_statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The list that the statements of all later transactions are added to."""
@@ -229,13 +214,12 @@ def count_statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]
     return seen
 
 
-def test_a_transaction_takes_as_many_statements_for_many_reports_as_for_one(
+async def test_a_transaction_takes_as_many_statements_for_many_reports_as_for_one(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is a round trip to PostgreSQL, and other reports wait for them."""
     campaign = ask("Many?", PRIOR, admission="invitation", most_reports=1000)
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(campaign)
         codes = await invite(store, campaign, 501)
         seen, counts = count_statements(store, monkeypatch), []
@@ -247,137 +231,120 @@ def test_a_transaction_takes_as_many_statements_for_many_reports_as_for_one(
             seen.clear()
         assert counts[0] == counts[1]
 
-    in_store(store_url, work)
 
-
-def test_two_processes_fill_a_campaign_and_use_codes_once(postgres: Any) -> None:
+async def test_two_processes_fill_a_campaign_and_use_codes_once(postgres: Any) -> None:
     url, most = postgres.url("two_admit"), 50
     limited = ask("Race?", PRIOR, most_reports=most)
     invited = ask("Race with codes?", PRIOR, admission="invitation")
+    async with open_store(url) as one, open_store(url) as two:
+        for campaign in (limited, invited):
+            await one.add_campaign(campaign)
+        codes = await invite(one, invited, 40)
 
-    async def run() -> None:
-        async with open_store(url) as one, open_store(url) as two:
-            for campaign in (limited, invited):
-                await one.add_campaign(campaign)
-            codes = await invite(one, invited, 40)
+        async def send(store: Store) -> list[str | None]:
+            reasons: list[str | None] = []
+            for code in codes:
+                reasons += (await admit(store, [claim(limited), claim(invited, code)])).reasons
+            return reasons
 
-            async def send(store: Store) -> list[str | None]:
-                reasons: list[str | None] = []
-                for code in codes:
-                    reasons += (await admit(store, [claim(limited), claim(invited, code)])).reasons
-                return reasons
-
-            both = await asyncio.gather(send(one), send(two))
-            counts = Counter(reason for reasons in both for reason in reasons)
-            assert counts == {None: most + 40, FULL: 2 * 40 - most, NO_INVITATION: 40}
-            await check_counts(one, limited, most)
-            await check_counts(two, invited, 40)
-            assert await one.free_invitations(invited.id) == 0
-
-    asyncio.run(run())
+        both = await asyncio.gather(send(one), send(two))
+        counts = Counter(reason for reasons in both for reason in reasons)
+        assert counts == {None: most + 40, FULL: 2 * 40 - most, NO_INVITATION: 40}
+        await check_counts(one, limited, most)
+        await check_counts(two, invited, 40)
+        assert await one.free_invitations(invited.id) == 0
 
 
-def test_under_open_admission_the_first_report_with_an_id_counts(store_url: str, campaign: Campaign) -> None:
+async def test_under_open_admission_the_first_report_with_an_id_counts(
+    store_url: str, campaign: Campaign
+) -> None:
     """Others are acknowledged and left out, whatever they say."""
     form, report_id = campaign.form_for(None), fresh_id()
-
-    async def run() -> None:
-        async with running(open_store(store_url), campaign) as http:
-            for value in (1, 0, 2, 1):
-                body = submission(campaign, value, report_id=report_id)
-                answer = await http.post(f"/v1/campaigns/{campaign.id}/reports", json=body)
-                assert answer.json() == {"accepted": 1, "refused": []}
-            tallies = await http.app.service.store.tallies(campaign)  # type: ignore[attr-defined]
-            words = np.array([[1]], dtype=np.uint64)
-            assert tallies == {form.id: FormTally(1, form.tallies(form.count(words)))}
-
-    asyncio.run(run())
+    async with running(open_store(store_url), campaign) as http:
+        for value in (1, 0, 2, 1):
+            body = submission(campaign, value, report_id=report_id)
+            answer = await http.post(f"/v1/campaigns/{campaign.id}/reports", json=body)
+            assert answer.json() == {"accepted": 1, "refused": []}
+        tallies = await http.app.service.store.tallies(campaign)  # type: ignore[attr-defined]
+        words = np.array([[1]], dtype=np.uint64)
+        assert tallies == {form.id: FormTally(1, form.tallies(form.count(words)))}
 
 
-def test_lost_connections_use_no_code_without_a_report(postgres: Any, invited: Campaign) -> None:
+async def test_lost_connections_use_no_code_without_a_report(postgres: Any, invited: Campaign) -> None:
     """Whether a connection ends before or after its transaction is committed, the sender is told the truth."""
     url = postgres.url("admit_lost")
     others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+    async with open_store(url) as store:
+        await store.add_campaign(invited)
+        codes = await invite(store, invited, 40)
+        db = await asyncpg.connect(url)
+        cut, reasons = 0, list[str | None]()
 
-    async def run() -> None:
-        async with open_store(url) as store:
-            await store.add_campaign(invited)
-            codes = await invite(store, invited, 40)
-            db = await asyncpg.connect(url)
-            cut, reasons = 0, list[str | None]()
+        async def send() -> None:
+            for code in codes:
+                mine = claim(invited, code)
+                while True:  # each of the store's own attempts may have been cut
+                    with suppress(Unavailable):
+                        reasons.extend((await admit(store, [mine])).reasons)
+                        break
 
-            async def send() -> None:
-                for code in codes:
-                    mine = claim(invited, code)
-                    while True:  # each of the store's own attempts may have been cut
-                        with suppress(Unavailable):
-                            reasons.extend((await admit(store, [mine])).reasons)
-                            break
-
-            sending = asyncio.create_task(send())
-            while not sending.done() and cut < 20:
-                cut += len(await db.fetch(others, "admit_lost"))
-                await asyncio.sleep(0.03)
-            await sending
-            await db.close()
-            assert cut > 0 and reasons == [None] * 40
-            assert await store.free_invitations(invited.id) == 0
-            await check_counts(store, invited, 40)
-
-    asyncio.run(run())
+        sending = asyncio.create_task(send())
+        while not sending.done() and cut < 20:
+            cut += len(await db.fetch(others, "admit_lost"))
+            await asyncio.sleep(0.03)
+        await sending
+        await db.close()
+        assert cut > 0 and reasons == [None] * 40
+        assert await store.free_invitations(invited.id) == 0
+        await check_counts(store, invited, 40)
 
 
-def test_no_row_of_postgres_tells_which_code_a_report_came_with(postgres: Any, invited: Campaign) -> None:
+async def test_no_row_of_postgres_tells_which_code_a_report_came_with(
+    postgres: Any, invited: Campaign
+) -> None:
     """Of all live rows, only the tallies share the transaction of a report."""
     url = postgres.url("xmin")
-
-    async def run() -> None:
-        async with open_store(url) as store:
-            await store.add_campaign(invited)
-            codes = await invite(store, invited, 9)
-            for code in codes[:3]:
-                assert await admit(store, [claim(invited, code), claim(invited, code)]) == (
-                    [None, NO_INVITATION],
-                    1,
-                )
-            db = await asyncpg.connect(url)
-            tables = await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-            reports = {row[0] for row in await db.fetch("SELECT xmin::text FROM submissions")}
-            assert len(reports) == 3
-            sharing = {
-                table
-                for (table,) in tables
-                for row in await db.fetch(f"SELECT xmin::text, xmax::text FROM {table}")
-                if reports & set(row)
-            }
-            assert sharing == {"submissions", "tallies"}
-            assert await db.fetchval("SELECT count(*) FROM invitations") == 6
-            await db.close()
-
-    asyncio.run(run())
+    async with open_store(url) as store:
+        await store.add_campaign(invited)
+        codes = await invite(store, invited, 9)
+        for code in codes[:3]:
+            assert await admit(store, [claim(invited, code), claim(invited, code)]) == (
+                [None, NO_INVITATION],
+                1,
+            )
+        db = await asyncpg.connect(url)
+        tables = await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        reports = {row[0] for row in await db.fetch("SELECT xmin::text FROM submissions")}
+        assert len(reports) == 3
+        sharing = {
+            table
+            for (table,) in tables
+            for row in await db.fetch(f"SELECT xmin::text, xmax::text FROM {table}")
+            if reports & set(row)
+        }
+        assert sharing == {"submissions", "tallies"}
+        assert await db.fetchval("SELECT count(*) FROM invitations") == 6
+        await db.close()
 
 
-def test_the_order_of_codes_is_not_stored(store_url: str, invited: Campaign) -> None:
-    async def work(store: Store) -> None:
+async def test_the_order_of_codes_is_not_stored(store_url: str, invited: Campaign) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(invited)
         codes = await invite(store, invited, 30)
         digests = [bytes(row[0]) for row in await store._fetch("SELECT digest FROM invitations")]
         assert digests == sorted(filter(None, map(code_digest, codes)))
 
-    in_store(store_url, work)
 
-
-def test_no_row_of_sqlite_tells_which_code_a_report_came_with(tmp_path: Path, invited: Campaign) -> None:
+async def test_no_row_of_sqlite_tells_which_code_a_report_came_with(
+    tmp_path: Path, invited: Campaign
+) -> None:
     """Rows have no numbers that could be compared, and those of used codes are gone, also from the file."""
     file, used = tmp_path / "reports.db", list[bytes]()
-
-    async def work(store: Store) -> None:
+    async with open_store(str(file)) as store:
         await store.add_campaign(invited)
         codes = await invite(store, invited, 200)
         used.extend(filter(None, map(code_digest, codes[:50])))
         assert await admit(store, [claim(invited, code) for code in codes[:50]]) == ([None] * 50, 50)
-
-    in_store(str(file), work)
     with closing(sqlite3.connect(file)) as db:
         for table in ("submissions", "invitations"):
             with pytest.raises(sqlite3.OperationalError, match="rowid"):
@@ -388,14 +355,13 @@ def test_no_row_of_sqlite_tells_which_code_a_report_came_with(tmp_path: Path, in
     assert all(digest in content for digest in free) and not any(digest in content for digest in used)
 
 
-def test_withdrawn_reports_leave_the_tallies(store_url: str, cohorts: Campaign) -> None:
+async def test_withdrawn_reports_leave_the_tallies(store_url: str, cohorts: Campaign) -> None:
     """Of every kind of mechanism."""
     from curator.test_stores import group  # reports of random people
 
     parts = [group(cohorts, 30, name) for name in cohorts.cohorts]
     ids = [part.ids[i : i + 16] for part in parts for i in range(0, 16 * 10, 16)]
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(cohorts)
         await store.commit(parts)
         assert await withdraw(store, cohorts, [*ids, ids[0], bytes(16)]) == 40
@@ -406,13 +372,11 @@ def test_withdrawn_reports_leave_the_tallies(store_url: str, cohorts: Campaign) 
         await check_counts(store, cohorts, 0)
         assert (await store.commit(parts)).total() == 120  # their ids are forgotten
 
-    in_store(store_url, work)
 
-
-def test_reports_for_a_campaign_that_is_gone_are_kept_by_their_senders(
+async def test_reports_for_a_campaign_that_is_gone_are_kept_by_their_senders(
     store_url: str, invited: Campaign
 ) -> None:
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         with pytest.raises(Unavailable):
             await admit(store, [claim(invited)])
         await store.add_campaign(invited)
@@ -420,24 +384,15 @@ def test_reports_for_a_campaign_that_is_gone_are_kept_by_their_senders(
         with pytest.raises(Unavailable):
             await admit(store, [claim(invited), foreign])
 
-    in_store(store_url, work)
-
 
 # -- the API -------------------------------------------------------------------------------------------------
 
 
-def on(
-    url: str,
-    work: Callable[[httpx.AsyncClient, httpx.AsyncClient], Coroutine[Any, Any, None]],
-    *campaigns: Campaign,
-) -> None:
-    """Work with a client that has a token, and with one that has none."""
-
-    async def run() -> None:
-        async with running(open_store(url), *campaigns) as http:
-            await work(http, httpx.AsyncClient(transport=http._transport, base_url="http://curator"))
-
-    asyncio.run(run())
+@asynccontextmanager
+async def on(url: str, *campaigns: Campaign) -> AsyncIterator[tuple[httpx.AsyncClient, httpx.AsyncClient]]:
+    """A client that has a token, and one that has none."""
+    async with running(open_store(url), *campaigns) as http:
+        yield http, httpx.AsyncClient(transport=http._transport, base_url="http://curator")
 
 
 def path(campaign: Campaign, rest: str) -> str:
@@ -448,8 +403,8 @@ def body(campaign: Campaign, **more: Any) -> dict[str, Any]:
     return submission(campaign, **more)
 
 
-def test_people_answer_with_an_invitation(store_url: str, invited: Campaign) -> None:
-    async def work(http: httpx.AsyncClient, public: httpx.AsyncClient) -> None:
+async def test_people_answer_with_an_invitation(store_url: str, invited: Campaign) -> None:
+    async with on(store_url, invited) as (http, public):
         made = await http.post(path(invited, "invitations"), json={"count": 3})
         assert made.status_code == 201
         codes = made.json()["codes"]
@@ -490,13 +445,11 @@ def test_people_answer_with_an_invitation(store_url: str, invited: Campaign) -> 
         assert counters["refused"] == {NO_INVITATION: 3, ID_IN_USE: 1, "out of range": 1}
         assert (await http.get(path(invited, "invitations"))).json() == {"free": 1}
 
-    on(store_url, work, invited)
 
-
-def test_only_curators_invite_and_only_where_invitations_are_used(
+async def test_only_curators_invite_and_only_where_invitations_are_used(
     store_url: str, invited: Campaign, campaign: Campaign
 ) -> None:
-    async def work(http: httpx.AsyncClient, public: httpx.AsyncClient) -> None:
+    async with on(store_url, invited, campaign) as (http, public):
         assert (await public.post(path(invited, "invitations"), json={"count": 1})).status_code == 401
         assert (await public.get(path(invited, "invitations"))).status_code == 401
         assert (await http.post(path(campaign, "invitations"), json={"count": 1})).status_code == 409
@@ -504,30 +457,26 @@ def test_only_curators_invite_and_only_where_invitations_are_used(
             assert (await http.post(path(invited, "invitations"), json=wrong)).status_code == 400
         assert (await http.get(path(invited, "invitations"))).json() == {"free": 0}
 
-    on(store_url, work, invited, campaign)
 
-
-def test_a_full_campaign_refuses(store_url: str, limited: Campaign) -> None:
+async def test_a_full_campaign_refuses(store_url: str, limited: Campaign) -> None:
     async def states(http: httpx.AsyncClient) -> set[str]:
         status = (await http.get(path(limited, "status"))).json()["state"]
         estimates = (await http.get(path(limited, "estimates"))).json()["state"]
         [entry] = (await http.get("/v1/campaigns")).json()["campaigns"]
         return {status, estimates, entry["state"]}
 
-    async def work(http: httpx.AsyncClient, public: httpx.AsyncClient) -> None:
+    async with on(store_url, limited) as (http, public):
         assert await states(http) == {"open"}
         answers = [await public.post(path(limited, "reports"), json=body(limited)) for _ in range(9)]
         assert await states(http) == {"full"}
         assert [answer.json()["accepted"] for answer in answers] == [1] * 7 + [0] * 2
         assert [answer.json()["refused"][0]["reason"] for answer in answers[7:]] == [FULL] * 2
 
-    on(store_url, work, limited)
 
-
-def test_a_person_withdraws_with_the_id_and_a_curator_removes_many(
+async def test_a_person_withdraws_with_the_id_and_a_curator_removes_many(
     store_url: str, campaign: Campaign
 ) -> None:
-    async def work(http: httpx.AsyncClient, public: httpx.AsyncClient) -> None:
+    async with on(store_url, campaign) as (http, public):
         sent = [body(campaign) for _ in range(12)]
         await http.post(path(campaign, "reports"), json={"reports": sent})
         ids = [report["report_id"] for report in sent]
@@ -546,5 +495,3 @@ def test_a_person_withdraws_with_the_id_and_a_curator_removes_many(
         assert (await http.get(path(campaign, "estimates"))).json()["result"]["reports"] == 7
         assert (await http.post(path(campaign, "close"))).status_code == 200
         assert (await remove(public, ids[5:6])).json() == {"removed": 1}  # also after the end
-
-    on(store_url, work, campaign)

@@ -10,7 +10,8 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -58,17 +59,8 @@ def path(campaign: Campaign, rest: str = "") -> str:
     return f"/v1/campaigns/{campaign.id}{rest}"
 
 
-def on(
-    url: str,
-    work: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]],
-    *campaigns: Campaign,
-    **more: Any,
-) -> None:
-    async def run() -> None:
-        async with running(open_store(url), *campaigns, **more) as http:
-            await work(http)
-
-    asyncio.run(run())
+def on(url: str, *campaigns: Campaign, **more: Any) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+    return running(open_store(url), *campaigns, **more)
 
 
 @pytest.fixture
@@ -76,8 +68,8 @@ def sqlite_url(tmp_path: Any) -> str:
     return str(tmp_path / "reports.db")
 
 
-def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
+    async with on(store_url) as http:
         made = await http.post("/v1/campaigns", content=campaign.to_json())
         assert (made.status_code, made.json()["id"]) == (201, campaign.id)
         assert (await http.post("/v1/campaigns", content=campaign.to_json())).status_code == 200
@@ -123,15 +115,12 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
         assert counters["reports"] == {"everyone": 300} and counters["refused"] == {"closed": 2}
         assert [c["state"] for c in (await http.get("/v1/campaigns")).json()["campaigns"]] == ["closed"]
 
-    on(store_url, work)
 
-
-def test_a_sum_is_read_as_it_was_designed_and_warns_of_a_wrong_prior(sqlite_url: str) -> None:
+async def test_a_sum_is_read_as_it_was_designed_and_warns_of_a_wrong_prior(sqlite_url: str) -> None:
     """The reports come from people who are spread evenly; that is not the prior."""
     campaign = ask("How many?", PRIOR, 1.0, query=Sum(values=[0, 1, 2, 3]))
     plan, sent = plan_of(campaign), reports(campaign, 4000)
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(sqlite_url, campaign) as http:
         for start in range(0, 4000, 1000):
             await http.post(path(campaign, "/reports"), json={"reports": sent[start : start + 1000]})
         found = (await http.get(path(campaign, "/estimates"))).json()
@@ -144,11 +133,9 @@ def test_a_sum_is_read_as_it_was_designed_and_warns_of_a_wrong_prior(sqlite_url:
         assert [note["code"] for note in shown["notes"]] == [note.code for note in expected.notes]
         assert shown["unbiased_difference"] == pytest.approx(expected.unbiased_difference)
 
-    on(sqlite_url, work, campaign)
 
-
-def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> None:
+    async with on(store_url, cohorts) as http:
         for name, form in cohorts.cohorts.items():
             answer = await http.post(path(cohorts, "/reports"), json={"reports": reports(cohorts, 20, name)})
             assert answer.json() == {"accepted": 20, "refused": []}, name
@@ -178,10 +165,8 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
         mixed = [reports(cohorts, 1, name)[0] for name in cohorts.cohorts]
         assert (await http.post(path(cohorts, "/reports"), json={"reports": mixed})).json()["accepted"] == 4
 
-    on(store_url, work, cohorts)
 
-
-def test_only_the_bad_reports_of_a_batch_are_refused(store_url: str, campaign: Campaign) -> None:
+async def test_only_the_bad_reports_of_a_batch_are_refused(store_url: str, campaign: Campaign) -> None:
     good = reports(campaign, 1)[0]
     bad = [
         ({**good, "report_id": fresh_id(), "report": number_words(10**6)}, "out of range"),
@@ -199,8 +184,7 @@ def test_only_the_bad_reports_of_a_batch_are_refused(store_url: str, campaign: C
         ([], "malformed"),
         (3, "malformed"),
     ]
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url, campaign) as http:
         for chosen in (bad, bad[:2], bad[:5]):
             batch = [good, *(b for b, _ in chosen), good]
             answer = (await http.post(path(campaign, "/reports"), json={"reports": batch})).json()
@@ -214,51 +198,39 @@ def test_only_the_bad_reports_of_a_batch_are_refused(store_url: str, campaign: C
         answer = await http.post(path(campaign, "/reports"), content=packed, headers={"content-type": PACKED})
         assert [r["reason"] for r in answer.json()["refused"]] == ["unknown form"] * 2
 
-    on(store_url, work, campaign)
 
-
-def test_times_of_opening_and_closing(sqlite_url: str) -> None:
+async def test_times_of_opening_and_closing(sqlite_url: str) -> None:
     now = datetime.now(UTC)
     future = ask("Later?", PRIOR, opens=now + timedelta(days=1))
     past = ask("Earlier?", PRIOR, closes=now - timedelta(days=1))
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(sqlite_url, future, past) as http:
         for campaign, state in ((future, "not yet open"), (past, "closed")):
             answer = (await http.post(path(campaign, "/reports"), json=reports(campaign, 1)[0])).json()
             assert answer["accepted"] == 0 and answer["refused"][0]["reason"] == state
             assert (await http.get(path(campaign, "/status"))).json()["state"] == state
 
-    on(sqlite_url, work, future, past)
-
 
 @pytest.mark.parametrize(("epsilon", "count"), [(1.0, 0), (5.0, 1), (12.0, 2)])
-def test_what_is_wrong_with_a_new_campaign_is_said(sqlite_url: str, epsilon: float, count: int) -> None:
+async def test_what_is_wrong_with_a_new_campaign_is_said(sqlite_url: str, epsilon: float, count: int) -> None:
     made = ask("Tell all?", PRIOR, epsilon)
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(sqlite_url) as http:
         created = await http.post("/v1/campaigns", content=made.to_json())
         status = await http.get(path(made, "/status"))
         assert created.json()["warnings"] == status.json()["warnings"] == list(map(str, made.warnings))
         assert len(made.warnings) == count
 
-    on(sqlite_url, work)
 
-
-def test_a_file_of_another_kind_is_no_campaign(sqlite_url: str, campaign: Campaign) -> None:
+async def test_a_file_of_another_kind_is_no_campaign(sqlite_url: str, campaign: Campaign) -> None:
     advice = "this is not a campaign: give the file that `priorveil campaign` or `campaign.to_json()` wrote"
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(sqlite_url, campaign) as http:
         for other in (b"work,income\nprivate,3\n", b"PAR1", plan_of(campaign).to_json().encode()):
             answer = await http.post("/v1/campaigns", content=other)
             assert answer.status_code == 422 and answer.json()["detail"].startswith(advice)
 
-    on(sqlite_url, work, campaign)
 
-
-def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) -> None:
+async def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) -> None:
     shy = ask("Shy?", PRIOR, query=Histogram(), smallest_count=10)
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(sqlite_url, shy) as http:
         await http.post(path(shy, "/reports"), json={"reports": reports(shy, 9)})
         found = (await http.get(path(shy, "/estimates"))).json()
         (only,) = found["result"]["findings"]
@@ -271,40 +243,35 @@ def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) -> None:
         asked = await http.get(path(shy, "/estimates"), params={"method": "unbiased"})
         assert asked.status_code == (200 if plan_of(shy).identifiable else 409)
 
-    on(sqlite_url, work, shy)
 
-
-def test_an_export_that_cannot_be_made_is_said_before_it_begins(
+async def test_an_export_that_cannot_be_made_is_said_before_it_begins(
     sqlite_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(sqlite_url, campaign) as http:
         frames.pyarrow.cache_clear()
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         answer = await http.get(f"/v1/campaigns/{campaign.id}/reports")
         assert answer.status_code == 500 and answer.headers["content-type"] == PROBLEM
         assert answer.json()["detail"] == f"pyarrow is not installed: {install_command('tables')}"
 
-    on(sqlite_url, work, campaign)
 
-
-def test_no_token_is_never_a_token(sqlite_url: str, campaign: Campaign) -> None:
+async def test_no_token_is_never_a_token(sqlite_url: str, campaign: Campaign) -> None:
     """Not even where a store holds the hash of nothing."""
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(sqlite_url, campaign) as http:
         service = http.app.service  # type: ignore[attr-defined]
         await service.store.add_token(Token.of("", "nobody", "admin"))
         await service.refresh()
         assert (await http.get("/v1/campaigns", headers={"authorization": "Bearer "})).status_code == 401
         assert (await http.get("/v1/campaigns")).status_code == 200
 
-    on(sqlite_url, work, campaign)
-
 
 @pytest.mark.parametrize(
     "token", [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic YTpi", "bearer \xff", "x" * 5000]
 )
-def test_the_curators_routes_need_the_token(sqlite_url: str, campaign: Campaign, token: str | None) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_the_curators_routes_need_the_token(
+    sqlite_url: str, campaign: Campaign, token: str | None
+) -> None:
+    async with on(sqlite_url, campaign) as http:
         del http.headers["authorization"]
         headers: dict[str, Any] = {} if token is None else {"authorization": token.encode("latin-1")}
         operations = [(m, p, o) for p, methods in openapi()["paths"].items() for m, o in methods.items()]
@@ -314,10 +281,8 @@ def test_the_curators_routes_need_the_token(sqlite_url: str, campaign: Campaign,
                 answer = await http.request(method, path.format(id=campaign.id, name="anna"), headers=headers)
                 assert answer.status_code == 401 and answer.headers["www-authenticate"].startswith("Bearer")
 
-    on(sqlite_url, work, campaign)
 
-
-def test_problems_are_problem_documents(sqlite_url: str, campaign: Campaign) -> None:
+async def test_problems_are_problem_documents(sqlite_url: str, campaign: Campaign) -> None:
     upload = path(campaign, "/reports")
     text = {"content-type": "application/json"}
     changed = json.loads(campaign.to_json()) | {"contact": "Somebody else"}
@@ -343,23 +308,20 @@ def test_problems_are_problem_documents(sqlite_url: str, campaign: Campaign) -> 
         (400, "GET", path(campaign, "/estimates?confidence=2"), {}),
         (400, "GET", path(campaign, "/estimates?confidence=nan"), {}),
     ]
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(sqlite_url, campaign, limits=RequestLimits(body=1 << 19)) as http:
         for status, method, where, more in cases:
             answer = await http.request(method, where, **more)
             assert answer.status_code == status, (method, where, answer.text)
             assert answer.headers["content-type"] == "application/problem+json"
             assert answer.json()["status"] == status and answer.json()["title"]
 
-    on(sqlite_url, work, campaign, limits=RequestLimits(body=1 << 19))
 
-
-def test_slow_and_unfinished_bodies_are_given_up(sqlite_url: str, campaign: Campaign) -> None:
+async def test_slow_and_unfinished_bodies_are_given_up(sqlite_url: str, campaign: Campaign) -> None:
     async def slow() -> AsyncIterator[bytes]:
         yield b"{"
         await asyncio.sleep(5)
 
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(sqlite_url, campaign, limits=RequestLimits(seconds=0.1)) as http:
         app: Curator = http.app  # type: ignore[attr-defined]
         scope = {
             "type": "http",
@@ -383,8 +345,6 @@ def test_slow_and_unfinished_bodies_are_given_up(sqlite_url: str, campaign: Camp
             await app(scope, receive, send)
             assert sent[0]["status"] == status
 
-    on(sqlite_url, work, campaign, limits=RequestLimits(seconds=0.1))
-
 
 class Stuck(SqliteStore):
     """A store whose next commits fail, or wait."""
@@ -400,73 +360,60 @@ class Stuck(SqliteStore):
         return await super().commit(groups)
 
 
-def test_a_full_queue_says_when_to_come_back(tmp_path: Any, campaign: Campaign) -> None:
-    async def run() -> None:
-        store = Stuck(tmp_path / "a.db")
-        async with running(store, campaign, limits=RequestLimits(waiting=4000)) as http:
-            store.gate = asyncio.Event()
-            posts = [
-                asyncio.create_task(http.post(path(campaign, "/reports"), json=r))
-                for r in reports(campaign, 12)
-            ]
-            await asyncio.wait(posts, return_when=asyncio.FIRST_COMPLETED)  # the first one that is refused
-            store.gate.set()
-            answers = await asyncio.gather(*posts)
-            busy = [a for a in answers if a.status_code == 429]
-            assert 0 < len(busy) < 12 and all(a.headers["retry-after"] == "1" for a in busy)
-            counters = (await http.get(path(campaign, "/counters"))).json()
-            assert counters["reports"]["everyone"] == 12 - len(busy)
-
-    asyncio.run(run())
+async def test_a_full_queue_says_when_to_come_back(tmp_path: Any, campaign: Campaign) -> None:
+    store = Stuck(tmp_path / "a.db")
+    async with running(store, campaign, limits=RequestLimits(waiting=4000)) as http:
+        store.gate = asyncio.Event()
+        posts = [
+            asyncio.create_task(http.post(path(campaign, "/reports"), json=r)) for r in reports(campaign, 12)
+        ]
+        await asyncio.wait(posts, return_when=asyncio.FIRST_COMPLETED)  # the first one that is refused
+        store.gate.set()
+        answers = await asyncio.gather(*posts)
+        busy = [a for a in answers if a.status_code == 429]
+        assert 0 < len(busy) < 12 and all(a.headers["retry-after"] == "1" for a in busy)
+        counters = (await http.get(path(campaign, "/counters"))).json()
+        assert counters["reports"]["everyone"] == 12 - len(busy)
 
 
-def test_trouble_with_the_store_is_said_and_passes(tmp_path: Any, campaign: Campaign) -> None:
-    async def run() -> None:
-        store = Stuck(tmp_path / "a.db")
-        async with running(store, campaign) as http:
-            report = reports(campaign, 1)[0]
-            for trouble, status in ((StoreFull("full"), 507), (Unavailable("away"), 503), (None, 200)):
-                store.trouble = trouble
-                answer = await http.post(path(campaign, "/reports"), json=report)
-                assert answer.status_code == status
-                assert status == 200 or "retry-after" in answer.headers
-
-    asyncio.run(run())
+async def test_trouble_with_the_store_is_said_and_passes(tmp_path: Any, campaign: Campaign) -> None:
+    store = Stuck(tmp_path / "a.db")
+    async with running(store, campaign) as http:
+        report = reports(campaign, 1)[0]
+        for trouble, status in ((StoreFull("full"), 507), (Unavailable("away"), 503), (None, 200)):
+            store.trouble = trouble
+            answer = await http.post(path(campaign, "/reports"), json=report)
+            assert answer.status_code == status
+            assert status == 200 or "retry-after" in answer.headers
 
 
-def test_what_was_accepted_is_finished_at_shutdown(tmp_path: Any, campaign: Campaign) -> None:
-    async def run() -> None:
-        store = Stuck(tmp_path / "a.db")
-        async with running(store, campaign) as http:
-            store.gate = asyncio.Event()
-            posts = [
-                asyncio.create_task(http.post(path(campaign, "/reports"), json=r))
-                for r in reports(campaign, 5)
-            ]
-            writer = http.app.service.writer  # type: ignore[attr-defined]
-            one_upload = 512  # bytes, at least
-            try:
-                await until(lambda: writer.waiting >= 5 * one_upload, "five uploads are accepted")
-            finally:
-                asyncio.get_running_loop().call_later(0.2, store.gate.set)
-        assert [(await p).status_code for p in posts] == [200] * 5
-
-    asyncio.run(run())
+async def test_what_was_accepted_is_finished_at_shutdown(tmp_path: Any, campaign: Campaign) -> None:
+    store = Stuck(tmp_path / "a.db")
+    async with running(store, campaign) as http:
+        store.gate = asyncio.Event()
+        posts = [
+            asyncio.create_task(http.post(path(campaign, "/reports"), json=r)) for r in reports(campaign, 5)
+        ]
+        writer = http.app.service.writer  # type: ignore[attr-defined]
+        one_upload = 512  # bytes, at least
+        try:
+            await until(lambda: writer.waiting >= 5 * one_upload, "five uploads are accepted")
+        finally:
+            asyncio.get_running_loop().call_later(0.2, store.gate.set)
+    assert [(await p).status_code for p in posts] == [200] * 5
 
 
-def test_operations(store_url: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_operations(store_url: str, campaign: Campaign) -> None:
+    async with on(store_url, campaign) as http:
         await http.post(path(campaign, "/reports"), json={"reports": reports(campaign, 7)})
         assert (await http.get("/healthz")).json() == {"status": "ok"}
         assert (await http.get("/readyz")).json() == {"status": "ready"}
         text = (await http.get("/metrics")).text
         assert "priorveil_reports_stored_total 7.0\n" in text
 
-    on(store_url, work, campaign)
 
-
-def test_any_page_may_answer_and_nothing_else_is_allowed(sqlite_url: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_any_page_may_answer_and_nothing_else_is_allowed(sqlite_url: str, campaign: Campaign) -> None:
+    async with on(sqlite_url, campaign) as http:
         before = await http.options(
             path(campaign, "/reports"), headers={"origin": "https://somewhere.example"}
         )
@@ -479,16 +426,13 @@ def test_any_page_may_answer_and_nothing_else_is_allowed(sqlite_url: str, campai
             assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert "access-control-allow-origin" not in (await http.get(path(campaign, "/estimates"))).headers
 
-    on(sqlite_url, work, campaign)
 
-
-def test_each_report_lands_in_a_cell_of_its_own(store_url: str) -> None:
+async def test_each_report_lands_in_a_cell_of_its_own(store_url: str) -> None:
     """A plan with more outputs than reports; every output is sent once, in pieces, many times and at once."""
     outputs = 4096
     campaign = own_cells(outputs)
     sent = [submission(campaign, i) for i in range(outputs)]
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url, campaign) as http:
         pieces = [sent[i : i + 97] for i in range(0, outputs, 97)] + [
             sent[i : i + 501] for i in range(0, outputs, 501)
         ]
@@ -501,8 +445,6 @@ def test_each_report_lands_in_a_cell_of_its_own(store_url: str) -> None:
         app: Curator = http.app  # type: ignore[attr-defined]
         (tally,) = (await app.service.store.tallies(campaign)).values()
         assert tally.reports == outputs and (tally.parts[0].counts == 1).all()
-
-    on(store_url, work, campaign)
 
 
 def own_cells(outputs: int) -> Campaign:
@@ -543,10 +485,9 @@ def test_few_bytes_make_few_refusals() -> None:
     assert len(str(caught.value)) < 300
 
 
-def test_a_closed_campaign_does_not_grow(store_url: str, campaign: Campaign) -> None:
+async def test_a_closed_campaign_does_not_grow(store_url: str, campaign: Campaign) -> None:
     """What was accepted before is counted when the closing is answered; all that comes later is refused."""
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url) as http:
         await http.post("/v1/campaigns", content=campaign.to_json())
         bodies = [{"reports": reports(campaign, 200)} for _ in range(30)]
         sent = [asyncio.create_task(http.post(path(campaign, "/reports"), json=body)) for body in bodies]
@@ -557,5 +498,3 @@ def test_a_closed_campaign_does_not_grow(store_url: str, campaign: Campaign) -> 
         assert (
             counted == accepted == (await http.get(path(campaign, "/estimates"))).json()["result"]["reports"]
         )
-
-    on(store_url, work)

@@ -51,27 +51,23 @@ def held(url: str, campaign: Campaign) -> int:
     return reports[0]
 
 
-def test_a_store_is_copied_and_filled_again(
+async def test_a_store_is_copied_and_filled_again(
     store_url: str, another_url: str, tmp_path: Path, campaign: Campaign
 ) -> None:
     file = tmp_path / "backup"
     fill(store_url, campaign, 30)
-
-    async def while_it_is_open() -> None:
-        async with open_store(store_url) as store:
-            await store.commit([group(campaign, 5)])
-            await back_up_store(store_url, file)
-            await store.commit([group(campaign, 7)])
-
-    asyncio.run(while_it_is_open())
+    async with open_store(store_url) as store:
+        await store.commit([group(campaign, 5)])
+        await back_up_store(store_url, file)
+        await store.commit([group(campaign, 7)])
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert held(store_url, campaign) == 42
-    asyncio.run(restore_store(file, another_url))
+    await restore_store(file, another_url)
     assert held(another_url, campaign) == 35
     with raises(InvalidInput, argument="store"):
-        asyncio.run(restore_store(file, store_url))
+        await restore_store(file, store_url)
     assert held(store_url, campaign) == 42
-    asyncio.run(restore_store(file, store_url, replace=True))
+    await restore_store(file, store_url, replace=True)
     assert held(store_url, campaign) == 35
     fill(store_url, campaign, 3)
     assert held(store_url, campaign) == 38
@@ -110,17 +106,16 @@ def test_a_backup_is_not_overwritten_unasked(store_url: str, tmp_path: Path, cam
     assert held(store_url, campaign) == 3
 
 
-def test_nothing_is_restored_under_a_curator(store_url: str, tmp_path: Path, campaign: Campaign) -> None:
+async def test_nothing_is_restored_under_a_curator(
+    store_url: str, tmp_path: Path, campaign: Campaign
+) -> None:
     file = tmp_path / "backup"
     fill(store_url, campaign, 3)
-    asyncio.run(back_up_store(store_url, file))
-
-    async def work(store: Store) -> None:
+    await back_up_store(store_url, file)
+    async with open_store(store_url) as store:
         await store.commit([group(campaign, 4)])
         with raises(Unavailable):
             await restore_store(file, store_url, replace=True)
-
-    in_store(store_url, work)
     assert held(store_url, campaign) == 7
 
 

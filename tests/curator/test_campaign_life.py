@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -58,18 +59,15 @@ class Curator:
         return {table: found[0][0] for table, found in counts.items()}
 
 
-def on(url: str, work: Callable[[Curator], Coroutine[Any, Any, None]], **details: Any) -> None:
+@asynccontextmanager
+async def on(url: str, **details: Any) -> AsyncIterator[Curator]:
     campaign = ask("Do you sing?", PRIOR, **{"smallest_count": 1, **details})
-
-    async def run() -> None:
-        async with running(open_store(url), campaign) as http:
-            await work(Curator(http, campaign))
-
-    asyncio.run(run())
+    async with running(open_store(url), campaign) as http:
+        yield Curator(http, campaign)
 
 
-def test_a_campaign_reopens_before_its_end_and_not_after(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_a_campaign_reopens_before_its_end_and_not_after(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         assert await curator.reason() is None
         for _ in range(2):
             assert (await curator.http.post(f"{curator.place}/close")).json()["state"] == "closed"
@@ -86,11 +84,9 @@ def test_a_campaign_reopens_before_its_end_and_not_after(store_url: str) -> None
         assert await curator.reason() == "closed"
         assert await curator.reports() == 2
 
-    on(store_url, work, **TIMES)
 
-
-def test_the_list_has_counts_and_dates(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_the_list_has_counts_and_dates(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         other = ask("Another?", PRIOR)
         assert (await curator.http.post("/v1/campaigns", content=other.to_json())).status_code == 201
         for _ in range(3):
@@ -102,11 +98,10 @@ def test_the_list_has_counts_and_dates(store_url: str) -> None:
         closed = (await curator.http.post(f"{curator.place}/close")).json()
         assert closed["reports"] == 3
 
-    on(store_url, work, **TIMES)
 
+async def test_the_status_of_a_limited_campaign_reads_no_tallies(store_url: str) -> None:
+    async with on(store_url, most_reports=2) as curator:
 
-def test_the_status_of_a_limited_campaign_reads_no_tallies(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
         async def tallies(campaign: Campaign) -> None:
             raise AssertionError("they may have thousands of cells, and strangers ask for the status")
 
@@ -115,11 +110,9 @@ def test_the_status_of_a_limited_campaign_reads_no_tallies(store_url: str) -> No
             assert (await curator.http.get(f"{curator.place}/status")).json()["state"] == state
             await curator.upload()
 
-    on(store_url, work, most_reports=2)
 
-
-def test_what_another_process_deleted_is_noticed(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_what_another_process_deleted_is_noticed(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         deleted = "2026-04-01T00:00:00Z"
         assert (await curator.http.get(f"{curator.place}/reports?format=csv")).status_code == 200
         await curator.service.store.end_campaign(curator.campaign.id, deleted, keep_results=True)
@@ -127,22 +120,18 @@ def test_what_another_process_deleted_is_noticed(store_url: str) -> None:
         assert (await curator.http.post(f"{curator.place}/close")).json()["deleted"] == deleted
         assert (await curator.http.get(f"{curator.place}/reports?format=csv")).status_code == 409
 
-    on(store_url, work, **TIMES)
 
-
-def test_refusals_of_a_deleted_campaign_leave_no_row(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_refusals_of_a_deleted_campaign_leave_no_row(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         curator.set_clock(CLOSES)
         assert await curator.reason() == "closed"  # counted in memory, and saved after the deletion
         assert (await curator.http.delete(curator.place)).status_code == 200
         await curator.service.refresh()
         assert set((await curator.rows()).values()) == {0}
 
-    on(store_url, work, **TIMES)
 
-
-def test_wrong_formats_of_estimates_are_refused(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_wrong_formats_of_estimates_are_refused(store_url: str) -> None:
+    async with on(store_url) as curator:
         await curator.upload()
         place = f"{curator.place}/estimates"
         answer = await curator.http.get(place, params={"format": "csv"})
@@ -150,25 +139,19 @@ def test_wrong_formats_of_estimates_are_refused(store_url: str) -> None:
         assert answer.text.startswith("attributes,cohort,group,statistic,answer,reports,method,estimate,")
         assert (await curator.http.get(place, params={"format": "xml"})).status_code == 400
 
-    on(store_url, work)
 
-
-def test_other_processes_notice_a_reopened_campaign(store_url: str) -> None:
+async def test_other_processes_notice_a_reopened_campaign(store_url: str) -> None:
     """Only PostgreSQL has others; on SQLite the store is changed below the curator."""
-
-    async def work(curator: Curator) -> None:
+    async with on(store_url) as curator:
         await curator.http.post(f"{curator.place}/close")
         await curator.service.store.reopen_campaign(curator.campaign.id)
         await curator.service.refresh()
         assert await curator.reason() is None
 
-    on(store_url, work)
 
-
-def test_a_deleted_campaign_leaves_only_its_id(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_deleted_campaign_leaves_only_its_id(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("priorveil.curator.store._PAGE", 2)
-
-    async def work(curator: Curator) -> None:
+    async with on(store_url) as curator:
         other = ask("Another?", PRIOR)
         assert (await curator.http.post("/v1/campaigns", content=other.to_json())).status_code == 201
         empty = {**dict.fromkeys(TABLES, 0), "forms": 1}
@@ -193,22 +176,18 @@ def test_a_deleted_campaign_leaves_only_its_id(store_url: str, monkeypatch: pyte
         assert again.status_code == 409
         assert await curator.rows() == empty
 
-    on(store_url, work)
 
-
-def test_a_damaged_campaign_can_be_deleted(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_a_damaged_campaign_can_be_deleted(store_url: str) -> None:
+    async with on(store_url) as curator:
         await curator.service.store._change(("UPDATE campaigns SET document = '{}'",))
         assert (await curator.http.get(curator.place)).status_code == 500
         assert (await curator.http.delete(curator.place)).status_code == 200
         assert (await curator.http.get(curator.place)).status_code == 404
 
-    on(store_url, work)
-
 
 @pytest.mark.parametrize("limits", [{}, {"most_reports": 5}])
-def test_an_interrupted_deletion_is_finished_later(store_url: str, limits: dict[str, Any]) -> None:
-    async def work(curator: Curator) -> None:
+async def test_an_interrupted_deletion_is_finished_later(store_url: str, limits: dict[str, Any]) -> None:
+    async with on(store_url, **limits) as curator:
         await curator.upload()
         store: Store = curator.service.store
         assert await store.end_campaign(curator.campaign.id, "2026-02-02T00:00:00Z", False) == 1
@@ -217,11 +196,9 @@ def test_an_interrupted_deletion_is_finished_later(store_url: str, limits: dict[
         await curator.service.life.delete_expired()
         assert await curator.rows() == dict.fromkeys(TABLES, 0)
 
-    on(store_url, work, **limits)
 
-
-def test_reports_go_when_they_were_kept_until_their_time_and_results_stay(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_reports_go_when_they_were_kept_until_their_time_and_results_stay(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         curator.service.life.grace = 0
         assert await curator.reason() is None
         estimates = (await curator.http.get(f"{curator.place}/estimates")).json()
@@ -241,14 +218,12 @@ def test_reports_go_when_they_were_kept_until_their_time_and_results_stay(store_
         again = await curator.http.post("/v1/campaigns", content=curator.campaign.to_json())
         assert again.status_code == 200
         assert await curator.reason() == "closed"
-
-    on(store_url, work, **TIMES)
-    recount = asyncio.run(recount_store(store_url, repair=True))
+    recount = await recount_store(store_url, repair=True)
     assert (recount.deleted, recount.campaigns, recount.differing) == (1, 0, [])
 
 
-def test_a_clock_that_is_wrong_for_a_moment_deletes_nothing(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_a_clock_that_is_wrong_for_a_moment_deletes_nothing(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         assert await curator.reason() is None
         for now in (KEPT + DAY, OPENS + DAY, KEPT + DAY):
             curator.set_clock(now)
@@ -257,54 +232,42 @@ def test_a_clock_that_is_wrong_for_a_moment_deletes_nothing(store_url: str) -> N
         assert await curator.reason() is None
         assert (await curator.rows())["submissions"] == 2
 
-    on(store_url, work, **TIMES)
 
-
-def test_a_clock_that_jumps_is_final_for_nobody(store_url: str) -> None:
+async def test_a_clock_that_jumps_is_final_for_nobody(store_url: str) -> None:
     """Reports are refused while the clock is wrong, and taken when it is right again."""
-
-    async def work(curator: Curator) -> None:
+    async with on(store_url, **TIMES) as curator:
         told = []
         for now in (OPENS - DAY, CLOSES + DAY, OPENS + DAY):
             curator.set_clock(now)
             told.append(await curator.reason())
         assert told == ["not yet open", "closed", None]
 
-    on(store_url, work, **TIMES)
 
-
-def test_a_deletion_waits_for_reports_that_another_process_is_storing(postgres: PostgresServer) -> None:
+async def test_a_deletion_waits_for_reports_that_another_process_is_storing(postgres: PostgresServer) -> None:
     url = postgres.url("deletion")
-
-    async def work(curator: Curator) -> None:
-        async with PostgresStore(url) as other:
-            db = await other._connect_writer()
-            form = curator.campaign.form_for(None)
-            reports = Group(curator.campaign.id, form, os.urandom(16), bytes(8))
-            async with db.transaction():
-                assert (await other._insert(db, [reports])).total() == 1
-                deletion = asyncio.create_task(curator.http.delete(curator.place))
-                waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-                while not deletion.done() and (await curator.service.store._fetch(waiting))[0][0] == 0:
-                    await asyncio.sleep(0.01)
-            assert (await deletion).json()["reports"] == 1
-            assert await curator.rows() == dict.fromkeys(TABLES, 0)
-            with raises(Unavailable):
-                await other.commit([reports])
-
-    on(url, work)
+    async with on(url) as curator, PostgresStore(url) as other:
+        db = await other._connect_writer()
+        form = curator.campaign.form_for(None)
+        reports = Group(curator.campaign.id, form, os.urandom(16), bytes(8))
+        async with db.transaction():
+            assert (await other._insert(db, [reports])).total() == 1
+            deletion = asyncio.create_task(curator.http.delete(curator.place))
+            waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            while not deletion.done() and (await curator.service.store._fetch(waiting))[0][0] == 0:
+                await asyncio.sleep(0.01)
+        assert (await deletion).json()["reports"] == 1
+        assert await curator.rows() == dict.fromkeys(TABLES, 0)
+        with raises(Unavailable):
+            await other.commit([reports])
 
 
-def test_the_store_itself_refuses_what_has_ended(store_url: str, campaign: Campaign) -> None:
-    async def run() -> None:
-        async with open_store(store_url) as store:
+async def test_the_store_itself_refuses_what_has_ended(store_url: str, campaign: Campaign) -> None:
+    async with open_store(store_url) as store:
+        await store.add_campaign(campaign)
+        assert await store.end_campaign("0" * 64, "2026-01-01T00:00:00Z", False) is None
+        assert await store.end_campaign(campaign.id, "2026-01-01T00:00:00Z", True) == 0
+        with raises(Ended):
+            await store.reopen_campaign(campaign.id)
+        assert await store.end_campaign(campaign.id, "2026-01-02T00:00:00Z", False) == 0
+        with raises(Ended):
             await store.add_campaign(campaign)
-            assert await store.end_campaign("0" * 64, "2026-01-01T00:00:00Z", False) is None
-            assert await store.end_campaign(campaign.id, "2026-01-01T00:00:00Z", True) == 0
-            with raises(Ended):
-                await store.reopen_campaign(campaign.id)
-            assert await store.end_campaign(campaign.id, "2026-01-02T00:00:00Z", False) == 0
-            with raises(Ended):
-                await store.add_campaign(campaign)
-
-    asyncio.run(run())

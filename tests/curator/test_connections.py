@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from local_server import Place, at, place, read_response, report, responses_with, statuses, with_app
+from local_server import Place, place, read_response, report, responses_with, statuses, with_app
 from patience import PATIENCE, until
 from priorveil.curator.responses import EXPORTS, PARQUET
 from priorveil.curator.settings import ConnectionLimits, RequestLimits
@@ -70,8 +70,8 @@ def bodies(campaign: Campaign) -> list[tuple[bytes, str, int]]:
     ]
 
 
-def test_whole_and_chunked_bodies_get_the_same_responses(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_whole_and_chunked_bodies_get_the_same_responses(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign) as there:
         for body, kind, status in bodies(campaign):
             (whole,) = await there.send(there.request(body, kind=kind))
             (chunked,) = await there.send(there.chunked(body, kind))
@@ -81,11 +81,9 @@ def test_whole_and_chunked_bodies_get_the_same_responses(tmp_path: Path, campaig
         whole, chunked = await there.send(there.request(body)), await there.send(there.chunked(body))
         assert whole == chunked and b'"closed"' in whole[0][1] and b'"accepted":0' in whole[0][1]
 
-    at(tmp_path, campaign, work)
 
-
-def test_an_upload_may_be_cut_anywhere(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_an_upload_may_be_cut_anywhere(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign) as there:
         whole = there.request(report(campaign))
         reader, writer = await there.connect()
         for cut in range(1, len(whole)):
@@ -96,11 +94,9 @@ def test_an_upload_may_be_cut_anywhere(tmp_path: Path, campaign: Campaign) -> No
         writer.close()
         assert await there.stored() == 1
 
-    at(tmp_path, campaign, work)
 
-
-def test_odd_uploads_are_taken_or_refused(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_odd_uploads_are_taken_or_refused(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign) as there:
         body = report(campaign)
         for more in (b"connection: close\r\n", b"upgrade: x\r\n", b"x: 1\r\nx: 2\r\n"):
             assert await there.send(there.request(body, more)) == [OK]
@@ -115,21 +111,17 @@ def test_odd_uploads_are_taken_or_refused(tmp_path: Path, campaign: Campaign) ->
         assert await there.send(there.request(large)) == [OK]
         assert await there.stored() == 1
 
-    at(tmp_path, campaign, work)
 
-
-def test_pipelined_requests_are_answered_in_order(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_pipelined_requests_are_answered_in_order(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign) as there:
         upload = there.request(report(campaign))
         found = await there.send(upload + HEALTH + upload + upload + HEALTH, responses=5)
         assert [status for status, _ in found] == [b"200"] * 5
         assert [b"accepted" in content for _, content in found] == [True, False, True, True, False]
 
-    at(tmp_path, campaign, work)
 
-
-def test_an_upload_is_counted_though_its_sender_leaves(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_an_upload_is_counted_though_its_sender_leaves(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign) as there:
         commits = HeldCommits(there)
         _, writer = await there.connect()
         writer.write(there.request(report(campaign)))
@@ -139,16 +131,14 @@ def test_an_upload_is_counted_though_its_sender_leaves(tmp_path: Path, campaign:
         assert await there.send(there.request(report(campaign))) == [OK]
         assert await there.stored() == 2
 
-    at(tmp_path, campaign, work)
 
-
-def test_an_unexpected_error_is_answered_and_not_shown(
+async def test_an_unexpected_error_is_answered_and_not_shown(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("unforeseen")
 
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign) as there:
         service, unknown = there.app.service, f"GET /v1/campaigns/{'0' * 64} HTTP/1.1\r\nhost: x\r\n\r\n"
         upload = there.request(report(campaign))
         for part, name, request in (
@@ -161,18 +151,15 @@ def test_an_unexpected_error_is_answered_and_not_shown(
                 assert status == b"500" and b"unforeseen" not in content
         assert await there.send(there.request(report(campaign))) == [OK]
 
-    at(tmp_path, campaign, work)
-
 
 # -- the end of a connection ---------------------------------------------------------------------------------
 
 
-def test_a_sender_who_half_closes_may_miss_the_response_but_is_counted_once(
+async def test_a_sender_who_half_closes_may_miss_the_response_but_is_counted_once(
     tmp_path: Path, campaign: Campaign
 ) -> None:
     """The server takes the end of what is sent for the end of the connection. Sending again is harmless."""
-
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign) as there:
         commits, loop = HeldCommits(there), asyncio.get_running_loop()
         for count, form in enumerate((there.request, there.chunked), start=1):
             request = form(report(campaign))
@@ -187,8 +174,6 @@ def test_a_sender_who_half_closes_may_miss_the_response_but_is_counted_once(
             assert await there.send(request) == [OK]
             assert await there.stored() == count
 
-    at(tmp_path, campaign, work)
-
 
 CHUNKED = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
 NONSENSE = [
@@ -202,12 +187,11 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE, ids=lambda told: ascii(told)[:40])
-def test_nonsense_after_uploads_does_not_take_their_responses(
+async def test_nonsense_after_uploads_does_not_take_their_responses(
     tmp_path: Path, campaign: Campaign, nonsense: bytes
 ) -> None:
     """A sender must not hear that a report was refused which is counted."""
-
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign) as there:
         for uploads in (1, 2, 3):
             for request in (there.request(report(campaign)), there.chunked(report(campaign))):
                 reader, writer = await there.connect()
@@ -218,13 +202,11 @@ def test_nonsense_after_uploads_does_not_take_their_responses(
                 assert all(status >= 400 for status in found[uploads:])
                 writer.close()
 
-    at(tmp_path, campaign, work)
 
-
-def test_a_request_that_breaks_after_its_response_is_not_answered_again(
+async def test_a_request_that_breaks_after_its_response_is_not_answered_again(
     tmp_path: Path, campaign: Campaign
 ) -> None:
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign) as there:
         reader, writer = await there.connect()
         writer.write(CHUNKED.replace(b"POST /", b"GET /healthz"))
         assert (await asyncio.wait_for(read_response(reader), PATIENCE))[0] == b"200"
@@ -232,16 +214,13 @@ def test_a_request_that_breaks_after_its_response_is_not_answered_again(
         assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
         writer.close()
 
-    at(tmp_path, campaign, work)
-
 
 UPGRADE = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
 
 
-def test_an_upgrade_is_ignored(tmp_path: Path, campaign: Campaign) -> None:
+async def test_an_upgrade_is_ignored(tmp_path: Path, campaign: Campaign) -> None:
     """The request is served as it is, wherever it is cut, and the connection goes on."""
-
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign) as there:
         body = report(campaign)
         whole = there.request(body, UPGRADE)
         chunked = there.chunked(body).replace(b"\r\n", b"\r\n" + UPGRADE, 1)
@@ -252,11 +231,9 @@ def test_an_upgrade_is_ignored(tmp_path: Path, campaign: Campaign) -> None:
                 assert await there.send(*pieces, responses=2) == [OK, (b"200", b'{"status":"ok"}')]
         assert await there.stored() == 1
 
-    at(tmp_path, campaign, work)
 
-
-def test_upgrades_in_a_row_are_answered_once_each(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_upgrades_in_a_row_are_answered_once_each(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign) as there:
         plain, asking = there.request(report(campaign)), there.request(report(campaign), UPGRADE)
         last = there.request(report(campaign), UPGRADE.replace(b"Upgrade,", b"Upgrade, close,"))
         for order in ([plain, asking, asking, last], [asking, plain, last], [last, plain]):
@@ -267,10 +244,8 @@ def test_upgrades_in_a_row_are_answered_once_each(tmp_path: Path, campaign: Camp
             writer.close()
         assert await there.stored() == 3
 
-    at(tmp_path, campaign, work)
 
-
-def test_trailers_are_not_headers() -> None:
+async def test_trailers_are_not_headers() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         while (await receive()).get("more_body"):
             pass
@@ -278,7 +253,7 @@ def test_trailers_are_not_headers() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
         await send({"type": "http.response.body", "body": content})
 
-    async def work(port: int) -> None:
+    async with with_app(app) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
             writer.write(CHUNKED + b"1\r\nx\r\n0\r\nauthorization: Bearer x\r\n")
@@ -287,13 +262,11 @@ def test_trailers_are_not_headers() -> None:
             assert await asyncio.wait_for(read_response(reader), PATIENCE) == (b"200", b"2")
         writer.close()
 
-    with_app(app, work)
-
 
 # -- slow senders --------------------------------------------------------------------------------------------
 
 
-def test_slow_headers_are_cut_off(tmp_path: Path, campaign: Campaign) -> None:
+async def test_slow_headers_are_cut_off(tmp_path: Path, campaign: Campaign) -> None:
     """The clock starts with the connection and with each request."""
 
     async def received(there: Place, first: bytes) -> list[int]:
@@ -303,19 +276,16 @@ def test_slow_headers_are_cut_off(tmp_path: Path, campaign: Campaign) -> None:
         writer.close()
         return statuses(content)
 
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign, connections=ConnectionLimits(header_seconds=2.0)) as there:
         silent = (b"", b"GET / HTT", b"\r\n")
         answered_once = (HEALTH, HEALTH + b"\r\n", HEALTH + b"GET / H")
         responses = await asyncio.gather(*(received(there, first) for first in silent + answered_once))
         assert responses == [[]] * 3 + [[200]] * 3
 
-    at(tmp_path, campaign, work, connections=ConnectionLimits(header_seconds=2.0))
 
-
-def test_each_request_has_its_own_time(tmp_path: Path, campaign: Campaign) -> None:
+async def test_each_request_has_its_own_time(tmp_path: Path, campaign: Campaign) -> None:
     """A steady sender whose pieces end within headers is not slow; nor is one who waits for us."""
-
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign, connections=ConnectionLimits(header_seconds=2.0)) as there:
         reader, writer = await there.connect()
         request = there.request(report(campaign))
         writer.write(request[:20])
@@ -329,11 +299,9 @@ def test_each_request_has_its_own_time(tmp_path: Path, campaign: Campaign) -> No
         await commits.release_after(2.5)
         assert await sent == [OK, OK]
 
-    at(tmp_path, campaign, work, connections=ConnectionLimits(header_seconds=2.0))
 
-
-def test_a_slow_body_is_cut_off(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_a_slow_body_is_cut_off(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign, limits=RequestLimits(seconds=0.3)) as there:
         reader, writer = await there.connect()
         writer.write(there.request(report(campaign))[:-5])
         received = await asyncio.wait_for(reader.read(), PATIENCE)
@@ -341,11 +309,13 @@ def test_a_slow_body_is_cut_off(tmp_path: Path, campaign: Campaign) -> None:
         writer.close()
         assert await there.stored() == 0
 
-    at(tmp_path, campaign, work, limits=RequestLimits(seconds=0.3))
 
-
-def test_connections_beyond_the_limit_wait_for_others_to_end(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_connections_beyond_the_limit_wait_for_others_to_end(
+    tmp_path: Path, campaign: Campaign
+) -> None:
+    async with place(
+        tmp_path, campaign, connections=ConnectionLimits(header_seconds=1.0, connections=4)
+    ) as there:
         silent = [await there.connect() for _ in range(6)]
         ends = [asyncio.create_task(reader.read()) for reader, _ in silent]
         response = asyncio.create_task(there.send(HEALTH))
@@ -355,8 +325,6 @@ def test_connections_beyond_the_limit_wait_for_others_to_end(tmp_path: Path, cam
         for _, writer in silent:
             writer.close()
         await asyncio.wait(ends)
-
-    at(tmp_path, campaign, work, connections=ConnectionLimits(header_seconds=1.0, connections=4))
 
 
 # -- slow readers --------------------------------------------------------------------------------------------
@@ -393,17 +361,15 @@ class LongExport:
             self.ended.set()
 
 
-def test_a_reader_that_stops_is_given_up_on_and_fills_no_memory(
+async def test_a_reader_that_stops_is_given_up_on_and_fills_no_memory(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign, connections=ConnectionLimits(send_seconds=0.4)) as there:
         export = LongExport(there, monkeypatch)
         with await stalled_reader(there.port, export.request):
             await asyncio.wait_for(export.ended.wait(), PATIENCE)
             assert export.pieces < 30
         assert (await there.send(HEALTH))[0][0] == b"200"
-
-    at(tmp_path, campaign, work, connections=ConnectionLimits(send_seconds=0.4))
 
 
 def open_peers() -> set[object]:
@@ -418,38 +384,36 @@ def open_peers() -> set[object]:
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux closes such connections")
-def test_the_connection_of_a_reader_that_takes_nothing_is_closed(
+async def test_the_connection_of_a_reader_that_takes_nothing_is_closed(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server lets go of its socket, however long the reader keeps the other end open."""
-
-    async def work(there: Place) -> None:
+    async with place(
+        tmp_path, campaign, connections=ConnectionLimits(send_seconds=1.0, stop_seconds=1.0)
+    ) as there:
         export = LongExport(there, monkeypatch)
         with await stalled_reader(there.port, export.request) as line:
             await asyncio.wait_for(export.ended.wait(), PATIENCE)
             await until(lambda: line.getsockname() not in open_peers(), "the connection is closed")
 
-    at(tmp_path, campaign, work, connections=ConnectionLimits(send_seconds=1.0, stop_seconds=1.0))
 
-
-def test_an_export_ends_when_its_reader_leaves(
+async def test_an_export_ends_when_its_reader_leaves(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign, connections=ConnectionLimits(send_seconds=1.0)) as there:
         export = LongExport(there, monkeypatch)
         with await stalled_reader(there.port, export.request) as line:
             await asyncio.get_running_loop().sock_recv(line, 100)
         await asyncio.wait_for(export.ended.wait(), PATIENCE)  # it would go on for ever
 
-    at(tmp_path, campaign, work, connections=ConnectionLimits(send_seconds=1.0))
 
-
-def test_a_slow_reader_is_not_cut_off(
+async def test_a_slow_reader_is_not_cut_off(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit is for one piece, not for all: each read makes room for several pieces."""
 
-    async def work(there: Place) -> None:
+    limits = ConnectionLimits(send_seconds=2.0, stop_seconds=1)
+    async with place(tmp_path, campaign, connections=limits) as there:
         export = LongExport(there, monkeypatch, size=1 << 14)
         loop = asyncio.get_running_loop()
         with await stalled_reader(there.port, export.request) as line:
@@ -459,14 +423,10 @@ def test_a_slow_reader_is_not_cut_off(
                 await asyncio.sleep(0.02)
             assert not export.ended.is_set()
 
-    limits = ConnectionLimits(send_seconds=2.0, stop_seconds=1)
-    at(tmp_path, campaign, work, connections=limits)
 
-
-def test_unread_responses_fill_no_memory(tmp_path: Path, campaign: Campaign) -> None:
+async def test_unread_responses_fill_no_memory(tmp_path: Path, campaign: Campaign) -> None:
     """A pipeline of short requests with long responses stops when the reader does."""
-
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign, connections=ConnectionLimits(stop_seconds=1)) as there:
         many = b'{"reports":[' + b",".join([b"0"] * 10_000) + b"]}"
         line = await stalled_reader(there.port, there.request(many))
         with line, pytest.raises(TimeoutError):
@@ -475,37 +435,29 @@ def test_unread_responses_fill_no_memory(tmp_path: Path, campaign: Campaign) -> 
                     await asyncio.get_running_loop().sock_sendall(line, there.request(many))
         assert responses_with(there.app, 200) < 50
 
-    at(tmp_path, campaign, work, connections=ConnectionLimits(stop_seconds=1))
-
 
 # -- the end of the server -----------------------------------------------------------------------------------
 
 
-def test_a_stop_finishes_what_was_accepted(tmp_path: Path, campaign: Campaign) -> None:
-    async def run() -> None:
-        async with place(tmp_path, campaign) as there:
-            commits = HeldCommits(there)
-            reader, writer = await there.connect()
-            writer.write(there.request(report(campaign)))
-            await commits.release_after(0.3)  # when the stop has begun
-        received = await asyncio.wait_for(reader.read(), PATIENCE)
-        assert statuses(received) == [200] and b"connection: close" in received
-        writer.close()
-
-    asyncio.run(run())
+async def test_a_stop_finishes_what_was_accepted(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign) as there:
+        commits = HeldCommits(there)
+        reader, writer = await there.connect()
+        writer.write(there.request(report(campaign)))
+        await commits.release_after(0.3)  # when the stop has begun
+    received = await asyncio.wait_for(reader.read(), PATIENCE)
+    assert statuses(received) == [200] and b"connection: close" in received
+    writer.close()
 
 
-def test_a_stop_does_not_wait_for_a_stalled_reader(
+async def test_a_stop_does_not_wait_for_a_stalled_reader(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run() -> None:
-        never = ConnectionLimits(send_seconds=1e6, stop_seconds=0.5)
-        async with asyncio.timeout(PATIENCE):
-            async with place(tmp_path, campaign, connections=never) as there:
-                export = LongExport(there, monkeypatch)
-                line = await stalled_reader(there.port, export.request)
-                while not export.pieces:
-                    await asyncio.sleep(0.01)
-            line.close()  # not before: without a reader there might be no export
-
-    asyncio.run(run())
+    never = ConnectionLimits(send_seconds=1e6, stop_seconds=0.5)
+    async with asyncio.timeout(PATIENCE):
+        async with place(tmp_path, campaign, connections=never) as there:
+            export = LongExport(there, monkeypatch)
+            line = await stalled_reader(there.port, export.request)
+            while not export.pieces:
+                await asyncio.sleep(0.01)
+        line.close()  # not before: without a reader there might be no export

@@ -46,10 +46,9 @@ async def upload_on_two_days(curator: Curator) -> None:
 
 
 @pytest.mark.parametrize("limits", [{}, {"most_reports": 6}])
-def test_reports_are_counted_by_day(store_url: str, limits: dict[str, Any]) -> None:
+async def test_reports_are_counted_by_day(store_url: str, limits: dict[str, Any]) -> None:
     """A report that is sent again, or refused, is not counted."""
-
-    async def work(curator: Curator) -> None:
+    async with on(store_url, **limits) as curator:
         assert await by_day(curator) == {}
         await upload_on_two_days(curator)
         await curator.http.post(f"{curator.place}/reports", json=REFUSED)
@@ -61,22 +60,17 @@ def test_reports_are_counted_by_day(store_url: str, limits: dict[str, Any]) -> N
         await curator.service.refresh()
         assert await by_day(curator) == {FIRST: 3, SECOND: 3 if limits else 4}
 
-    on(store_url, work, **limits)
 
-
-def test_a_day_is_one_in_utc(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_a_day_is_one_in_utc(store_url: str) -> None:
+    async with on(store_url) as curator:
         curator.set_clock(datetime.fromisoformat("2026-11-17T23:30:00-05:00"))
         await curator.upload()
         assert await by_day(curator) == {SECOND: 1}
 
-    on(store_url, work)
 
-
-def test_campaigns_are_counted_apart(store_url: str) -> None:
+async def test_campaigns_are_counted_apart(store_url: str) -> None:
     """Although one transaction stores reports of several."""
-
-    async def work(curator: Curator) -> None:
+    async with on(store_url) as curator:
         other = ask("Another?", PRIOR)
         await curator.service.store.add_campaign(other)
         second = Curator(curator.http, other)
@@ -86,23 +80,14 @@ def test_campaigns_are_counted_apart(store_url: str) -> None:
             assert (await by_day(curator), await by_day(second)) == ({FIRST: 4}, {FIRST: 8})
             await curator.service.refresh()
 
-    on(store_url, work)
 
-
-def test_a_restart_keeps_them(store_url: str) -> None:
+async def test_a_restart_keeps_them(store_url: str) -> None:
     """Stopping saves what was not yet saved."""
-
-    async def first(curator: Curator) -> None:
-        curator.set_clock(EVENING)
-        await curator.upload()
-
-    async def second(curator: Curator) -> None:
-        curator.set_clock(EVENING)
-        await curator.upload()
-        assert await by_day(curator) == {FIRST: 2}
-
-    on(store_url, first)
-    on(store_url, second)
+    for count in (1, 2):
+        async with on(store_url) as curator:
+            curator.set_clock(EVENING)
+            await curator.upload()
+            assert await by_day(curator) == {FIRST: count}
 
 
 def test_a_killed_curator_loses_at_most_what_was_not_saved(
@@ -150,10 +135,9 @@ def saved(url: str) -> int:
     return asyncio.run(read())
 
 
-def test_counts_that_could_not_be_saved_are_saved_later(store_url: str) -> None:
+async def test_counts_that_could_not_be_saved_are_saved_later(store_url: str) -> None:
     """And once: the counts of a failed transaction are not added twice."""
-
-    async def work(curator: Curator) -> None:
+    async with on(store_url) as curator:
         store: Store = curator.service.store
         await store._change(("ALTER TABLE daily_counts RENAME TO elsewhere",))
         curator.set_clock(EVENING)
@@ -167,13 +151,10 @@ def test_counts_that_could_not_be_saved_are_saved_later(store_url: str) -> None:
             found = (await curator.http.get(f"{curator.place}/counters")).json()
             assert (sum(found["refused"].values()), found["by_day"]) == (1, {FIRST: 1})
 
-    on(store_url, work)
 
-
-def test_a_withdrawn_report_stays_in_them(store_url: str) -> None:
+async def test_a_withdrawn_report_stays_in_them(store_url: str) -> None:
     """Otherwise they would show on which day it came."""
-
-    async def work(curator: Curator) -> None:
+    async with on(store_url) as curator:
         await upload_on_two_days(curator)
         known = os.urandom(16).hex()
         await curator.upload(known)
@@ -183,13 +164,10 @@ def test_a_withdrawn_report_stays_in_them(store_url: str) -> None:
             await curator.service.refresh()
         assert await curator.reports() == 5
 
-    on(store_url, work)
 
-
-def test_they_go_with_their_campaign(store_url: str) -> None:
+async def test_they_go_with_their_campaign(store_url: str) -> None:
     """Also those that were not saved when it was deleted, or that another process saved a moment later."""
-
-    async def work(curator: Curator) -> None:
+    async with on(store_url) as curator:
         await upload_on_two_days(curator)
         await curator.upload()
         store: Store = curator.service.store
@@ -201,19 +179,17 @@ def test_they_go_with_their_campaign(store_url: str) -> None:
         await curator.service.life.delete_expired()
         assert (await curator.rows())["daily_counts"] == 0
 
-    on(store_url, work)
 
-
-def test_they_stay_with_the_results_at_keep_until(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_they_stay_with_the_results_at_keep_until(store_url: str) -> None:
+    async with on(
+        store_url, closes=MIDNIGHT + timedelta(days=1), keep_until=MIDNIGHT + timedelta(days=2)
+    ) as curator:
         curator.service.life.grace = 0
         await upload_on_two_days(curator)
         curator.set_clock(MIDNIGHT + timedelta(days=9))
         await curator.service.life.delete_expired()
         assert (await curator.rows())["submissions"] == 0
         assert await by_day(curator) == {FIRST: 3, SECOND: 2}
-
-    on(store_url, work, closes=MIDNIGHT + timedelta(days=1), keep_until=MIDNIGHT + timedelta(days=2))
 
 
 def test_a_backup_has_them(store_url: str, tmp_path: Path, campaign: Campaign) -> None:
@@ -237,11 +213,10 @@ def test_a_backup_has_them(store_url: str, tmp_path: Path, campaign: Campaign) -
 # -- no row shares anything with a report of its day -------------------------------------------------------------
 
 
-def test_no_counter_of_postgres_shares_a_transaction_with_a_report(postgres: PostgresServer) -> None:
+async def test_no_counter_of_postgres_shares_a_transaction_with_a_report(postgres: PostgresServer) -> None:
     """The counters have transactions of their own."""
     url = postgres.url("daily_xmin")
-
-    async def work(curator: Curator) -> None:
+    async with on(url) as curator:
         await upload_on_two_days(curator)
         db = await asyncpg.connect(url)
         reports = {row[0] for row in await db.fetch("SELECT xmin::text FROM submissions")}
@@ -250,20 +225,15 @@ def test_no_counter_of_postgres_shares_a_transaction_with_a_report(postgres: Pos
         assert len(reports) == 5 and len(counters) == 2
         assert not reports & {number for row in counters for number in row}
 
-    on(url, work)
 
-
-def test_the_counters_of_sqlite_have_no_order_of_their_own(tmp_path: Path) -> None:
+async def test_the_counters_of_sqlite_have_no_order_of_their_own(tmp_path: Path) -> None:
     """Rows have no numbers, and lie in the order of their days, whatever the order in which they came."""
     file = tmp_path / "reports.db"
-
-    async def work(curator: Curator) -> None:
+    async with on(str(file)) as curator:
         for now in (MIDNIGHT, EVENING):
             curator.set_clock(now)
             await curator.upload()
             await curator.service.refresh()
-
-    on(str(file), work)
     with closing(sqlite3.connect(file)) as db:
         with pytest.raises(sqlite3.OperationalError, match="rowid"):
             db.execute("SELECT rowid FROM daily_counts")
@@ -273,29 +243,25 @@ def test_the_counters_of_sqlite_have_no_order_of_their_own(tmp_path: Path) -> No
 # -- several curators on one database ---------------------------------------------------------------------
 
 
-def test_the_counts_of_two_curators_add_up(postgres: PostgresServer, campaign: Campaign) -> None:
+async def test_the_counts_of_two_curators_add_up(postgres: PostgresServer, campaign: Campaign) -> None:
     url = postgres.url("daily_two")
-
-    async def run() -> None:
-        async with (
-            running(open_store(url), campaign) as one,
-            running(open_store(url), campaign) as two,
-        ):
-            first, second = Curator(one, campaign), Curator(two, campaign)
-            first.set_clock(EVENING)
-            second.set_clock(MIDNIGHT)  # their clocks differ a little
-            for _ in range(20):
-                await asyncio.gather(first.upload(), second.upload(), second.upload())
-                await asyncio.gather(first.service.refresh(), second.service.refresh())
-            for curator in (first, second):
-                assert await by_day(curator) == {FIRST: 20, SECOND: 40}
-            second.set_clock(EVENING)
-            await second.upload()
-            await second.service.refresh()
-            assert await by_day(first) == {FIRST: 21, SECOND: 40}
-        db = await asyncpg.connect(url)
-        deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-        assert await db.fetchval(deadlocks) == 0
-        await db.close()
-
-    asyncio.run(run())
+    async with (
+        running(open_store(url), campaign) as one,
+        running(open_store(url), campaign) as two,
+    ):
+        first, second = Curator(one, campaign), Curator(two, campaign)
+        first.set_clock(EVENING)
+        second.set_clock(MIDNIGHT)  # their clocks differ a little
+        for _ in range(20):
+            await asyncio.gather(first.upload(), second.upload(), second.upload())
+            await asyncio.gather(first.service.refresh(), second.service.refresh())
+        for curator in (first, second):
+            assert await by_day(curator) == {FIRST: 20, SECOND: 40}
+        second.set_clock(EVENING)
+        await second.upload()
+        await second.service.refresh()
+        assert await by_day(first) == {FIRST: 21, SECOND: 40}
+    db = await asyncpg.connect(url)
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    assert await db.fetchval(deadlocks) == 0
+    await db.close()

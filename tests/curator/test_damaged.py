@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from curator.test_api import on, path, reports
-from local_server import Place, at, in_store
-from patience import PATIENCE
+from local_server import in_store, place
+from patience import PATIENCE, run_apart
 from priorveil import Prior
 from priorveil.cli import commands
 from priorveil.curator.admission import withdraw
@@ -35,7 +35,7 @@ def stored(url: str, *campaigns: Campaign) -> None:
             for campaign in campaigns:
                 await store.add_campaign(campaign)
 
-    asyncio.run(run())
+    run_apart(run())
 
 
 def overwritten(url: str, campaign: Campaign, document: str) -> None:
@@ -51,7 +51,7 @@ def overwritten(url: str, campaign: Campaign, document: str) -> None:
         await database.execute("UPDATE campaigns SET document = $1 WHERE id = $2", document, campaign.id)
         await database.close()
 
-    asyncio.run(run())
+    run_apart(run())
 
 
 def reworded(campaign: Campaign) -> str:
@@ -89,13 +89,14 @@ def test_a_tampered_document_is_not_believed(tmp_path: Path, campaign: Campaign,
     assert "Croesus" not in str(found.value) and found.value.campaign == campaign.id
 
 
-def test_a_damaged_campaign_is_said_and_harms_no_other(
+async def test_a_damaged_campaign_is_said_and_harms_no_other(
     store_url: str, campaign: Campaign, cohorts: Campaign, caplog: pytest.LogCaptureFixture
 ) -> None:
     stored(store_url, campaign, cohorts)
     overwritten(store_url, campaign, reworded(campaign))
 
-    async def work(http: httpx.AsyncClient) -> None:
+    caplog.set_level(logging.WARNING)
+    async with on(store_url) as http:
         for _ in range(2):
             for method, rest in (
                 ("GET", ""),
@@ -118,9 +119,6 @@ def test_a_damaged_campaign_is_said_and_harms_no_other(
         sent = await http.post(path(cohorts, "/reports"), json=reports(cohorts, 1, "columns")[0])
         assert sent.json() == {"accepted": 1, "refused": []}
         assert (await http.get(path(cohorts, "/counters"))).json()["reports"]["columns"] == 1
-
-    with caplog.at_level(logging.WARNING):
-        on(store_url, work)
     told = [r.getMessage() for r in caplog.records if campaign.id[:12] in r.getMessage()]
     assert len(told) == 1 and "damaged" in told[0], "noted once, however often it is asked for"
     assert "Croesus" not in caplog.text and "Traceback" not in caplog.text
@@ -141,8 +139,10 @@ def test_a_recount_goes_past_a_damaged_campaign(
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_an_export_without_all_reports_is_an_error(store_url: str, campaign: Campaign, kind: str) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_an_export_without_all_reports_is_an_error(
+    store_url: str, campaign: Campaign, kind: str
+) -> None:
+    async with on(store_url, campaign) as http:
         sent = reports(campaign, 10)
         await http.post(path(campaign, "/reports"), json={"reports": sent})
         store = http.app.service.store  # type: ignore[attr-defined]
@@ -154,12 +154,10 @@ def test_an_export_without_all_reports_is_an_error(store_url: str, campaign: Cam
         )
         assert [record.action for record in await store.records(10)] == [], "nothing has left"
 
-    on(store_url, work, campaign)
-
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("place_of_damage", [0.02, 0.9])
-def test_an_export_from_a_damaged_file_is_not_taken_for_a_whole_one(
+async def test_an_export_from_a_damaged_file_is_not_taken_for_a_whole_one(
     tmp_path: Path,
     campaign: Campaign,
     monkeypatch: pytest.MonkeyPatch,
@@ -180,8 +178,7 @@ def test_an_export_from_a_damaged_file_is_not_taken_for_a_whole_one(
     page = content.index(ids[int(place_of_damage * 2000)]) // 1024 * 1024
     content[page : page + 1024] = bytes(1024)
     file.write_bytes(content)
-
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign) as there:
         await there.app.service.store.add_token(Token.of("secret", "anna", "admin"))
         await there.app.service.load_tokens()
         url = f"http://127.0.0.1:{there.port}{path(campaign, '/reports')}"
@@ -192,29 +189,25 @@ def test_an_export_from_a_damaged_file_is_not_taken_for_a_whole_one(
             else:
                 with pytest.raises(httpx.RemoteProtocolError):
                     await http.get(url, params={"format": kind})
-
-    at(tmp_path, campaign, work)
     assert [campaign.id[:12] in text for text in caplog.messages if "export" in text] == [True]
     assert "Traceback" not in caplog.text
 
 
-def test_deleted_reports_are_not_exported_as_none(store_url: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_deleted_reports_are_not_exported_as_none(store_url: str, campaign: Campaign) -> None:
+    async with on(store_url, campaign) as http:
         await http.post(path(campaign, "/reports"), json={"reports": reports(campaign, 3)})
         await http.app.service.life.delete(campaign.id, keep_results=True)  # type: ignore[attr-defined]
         answer = await http.get(path(campaign, "/reports"))
         assert answer.status_code == 409 and "were deleted" in answer.json()["detail"]
 
-    on(store_url, work, campaign)
 
-
-def change_during_an_export(
+async def change_during_an_export(
     url: str, campaign: Campaign, change: Callable[[Store, bytes, bytes], Awaitable[object]]
 ) -> list[bytes]:
     """The ids that are read while something is done with the first and the last report."""
     read = list[bytes]()
 
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(url, campaign) as http:
         await http.post(path(campaign, "/reports"), json={"reports": reports(campaign, 20)})
         service = http.app.service  # type: ignore[attr-defined]
         ids = [id async for page in service.store.reports(campaign) for id, *_ in page]
@@ -222,12 +215,10 @@ def change_during_an_export(
             if not read:
                 await change(service.store, ids[0], ids[-1])
             read.extend(id for id, *_ in page)
-
-    on(url, work, campaign)
     return read
 
 
-def test_a_withdrawal_during_an_export_is_no_damage(
+async def test_a_withdrawal_during_an_export_is_no_damage(
     store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also not if a new report makes up for it in the tallies, with an id that was read past."""
@@ -238,12 +229,12 @@ def test_a_withdrawal_during_an_export_is_no_damage(
         new = Group(campaign.id, campaign.form_for(None), bytes(16), bytes(8))
         assert bytes(16) < first and (await store.commit([new])).total() == 1
 
-    read = change_during_an_export(store_url, campaign, replace)
+    read = await change_during_an_export(store_url, campaign, replace)
     assert len(read) == 19 and bytes(16) not in read
 
 
 @pytest.mark.parametrize("keep_results", [True, False])
-def test_a_campaign_deleted_during_an_export_is_not_damaged_but_ended(
+async def test_a_campaign_deleted_during_an_export_is_not_damaged_but_ended(
     store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch, keep_results: bool
 ) -> None:
     monkeypatch.setattr("priorveil.curator.store._PAGE_BYTES", 4 * ROW)
@@ -253,10 +244,10 @@ def test_a_campaign_deleted_during_an_export_is_not_damaged_but_ended(
         await store.finish_deletions()
 
     with raises(Ended):
-        change_during_an_export(store_url, campaign, delete)
+        await change_during_an_export(store_url, campaign, delete)
 
 
-def test_a_list_proves_no_certificate_and_reads_each_document_once(
+async def test_a_list_proves_no_certificate_and_reads_each_document_once(
     store_url: str, campaign: Campaign, cohorts: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Loading campaigns takes seconds each; a list of hundreds must not."""
@@ -274,7 +265,7 @@ def test_a_list_proves_no_certificate_and_reads_each_document_once(
     def refuse(cls: type[Campaign], text: str) -> Campaign:
         raise AssertionError("a list has proven a campaign")
 
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url) as http:
         monkeypatch.setattr(CampaignOutline, "read", classmethod(count))
         monkeypatch.setattr(Campaign, "from_json", classmethod(refuse))
         for _ in range(3):
@@ -287,5 +278,3 @@ def test_a_list_proves_no_certificate_and_reads_each_document_once(
         assert listed[0]["title"] == campaign.text(campaign.title)
         assert listed[1]["cohorts"] == list(cohorts.cohorts)
         assert sorted(read) == sorted([campaign.id, cohorts.id, damaged.id])
-
-    on(store_url, work)

@@ -21,7 +21,7 @@ import pytest
 
 from curator.test_api import on
 from curator.test_server import said
-from local_server import Place, Server, at, place, served, statuses
+from local_server import Place, Server, place, served, statuses
 from patience import PATIENCE
 from priorveil.curator.settings import ConnectionLimits, RequestLimits
 from priorveil.questions.campaign import Campaign
@@ -267,16 +267,13 @@ def test_replays_count_once(curator: Server, campaign: Campaign) -> None:
     assert counted(curator, campaign) == before + 1
 
 
-def test_ids_that_the_database_cannot_hold(store_url: str, campaign: Campaign) -> None:
+async def test_ids_that_the_database_cannot_hold(store_url: str, campaign: Campaign) -> None:
     """PostgreSQL has no NUL in its texts."""
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url, campaign) as http:
         for told in ("%00" + "a" * 63, "%00" * 64, "%ff" * 64, "%ed%a0%80" + "a" * 63, "A" * 64):
             for rest in ("", "/status", "/reports", "/counters"):
                 assert (await http.get(f"/v1/campaigns/{told}{rest}")).status_code == 404
             assert (await http.post(f"/v1/campaigns/{told}/reports", json={})).status_code == 404
-
-    on(store_url, work, campaign)
 
 
 # -- senders who never finish --------------------------------------------------------------------------------
@@ -334,19 +331,15 @@ ENDLESS: list[tuple[Callable[[Campaign], bytes], bytes, list[int]]] = [
 ]
 
 
-def test_who_never_finishes_is_hung_up_on(tmp_path: Path, campaign: Campaign) -> None:
+async def test_who_never_finishes_is_hung_up_on(tmp_path: Path, campaign: Campaign) -> None:
     """Also when the request was answered already, so that nobody waits for the rest of it."""
-
-    async def run() -> None:
-        async with impatient(tmp_path, campaign) as talk:
-            talks = [talk(first(campaign), drop) for first, drop, _ in ENDLESS]
-            found = [statuses(heard) for heard in await asyncio.gather(*talks)]
-        assert found == [expected for _, _, expected in ENDLESS]
-
-    asyncio.run(run())
+    async with impatient(tmp_path, campaign) as talk:
+        talks = [talk(first(campaign), drop) for first, drop, _ in ENDLESS]
+        found = [statuses(heard) for heard in await asyncio.gather(*talks)]
+    assert found == [expected for _, _, expected in ENDLESS]
 
 
-def test_reports_in_a_body_that_never_ends_are_not_counted(tmp_path: Path, campaign: Campaign) -> None:
+async def test_reports_in_a_body_that_never_ends_are_not_counted(tmp_path: Path, campaign: Campaign) -> None:
     body = one(campaign)
     whole = upload(campaign, b"content-length: %d" % (len(body) + 1), body=body)
     chunked = upload(campaign, CHUNKED, body=b"%x\r\n%s\r\n" % (len(body), body))
@@ -358,9 +351,7 @@ def test_reports_in_a_body_that_never_ends_are_not_counted(tmp_path: Path, campa
         writer.close()
         return statuses(content)
 
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign, limits=RequestLimits(seconds=0.5)) as there:
         assert await asyncio.gather(received(there, whole), received(there, chunked)) == [[408], [408]]
         assert await there.stored() == 0
         assert await there.send(there.request(body)) == [(b"200", b'{"accepted":1,"refused":[]}')]
-
-    at(tmp_path, campaign, work, limits=RequestLimits(seconds=0.5))

@@ -76,7 +76,7 @@ def test_the_level_can_be_chosen(
 
 
 @pytest.mark.parametrize("format", ["plain", "json"])
-def test_the_message_of_an_unexpected_error_is_left_out(
+async def test_the_message_of_an_unexpected_error_is_left_out(
     root: logging.Logger, capsys: pytest.CaptureFixture[str], format: str
 ) -> None:
     assert SECRET not in lines(root, capsys, format=format)
@@ -84,13 +84,10 @@ def test_the_message_of_an_unexpected_error_is_left_out(
     async def fail() -> None:
         raise ValueError(f"quotes {SECRET}")
 
-    async def run() -> None:
-        asyncio.get_running_loop().set_exception_handler(log_loop_error)
-        task = asyncio.create_task(fail())
-        await asyncio.wait([task])
-        del task
-
-    asyncio.run(run())
+    asyncio.get_running_loop().set_exception_handler(log_loop_error)
+    task = asyncio.create_task(fail())
+    await asyncio.wait([task])
+    del task
     logged = capsys.readouterr().err
     assert "event loop" in logged and SECRET not in logged
 

@@ -60,8 +60,8 @@ async def session(http: httpx.AsyncClient, campaign: Campaign) -> str:
     return (await http.get("/metrics")).text
 
 
-def test_every_metric_is_described(sqlite_path: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_every_metric_is_described(sqlite_path: str, campaign: Campaign) -> None:
+    async with on(sqlite_path, campaign) as http:
         text = await session(http, campaign)
         families = list(text_string_to_metric_families(text))
         assert all(family.documentation and family.type != "unknown" for family in families)
@@ -69,11 +69,9 @@ def test_every_metric_is_described(sqlite_path: str, campaign: Campaign) -> None
         assert sorted(described) == sorted(re.findall(r"^# HELP (\S+)", text, re.MULTILINE))
         assert not [line for line in text.splitlines() if "_created" in line], "when something came first"
 
-    on(sqlite_path, work, campaign)
 
-
-def test_what_was_done_is_counted(sqlite_path: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_what_was_done_is_counted(sqlite_path: str, campaign: Campaign) -> None:
+    async with on(sqlite_path, campaign) as http:
         text = await session(http, campaign)
         upload = "/v1/campaigns/{id}/reports"
         assert value(text, "priorveil_reports_stored_total") == 8
@@ -89,11 +87,9 @@ def test_what_was_done_is_counted(sqlite_path: str, campaign: Campaign) -> None:
         assert value(text, "priorveil_queue_bytes") == 0 < value(text, "priorveil_queue_limit_bytes")
         assert value(text, "process_resident_memory_bytes") > 0
 
-    on(sqlite_path, work, campaign)
 
-
-def test_no_label_tells_groups_of_people_apart(sqlite_path: str, cohorts: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_no_label_tells_groups_of_people_apart(sqlite_path: str, cohorts: Campaign) -> None:
+    async with on(sqlite_path, cohorts) as http:
         text = await session(http, cohorts)
         assert {label for sample in samples(text) for label in sample.labels} == LABELS
         routes = {route.path for route in http.app.routes} | {"other"}  # type: ignore[attr-defined]
@@ -102,22 +98,17 @@ def test_no_label_tells_groups_of_people_apart(sqlite_path: str, cohorts: Campai
         values = {label for sample in samples(text) for label in sample.labels.values()}
         assert values.isdisjoint(about_people) and "unheard" not in text
 
-    on(sqlite_path, work, cohorts)
 
-
-def test_a_store_that_fails_is_shown(tmp_path: Path, campaign: Campaign) -> None:
+async def test_a_store_that_fails_is_shown(tmp_path: Path, campaign: Campaign) -> None:
     class Failing(SqliteStore):
         async def ready(self) -> None:
             raise Unavailable("gone")
 
-    async def run() -> None:
-        limits = DatabaseLimits(check_seconds=0.01)
-        async with running(Failing(tmp_path / "a.db"), campaign, database=limits) as http:
-            assert value((await http.get("/metrics")).text, "priorveil_store_ready") == 1
-            await http.get("/readyz")
-            assert value((await http.get("/metrics")).text, "priorveil_store_ready") == 0
-
-    asyncio.run(run())
+    limits = DatabaseLimits(check_seconds=0.01)
+    async with running(Failing(tmp_path / "a.db"), campaign, database=limits) as http:
+        assert value((await http.get("/metrics")).text, "priorveil_store_ready") == 1
+        await http.get("/readyz")
+        assert value((await http.get("/metrics")).text, "priorveil_store_ready") == 0
 
 
 def test_metrics_may_have_a_port_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,13 +129,12 @@ def test_metrics_may_have_a_port_of_their_own(tmp_path: Path, monkeypatch: pytes
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory, campaign: Campaign) -> set[str]:
     """The names of all samples that the app exports."""
-    names: set[str] = set()
 
-    async def work(http: httpx.AsyncClient) -> None:
-        names.update(sample.name for sample in samples(await session(http, campaign)))
+    async def names() -> set[str]:
+        async with on(str(tmp_path_factory.mktemp("exported") / "a.db"), campaign) as http:
+            return {sample.name for sample in samples(await session(http, campaign))}
 
-    on(str(tmp_path_factory.mktemp("exported") / "a.db"), work, campaign)
-    return names
+    return asyncio.run(names())
 
 
 def dashboard_expressions(node: Any) -> Iterator[str]:

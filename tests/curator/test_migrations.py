@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from local_server import in_store
+from patience import run_apart
 from priorveil.curator.maintenance import back_up_store, restore_store
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, Record, Store, StoreFull, Unavailable, count_words, open_store
@@ -57,7 +58,7 @@ def fill_old_store(url: str, version: int, campaign: Campaign) -> None:
                 for number, digest in enumerate(DIGESTS, start=1):
                     await store.add_token(Token(digest, f"token-{number}", "admin", None))
 
-    asyncio.run(fill())
+    run_apart(fill())
 
 
 async def check_content(store: Store, campaign: Campaign) -> None:
@@ -78,23 +79,21 @@ def backups(path: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("version", range(1, NEWEST))
-def test_every_older_version_is_brought_forward(store_url: str, version: int, campaign: Campaign) -> None:
+async def test_every_older_version_is_brought_forward(
+    store_url: str, version: int, campaign: Campaign
+) -> None:
     fill_old_store(store_url, version, campaign)
-
-    async def migrate() -> None:
-        async with open_store(store_url, migrate=True) as store:
-            await check_content(store, campaign)
-            tokens = await store._fetch("SELECT digest, name, role, expires FROM tokens ORDER BY name")
-            assert [tuple(row[1:]) for row in tokens] == [
-                ("token-1", "admin", None),
-                ("token-2", "admin", None),
-            ]
-            assert {row[0] for row in tokens} == set(DIGESTS)
-            assert await store._fetch("SELECT deleted FROM campaigns") == [(None,)]
-            for table in ("invitations", "records", "daily_counts", "results"):
-                assert await store._fetch(f"SELECT * FROM {table}") == []
-
-    asyncio.run(migrate())
+    async with open_store(store_url, migrate=True) as store:
+        await check_content(store, campaign)
+        tokens = await store._fetch("SELECT digest, name, role, expires FROM tokens ORDER BY name")
+        assert [tuple(row[1:]) for row in tokens] == [
+            ("token-1", "admin", None),
+            ("token-2", "admin", None),
+        ]
+        assert {row[0] for row in tokens} == set(DIGESTS)
+        assert await store._fetch("SELECT deleted FROM campaigns") == [(None,)]
+        for table in ("invitations", "records", "daily_counts", "results"):
+            assert await store._fetch(f"SELECT * FROM {table}") == []
     in_store(store_url, lambda store: check_content(store, campaign))
 
 
@@ -220,18 +219,15 @@ def test_postgres_is_migrated_only_when_asked(postgres: Any, campaign: Campaign)
             asyncio.run(open_store(url, create).open())
 
 
-def test_postgres_is_not_migrated_under_a_curator(postgres: Any, campaign: Campaign) -> None:
+async def test_postgres_is_not_migrated_under_a_curator(postgres: Any, campaign: Campaign) -> None:
     url = postgres.url("under")
     fill_old_store(url, 1, campaign)
+    old = open_store(url)
+    old._migrations = old._migrations[:1]
+    async with old:
+        await old._connect_writer()  # type: ignore[attr-defined]
+        with pytest.raises(Unavailable):
+            await open_store(url, migrate=True).open()
 
-    async def work() -> None:
-        old = open_store(url)
-        old._migrations = old._migrations[:1]
-        async with old:
-            await old._connect_writer()  # type: ignore[attr-defined]
-            with pytest.raises(Unavailable):
-                await open_store(url, migrate=True).open()
-        async with open_store(url, migrate=True) as new:
-            assert (await new.commit([reports_of(campaign)])).total() == 0
-
-    asyncio.run(work())
+    async with open_store(url, migrate=True) as new:
+        assert (await new.commit([reports_of(campaign)])).total() == 0

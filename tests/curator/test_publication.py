@@ -36,8 +36,8 @@ async def is_final(curator: Curator) -> bool:
     return found
 
 
-def test_results_are_published_once_after_the_campaign_has_closed(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_results_are_published_once_after_the_campaign_has_closed(store_url: str) -> None:
+    async with on(store_url) as curator:
         known = os.urandom(16).hex()
         for report_id in (known, None, None):
             await curator.upload(report_id)
@@ -60,11 +60,9 @@ def test_results_are_published_once_after_the_campaign_has_closed(store_url: str
         done = [record.action for record in await curator.service.store.records(10)]
         assert done.count("published") == 1
 
-    on(store_url, work)
 
-
-def test_nothing_comes_or_goes_after_publication(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_nothing_comes_or_goes_after_publication(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         known = os.urandom(16).hex()
         for report_id in (known, None):
             await curator.upload(report_id)
@@ -79,12 +77,12 @@ def test_nothing_comes_or_goes_after_publication(store_url: str) -> None:
         assert await curator.reports() == 2
         assert await published(curator) == content
 
-    on(store_url, work, **TIMES)
-
 
 @pytest.mark.parametrize("limits", [{}, {"most_reports": 5}])
-def test_a_process_that_has_not_noticed_stores_nothing_either(store_url: str, limits: dict[str, Any]) -> None:
-    async def work(curator: Curator) -> None:
+async def test_a_process_that_has_not_noticed_stores_nothing_either(
+    store_url: str, limits: dict[str, Any]
+) -> None:
+    async with on(store_url, **limits) as curator:
         await curator.upload()
         store: Store = curator.service.store
         await store.close_campaign(curator.campaign.id, "2026-02-02T00:00:00Z")
@@ -101,11 +99,9 @@ def test_a_process_that_has_not_noticed_stores_nothing_either(store_url: str, li
         assert await curator.reason() == "closed"
         assert await is_final(curator)
 
-    on(store_url, work, **limits)
 
-
-def test_the_store_publishes_only_the_tallies_that_it_has(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_the_store_publishes_only_the_tallies_that_it_has(store_url: str) -> None:
+    async with on(store_url) as curator:
         known = os.urandom(16)
         await curator.upload(known.hex())
         store, campaign = curator.service.store, curator.campaign
@@ -123,13 +119,11 @@ def test_the_store_publishes_only_the_tallies_that_it_has(store_url: str) -> Non
         assert not await store.publish(campaign, tallies, "[]", "2026-02-04T00:00:00Z", ended=False)
         assert await store.publication(campaign.id) == b"{}"
 
-    on(store_url, work)
 
-
-def test_a_report_withdrawn_while_results_are_made_is_not_in_them(
+async def test_a_report_withdrawn_while_results_are_made_is_not_in_them(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work(curator: Curator) -> None:
+    async with on(store_url) as curator:
         known = os.urandom(16)
         for report_id in (known.hex(), None):
             await curator.upload(report_id)
@@ -147,22 +141,18 @@ def test_a_report_withdrawn_while_results_are_made_is_not_in_them(
         document = (await curator.http.get(f"{curator.place}/publication")).json()
         assert document["result"]["reports"] == await curator.reports() == 1
 
-    on(store_url, work)
 
-
-def test_a_campaign_past_its_end_is_published_and_stays_closed(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_a_campaign_past_its_end_is_published_and_stays_closed(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         await curator.upload()
         curator.set_clock(CLOSES)
         assert (await publish(curator)).status_code == 201
         curator.set_clock(TIMES["opens"])  # a clock that goes wrong opens nothing again
         assert await curator.reason() == "closed"
 
-    on(store_url, work, **TIMES)
 
-
-def test_publication_stays_when_reports_are_deleted_at_keep_until(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_publication_stays_when_reports_are_deleted_at_keep_until(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         await curator.upload()
         content = await close_and_publish(curator)
         curator.set_clock(KEPT)
@@ -172,11 +162,9 @@ def test_publication_stays_when_reports_are_deleted_at_keep_until(store_url: str
         assert await published(curator) == content
         assert (await publish(curator)).status_code == 200
 
-    on(store_url, work, **TIMES)
 
-
-def test_results_can_be_published_after_their_reports_are_deleted(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_results_can_be_published_after_their_reports_are_deleted(store_url: str) -> None:
+    async with on(store_url, **TIMES) as curator:
         await curator.upload()
         curator.set_clock(KEPT)
         await curator.service.life.delete(curator.campaign.id, keep_results=True)
@@ -184,15 +172,11 @@ def test_results_can_be_published_after_their_reports_are_deleted(store_url: str
         document = (await curator.http.get(f"{curator.place}/publication")).json()
         assert document["result"]["reports"] == 1
 
-    on(store_url, work, **TIMES)
 
-
-def test_deleting_the_whole_campaign_deletes_its_publication(store_url: str) -> None:
-    async def work(curator: Curator) -> None:
+async def test_deleting_the_whole_campaign_deletes_its_publication(store_url: str) -> None:
+    async with on(store_url) as curator:
         await curator.upload()
         await close_and_publish(curator)
         await curator.http.delete(curator.place)
         assert (await curator.http.get(f"{curator.place}/publication")).status_code == 404
         assert (await curator.rows())["results"] == 0
-
-    on(store_url, work)

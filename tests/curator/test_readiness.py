@@ -42,7 +42,7 @@ class Clock:
 # -- one probe for all who ask ------------------------------------------------------------------------------
 
 
-def test_a_result_is_shared_for_some_seconds() -> None:
+async def test_a_result_is_shared_for_some_seconds() -> None:
     clock, outcomes, probes = Clock(), [None, Unavailable("gone"), None], 0
 
     async def probe() -> None:
@@ -57,23 +57,20 @@ def test_a_result_is_shared_for_some_seconds() -> None:
         asked = await asyncio.gather(*[readiness.check() for _ in range(50)], return_exceptions=True)
         return sorted({answer is None for answer in asked})
 
-    async def run() -> None:
-        readiness = Readiness(probe, 5.0, clock)
-        for now, ready, count in (
-            (100, True, 1),
-            (104.9, True, 1),
-            (105, False, 2),
-            (109, False, 2),
-            (110, True, 3),
-        ):
-            clock.now = now
-            assert await states(readiness) == [ready], now
-            assert probes == count, now
-
-    asyncio.run(run())
+    readiness = Readiness(probe, 5.0, clock)
+    for now, ready, count in (
+        (100, True, 1),
+        (104.9, True, 1),
+        (105, False, 2),
+        (109, False, 2),
+        (110, True, 3),
+    ):
+        clock.now = now
+        assert await states(readiness) == [ready], now
+        assert probes == count, now
 
 
-def test_who_leaves_does_not_end_the_probe_of_the_others() -> None:
+async def test_who_leaves_does_not_end_the_probe_of_the_others() -> None:
     go, probes = asyncio.Event(), 0
 
     async def probe() -> None:
@@ -81,16 +78,13 @@ def test_who_leaves_does_not_end_the_probe_of_the_others() -> None:
         probes += 1
         await go.wait()
 
-    async def run() -> None:
-        readiness = Readiness(probe, 5.0, Clock())
-        first, second = asyncio.create_task(readiness.check()), asyncio.create_task(readiness.check())
-        await asyncio.sleep(0)
-        first.cancel()
-        await asyncio.sleep(0)
-        go.set()
-        assert await second is None and probes == 1
-
-    asyncio.run(run())
+    readiness = Readiness(probe, 5.0, Clock())
+    first, second = asyncio.create_task(readiness.check()), asyncio.create_task(readiness.check())
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    go.set()
+    assert await second is None and probes == 1
 
 
 # -- stores that fail ---------------------------------------------------------------------------------------
@@ -137,127 +131,106 @@ def test_a_probe_leaves_nothing_behind(store_url: str, campaign: Campaign) -> No
 
 
 @pytest.mark.parametrize(("right", "table"), [("INSERT", "submissions"), ("UPDATE", "tallies")])
-def test_a_right_that_was_revoked(
+async def test_a_right_that_was_revoked(
     postgres: PostgresServer, campaign: Campaign, caplog: pytest.LogCaptureFixture, right: str, table: str
 ) -> None:
     name = f"revoked{free_port()}"
     owner = postgres.url(name)
     url = owner.replace("postgres@", f"{name}@")
-
-    async def run() -> None:
-        admin = await asyncpg.connect(owner)
-        await admin.execute(f"CREATE ROLE {name} LOGIN; ALTER DATABASE {name} OWNER TO {name}")
-        await admin.execute(f"GRANT CREATE ON SCHEMA public TO {name}")
-        async with curator(url, campaign) as http:
-            await admin.execute(f"REVOKE {right} ON {table} FROM {name}")
-            assert (await upload(http, campaign), await is_ready(http)) == (503, 503)
-            assert await upload(http, campaign) == 503
-            [line] = lines(caplog)
-            assert f"permission denied for table {table}" in line and "grant" in line
-            await admin.execute(f"GRANT {right} ON {table} TO {name}")
-            assert (await is_ready(http), await upload(http, campaign)) == (200, 200)
-        await admin.close()
-
-    asyncio.run(run())
+    admin = await asyncpg.connect(owner)
+    await admin.execute(f"CREATE ROLE {name} LOGIN; ALTER DATABASE {name} OWNER TO {name}")
+    await admin.execute(f"GRANT CREATE ON SCHEMA public TO {name}")
+    async with curator(url, campaign) as http:
+        await admin.execute(f"REVOKE {right} ON {table} FROM {name}")
+        assert (await upload(http, campaign), await is_ready(http)) == (503, 503)
+        assert await upload(http, campaign) == 503
+        [line] = lines(caplog)
+        assert f"permission denied for table {table}" in line and "grant" in line
+        await admin.execute(f"GRANT {right} ON {table} TO {name}")
+        assert (await is_ready(http), await upload(http, campaign)) == (200, 200)
+    await admin.close()
 
 
 @pytest.mark.parametrize("table", ["campaigns", "forms", "submissions", "tallies"])
-def test_a_table_that_is_locked(
+async def test_a_table_that_is_locked(
     postgres: PostgresServer, campaign: Campaign, caplog: pytest.LogCaptureFixture, table: str
 ) -> None:
     url = postgres.url(f"locked{free_port()}")
-
-    async def run() -> None:
-        admin = await asyncpg.connect(url)
-        async with curator(url, campaign) as http:
-            async with admin.transaction():
-                await admin.execute(f"LOCK TABLE {table}")
-                assert (await upload(http, campaign), await is_ready(http)) == (503, 503)
-                [line] = lines(caplog)
-                assert "lock" in line and "pg_locks" in line
-                await admin.execute("LOCK TABLE tallies")
-                estimates = await http.get(f"/v1/campaigns/{campaign.id}/estimates")
-                assert estimates.status_code == 503
-            assert (await is_ready(http), await upload(http, campaign)) == (200, 200)
-        await admin.close()
-
-    asyncio.run(run())
+    admin = await asyncpg.connect(url)
+    async with curator(url, campaign) as http:
+        async with admin.transaction():
+            await admin.execute(f"LOCK TABLE {table}")
+            assert (await upload(http, campaign), await is_ready(http)) == (503, 503)
+            [line] = lines(caplog)
+            assert "lock" in line and "pg_locks" in line
+            await admin.execute("LOCK TABLE tallies")
+            estimates = await http.get(f"/v1/campaigns/{campaign.id}/estimates")
+            assert estimates.status_code == 503
+        assert (await is_ready(http), await upload(http, campaign)) == (200, 200)
+    await admin.close()
 
 
-def test_a_statement_has_a_time_limit(postgres: PostgresServer) -> None:
+async def test_a_statement_has_a_time_limit(postgres: PostgresServer) -> None:
     url = postgres.url(f"slow{free_port()}")
-
-    async def run() -> None:
-        limits = DatabaseLimits(statement_seconds=0.2, retry_seconds=0.1)
-        async with open_store(url, limits=limits) as store:
-            with pytest.raises(Unavailable):
-                await store._fetch("SELECT pg_sleep(600)")
-
-    asyncio.run(run())
+    limits = DatabaseLimits(statement_seconds=0.2, retry_seconds=0.1)
+    async with open_store(url, limits=limits) as store:
+        with pytest.raises(Unavailable):
+            await store._fetch("SELECT pg_sleep(600)")
 
 
-def test_who_waits_for_a_migration_waits_longer_than_for_any_other_lock(postgres: PostgresServer) -> None:
+async def test_who_waits_for_a_migration_waits_longer_than_for_any_other_lock(
+    postgres: PostgresServer,
+) -> None:
     url = postgres.url(f"patient{free_port()}")
-
-    async def run() -> None:
-        admin = await asyncpg.connect(url)
-        change = admin.transaction()
-        await change.start()
-        await admin.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
-        store = open_store(url, limits=DatabaseLimits(lock_seconds=0.01, statement_seconds=0.01))
-        opening = asyncio.create_task(store.open())
-        await asyncio.wait([opening], timeout=1.0)  # a hundred times the limits
-        assert not opening.done()
-        await change.rollback()
-        await opening
-        await store.close()
-        await admin.close()
-
-    asyncio.run(run())
+    admin = await asyncpg.connect(url)
+    change = admin.transaction()
+    await change.start()
+    await admin.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
+    store = open_store(url, limits=DatabaseLimits(lock_seconds=0.01, statement_seconds=0.01))
+    opening = asyncio.create_task(store.open())
+    await asyncio.wait([opening], timeout=1.0)  # a hundred times the limits
+    assert not opening.done()
+    await change.rollback()
+    await opening
+    await store.close()
+    await admin.close()
 
 
-def test_a_file_that_another_program_has_locked(
+async def test_a_file_that_another_program_has_locked(
     tmp_path: Path, campaign: Campaign, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = str(tmp_path / "reports.db")
-
-    async def run() -> None:
-        async with curator(url, campaign) as http:
-            with closing(sqlite3.connect(url, isolation_level=None)) as other:
-                other.execute("BEGIN IMMEDIATE")
-                assert (await is_ready(http), await upload(http, campaign)) == (503, 503)
-            [line] = lines(caplog)
-            assert "locked" in line
-            assert (await is_ready(http), await upload(http, campaign)) == (200, 200)
-
-    asyncio.run(run())
+    async with curator(url, campaign) as http:
+        with closing(sqlite3.connect(url, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert (await is_ready(http), await upload(http, campaign)) == (503, 503)
+        [line] = lines(caplog)
+        assert "locked" in line
+        assert (await is_ready(http), await upload(http, campaign)) == (200, 200)
 
 
 @pytest.mark.parametrize("table", ["submissions", "tallies"])
-def test_pages_that_were_zeroed(
+async def test_pages_that_were_zeroed(
     tmp_path: Path, campaign: Campaign, caplog: pytest.LogCaptureFixture, table: str
 ) -> None:
     url = str(tmp_path / "reports.db")
+    async with curator(url, campaign):
+        pass
+    with closing(sqlite3.connect(url)) as file:
+        find = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        page, size = (
+            file.execute(find, [table]).fetchone()[0],
+            file.execute("PRAGMA page_size").fetchone()[0],
+        )
+    with open(url, "r+b") as raw:
+        raw.seek((page - 1) * size)
+        raw.write(bytes(size))
 
-    async def run() -> None:
-        async with curator(url, campaign):
-            pass
-        with closing(sqlite3.connect(url)) as file:
-            find = "SELECT rootpage FROM sqlite_master WHERE name = ?"
-            page, size = (
-                file.execute(find, [table]).fetchone()[0],
-                file.execute("PRAGMA page_size").fetchone()[0],
-            )
-        with open(url, "r+b") as raw:
-            raw.seek((page - 1) * size)
-            raw.write(bytes(size))
-        async with running(open_store(url, limits=LIMITS), database=LIMITS) as http:
-            assert (await upload(http, campaign), await is_ready(http)) == (503, 503)
-            assert await upload(http, campaign) == 503
-            [line] = lines(caplog)
-            assert "malformed" in line and "restore" in line
-
-    asyncio.run(run())
+    async with running(open_store(url, limits=LIMITS), database=LIMITS) as http:
+        assert (await upload(http, campaign), await is_ready(http)) == (503, 503)
+        assert await upload(http, campaign) == 503
+        [line] = lines(caplog)
+        assert "malformed" in line and "restore" in line
 
 
 # -- what is logged -----------------------------------------------------------------------------------------

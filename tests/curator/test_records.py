@@ -22,8 +22,8 @@ async def records(http: httpx.AsyncClient) -> list[Entry]:
     return [(r["who"], r["action"], r["campaign"], r["count"]) for r in reversed(found)]
 
 
-def test_what_admins_do_is_recorded_once(store_url: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_what_admins_do_is_recorded_once(store_url: str, campaign: Campaign) -> None:
+    async with on(store_url) as http:
         anna = await new_token(http, "anna", "admin")
         for _ in range(2):
             await http.post("/v1/campaigns", content=campaign.to_json())
@@ -49,11 +49,9 @@ def test_what_admins_do_is_recorded_once(store_url: str, campaign: Campaign) -> 
         text = (await http.get("/v1/records")).text
         assert not any(id in text for id in ids)
 
-    on(store_url, work)
 
-
-def test_what_is_refused_or_only_read_is_not_recorded(store_url: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_what_is_refused_or_only_read_is_not_recorded(store_url: str, campaign: Campaign) -> None:
+    async with on(store_url, campaign) as http:
         analyst = await new_token(http, "anna", "analyst")
         before = await records(http)
         for method, where in (
@@ -71,13 +69,10 @@ def test_what_is_refused_or_only_read_is_not_recorded(store_url: str, campaign: 
         await http.post(path(campaign, "/invitations"), json={"count": 3})
         assert await records(http) == before
 
-    on(store_url, work, campaign)
 
-
-def test_people_leave_no_record(store_url: str, campaign: Campaign) -> None:
+async def test_people_leave_no_record(store_url: str, campaign: Campaign) -> None:
     """Not when they answer, and not when they withdraw."""
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url, campaign) as http:
         sent = reports(campaign, 1)[0]
         del http.headers["authorization"]
         assert (await http.post(path(campaign, "/reports"), json=sent)).json()["accepted"] == 1
@@ -85,32 +80,24 @@ def test_people_leave_no_record(store_url: str, campaign: Campaign) -> None:
         assert gone.status_code == 200
         assert await http.app.service.store.records(10) == []  # type: ignore[attr-defined]
 
-    on(store_url, work, campaign)
 
-
-def test_invitations_are_counted(store_url: str) -> None:
+async def test_invitations_are_counted(store_url: str) -> None:
     invited = ask("Whom?", PRIOR, admission="invitation")
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url, invited) as http:
         codes = (await http.post(path(invited, "/invitations"), json={"count": 3})).json()["codes"]
         assert await records(http) == [("tests", "invited", invited.id, 3)]
         text = (await http.get("/v1/records")).text
         assert not any(code in text for code in codes)
 
-    on(store_url, work, invited)
 
-
-def test_the_newest_records_come_first(
+async def test_the_newest_records_come_first(
     store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("priorveil.curator.app._RECORDS", 3)
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url, campaign) as http:
         service: Service = http.app.service  # type: ignore[attr-defined]
         for number in range(5):
             await service.record("tests", "exported", campaign.id, number)
         found: list[dict[str, Any]] = (await http.get("/v1/records")).json()["records"]
         assert [record["count"] for record in found] == [4, 3, 2]
         assert all(record["at"] <= (stamp(service.life.clock()) or "") for record in found)
-
-    on(store_url, work, campaign)

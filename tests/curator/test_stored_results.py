@@ -6,7 +6,8 @@ import asyncio
 import itertools
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +81,14 @@ class Analyst:
         return count
 
 
-def on_with_analyst(url: str, work: Callable[[Curator, Analyst], Awaitable[None]], **details: Any) -> None:
-    async def with_analyst(curator: Curator) -> None:
-        await work(curator, await Analyst.of(curator))
+@asynccontextmanager
+async def on_with_analyst(url: str, **details: Any) -> AsyncIterator[tuple[Curator, Analyst]]:
+    async with on(url, **details) as curator:
+        yield curator, await Analyst.of(curator)
 
-    on(url, with_analyst, **details)
 
-
-def test_an_analyst_who_polls_sees_no_results_that_differ_by_few_reports(store_url: str) -> None:
-    async def work(curator: Curator, analyst: Analyst) -> None:
+async def test_an_analyst_who_polls_sees_no_results_that_differ_by_few_reports(store_url: str) -> None:
+    async with on_with_analyst(store_url) as (curator, analyst):
         polls, ids = [await analyst.results()], list[str]()
         for number in range(4 * LEAST):
             ids += await upload(curator, 1)
@@ -105,13 +105,10 @@ def test_an_analyst_who_polls_sees_no_results_that_differ_by_few_reports(store_u
             polls.append(await analyst.results())
         assert [count for count, *_ in dict.fromkeys(polls)] == [None, LEAST, 2 * LEAST]
 
-    on_with_analyst(store_url, work)
 
-
-def test_a_release_needs_further_reports_whatever_is_withdrawn(store_url: str) -> None:
+async def test_a_release_needs_further_reports_whatever_is_withdrawn(store_url: str) -> None:
     """Reports that come and go count for nothing, and neither do those that come in place of old ones."""
-
-    async def work(curator: Curator, analyst: Analyst) -> None:
+    async with on_with_analyst(store_url, smallest_count=25) as (curator, analyst):
         least = 25
         old = await upload(curator, least - 1)
         refused = await curator.http.post(f"{curator.place}/release")
@@ -131,11 +128,9 @@ def test_a_release_needs_further_reports_whatever_is_withdrawn(store_url: str) -
         done = [(r.action, r.count) for r in await curator.service.store.records(100) if r.who == "tests"]
         assert [count for action, count in done if action == "released"] == [2 * least, least]
 
-    on_with_analyst(store_url, work, smallest_count=25)
 
-
-def test_results_are_made_when_a_campaign_closes_and_at_its_publication(store_url: str) -> None:
-    async def work(curator: Curator, analyst: Analyst) -> None:
+async def test_results_are_made_when_a_campaign_closes_and_at_its_publication(store_url: str) -> None:
+    async with on_with_analyst(store_url) as (curator, analyst):
         ids = await upload(curator, 3)
         assert await change(curator, "close") == 200
         await withdraw(curator, ids[0])
@@ -155,11 +150,9 @@ def test_results_are_made_when_a_campaign_closes_and_at_its_publication(store_ur
         assert stored["published"]
         assert await change(curator, "release") == 409
 
-    on_with_analyst(store_url, work)
 
-
-def test_what_was_withheld_for_few_reports_is_shown_as_soon_as_there_are_enough(store_url: str) -> None:
-    async def work(curator: Curator, analyst: Analyst) -> None:
+async def test_what_was_withheld_for_few_reports_is_shown_as_soon_as_there_are_enough(store_url: str) -> None:
+    async with on_with_analyst(store_url, smallest_count=30) as (curator, analyst):
         for count in (0, 29):
             await upload(curator, count)
             assert await change(curator, "close") == 200
@@ -169,11 +162,9 @@ def test_what_was_withheld_for_few_reports_is_shown_as_soon_as_there_are_enough(
         assert await change(curator, "close") == 200
         assert await analyst.reports() == 31
 
-    on_with_analyst(store_url, work, smallest_count=30)
 
-
-def test_results_of_a_campaign_whose_end_has_passed_are_made_once(store_url: str) -> None:
-    async def work(curator: Curator, analyst: Analyst) -> None:
+async def test_results_of_a_campaign_whose_end_has_passed_are_made_once(store_url: str) -> None:
+    async with on_with_analyst(store_url, **TIMES) as (curator, analyst):
         ids = await upload(curator, 5)
         curator.set_clock(CLOSES)
         first, *others = await asyncio.gather(*[analyst.results() for _ in range(5)])
@@ -184,68 +175,55 @@ def test_results_of_a_campaign_whose_end_has_passed_are_made_once(store_url: str
         await curator.service.life.delete(curator.campaign.id, keep_results=True)
         assert await analyst.results() == first
 
-    on_with_analyst(store_url, work, **TIMES)
 
-
-def test_two_curators_at_once_make_one_result(postgres: Any) -> None:
+async def test_two_curators_at_once_make_one_result(postgres: Any) -> None:
     url = postgres.url("two_results")
     campaign = ask("Do you sing?", PRIOR, smallest_count=1, **TIMES)
+    async with running(open_store(url), campaign) as one, running(open_store(url), campaign) as two:
+        curators = [Curator(http, campaign) for http in (one, two)]
+        ids = await upload(curators[0], 5)
+        for curator in curators:
+            curator.set_clock(CLOSES)
+        analyst = await new_token(one, "anna", "analyst")
+        await curators[1].service.load_tokens()
 
-    async def work() -> None:
-        async with running(open_store(url), campaign) as one, running(open_store(url), campaign) as two:
-            curators = [Curator(http, campaign) for http in (one, two)]
-            ids = await upload(curators[0], 5)
-            for curator in curators:
-                curator.set_clock(CLOSES)
-            analyst = await new_token(one, "anna", "analyst")
-            await curators[1].service.load_tokens()
+        async def counters(curator: Curator) -> str:
+            return (await curator.http.get(f"{curator.place}/counters", headers=analyst)).text
 
-            async def counters(curator: Curator) -> str:
-                return (await curator.http.get(f"{curator.place}/counters", headers=analyst)).text
-
-            found = await asyncio.gather(*map(counters, 3 * curators), withdraw(curators[0], ids[0]))
-            assert len(set(found[:-1])) == 1
-            assert {await counters(curator) for curator in curators} == {found[0]}
-
-    asyncio.run(work())
+        found = await asyncio.gather(*map(counters, 3 * curators), withdraw(curators[0], ids[0]))
+        assert len(set(found[:-1])) == 1
+        assert {await counters(curator) for curator in curators} == {found[0]}
 
 
-def test_each_question_needs_further_reports_of_its_own(tmp_path: Path) -> None:
+async def test_each_question_needs_further_reports_of_its_own(tmp_path: Path) -> None:
     """Of a survey in which one of two questions is drawn for each person."""
     campaign, rng = health(smallest_count=1), np.random.default_rng(1)
-
-    async def work() -> None:
-        async with running(open_store(str(tmp_path / "a.db")), campaign) as http:
-            curator, found = Curator(http, campaign), []
-            analyst = await Analyst.of(curator)
-            for _ in range(7):
-                values = [campaign.attribute_values(answers) for answers in people(22, rng)]
-                columns = {name: [value[name] for value in values] for name in values[0]}
-                sent = submissions(campaign, columns, rng=rng)
-                answer = await http.post(f"{curator.place}/reports", json={"reports": sent})
-                assert answer.json()["accepted"] == 22
-                assert await change(curator, "release") == 201
-                estimates = (await analyst.get(f"{curator.place}/estimates")).json()
-                findings = estimates["result"]["findings"]
-                counts = {"+".join(each["attributes"]): each["reports"] for each in findings}
-                found.append(counts)
-            for before, after in itertools.pairwise(found):
-                steps = {name: after[name] - before[name] for name in after}
-                assert steps["ills/cough+ills/asthma"] == 22
-                assert all(step == 0 or step >= LEAST for step in steps.values()), steps
-            assert found[0]["hours"] > 0 and found[-1]["packs"] >= 4 * LEAST, "and it gets them"
-
-    asyncio.run(work())
+    async with running(open_store(str(tmp_path / "a.db")), campaign) as http:
+        curator, found = Curator(http, campaign), []
+        analyst = await Analyst.of(curator)
+        for _ in range(7):
+            values = [campaign.attribute_values(answers) for answers in people(22, rng)]
+            columns = {name: [value[name] for value in values] for name in values[0]}
+            sent = submissions(campaign, columns, rng=rng)
+            answer = await http.post(f"{curator.place}/reports", json={"reports": sent})
+            assert answer.json()["accepted"] == 22
+            assert await change(curator, "release") == 201
+            estimates = (await analyst.get(f"{curator.place}/estimates")).json()
+            findings = estimates["result"]["findings"]
+            counts = {"+".join(each["attributes"]): each["reports"] for each in findings}
+            found.append(counts)
+        for before, after in itertools.pairwise(found):
+            steps = {name: after[name] - before[name] for name in after}
+            assert steps["ills/cough+ills/asthma"] == 22
+            assert all(step == 0 or step >= LEAST for step in steps.values()), steps
+        assert found[0]["hours"] > 0 and found[-1]["packs"] >= 4 * LEAST, "and it gets them"
 
 
-def test_a_release_that_would_change_no_cohort_is_refused(tmp_path: Path, cohorts: Campaign) -> None:
-    async def work() -> None:
-        async with running(open_store(str(tmp_path / "a.db")), cohorts) as http:
-            place = f"/v1/campaigns/{cohorts.id}"
-            for status, detail in ((201, ""), (409, "no cohort or drawn question has 20"), (201, "")):
-                sent = [report for cohort in cohorts.cohorts for report in reports(cohorts, 10, cohort)]
-                assert (await http.post(f"{place}/reports", json={"reports": sent})).status_code == 200
-                answer = await http.post(f"{place}/release")
-                assert answer.status_code == status and detail in answer.text
-
-    asyncio.run(work())
+async def test_a_release_that_would_change_no_cohort_is_refused(tmp_path: Path, cohorts: Campaign) -> None:
+    async with running(open_store(str(tmp_path / "a.db")), cohorts) as http:
+        place = f"/v1/campaigns/{cohorts.id}"
+        for status, detail in ((201, ""), (409, "no cohort or drawn question has 20"), (201, "")):
+            sent = [report for cohort in cohorts.cohorts for report in reports(cohorts, 10, cohort)]
+            assert (await http.post(f"{place}/reports", json={"reports": sent})).status_code == 200
+            answer = await http.post(f"{place}/release")
+            assert answer.status_code == status and detail in answer.text

@@ -54,10 +54,9 @@ def _source():
     return as_source(RNG)
 
 
-def test_every_mechanism_is_counted_and_recounted(store_url: str, cohorts: Campaign) -> None:
+async def test_every_mechanism_is_counted_and_recounted(store_url: str, cohorts: Campaign) -> None:
     groups = [group(cohorts, 50 + 10 * i, name) for i, name in enumerate(cohorts.cohorts)]
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         assert await store.add_campaign(cohorts)
         assert not await store.add_campaign(cohorts)
         assert (await store.commit(groups)).total() == sum(len(g.ids) for g in groups) // 16
@@ -71,16 +70,13 @@ def test_every_mechanism_is_counted_and_recounted(store_url: str, cohorts: Campa
             assert tallies[g.form.id] == FormTally(expected.reports, (expected,))
         assert await store.recount(cohorts) == tallies
 
-    in_store(store_url, work)
 
-
-def test_sums_of_many_orders_are_counted_and_recounted(store_url: str) -> None:
+async def test_sums_of_many_orders_are_counted_and_recounted(store_url: str) -> None:
     """Nearly every report changes every number of such a tally."""
     plan = pv.design(pv.Prior.zipf(40), 1.0, pv.Distribution(), method="arc")
     campaign = ask_with("Which of these?", {"all": plan}, smallest_count=1)
     groups = [group(campaign, count, "all") for count in (1, 30, 200)]
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(campaign)
         for each in groups:
             await store.commit([each])
@@ -89,17 +85,14 @@ def test_sums_of_many_orders_are_counted_and_recounted(store_url: str) -> None:
         assert tallies == {campaign.form_for(None).id: FormTally(231, (plan.tally(reports),))}
         assert await store.recount(campaign) == tallies
 
-    in_store(store_url, work)
 
-
-def test_submissions_to_a_survey_are_counted_whole(store_url: str, survey: Campaign) -> None:
+async def test_submissions_to_a_survey_are_counted_whole(store_url: str, survey: Campaign) -> None:
     """Every part of a form has a tally of its own, and a drawn slot counts in one of its parts."""
     form = survey.form_for(None)
     words = np.concatenate([form.privatize(survey.attribute_values(one), rng=RNG) for one in people(60, RNG)])
     ids = os.urandom(16 * 60)
     group = Group(survey.id, form, ids, words.tobytes())
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(survey)
         assert (await store.commit([group])).total() == 60
         assert (await store.commit([group])).total() == 0
@@ -113,8 +106,6 @@ def test_submissions_to_a_survey_are_counted_whole(store_url: str, survey: Campa
         assert rest.reports == 59 and rest.parts == form.tallies(form.count(words[1:]))
         await store.replace_tallies(survey, {form.id: tally})
         assert await store.tallies(survey) == {form.id: tally}
-
-    in_store(store_url, work)
 
 
 def test_an_id_counts_once_for_ever(store_url: str, campaign: Campaign, cohorts: Campaign) -> None:
@@ -145,8 +136,8 @@ def test_an_id_counts_once_for_ever(store_url: str, campaign: Campaign, cohorts:
     in_store(store_url, after)
 
 
-def test_tallies_can_be_made_again(store_url: str, campaign: Campaign) -> None:
-    async def work(store: Store) -> None:
+async def test_tallies_can_be_made_again(store_url: str, campaign: Campaign) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(campaign)
         await store.commit([group(campaign, 10)])
         right = await store.tallies(campaign)
@@ -157,8 +148,6 @@ def test_tallies_can_be_made_again(store_url: str, campaign: Campaign) -> None:
         assert await store.tallies(campaign) == right
         await store.commit([group(campaign, 5)])
         assert await store.recount(campaign) == await store.tallies(campaign)
-
-    in_store(store_url, work)
 
 
 def test_closing_refusals_and_tokens_stay(store_url: str, campaign: Campaign) -> None:
@@ -189,37 +178,32 @@ def test_closing_refusals_and_tokens_stay(store_url: str, campaign: Campaign) ->
     in_store(store_url, after)
 
 
-def test_two_writers_share_a_postgres_database(postgres, campaign: Campaign) -> None:
+async def test_two_writers_share_a_postgres_database(postgres, campaign: Campaign) -> None:
     url = postgres.url("two_writers")
+    stores = [open_store(url), open_store(url)]
+    for store in stores:
+        await store.open()
+    await stores[0].add_campaign(campaign)
+    same = [group(campaign, 200) for _ in range(10)]
+    await asyncio.gather(*(store.commit([g]) for store in stores[:1] for g in same[:1]))
 
-    async def run() -> None:
-        stores = [open_store(url), open_store(url)]
-        for store in stores:
-            await store.open()
-        await stores[0].add_campaign(campaign)
-        same = [group(campaign, 200) for _ in range(10)]
-        await asyncio.gather(*(store.commit([g]) for store in stores[:1] for g in same[:1]))
+    async def writes(store: Store, groups: list[Group]) -> int:
+        return sum([(await store.commit([g])).total() for g in groups])
 
-        async def writes(store: Store, groups: list[Group]) -> int:
-            return sum([(await store.commit([g])).total() for g in groups])
-
-        stored = await asyncio.gather(writes(stores[0], same), writes(stores[1], same[::-1]))
-        assert sum(stored) == 1800
-        tallies = await stores[1].tallies(campaign)
-        assert tallies[same[0].form.id].reports == 2000
-        assert await stores[0].recount(campaign) == tallies
-        for store in stores:
-            await store.close()
-
-    asyncio.run(run())
+    stored = await asyncio.gather(writes(stores[0], same), writes(stores[1], same[::-1]))
+    assert sum(stored) == 1800
+    tallies = await stores[1].tallies(campaign)
+    assert tallies[same[0].form.id].reports == 2000
+    assert await stores[0].recount(campaign) == tallies
+    for store in stores:
+        await store.close()
 
 
-def test_ids_that_come_again_now_and_then(store_url: str, campaign: Campaign) -> None:
+async def test_ids_that_come_again_now_and_then(store_url: str, campaign: Campaign) -> None:
     """Commits with and without such ids, in any order: each id is counted once, with the report that came first."""
     sent = [group(campaign, 40) for _ in range(12)]
     again = [group(campaign, 40, ids=g.ids[:320] + os.urandom(320)) for g in sent[:4]]
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(campaign)
         stored = [(await store.commit([g])).total() for g in (*sent[:6], again[0], *sent[6:], *again[1:])]
         assert stored == [40] * 6 + [20] + [40] * 6 + [20] * 3
@@ -232,16 +216,13 @@ def test_ids_that_come_again_now_and_then(store_url: str, campaign: Campaign) ->
         assert len(stored_reports) == len(kept)
         assert await store.recount(campaign) == await store.tallies(campaign)
 
-    in_store(store_url, work)
 
-
-def test_ids_chosen_badly_on_purpose(store_url: str, campaign: Campaign) -> None:
+async def test_ids_chosen_badly_on_purpose(store_url: str, campaign: Campaign) -> None:
     """All of them neighbours, or equal in their first half, or all zeros: still exact."""
     near = [bytes(14) + i.to_bytes(2, "big") for i in range(600)] + [
         i.to_bytes(2, "little") + bytes(14) for i in range(600)
     ]
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(campaign)
         parts = [group(campaign, 30, ids=b"".join(near[i::40][:30])) for i in range(40)]
         kept = sum([(await store.commit([part])).total() for part in parts])
@@ -250,8 +231,6 @@ def test_ids_chosen_badly_on_purpose(store_url: str, campaign: Campaign) -> None
         assert (await store.commit([everything])).total() == len(set(near)) - kept
         assert (await store.commit([everything])).total() == 0
         assert await store.recount(campaign) == await store.tallies(campaign)
-
-    in_store(store_url, work)
 
 
 def test_the_same_id_twice_in_one_commit(store_url: str, campaign: Campaign, cohorts: Campaign) -> None:
@@ -274,14 +253,13 @@ def test_the_same_id_twice_in_one_commit(store_url: str, campaign: Campaign, coh
         ids = os.urandom(32)
 
 
-def test_reports_are_read_in_the_order_of_their_ids(
+async def test_reports_are_read_in_the_order_of_their_ids(
     store_url: str, cohorts: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the order of arrival was, across plans and pages."""
     monkeypatch.setattr("priorveil.curator.store._PAGE_BYTES", 7 * ROW)
     groups = [group(cohorts, 10, name) for name in (*cohorts.cohorts, *cohorts.cohorts)]
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(cohorts)
         for part in groups:
             await store.commit([part])
@@ -291,17 +269,14 @@ def test_reports_are_read_in_the_order_of_their_ids(
         assert {len(page) for page in pages[:-1]} == {7}
         assert await store.recount(cohorts) == await store.tallies(cohorts)
 
-    in_store(store_url, work)
 
-
-def test_a_page_of_large_reports_takes_no_more_memory(store_url: str) -> None:
+async def test_a_page_of_large_reports_takes_no_more_memory(store_url: str) -> None:
     """An export keeps some pages for each reader that stalls."""
     plan = pv.design(pv.Prior.uniform(4000), 1.0, pv.Histogram(), method="unary")
     campaign = ask_with("Which of thousands?", plan)
     form, people = campaign.form_for(None), 2500
     ids = os.urandom(16 * people)
-
-    async def work(store: Store) -> None:
+    async with open_store(store_url) as store:
         await store.add_campaign(campaign)
         await store.commit([Group(campaign.id, form, ids, bytes(8 * form.width * people))])
         pages = [page async for page in store.reports(campaign)]
@@ -309,18 +284,14 @@ def test_a_page_of_large_reports_takes_no_more_memory(store_url: str) -> None:
         memory = [sum(sys.getsizeof(part) for row in page for part in (row, *row)) for page in pages]
         assert max(memory) <= 1 << 20
 
-    in_store(store_url, work)
-
 
 # -- SQLite's own --------------------------------------------------------------------------------------------
 
 
-def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(store: Store) -> None:
+async def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) -> None:
+    async with open_store(str(tmp_path / "a.db")):
         with pytest.raises(Unavailable):
             await open_store(str(tmp_path / "a.db")).open()
-
-    in_store(str(tmp_path / "a.db"), work)
 
 
 def test_unknown_addresses_are_refused() -> None:
@@ -335,25 +306,21 @@ def test_an_address_that_is_none_is_refused_without_its_password(url: str) -> No
     assert "hunter2" not in str(refused.value) and "me:***@host" in str(refused.value)
 
 
-def test_a_full_disk_loses_nothing_and_recovers(tmp_path: Path, campaign: Campaign) -> None:
+async def test_a_full_disk_loses_nothing_and_recovers(tmp_path: Path, campaign: Campaign) -> None:
     store = SqliteStore(tmp_path / "a.db")
-
-    async def run() -> None:
-        await store.open()
-        await store.add_campaign(campaign)
-        await store.commit([group(campaign, 10)])
-        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-        store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-        lost = group(campaign, 5000)
-        with pytest.raises(StoreFull):
-            await store.commit([lost])
-        assert await store.recount(campaign) == await store.tallies(campaign)
-        store._connection.execute("PRAGMA max_page_count = 1000000")
-        assert (await store.commit([lost])).total() == 5000
-        assert await store.recount(campaign) == await store.tallies(campaign)
-        await store.close()
-
-    asyncio.run(run())
+    await store.open()
+    await store.add_campaign(campaign)
+    await store.commit([group(campaign, 10)])
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    lost = group(campaign, 5000)
+    with pytest.raises(StoreFull):
+        await store.commit([lost])
+    assert await store.recount(campaign) == await store.tallies(campaign)
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+    assert (await store.commit([lost])).total() == 5000
+    assert await store.recount(campaign) == await store.tallies(campaign)
+    await store.close()
 
 
 OPEN = """
@@ -421,32 +388,28 @@ def test_only_the_curators_user_can_read_the_files(tmp_path: Path, campaign: Cam
 
 
 @pytest.mark.parametrize("harm", ["removed", "replaced", "log removed"])
-def test_nothing_is_acknowledged_into_a_file_that_is_gone(
+async def test_nothing_is_acknowledged_into_a_file_that_is_gone(
     tmp_path: Path, campaign: Campaign, harm: str
 ) -> None:
     """SQLite itself would go on writing into it without a word."""
     path = tmp_path / "a.db"
-
-    async def work() -> None:
-        store = SqliteStore(path)
-        await store.open()
-        await store.add_campaign(campaign)
-        await store.ready()
-        if harm == "replaced":
-            path.with_name("other.db").write_bytes(path.read_bytes())
-            path.with_name("other.db").rename(path)
-        else:
-            path.with_name("a.db-wal" if harm == "log removed" else "a.db").unlink()
-        for again in (store.ready, lambda: store.add_token(TOKEN)):
-            with pytest.raises(Unavailable):
-                await again()
-        if harm == "removed":
-            with pytest.raises(Unavailable):
-                await store.tokens()
-            assert not path.exists()
-        await store.close()
-
-    asyncio.run(work())
+    store = SqliteStore(path)
+    await store.open()
+    await store.add_campaign(campaign)
+    await store.ready()
+    if harm == "replaced":
+        path.with_name("other.db").write_bytes(path.read_bytes())
+        path.with_name("other.db").rename(path)
+    else:
+        path.with_name("a.db-wal" if harm == "log removed" else "a.db").unlink()
+    for again in (store.ready, lambda: store.add_token(TOKEN)):
+        with pytest.raises(Unavailable):
+            await again()
+    if harm == "removed":
+        with pytest.raises(Unavailable):
+            await store.tokens()
+        assert not path.exists()
+    await store.close()
 
 
 @pytest.mark.skipif(not os.access("/proc", os.W_OK), reason="only root gets as far as creating the file")

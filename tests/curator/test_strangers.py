@@ -9,7 +9,7 @@ import threading
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import httpx
 import numpy as np
 import pytest
 
-from local_server import TOKEN, Place, at, report, responses_with, running, statuses
+from local_server import TOKEN, Place, place, report, responses_with, running, statuses
 from patience import PATIENCE, until
 from priorveil import Distribution, Histogram, Linear, Prior, design
 from priorveil.curator import app, create_app, loaded_campaigns, responses, uploads
@@ -29,7 +29,7 @@ from priorveil.curator.service import Service
 from priorveil.curator.settings import AttemptLimits, CampaignLimits, RequestLimits, Settings
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.store import FormTally, Store, StoredCampaign, count_cells, open_store
+from priorveil.curator.store import FormTally, StoredCampaign, count_cells, open_store
 from priorveil.curator.token_attempts import TokenAttempts
 from priorveil.curator.tokens import Token
 from priorveil.device.wire import JSON
@@ -96,10 +96,10 @@ def reading_threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_large_bodies_are_decoded_outside_the_event_loop(
+async def test_large_bodies_are_decoded_outside_the_event_loop(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(SqliteStore(tmp_path / "a.db"), campaign) as http:
         names = reading_threads(monkeypatch)
         for body in (report(campaign), batch(campaign, 1000)):
             answer = await http.post(f"/v1/campaigns/{campaign.id}/reports", content=body, headers=KIND)
@@ -107,10 +107,8 @@ def test_large_bodies_are_decoded_outside_the_event_loop(
         here = threading.current_thread().name
         assert names[0] == here and names[1].startswith("priorveil-decoder"), names
 
-    on(SqliteStore(tmp_path / "a.db"), work, campaign)
 
-
-def test_arrow_is_loaded_outside_the_event_loop(
+async def test_arrow_is_loaded_outside_the_event_loop(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
@@ -120,20 +118,16 @@ def test_arrow_is_loaded_outside_the_event_loop(
         return pyarrow()
 
     monkeypatch.setattr(responses, "pyarrow", load)
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(SqliteStore(tmp_path / "a.db"), campaign) as http:
         assert (await http.get(f"/v1/campaigns/{campaign.id}/reports")).status_code == 200
-
-    on(SqliteStore(tmp_path / "a.db"), work, campaign)
     assert len(threads) == 1 and threads[0] is not threading.main_thread()
 
 
-def test_a_batch_that_is_decoded_while_the_campaign_closes_is_refused(
+async def test_a_batch_that_is_decoded_while_the_campaign_closes_is_refused(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is stored after the campaign counts as closed."""
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(SqliteStore(tmp_path / "a.db"), campaign) as http:
         service, read = service_of(http), uploads.read_json
         decoding, closed = threading.Event(), threading.Event()
 
@@ -155,19 +149,8 @@ def test_a_batch_that_is_decoded_while_the_campaign_closes_is_refused(
         assert receipt["accepted"] == 0 and {each["reason"] for each in receipt["refused"]} == {"closed"}
         assert sum(tally.reports for tally in (await service.store.tallies(campaign)).values()) == 0
 
-    on(SqliteStore(tmp_path / "a.db"), work, campaign)
-
 
 KIND = {"content-type": JSON}
-Work = Callable[[httpx.AsyncClient], Awaitable[None]]
-
-
-def on(store: Store, work: Work, *campaigns: Campaign, limits: RequestLimits | None = None) -> None:
-    async def run() -> None:
-        async with running(store, *campaigns, limits=limits or RequestLimits()) as http:
-            await work(http)
-
-    asyncio.run(run())
 
 
 def service_of(http: httpx.AsyncClient) -> Service:
@@ -192,7 +175,7 @@ def test_memory_for_large_bodies_is_limited_and_given_back() -> None:
     assert memory.held == 0
 
 
-def test_unfinished_bodies_are_limited_in_total_and_hold_up_no_single_report(
+async def test_unfinished_bodies_are_limited_in_total_and_hold_up_no_single_report(
     tmp_path: Path, campaign: Campaign
 ) -> None:
     """250 bodies of which each has sent 200 kB, where there is room for ten."""
@@ -203,7 +186,7 @@ def test_unfinished_bodies_are_limited_in_total_and_hold_up_no_single_report(
         writer.write(there.request(b" " * size)[:-1])
         return reader, writer
 
-    async def work(there: Place) -> None:
+    async with place(tmp_path, campaign, limits=limits) as there:
         memory = there.app.service.bodies
         lines = [await unfinished(there) for _ in range(50)]
         await until(lambda: responses_with(there.app, 429) >= 40, "bodies beyond the limit are refused")
@@ -213,10 +196,8 @@ def test_unfinished_bodies_are_limited_in_total_and_hold_up_no_single_report(
             writer.transport.abort()
         await until(lambda: memory.held == 0, "the memory is given back")
 
-    at(tmp_path, campaign, work, limits=limits)
 
-
-def test_a_stranger_sends_no_more_than_one_report_takes(tmp_path: Path) -> None:
+async def test_a_stranger_sends_no_more_than_one_report_takes(tmp_path: Path) -> None:
     """The longest report of a wide plan fits; what is longer is refused before any of it is read."""
     prior = Prior.zipf(40_000)
     wide, narrow = (design(prior, 2.0, Histogram(), method=method) for method in ("unary", "arc"))
@@ -229,7 +210,7 @@ def test_a_stranger_sends_no_more_than_one_report_takes(tmp_path: Path) -> None:
         kind = {"content-type": JSON, "authorization": "", **headers}
         return await http.post(f"/v1/campaigns/{cohorts.id}/reports", content=body, headers=kind)
 
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(open_store(str(tmp_path / "a.db")), cohorts) as http:
         assert (await send(http, longest)).json() == {"accepted": 1, "refused": []}
         refused = await send(http, longest + " " * SMALL_BODY)
         assert refused.status_code == 413 and "role collect" in refused.json()["detail"]
@@ -237,79 +218,69 @@ def test_a_stranger_sends_no_more_than_one_report_takes(tmp_path: Path) -> None:
         known = await send(http, longest + " " * SMALL_BODY, authorization=token)
         assert known.json() == {"accepted": 1, "refused": []}
 
-    on(open_store(str(tmp_path / "a.db")), work, cohorts)
 
-
-def test_the_body_of_a_stranger_is_refused_by_its_length_alone(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_the_body_of_a_stranger_is_refused_by_its_length_alone(
+    tmp_path: Path, campaign: Campaign
+) -> None:
+    async with place(tmp_path, campaign) as there:
         reader, writer = await there.connect()
         line = f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\n"
         writer.write(line.encode() + b"content-length: 5000\r\n\r\n")
         assert statuses(await asyncio.wait_for(reader.read(), PATIENCE)) == [413]
         writer.close()
 
-    at(tmp_path, campaign, work)
 
-
-def test_a_refused_body_says_when_to_come_back(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_a_refused_body_says_when_to_come_back(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign, limits=RequestLimits(bodies=1)) as there:
         reader, writer = await there.connect()
         writer.write(there.request(batch(campaign, 100)))
         received = (await asyncio.wait_for(reader.read(), PATIENCE)).lower()
         assert statuses(received.upper()) == [429] and b"retry-after: 1" in received
         writer.close()
 
-    at(tmp_path, campaign, work, limits=RequestLimits(bodies=1))
-
 
 # -- shared work ---------------------------------------------------------------------------------------------
 
 
-def test_whoever_waits_shares_the_next_run() -> None:
-    async def run() -> None:
-        runs, begun, release = SharedRuns(), 0, asyncio.Event()
+async def test_whoever_waits_shares_the_next_run() -> None:
+    runs, begun, release = SharedRuns(), 0, asyncio.Event()
 
-        async def work() -> int:
-            nonlocal begun
-            begun += 1
-            mine = begun
-            await release.wait()
-            return mine
+    async def work() -> int:
+        nonlocal begun
+        begun += 1
+        mine = begun
+        await release.wait()
+        return mine
 
-        first = asyncio.create_task(runs.run("key", work))
-        await asyncio.sleep(0)
-        others = [asyncio.create_task(runs.run("key", work)) for _ in range(9)]
-        await asyncio.sleep(0)
-        release.set()
-        assert await first == 1 and await asyncio.gather(*others) == [2] * 9
-        assert not runs._runs, "nothing is kept when nobody waits"
-
-    asyncio.run(run())
+    first = asyncio.create_task(runs.run("key", work))
+    await asyncio.sleep(0)
+    others = [asyncio.create_task(runs.run("key", work)) for _ in range(9)]
+    await asyncio.sleep(0)
+    release.set()
+    assert await first == 1 and await asyncio.gather(*others) == [2] * 9
+    assert not runs._runs, "nothing is kept when nobody waits"
 
 
-def test_a_run_that_fails_fails_for_all_and_one_that_is_cancelled_for_nobody_else() -> None:
-    async def run() -> None:
-        runs, begun, release = SharedRuns(), 0, asyncio.Event()
+async def test_a_run_that_fails_fails_for_all_and_one_that_is_cancelled_for_nobody_else() -> None:
+    runs, begun, release = SharedRuns(), 0, asyncio.Event()
 
-        async def work() -> None:
-            nonlocal begun
-            begun += 1
-            await release.wait()
-            raise ZeroDivisionError
+    async def work() -> None:
+        nonlocal begun
+        begun += 1
+        await release.wait()
+        raise ZeroDivisionError
 
-        tasks = [asyncio.create_task(runs.run("key", work)) for _ in range(5)]
-        await asyncio.sleep(0)
-        tasks[0].cancel()
-        await asyncio.sleep(0)
-        release.set()
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [type(each) for each in outcomes] == [asyncio.CancelledError] + [ZeroDivisionError] * 4
-        assert begun == 2
-
-    asyncio.run(run())
+    tasks = [asyncio.create_task(runs.run("key", work)) for _ in range(5)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    release.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(each) for each in outcomes] == [asyncio.CancelledError] + [ZeroDivisionError] * 4
+    assert begun == 2
 
 
-def test_ten_dashboards_cost_one_estimate(
+async def test_ten_dashboards_cost_one_estimate(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They wait for the first; the next reports cost one more, for all."""
@@ -321,7 +292,7 @@ def test_ten_dashboards_cost_one_estimate(
         calls += 1
         return estimate(*arguments)
 
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(SqliteStore(tmp_path / "a.db"), campaign) as http:
         monkeypatch.setattr(app, "campaign_results", counted)
         url = f"/v1/campaigns/{campaign.id}"
         for expected in (1, 2):
@@ -334,8 +305,6 @@ def test_ten_dashboards_cost_one_estimate(
             "confidence"
         ] == 0.9 and calls == 3
         assert (await http.get(f"{url}/estimates")).json()["result"]["confidence"] == 0.95 and calls == 3
-
-    on(SqliteStore(tmp_path / "a.db"), work, campaign)
 
 
 # -- reports that are counted slowly ---------------------------------------------------------------------------
@@ -354,7 +323,7 @@ def slow_batch(campaign: Campaign, count: int, seed: int) -> list[dict[str, Any]
     return submissions(campaign, {"answer": rng.integers(0, 40, count)}, rng=rng)
 
 
-def test_slow_counting_is_done_in_pieces_before_the_transaction(
+async def test_slow_counting_is_done_in_pieces_before_the_transaction(
     store_url: str, orders: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A transaction counts only if some of the reports were stored before; the tally is right in any case."""
@@ -369,7 +338,7 @@ def test_slow_counting_is_done_in_pieces_before_the_transaction(
 
         return counted
 
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(open_store(store_url), orders) as http:
         monkeypatch.setattr("priorveil.curator.service.count_cells", counter(pieces))
         for module in ("sqlite", "postgres"):
             monkeypatch.setattr(f"priorveil.curator.{module}.count_cells", counter(within))
@@ -391,8 +360,6 @@ def test_slow_counting_is_done_in_pieces_before_the_transaction(
         stored = (await service_of(http).store.tallies(orders))[form.id]
         words = b"".join(bytes.fromhex(each["report"]) for each in first + second)
         assert stored == FormTally.of(form, count_cells(form, words))
-
-    on(open_store(store_url), work, orders)
 
 
 # -- cold campaigns ------------------------------------------------------------------------------------------
@@ -426,11 +393,10 @@ class SlowLoading(SqliteStore):
         return await super().campaign_ids()
 
 
-def test_loading_a_campaign_holds_up_no_other(tmp_path: Path) -> None:
+async def test_loading_a_campaign_holds_up_no_other(tmp_path: Path) -> None:
     first, second = questions(2)
     store = SlowLoading(tmp_path / "a.db")
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(store, first, second) as http:
         store.held.add(first.id)
         waiting = [asyncio.create_task(http.get(f"/v1/campaigns/{first.id}/status")) for _ in range(5)]
         await until(lambda: store.loads[first.id], "the first is being loaded")
@@ -440,15 +406,14 @@ def test_loading_a_campaign_holds_up_no_other(tmp_path: Path) -> None:
         assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}
         assert store.loads == {first.id: 1, second.id: 1}
 
-    on(store, work, first, second)
 
-
-def test_campaigns_are_loaded_in_turn_with_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_campaigns_are_loaded_in_turn_with_rests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two at once, the next one when the rest of one of them is over; loading takes a quarter of the time at most."""
     campaigns = questions(4)
     store = SlowLoading(tmp_path / "a.db")
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(store, *campaigns) as http:
         rests: list[Callable[[], None]] = []
         lengths: list[float] = []
         loop, release = asyncio.get_running_loop(), service_of(http).campaigns._loading.release
@@ -469,48 +434,38 @@ def test_campaigns_are_loaded_in_turn_with_rests(tmp_path: Path, monkeypatch: py
         assert {(await each).status_code for each in asked} == {200}
         assert (sum(lengths) + store.seconds) / 2 >= 4 * store.seconds  # two threads
 
-    on(store, work, *campaigns)
 
-
-def test_unknown_ids_load_nothing_and_share_one_list(tmp_path: Path, campaign: Campaign) -> None:
+async def test_unknown_ids_load_nothing_and_share_one_list(tmp_path: Path, campaign: Campaign) -> None:
     store = SlowLoading(tmp_path / "a.db")
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(store, campaign) as http:
         before = store.lists
         urls = [f"/v1/campaigns/{i:064x}/status" for i in range(200)]
         answers = await asyncio.gather(*(http.get(url) for url in urls))
         assert {answer.status_code for answer in answers} == {404}
         assert not store.loads and store.lists - before < 20  # the refresher may make some of them
 
-    on(store, work, campaign)
 
-
-def test_unknown_ids_wait_for_a_list_that_is_rare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_ids_wait_for_a_list_that_is_rare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The store has other things to do than to list its campaigns for each unknown id."""
     monkeypatch.setattr(loaded_campaigns, "_LIST_SECONDS", 1e6, raising=False)
     store = SlowLoading(tmp_path / "a.db")
-
-    async def run() -> None:
-        async with store:
-            campaigns = loaded_campaigns.CampaignLoader(store, CampaignLimits(), 2)
-            asked = [asyncio.create_task(campaigns.find(f"{i:064x}")) for i in range(20)]
-            answered, waiting = await asyncio.wait(asked, timeout=0.5)
-            assert not answered and not store.lists
-            for task in waiting:
-                task.cancel()
-
-    asyncio.run(run())
+    async with store:
+        campaigns = loaded_campaigns.CampaignLoader(store, CampaignLimits(), 2)
+        asked = [asyncio.create_task(campaigns.find(f"{i:064x}")) for i in range(20)]
+        answered, waiting = await asyncio.wait(asked, timeout=0.5)
+        assert not answered and not store.lists
+        for task in waiting:
+            task.cancel()
 
 
-def test_a_campaign_that_another_process_adds_is_found_at_once(tmp_path: Path) -> None:
+async def test_a_campaign_that_another_process_adds_is_found_at_once(tmp_path: Path) -> None:
     first, second = questions(2)
     store = SlowLoading(tmp_path / "a.db")
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(store, first) as http:
         await store.add_campaign(second)
         assert (await http.get(f"/v1/campaigns/{second.id}/status")).status_code == 200
-
-    on(store, work, first)
 
 
 def stored(campaign: Campaign) -> StoredCampaign:
@@ -583,21 +538,17 @@ def test_a_dropped_campaign_is_the_same_while_somebody_uses_it() -> None:
     assert loaded.find(id) is None
 
 
-def test_a_dropped_campaign_is_loaded_again(tmp_path: Path) -> None:
+async def test_a_dropped_campaign_is_loaded_again(tmp_path: Path) -> None:
     campaigns = questions(3)
     store = SlowLoading(tmp_path / "a.db")
-
-    async def run() -> None:
-        app = create_app(store, Settings(campaigns=CampaignLimits(loaded=2)))
-        async with app.lifespan():
-            for each in campaigns:
-                await store.add_campaign(each)
-            for each in campaigns * 2:
-                assert (await app.service.campaigns.find(each.id)) is not None
-                gc.collect()
-        assert set(store.loads.values()) == {2} and len(app.service.campaigns.loaded._recent) == 2
-
-    asyncio.run(run())
+    app = create_app(store, Settings(campaigns=CampaignLimits(loaded=2)))
+    async with app.lifespan():
+        for each in campaigns:
+            await store.add_campaign(each)
+        for each in campaigns * 2:
+            assert (await app.service.campaigns.find(each.id)) is not None
+            gc.collect()
+    assert set(store.loads.values()) == {2} and len(app.service.campaigns.loaded._recent) == 2
 
 
 # -- wrong tokens --------------------------------------------------------------------------------------------
@@ -635,40 +586,36 @@ def test_wrong_tokens_of_an_address_are_looked_at_a_few_at_a_time() -> None:
     assert tries(attempts, "192.0.2.1", 100) == 3
 
 
-def test_failures_of_one_address_make_no_other_wait(tmp_path: Path, campaign: Campaign) -> None:
+async def test_failures_of_one_address_make_no_other_wait(tmp_path: Path, campaign: Campaign) -> None:
     """Neither strangers do, nor the holder of a token that was revoked, who was always looked at before."""
+    async with running(open_store(str(tmp_path / "a.db")), campaign) as http:
+        app, service = http.app, service_of(http)  # type: ignore[attr-defined]
 
-    async def run() -> None:
-        async with running(open_store(str(tmp_path / "a.db")), campaign) as http:
-            app, service = http.app, service_of(http)  # type: ignore[attr-defined]
+        async def ask(address: str, secret: str) -> httpx.Response:
+            transport = httpx.ASGITransport(app, client=(address, 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://curator") as client:
+                headers = {"authorization": f"Bearer {secret}"}
+                return await client.get("/v1/campaigns", headers=headers)
 
-            async def ask(address: str, secret: str) -> httpx.Response:
-                transport = httpx.ASGITransport(app, client=(address, 1))
-                async with httpx.AsyncClient(transport=transport, base_url="http://curator") as client:
-                    headers = {"authorization": f"Bearer {secret}"}
-                    return await client.get("/v1/campaigns", headers=headers)
-
-            for name in ("revoked", "other"):
-                await service.store.add_token(Token.of(name, name, "admin"))
-            await service.load_tokens()
-            clock = Clock()
-            service.attempts = TokenAttempts(AttemptLimits(burst=3, rate=0.5), clock)
-            assert (await ask("192.0.2.1", "revoked")).status_code == 200
-            assert (await ask("192.0.2.1", TOKEN)).status_code == 200
-            await service.store.remove_token("revoked")
-            await service.load_tokens()
-            codes = Counter([(await ask("192.0.2.1", "revoked")).status_code for _ in range(50)])
-            assert codes == {401: 3, 429: 47}
-            for i in range(2, 52):
-                assert (await ask(f"192.0.2.{i}", "wrong")).status_code == 401
-            assert (await ask("192.0.2.99", "other")).status_code == 200, "an address that is new"
-            assert (await ask("192.0.2.1", TOKEN)).status_code == 200, "a token that was right there before"
-            refused = await ask("192.0.2.1", "other")
-            assert refused.status_code == 429 and refused.headers["retry-after"] == "2"
-            clock.now += 2
-            assert (await ask("192.0.2.1", "other")).status_code == 200
-
-    asyncio.run(run())
+        for name in ("revoked", "other"):
+            await service.store.add_token(Token.of(name, name, "admin"))
+        await service.load_tokens()
+        clock = Clock()
+        service.attempts = TokenAttempts(AttemptLimits(burst=3, rate=0.5), clock)
+        assert (await ask("192.0.2.1", "revoked")).status_code == 200
+        assert (await ask("192.0.2.1", TOKEN)).status_code == 200
+        await service.store.remove_token("revoked")
+        await service.load_tokens()
+        codes = Counter([(await ask("192.0.2.1", "revoked")).status_code for _ in range(50)])
+        assert codes == {401: 3, 429: 47}
+        for i in range(2, 52):
+            assert (await ask(f"192.0.2.{i}", "wrong")).status_code == 401
+        assert (await ask("192.0.2.99", "other")).status_code == 200, "an address that is new"
+        assert (await ask("192.0.2.1", TOKEN)).status_code == 200, "a token that was right there before"
+        refused = await ask("192.0.2.1", "other")
+        assert refused.status_code == 429 and refused.headers["retry-after"] == "2"
+        clock.now += 2
+        assert (await ask("192.0.2.1", "other")).status_code == 200
 
 
 def test_many_tokens_that_were_right_make_nobody_wait_longer_than_the_burst() -> None:
@@ -700,12 +647,11 @@ def test_a_sender_has_all_addresses_of_its_network() -> None:
     assert sum(tries(attempts, f"2001:db8::{i:x}", 1) for i in range(100)) == 3
 
 
-def test_wrong_tokens_are_slowed_down(
+async def test_wrong_tokens_are_slowed_down(
     tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the limit the token is not compared with those of the store."""
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with running(SqliteStore(tmp_path / "a.db"), campaign) as http:
         service, clock, compared = service_of(http), Clock(), 0
         service.attempts = TokenAttempts(LIMITS, clock)
         find_token = service.find_token
@@ -729,19 +675,14 @@ def test_wrong_tokens_are_slowed_down(
         none = [await http.get("/v1/campaigns", headers={"authorization": ""}) for _ in range(20)]
         assert {each.status_code for each in none} == {401}, "without a token nothing is tried"
 
-    on(SqliteStore(tmp_path / "a.db"), work, campaign)
 
-
-def test_only_a_proxy_on_this_machine_names_the_address(tmp_path: Path, campaign: Campaign) -> None:
-    async def run() -> None:
-        app = create_app(SqliteStore(tmp_path / "a.db"), Settings(attempts=LIMITS))
-        async with app.lifespan():
-            transport = httpx.ASGITransport(app, client=("192.0.2.1", 1))
-            async with httpx.AsyncClient(transport=transport, base_url="http://curator") as http:
-                codes = []
-                for i in range(20):
-                    headers = {"authorization": "Bearer wrong", "x-real-ip": f"198.51.100.{i}"}
-                    codes.append((await http.get("/v1/campaigns", headers=headers)).status_code)
-        assert Counter(codes) == {401: 3, 429: 17}
-
-    asyncio.run(run())
+async def test_only_a_proxy_on_this_machine_names_the_address(tmp_path: Path, campaign: Campaign) -> None:
+    app = create_app(SqliteStore(tmp_path / "a.db"), Settings(attempts=LIMITS))
+    async with app.lifespan():
+        transport = httpx.ASGITransport(app, client=("192.0.2.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://curator") as http:
+            codes = []
+            for i in range(20):
+                headers = {"authorization": "Bearer wrong", "x-real-ip": f"198.51.100.{i}"}
+                codes.append((await http.get("/v1/campaigns", headers=headers)).status_code)
+    assert Counter(codes) == {401: 3, 429: 17}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -69,59 +68,50 @@ async def sending(
         yield send, http
 
 
-def test_an_address_sends_a_few_reports_and_others_go_on(tmp_path: Path, campaign: Campaign) -> None:
-    async def run() -> None:
-        async with sending(tmp_path, campaign, replace(DEFAULTS, submissions=FEW)) as (send, http):
-            answers = [await send("192.0.2.1") for _ in range(5)]
-            assert [answer.status_code for answer in answers] == [200] * 3 + [429] * 2
-            assert int(answers[-1].headers["retry-after"]) > 0
-            assert answers[-1].headers["access-control-allow-origin"] == "*"
-            assert "192.0.2.1" not in answers[-1].text
-            assert (await send("192.0.2.2")).status_code == 200
-            for path, document in (
-                ("invitation", {"code": "0"}),
-                ("withdrawals", {"report_ids": [fresh_id()]}),
-            ):
-                assert (await send("192.0.2.1", path, document)).status_code == 429
-                assert (await send("192.0.2.2", path, document)).status_code == 200
-            counters = (await http.get(f"/v1/campaigns/{campaign.id}/counters")).json()
-            assert counters["reports"] == {"everyone": 4}
-
-    asyncio.run(run())
+async def test_an_address_sends_a_few_reports_and_others_go_on(tmp_path: Path, campaign: Campaign) -> None:
+    async with sending(tmp_path, campaign, replace(DEFAULTS, submissions=FEW)) as (send, http):
+        answers = [await send("192.0.2.1") for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200] * 3 + [429] * 2
+        assert int(answers[-1].headers["retry-after"]) > 0
+        assert answers[-1].headers["access-control-allow-origin"] == "*"
+        assert "192.0.2.1" not in answers[-1].text
+        assert (await send("192.0.2.2")).status_code == 200
+        for path, document in (
+            ("invitation", {"code": "0"}),
+            ("withdrawals", {"report_ids": [fresh_id()]}),
+        ):
+            assert (await send("192.0.2.1", path, document)).status_code == 429
+            assert (await send("192.0.2.2", path, document)).status_code == 200
+        counters = (await http.get(f"/v1/campaigns/{campaign.id}/counters")).json()
+        assert counters["reports"] == {"everyone": 4}
 
 
-def test_a_wrong_token_does_not_lift_the_limit_and_a_collectors_does(
+async def test_a_wrong_token_does_not_lift_the_limit_and_a_collectors_does(
     tmp_path: Path, campaign: Campaign
 ) -> None:
-    async def run() -> None:
-        async with sending(tmp_path, campaign, replace(DEFAULTS, submissions=FEW)) as (send, http):
-            service = http.app.service  # type: ignore[attr-defined]
-            for role in ("collect", "analyst"):
-                await service.store.add_token(Token.of(f"secret-{role}", role, role))
-            await service.load_tokens()
+    async with sending(tmp_path, campaign, replace(DEFAULTS, submissions=FEW)) as (send, http):
+        service = http.app.service  # type: ignore[attr-defined]
+        for role in ("collect", "analyst"):
+            await service.store.add_token(Token.of(f"secret-{role}", role, role))
+        await service.load_tokens()
 
-            async def count(token: str, address: str) -> int:
-                header = {"authorization": f"Bearer {token}"}
-                return [(await send(address, **header)).status_code for _ in range(5)].count(200)
+        async def count(token: str, address: str) -> int:
+            header = {"authorization": f"Bearer {token}"}
+            return [(await send(address, **header)).status_code for _ in range(5)].count(200)
 
-            found = [
-                await count(t, f"192.0.2.{i}")
-                for i, t in enumerate((TOKEN, "secret-collect", "secret-analyst", "x"))
-            ]
-            assert found == [5, 5, 3, 3]
-
-    asyncio.run(run())
+        found = [
+            await count(t, f"192.0.2.{i}")
+            for i, t in enumerate((TOKEN, "secret-collect", "secret-analyst", "x"))
+        ]
+        assert found == [5, 5, 3, 3]
 
 
-def test_all_addresses_together_are_limited(tmp_path: Path, campaign: Campaign) -> None:
-    async def run() -> None:
-        async with sending(tmp_path, campaign, replace(DEFAULTS, submissions=FEW)) as (send, _):
-            answers = [await send(f"192.0.2.{i}") for i in range(15)] + [
-                await send("127.0.0.1") for _ in range(10)
-            ]
-            assert [answer.status_code for answer in answers] == [200] * 20 + [429] * 5
-
-    asyncio.run(run())
+async def test_all_addresses_together_are_limited(tmp_path: Path, campaign: Campaign) -> None:
+    async with sending(tmp_path, campaign, replace(DEFAULTS, submissions=FEW)) as (send, _):
+        answers = [await send(f"192.0.2.{i}") for i in range(15)] + [
+            await send("127.0.0.1") for _ in range(10)
+        ]
+        assert [answer.status_code for answer in answers] == [200] * 20 + [429] * 5
 
 
 @pytest.mark.parametrize(
@@ -133,23 +123,19 @@ def test_all_addresses_together_are_limited(tmp_path: Path, campaign: Campaign) 
         ("198.51.100.0/24", "198.51.100.1", True),
     ],
 )
-def test_only_a_trusted_proxy_says_where_a_request_comes_from(
+async def test_only_a_trusted_proxy_says_where_a_request_comes_from(
     tmp_path: Path, campaign: Campaign, trusted: str, peer: str, believed: bool
 ) -> None:
     settings = replace(DEFAULTS, submissions=FEW, listen=Listen(trusted_proxies=trusted))
-
-    async def run() -> None:
-        async with sending(tmp_path, campaign, settings) as (send, _):
-            one = [(await send(peer, x_real_ip="192.0.2.1")).status_code for _ in range(5)]
-            several = [(await send(peer, x_real_ip=f"203.0.113.{i}")).status_code for i in range(5)]
-            if believed:
-                assert one == [200] * 3 + [429] * 2 and several == [200] * 5
-            elif peer == "127.0.0.1":  # this machine itself
-                assert one == several == [200] * 5
-            else:
-                assert one == [200] * 3 + [429] * 2 and several == [429] * 5
-
-    asyncio.run(run())
+    async with sending(tmp_path, campaign, settings) as (send, _):
+        one = [(await send(peer, x_real_ip="192.0.2.1")).status_code for _ in range(5)]
+        several = [(await send(peer, x_real_ip=f"203.0.113.{i}")).status_code for i in range(5)]
+        if believed:
+            assert one == [200] * 3 + [429] * 2 and several == [200] * 5
+        elif peer == "127.0.0.1":  # this machine itself
+            assert one == several == [200] * 5
+        else:
+            assert one == [200] * 3 + [429] * 2 and several == [429] * 5
 
 
 def test_a_proxy_that_is_no_address_is_refused(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import json
 import os
 import signal
 import tomllib
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +40,9 @@ def store(tmp_path: Path) -> SqliteStore:
 
 
 def on(
-    store: SqliteStore,
-    work: Callable[[httpx.AsyncClient], Awaitable[None]],
-    limits: SurveyLimits = PATIENT_SURVEYS,
-) -> None:
-    async def run() -> None:
-        async with running(store, settings=replace(DEFAULTS, surveys=limits)) as http:
-            await work(http)
-
-    asyncio.run(run())
+    store: SqliteStore, limits: SurveyLimits = PATIENT_SURVEYS
+) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+    return running(store, settings=replace(DEFAULTS, surveys=limits))
 
 
 def check(http: httpx.AsyncClient, content: bytes | str, kind: str, **more: Any) -> Awaitable[httpx.Response]:
@@ -66,8 +60,8 @@ def with_question(number: int, **changes: Any) -> list[dict[str, Any]]:
     return questions
 
 
-def test_a_survey_is_designed_and_can_be_created(store: SqliteStore, tmp_path: Path) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_a_survey_is_designed_and_can_be_created(store: SqliteStore, tmp_path: Path) -> None:
+    async with on(store) as http:
         sent = {"application/toml": TOML.encode(), JSON: json.dumps(DOCUMENT).encode()}
         found = [(await check(http, *each[::-1], params={"people": "2000"})).json() for each in sent.items()]
         assert found[0]["check"] == found[1]["check"]
@@ -86,18 +80,13 @@ def test_a_survey_is_designed_and_can_be_created(store: SqliteStore, tmp_path: P
         (record, *_) = (await http.get("/v1/records")).json()["records"]
         assert (record["action"], record["campaign"]) == ("created", campaign.id)
 
-    on(store, work)
 
-
-def test_an_xlsform_is_designed(store: SqliteStore, tmp_path: Path) -> None:
+async def test_an_xlsform_is_designed(store: SqliteStore, tmp_path: Path) -> None:
     form = write_form(tmp_path / "a.xlsx", survey=[*SURVEY, ["text", "remarks", "Anything?", "Noch etwas?"]])
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store) as http:
         found = (await check(http, form.read_bytes(), XLSX)).json()
         assert "sheet survey, cell A9: remarks of type text" in found["check"]["left_out"][0]
         assert Campaign.from_json(found["campaign"]).languages == ("en", "de")
-
-    on(store, work)
 
 
 def outcome(**changes: Any) -> tuple[int, dict[str, Any]]:
@@ -112,19 +101,16 @@ def refusal(**changes: Any) -> dict[str, Any]:
     return problem
 
 
-def test_a_mistake_has_its_place(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_mistake_has_its_place(store: SqliteStore, tmp_path: Path) -> None:
     form = write_form(tmp_path / "a.xlsx", survey=changed(SURVEY, "A2", "select_one age"))
     wrong = TOML.replace("no = 0.8", "no = 0.7")
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store) as http:
         response = await check(http, wrong, "application/toml")
         assert response.status_code == 422 and response.headers["content-type"] == PROBLEM
         problem = response.json()
         assert problem["line"] == 12
         assert problem["detail"] == "survey.toml: line 12: prior: they add up to 0.9, not to 1: correct them"
         assert problem["advice"] == "prior: they add up to 0.9, not to 1: correct them"
-
-    on(store, work)
     _, problem = design_or_refuse("survey.xlsx", form.read_bytes(), 300)
     assert problem["cell"] == "survey!A2"
 
@@ -188,8 +174,8 @@ def test_tables_travel_with_the_survey() -> None:
     assert refusal(question=questions, tables=uneven)["keys"] == ("tables", "census")
 
 
-def test_only_admins_check_surveys(store: SqliteStore) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_only_admins_check_surveys(store: SqliteStore) -> None:
+    async with on(store) as http:
         await store.add_token(Token.of("reader", "reader", "analyst"))
         await http.app.service.load_tokens()  # type: ignore[attr-defined]
         for token, status in (("reader", 403), ("wrong", 401)):
@@ -197,29 +183,23 @@ def test_only_admins_check_surveys(store: SqliteStore) -> None:
             response = await http.post("/v1/surveys", content="{}", headers=header)
             assert response.status_code == status
 
-    on(store, work)
 
-
-def test_requests_are_bounded(store: SqliteStore) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_requests_are_bounded(store: SqliteStore) -> None:
+    async with on(store, replace(PATIENT_SURVEYS, body=100)) as http:
         assert (await check(http, "x" * 101, JSON)).status_code == 413
         assert (await check(http, "x", "text/plain")).status_code == 415
         for people in ("0", "-1", "many", "1" * 10, "٣"):
             assert (await check(http, "x", JSON, params={"people": people})).status_code == 400
 
-    on(store, work, replace(PATIENT_SURVEYS, body=100))
 
-
-def test_a_survey_that_needs_too_much_memory_is_refused(store: SqliteStore) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_a_survey_that_needs_too_much_memory_is_refused(store: SqliteStore) -> None:
+    async with on(store, replace(PATIENT_SURVEYS, memory=400 << 20)) as http:
         codes = {f"o{i}": f"Option {i}" for i in range(400)}
         question = {"name": "a", "text": "A?", "options": codes, "prior": "unknown"}
         many = [{**question, "name": f"a{i}"} for i in range(2)]
         groups = [{"questions": ["a0", "a1"], "prior": "unknown"}]
         response = await check_document(http, question=many, together=groups)
         assert response.status_code == 422, response.text
-
-    on(store, work, replace(PATIENT_SURVEYS, memory=400 << 20))
 
 
 # -- processes ---------------------------------------------------------------------------------------------------
@@ -256,13 +236,22 @@ def no_children_left() -> Iterator[None]:
     assert children() == []
 
 
-def test_a_design_is_told_no_secret_of_the_curator(
+@asynccontextmanager
+async def leaving_no_children(
+    store: SqliteStore, limits: SurveyLimits = PATIENT_SURVEYS
+) -> AsyncIterator[httpx.AsyncClient]:
+    with no_children_left():
+        async with on(store, limits) as http:
+            yield http
+
+
+async def test_a_design_is_told_no_secret_of_the_curator(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("PGPASSWORD", "PRIORVEIL_STORE", "PRIORVEIL_TOKEN", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "a secret of the curator")
 
-    async def work(http: httpx.AsyncClient) -> None:
+    async with leaving_no_children(store) as http:
         design = asyncio.ensure_future(check_document(http))
         child = await halted()
         environment = Path(f"/proc/{child}/environ").read_bytes()
@@ -270,12 +259,9 @@ def test_a_design_is_told_no_secret_of_the_curator(
         assert b"OMP_NUM_THREADS=1" in environment and b"secret" not in environment.lower()
         assert (await design).status_code == 200
 
-    with no_children_left():
-        on(store, work)
 
-
-def test_surveys_are_designed_one_after_the_other(store: SqliteStore) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_surveys_are_designed_one_after_the_other(store: SqliteStore) -> None:
+    async with leaving_no_children(store, replace(PATIENT_SURVEYS, waiting=1)) as http:
         first = asyncio.ensure_future(check_document(http))
         child = await halted()
         second = asyncio.ensure_future(check_document(http))
@@ -287,30 +273,21 @@ def test_surveys_are_designed_one_after_the_other(store: SqliteStore) -> None:
         os.kill(child, signal.SIGCONT)
         assert [(await each).status_code for each in (first, second)] == [200, 200]
 
-    with no_children_left():
-        on(store, work, replace(PATIENT_SURVEYS, waiting=1))
 
-
-def test_a_design_that_takes_too_long_is_ended(store: SqliteStore) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_a_design_that_takes_too_long_is_ended(store: SqliteStore) -> None:
+    async with leaving_no_children(store, SurveyLimits(seconds=1)) as http:
         design = asyncio.ensure_future(check_document(http))
         await halted()
         response = await design
         assert response.status_code == 422 and "took more than 1 seconds" in response.json()["detail"]
 
-    with no_children_left():
-        on(store, work, SurveyLimits(seconds=1))
 
-
-def test_a_design_that_the_kernel_ends_is_refused(store: SqliteStore) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_a_design_that_the_kernel_ends_is_refused(store: SqliteStore) -> None:
+    async with leaving_no_children(store) as http:
         design = asyncio.ensure_future(check_document(http))
         os.kill(await halted(), signal.SIGKILL)
         response = await design
         assert response.status_code == 422 and "too much memory" in response.json()["detail"]
-
-    with no_children_left():
-        on(store, work)
 
 
 def serve(store: SqliteStore, work: Callable[[Curator, int], Awaitable[None]]) -> None:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from curator.test_api import on, path, reports
-from local_server import COLLECTOR, Place, at, read_response
+from local_server import COLLECTOR, place, read_response
 from patience import PATIENCE
 from priorveil.curator.app import openapi
 from priorveil.curator.maintenance import ensure_admin
@@ -65,8 +65,10 @@ def test_the_table_of_roles_covers_every_operation() -> None:
 
 
 @pytest.mark.parametrize("role", ALLOWED)
-def test_a_role_opens_its_operations_and_no_others(store_url: str, campaign: Campaign, role: str) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_a_role_opens_its_operations_and_no_others(
+    store_url: str, campaign: Campaign, role: str
+) -> None:
+    async with on(store_url, campaign) as http:
         header = await new_token(http, "anna", role)
         for id, method, where in operations():
             answer = await http.request(method, where.format(id=campaign.id, name="nobody"), headers=header)
@@ -75,11 +77,9 @@ def test_a_role_opens_its_operations_and_no_others(store_url: str, campaign: Cam
             if answer.status_code == 403:
                 assert "admin" in answer.json()["detail"] and role in answer.json()["detail"]
 
-    on(store_url, work, campaign)
 
-
-def test_tokens_are_made_listed_and_revoked(store_url: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_tokens_are_made_listed_and_revoked(store_url: str, campaign: Campaign) -> None:
+    async with on(store_url, campaign) as http:
         made = await http.post("/v1/tokens", json={"name": "anna", "role": "analyst"})
         secret = made.json()["secret"]
         header = {"authorization": f"Bearer {secret}"}
@@ -96,11 +96,9 @@ def test_tokens_are_made_listed_and_revoked(store_url: str, campaign: Campaign) 
         assert (await http.delete("/v1/tokens/anna")).status_code == 404
         assert (await http.get("/v1/campaigns", headers=header)).status_code == 401
 
-    on(store_url, work, campaign)
 
-
-def test_a_holder_may_ask_what_a_token_opens(store_url: str, campaign: Campaign) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_a_holder_may_ask_what_a_token_opens(store_url: str, campaign: Campaign) -> None:
+    async with on(store_url, campaign) as http:
         expires = "2999-01-01T00:00:00Z"
         for role in ("admin", "analyst", "collect"):
             headers = await new_token(http, f"a-{role}", role, expires=expires)
@@ -109,13 +107,10 @@ def test_a_holder_may_ask_what_a_token_opens(store_url: str, campaign: Campaign)
         for header in ("Bearer wrong", ""):
             assert (await http.get("/v1/token", headers={"authorization": header})).status_code == 401
 
-    on(store_url, work, campaign)
 
-
-def test_a_token_ends(store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_ends(store_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url, campaign) as http:
         header = await new_token(http, "anna", "analyst", expires=stamp(end))
         assert (await http.get("/v1/tokens")).json()["tokens"][0]["expires"] == stamp(end)
         for now, status in ((end - timedelta(seconds=1), 200), (end, 401), (end + timedelta(days=1), 401)):
@@ -123,8 +118,6 @@ def test_a_token_ends(store_url: str, campaign: Campaign, monkeypatch: pytest.Mo
             monkeypatch.setattr("priorveil.curator.tokens.datetime", clock)
             assert (await http.get("/v1/campaigns", headers=header)).status_code == status
         monkeypatch.undo()
-
-    on(store_url, work, campaign)
 
 
 @pytest.mark.parametrize(
@@ -144,20 +137,17 @@ def test_a_token_ends(store_url: str, campaign: Campaign, monkeypatch: pytest.Mo
         b'{"name": "anna", "role": "admin", "secret": "x"}',
     ],
 )
-def test_what_is_no_token_is_refused(tmp_path: Any, campaign: Campaign, body: bytes) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
+async def test_what_is_no_token_is_refused(tmp_path: Any, campaign: Campaign, body: bytes) -> None:
+    async with on(str(tmp_path / "a.db"), campaign) as http:
         assert (await http.post("/v1/tokens", content=body)).status_code == 400
         assert [token["name"] for token in (await http.get("/v1/tokens")).json()["tokens"]] == ["tests"]
 
-    on(str(tmp_path / "a.db"), work, campaign)
 
-
-def test_batches_need_a_collector(store_url: str, campaign: Campaign) -> None:
+async def test_batches_need_a_collector(store_url: str, campaign: Campaign) -> None:
     """One report is open to everybody, whatever token it comes with; many at once could stuff the ballot."""
     packed = packed_body(campaign.form_for(None).id, bytes(16), bytes(8))
     statuses = {"nobody": 401, "a stranger": 401, "analyst": 403, "collect": 200, "admin": 200}
-
-    async def work(http: httpx.AsyncClient) -> None:
+    async with on(store_url, campaign) as http:
         headers = {role: await new_token(http, role, role) for role in ALLOWED}
         headers |= {"nobody": {}, "a stranger": {"authorization": "Bearer wrong"}}
         del http.headers["authorization"]
@@ -175,11 +165,9 @@ def test_batches_need_a_collector(store_url: str, campaign: Campaign) -> None:
             counts.append(sum(tally.reports for tally in tallies.values()))
         assert counts == [1, 2, 3, 9, 14]
 
-    on(store_url, work, campaign)
 
-
-def test_a_packed_batch_is_refused_before_its_body_is_read(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
+async def test_a_packed_batch_is_refused_before_its_body_is_read(tmp_path: Path, campaign: Campaign) -> None:
+    async with place(tmp_path, campaign) as there:
         head = there.request(b"", kind=PACKED).replace(b"content-length: 0", b"content-length: 100000")
         reader, writer = await there.connect()
         writer.write(head.replace(COLLECTOR.encode(), b"x: y"))
@@ -187,37 +175,29 @@ def test_a_packed_batch_is_refused_before_its_body_is_read(tmp_path: Path, campa
         writer.close()
         assert status == b"401"
 
-    at(tmp_path, campaign, work)
-
 
 async def _tokens(url: str) -> list[Token]:
     async with open_store(url) as store:
         return await store.tokens()
 
 
-def test_there_is_always_a_valid_admin(store_url: str) -> None:
-    async def work() -> None:
-        async with open_store(store_url) as store:
-            for name, role, expires in (
-                ("a", "analyst", None),
-                ("b", "collect", None),
-                ("c", "admin", "2001-01-01"),
-            ):
-                await store.add_token(Token.of(name, name, role, expires))
-        first = await ensure_admin(store_url, None, another=False)
-        assert first is not None and await ensure_admin(store_url, None, another=False) is None
-        second = await ensure_admin(store_url, None, another=True)
-        tokens = {token.name: token for token in await _tokens(store_url)}
-        assert tokens["admin-1"] == Token.of(first, "admin-1", "admin")
-        assert tokens["admin-2"] == Token.of(second or "", "admin-2", "admin")
-
-    asyncio.run(work())
+async def test_there_is_always_a_valid_admin(store_url: str) -> None:
+    async with open_store(store_url) as store:
+        for name, role, expires in (
+            ("a", "analyst", None),
+            ("b", "collect", None),
+            ("c", "admin", "2001-01-01"),
+        ):
+            await store.add_token(Token.of(name, name, role, expires))
+    first = await ensure_admin(store_url, None, another=False)
+    assert first is not None and await ensure_admin(store_url, None, another=False) is None
+    second = await ensure_admin(store_url, None, another=True)
+    tokens = {token.name: token for token in await _tokens(store_url)}
+    assert tokens["admin-1"] == Token.of(first, "admin-1", "admin")
+    assert tokens["admin-2"] == Token.of(second or "", "admin-2", "admin")
 
 
-def test_a_changed_token_file_replaces_its_token(store_url: str) -> None:
-    async def work() -> None:
-        for secret in ("first secret", "second secret", "second secret"):
-            assert await ensure_admin(store_url, secret, another=False) is None
-            assert await _tokens(store_url) == [Token.of(secret, "token-file", "admin")]
-
-    asyncio.run(work())
+async def test_a_changed_token_file_replaces_its_token(store_url: str) -> None:
+    for secret in ("first secret", "second secret", "second secret"):
+        assert await ensure_admin(store_url, secret, another=False) is None
+        assert await _tokens(store_url) == [Token.of(secret, "token-file", "admin")]

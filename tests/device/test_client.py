@@ -21,7 +21,7 @@ import pytest
 
 import sample_surveys
 from conftest import PRIOR
-from local_server import Place, Server, at
+from local_server import Server, place
 from patience import PATIENCE
 from priorveil import Distribution, Prior, Secret, design
 from priorveil.device.client import (
@@ -512,7 +512,7 @@ def test_a_curator_whose_clock_is_behind_is_answered_later(server: Server) -> No
     assert counted(url) == {"everyone": 1}
 
 
-def test_a_curator_whose_clock_jumps_is_asked_again(tmp_path: Path) -> None:
+async def test_a_curator_whose_clock_jumps_is_asked_again(tmp_path: Path) -> None:
     now, day = datetime.now(UTC), timedelta(days=1)
     campaign = ask("Now?", PRIOR, opens=now - day, closes=now + day)
 
@@ -528,14 +528,12 @@ def test_a_curator_whose_clock_jumps_is_asked_again(tmp_path: Path) -> None:
                     client.answer("Private")
             return client.flush()
 
-    async def work(place: Place) -> None:
+    async with place(tmp_path, campaign) as there:
         for shift, refusal in ((2 * day, "closed"), (-2 * day, "not yet open"), (0 * day, None)):
-            place.app.service.life.clock = lambda shift=shift: now + shift
-            waiting = await asyncio.to_thread(answer, place.port, refusal)
+            there.app.service.life.clock = lambda shift=shift: now + shift
+            waiting = await asyncio.to_thread(answer, there.port, refusal)
             assert waiting == (refusal is not None)
-        assert await place.stored() == 1
-
-    at(tmp_path, campaign, work)
+        assert await there.stored() == 1
 
 
 def test_a_refusal_that_may_pass_is_tried_again(server: Server) -> None:
