@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple
 
 import pytest
 
@@ -17,6 +18,20 @@ def run(*arguments: object) -> tuple[int, str, str]:
         main([str(a) for a in arguments])
     assert isinstance(left.value.code, int)
     return left.value.code, out.getvalue(), err.getvalue()
+
+
+class Printed(NamedTuple):
+    """What a command printed."""
+
+    out: str
+    err: str
+
+
+def done(*arguments: object, status: int = 0) -> Printed:
+    """What `priorveil arguments...` prints, which ends with this status."""
+    found, out, err = run(*arguments)
+    assert found == status, err
+    return Printed(out, err)
 
 
 def refused(*arguments: object) -> str:

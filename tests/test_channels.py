@@ -72,36 +72,6 @@ def test_json_gives_the_channel_back(data):
     assert Channel.from_json(named.to_json()) == named
 
 
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        [[0.5, 0.6]],
-        [[0.5, 0.5], [1.1, -0.1]],
-        [[np.nan, 1.0]],
-        [[np.inf, 1.0]],
-        [0.5, 0.5],
-        [[]],
-        [["a"]],
-        [[0.5, 0.5], [1.0]],
-    ],
-)
-def test_what_is_no_channel_is_refused(matrix):
-    with pytest.raises(InvalidChannel):
-        Channel(matrix)
-
-
-@pytest.mark.parametrize("weights", [[[0, 0]], [[1, -1]], [[np.nan, 1]], [1, 2], [[1, 2], [3]], [["a"]]])
-def test_bad_weights_are_refused(weights):
-    with raises(InvalidChannel, argument="weights"):
-        Channel.from_weights(weights)
-
-
-@pytest.mark.parametrize("text", ["", "{", "{}", "3", '{"matrix": 3}', '{"matrix": [["x"]]}'])
-def test_broken_json_is_refused(text):
-    with pytest.raises(InvalidChannel):
-        Channel.from_json(text)
-
-
 def test_shapes_that_do_not_fit_are_refused():
     two, three = Channel.identity(2), Channel.identity(3)
     with raises(InvalidChannel, argument="after"):

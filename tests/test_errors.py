@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,29 +88,6 @@ def test_values_are_shown_on_one_line():
 PLAIN = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.2})
 ABOUT = pv.Channel([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]], inputs=["a", "b", "c"])
 PAIR = pv.Prior([0.4, 0.6])
-
-
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        lambda: pv.LIP().epsilon(ABOUT, PAIR),
-        lambda: pv.LIP().holds(ABOUT, PAIR, 1.0),
-        lambda: pv.DI().epsilon(ABOUT, pv.Prior([1.0])),
-        lambda: pv.MIP().epsilon(ABOUT, PAIR),
-        lambda: pv.Distribution().error(ABOUT, PAIR),
-        lambda: pv.LIP().epsilon(ABOUT, PLAIN, []),
-        lambda: pv.Secret.from_columns(["x"], ["a", "b"]),
-        lambda: pv.Prior.zipf(2.5),
-        lambda: pv.design(PLAIN, 1.0, pv.Histogram(), gap=2),
-        lambda: pv.design(PLAIN, 1.0, pv.Histogram(), time_limit=-1),
-        lambda: pv.Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).plan(1),
-        lambda: pv.Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).plan(-1),
-        lambda: pv.Cohorts([[0.5, 0.5], [0.4, 0.6]], 1.0, pv.Histogram()).estimate(5),
-    ],
-)
-def test_what_does_not_fit_together_is_said(mistake: Callable[[], object]) -> None:
-    with pytest.raises(pv.PriorveilError):
-        mistake()
 
 
 def test_a_description_is_not_quoted_as_a_value():

@@ -1,7 +1,8 @@
-"""The words of errors, all in `messages.txt`: an expression that is refused, and below it the error.
+"""The words of errors, all in `messages.txt`: an expression or a command that is refused, and below it the error.
 
-To add a message, write its expression alone. Then, and after a change of words, run `make messages` and review the
-difference. An expression may use all names of this file, and the files that `lay_out` makes.
+To add a message, write its expression or its command alone. Then, and after a change of words, run `make messages` and
+review the difference. An expression may use all names of this file, and the files that `lay_out` makes; a command those
+of `command_files.py`. A command that is refused leaves every file as it was.
 """
 
 # ruff: noqa: F401 (the expressions use the imports)
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sqlite3
 from contextlib import chdir, closing
 from dataclasses import replace
@@ -24,6 +26,7 @@ import pytest
 from openpyxl import Workbook
 
 import priorveil as pv
+from command_files import lay_out_for_commands
 from local_server import in_store
 from priorveil import PriorveilError
 from priorveil.atomic_files import atomic_write
@@ -39,10 +42,12 @@ from priorveil.questions.files import read_survey
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
 from priorveil.studies.audit import audit_plan, sampled_leakage
+from priorveil.studies.simulate import simulate
 from priorveil.tables import estimate_table, privatize_table, tally_table
 from sample_survey_files import SETTINGS, changed, write_form
 from sample_surveys import HOURS as WORKED
 from sample_surveys import ILLS, PACKS, QUESTIONS, SMOKES, health
+from terminal import run
 
 WORDS = Path(__file__).with_name("messages.txt")
 
@@ -91,6 +96,19 @@ def answer_at(url: str, page: httpx.Response, receipt: httpx.Response | None = N
     Client(url, network, AnswerStore(), retry=RetryPolicy(attempts=1)).answer("a")
 
 
+TEXT = {"en": "Do you smoke?", "de": "Rauchen Sie?"}
+OPTIONS = {"never": {"en": "Never", "de": "Nie"}, "daily": {"en": "Every day", "de": "Jeden Tag"}}
+
+
+def in_two_languages(
+    text: Any = TEXT, options: Any = OPTIONS, hint: Any = "", languages: Any = ("en", "de"), purpose: Any = ""
+) -> None:
+    """A campaign whose title is in two languages."""
+    question = SingleChoice("smokes", text, options=options, hint=hint)
+    plan = pv.design(pv.Prior({"never": 0.7, "daily": 0.3}), 1.0, pv.Distribution())
+    Campaign(TEXT, [question], {"all": Form.of("smokes", plan)}, languages=languages, purpose=purpose)
+
+
 def write(path: str) -> None:
     """Write an empty file."""
     with atomic_write(Path(path)):
@@ -126,7 +144,9 @@ def form_in(*rows: list[object]) -> None:
 
 
 def lay_out(folder: Path) -> None:
-    """The files that the expressions use."""
+    """The files that the expressions and the commands use."""
+    (folder / "commands").mkdir()
+    lay_out_for_commands(folder / "commands", PLAN, PAIRS)
     (folder / "folder").mkdir()
     (folder / "exists.csv").write_text("x\na\n")
     (folder / "no-names.csv").write_text("41,flu\n35,cold\n")
@@ -148,13 +168,28 @@ def read() -> list[list[str]]:
 
 
 def message(expression: str) -> str:
-    """The class and the words of the error that an expression raises; ids are left out."""
+    """The class and the words of the error that an expression raises, or what a command says; ids are left out."""
     folder = Path.cwd()
+    if expression.startswith("priorveil "):
+        return re.sub(r"\b([0-9a-f]{64}|[0-9a-f]{12})\b", "ID", words_of_command(expression))
     names = {name: value for name, value in globals().items() if not name.startswith("_")}
     with pytest.raises(PriorveilError) as raised:
         eval(expression, names)
     words = f"{raised.type.__name__}: {raised.value}".replace(str(folder), "FOLDER")
     return re.sub("[0-9a-f]{64}", "ID", words)
+
+
+def words_of_command(command: str) -> str:
+    """What a command prints that is refused, in its folder."""
+
+    def contents() -> dict[Path, bytes | None]:
+        return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
+
+    with chdir("commands"):
+        before = contents()
+        status, out, err = run(*shlex.split(command)[1:])
+        assert (status, out) == (2, "") and contents() == before, command
+    return err.rstrip()
 
 
 @pytest.fixture(scope="module")
@@ -164,10 +199,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("expression", "words"), [block for block in read() if not block[0].startswith("#")])
-def test_an_error_says_what_is_wrong_and_what_to_do(expression: str, words: str, folder: Path) -> None:
+@pytest.mark.parametrize("block", [b for b in read() if not b[0].startswith("#")], ids=lambda block: block[0])
+def test_an_error_says_what_is_wrong_and_what_to_do(block: list[str], folder: Path) -> None:
+    expression, *lines = block
     with chdir(folder):
-        assert message(expression) == words
+        assert message(expression).splitlines() == lines
 
 
 def test_every_expression_stands_once() -> None:
@@ -177,7 +213,9 @@ def test_every_expression_stands_once() -> None:
 
 def rewritten(block: list[str]) -> str:
     """A block with the message of today."""
-    return block[0] if block[0].startswith("#") else f"{block[0]}\n    {message(block[0])}"
+    return (
+        block[0] if block[0].startswith("#") else "\n    ".join([block[0], *message(block[0]).splitlines()])
+    )
 
 
 if __name__ == "__main__":

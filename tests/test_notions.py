@@ -175,12 +175,6 @@ def test_mutual_information_of_a_finite_set_is_the_worst_members():
     assert leakage(Channel.identity(20), PriorSet.all(20)).di is None
 
 
-@pytest.mark.parametrize("notion", [LIP(), MIP(), DI()])
-def test_notions_of_a_prior_need_one(notion):
-    with raises(InvalidInput, argument="prior"):
-        notion.epsilon(CLEAR)
-
-
 def test_sizes_that_do_not_fit_are_refused():
     with pytest.raises(InvalidInput) as error:
         leakage(CLEAR, Prior.uniform(3))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -100,25 +99,6 @@ def test_of_two_pairs_that_imply_each_other_one_is_kept(distance: float) -> None
     assert plan.certificate.level <= 1.0 and plan.efficiency > 0.999
     Q = plan.channel.matrix
     assert Q[0] == pytest.approx(Q[1], rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    "distances",
-    [
-        [],
-        [[0, 1]],
-        [[0, 0], [1, 0]],
-        [[0, -1], [1, 0]],
-        [[0, math.nan], [1, 0]],
-        [[0, math.inf], [math.inf, 0]],
-        [["near", "far"], ["far", "near"]],
-        3,
-        None,
-    ],
-)
-def test_distances_that_are_none_are_refused(distances: Any) -> None:
-    with raises(InvalidInput):
-        pv.PairwiseLDP(distances)
 
 
 def test_distances_of_other_values_are_refused() -> None:

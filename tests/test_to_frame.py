@@ -101,12 +101,6 @@ def test_frames_of_plans_can_be_put_below_each_other() -> None:
     assert table["expected_mse"].tolist() == [plan.expected_mse for plan in plans]
 
 
-def test_an_attribute_never_hides_a_column_of_numbers() -> None:
-    prior = pv.Prior.joint({("a", "x"): 0.5, ("b", "x"): 0.5}, ("probability", "other"))
-    with raises(InvalidInput, argument="names", value="probability"):
-        prior.to_frame()
-
-
 def test_the_first_library_that_is_there_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)  # an import of it fails now
     assert type(PRIOR.to_frame()).__module__.startswith("polars")
@@ -123,8 +117,3 @@ def test_without_any_library_all_are_named(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(name in str(raised.value) for name in ("pandas", "polars", "pyarrow"))
     with raises(InvalidInput, argument="library", value="polars"):
         PRIOR.to_frame("polars")
-
-
-def test_an_unknown_library_is_refused() -> None:
-    with raises(InvalidInput, argument="library", value="excel"):
-        PRIOR.to_frame("excel")  # type: ignore[arg-type]

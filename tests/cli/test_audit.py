@@ -145,15 +145,6 @@ def test_a_secret_behind_the_value(tmp_path: Path) -> None:
     assert json.loads(run(*audit, "--json")[1])["levels"]["ldp"] == "inf"
 
 
-def test_a_secret_that_contradicts_the_prior_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "q.csv").write_text("1,0\n0,1\n")
-    (tmp_path / "p.csv").write_text("0.9\n0.1\n")
-    (tmp_path / "t.csv").write_text("0.4,0.6\n0.6,0.4\n")
-    status, _, err = run("audit", tmp_path / "q.csv", tmp_path / "p.csv", "--secret", tmp_path / "t.csv")
-    assert status == 2
-    assert "not a mixture" in err
-
-
 def test_labels_decide_the_order(files: Path) -> None:
     turned = dict(reversed(RARE.items()))
     (files / "turned.json").write_text(json.dumps(turned))
@@ -191,46 +182,12 @@ def test_rounded_figures_need_normalise(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("channel", "prior", "extra", "said"),
-    [
-        ("0.5,0.6\n0.5,0.5\n", "0.5\n0.5\n", (), "q.csv: matrix[0]: its numbers add up to 1.1, not to 1"),
-        ("0.5,x\n0.5,0.5\n", "0.5\n0.5\n", (), "not a number"),
-        ("", "0.5\n0.5\n", (), "empty"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.6\n", (), "add up"),
-        ("0.5,0.5\n0.5,0.5\n", "0\n1\n", (), "probability zero"),
-        ("0.5,0.5\n0.5,0.5\n", "yes,69%\nno,31%\n", (), "p.csv: line 1: not a number"),
-        ("0.5,0.5\n0.5,0.5\n", "yes,A\nno,B\n", (), "priorveil design with --column"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.25\n0.25\n", (), "prior: 3 values; give 2"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--epsilon", "-1"), "give a number above zero"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--epsilon", "nan"), "give a number above zero"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--epsilon", "1", "--lower", "1"), "not both"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--notion", "ldp", "--lower", "1"), "use --epsilon"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--smoothing", "1"), "--counts"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--counts",), "not a whole number"),
-        ("0.5,0.5\n0.5,0.5\n", "0.5\n0.5\n", ("--notion", "best"), "best"),
-    ],
-)
-def test_bad_input_is_one_line(
-    tmp_path: Path, channel: str, prior: str, extra: tuple[str, ...], said: str
-) -> None:
-    (tmp_path / "q.csv").write_text(channel)
-    (tmp_path / "p.csv").write_text(prior)
-    assert said in refused("audit", tmp_path / "q.csv", tmp_path / "p.csv", *extra)
-
-
-@pytest.mark.parametrize(
     "text", ["{", "3", "null", '["a"]', "[true, false]", '{"a": [1]}', "[[0.5], [0.5]]", "[]", "{}"]
 )
 def test_broken_json_is_one_line(files: Path, text: str) -> None:
     (files / "bad.json").write_text(text)
     for arguments in ((files / "bad.json", files / "prior.csv"), (files / "channel.csv", files / "bad.json")):
         refused("audit", *arguments)
-
-
-def test_a_missing_or_binary_file_is_one_line(files: Path) -> None:
-    (files / "binary.csv").write_bytes(bytes(range(256)))
-    for channel in ("nothing.csv", "binary.csv"):
-        refused("audit", files / channel, files / "prior.csv")
 
 
 def test_a_plan_of_arcs_is_measured_at_its_reports(tmp_path: Path) -> None:

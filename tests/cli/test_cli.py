@@ -126,32 +126,6 @@ def test_version() -> None:
     assert run("--version")[:2] == (0, f"priorveil {pv.__version__}\n")
 
 
-def test_an_unknown_command_is_one_line() -> None:
-    assert "adit" in refused("adit")
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        (["desing", "prior.csv"], "did you mean design?"),
-        (["Estimates"], "did you mean estimate?"),
-        (["priv", "plan.json"], "did you mean privatize?"),
-        (["help"], "did you mean --help?"),
-        (["version"], "did you mean --version?"),
-        (["xyzzy"], "priorveil --help lists them"),
-        (["design", "prior.csv", "--epsilom", "1"], "--epsilon"),
-        (["--versio"], "--version"),
-    ],
-)
-def test_a_mistyped_name_is_answered_with_the_nearest(typed: list[str], meant: str) -> None:
-    assert meant in refused(*typed)
-
-
-@pytest.mark.parametrize("typed", [["estimate"], ["design"], ["simulate"], ["simulate", "--qqq"]])
-def test_what_is_missing_or_unknown_is_answered_with_the_help(typed: list[str]) -> None:
-    assert f": priorveil {typed[0]} --help has examples" in refused(*typed)
-
-
 @pytest.mark.parametrize("name", commands.list_commands(HERE))
 def test_the_table_says_what_the_command_says(name: str) -> None:
     command = commands.get_command(HERE, name)

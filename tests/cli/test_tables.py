@@ -27,7 +27,10 @@ from priorveil.cli.privatize import ONCE  # noqa: E402
 from priorveil.designs import design_mean  # noqa: E402
 from priorveil.formatting import share_text  # noqa: E402
 from priorveil.reading.estimate_notes import LEANING as LEANING_NOTE  # noqa: E402
+from priorveil.results.findings import result_of  # noqa: E402
 from priorveil.tables import estimate_table  # noqa: E402
+from priorveil.words.estimates import headlines  # noqa: E402
+from terminal import done  # noqa: E402
 
 LEANING = str(LEANING_NOTE)
 LABELS = ["yes", "no", "maybe"]
@@ -71,6 +74,11 @@ def write_reports(path: str, plan: pv.Plan, reports: list[Any], **columns: list[
     Path(path).write_text("\n".join(lines) + "\n")
 
 
+def lines_of(*arguments: object) -> list[dict[str, str]]:
+    """The lines of the CSV that a command prints."""
+    return list(csv.DictReader(done(*arguments).out.splitlines()))
+
+
 def figures_of(printed: str, group: str = "") -> dict[str, Any]:
     """The first figures about everybody, or about a group, in the JSON of `estimate`."""
     findings = json.loads(printed)["result"]["findings"]
@@ -92,20 +100,14 @@ def names(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("plan", ["plan.json", "unary.json"])
 @pytest.mark.parametrize("out", ["r.parquet", "r.csv", "r.csv.gz", "r.arrow"])
-def test_from_people_to_estimate(
-    folder: Path, plan: str, out: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert (
-        run("privatize", plan, "people.csv", "--column", "answer", "--keep", "town", "-o", out, "--json") == 0
-    )
-    told = capsys.readouterr()
+def test_from_people_to_estimate(folder: Path, plan: str, out: str) -> None:
+    told = done("privatize", plan, "people.csv", "--column", "answer", "--keep", "town", "-o", out, "--json")
     made = json.loads(told.out)
     assert made["reports"] == 297
     assert made["refused"] == {"missing": 1, "outside the domain": 1, "wrong number of columns": 1}
     assert [entry["row"] for entry in made["refused_rows"]] == [6, 8, 10]  # the first row of data is row 1
     assert "1 outside the domain: row 8\n" in told.err and "secret" not in told.err + told.out
-    assert run("estimate", plan, out, "--by", "town", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(done("estimate", plan, out, "--by", "town", "--json").out)
     expected = estimate_table(out, pv.Plan.load(plan), by="town")
     assert found["result"]["reports"] == 297 and found["refused"] == {}
     everybody = figures_of(json.dumps(found))
@@ -116,28 +118,22 @@ def test_from_people_to_estimate(
     assert (numbers(group, "low"), numbers(group, "high")) == (low.tolist(), high.tolist())
 
 
-def test_a_repeated_report_is_counted_once_and_named(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_repeated_report_is_counted_once_and_named(folder: Path) -> None:
     run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
     lines = Path("r.csv").read_text().splitlines()
     Path("twice.csv").write_text("\n".join(lines + lines[1:]) + "\n")
-    capsys.readouterr()
-    assert run("estimate", "plan.json", "r.csv", "--json") == 0
-    once = json.loads(capsys.readouterr().out)
-    assert run("estimate", "plan.json", "twice.csv", "--json") == 0
-    shown = capsys.readouterr()
+    once = json.loads(done("estimate", "plan.json", "r.csv", "--json").out)
+    shown = done("estimate", "plan.json", "twice.csv", "--json")
     twice = json.loads(shown.out)
     words = "594 rows, 297 reports: 297 rows repeat a report that was already counted"
     assert words in shown.err
     assert (once.pop("repeated"), twice.pop("repeated")) == (0, 297) and once == twice
     other = "1" if lines[1].endswith("0") else "0"
     Path("other.csv").write_text("\n".join([*lines, lines[1][:-1] + other]) + "\n")
-    assert run("estimate", "plan.json", "other.csv") == 2
-    assert "other.csv row 1 and other.csv row 298" in capsys.readouterr().err
+    assert "other.csv row 1 and other.csv row 298" in done("estimate", "plan.json", "other.csv", status=2).err
 
 
-def test_several_files_are_read_as_one_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_files_are_read_as_one_table(folder: Path) -> None:
     lines = Path("people.csv").read_text().splitlines()
     Path("first.csv").write_text("\n".join(lines[:101]) + "\n")
     Path("rest.csv").write_text("\n".join([lines[0], *lines[101:]]) + "\n")
@@ -146,53 +142,27 @@ def test_several_files_are_read_as_one_table(folder: Path, capsys: pytest.Captur
     rows = Path("r.csv").read_text().splitlines()
     Path("a.csv").write_text("\n".join(rows[:201]) + "\n")
     Path("b.csv").write_text("\n".join([rows[0], *rows[101:]]) + "\n")  # 100 reports are in both files
-    capsys.readouterr()
-    assert run("estimate", "plan.json", "r.csv", "--json") == 0
-    expected = json.loads(capsys.readouterr().out)
-    assert run("estimate", "plan.json", "a.csv", "b.csv", "--json") == 0
-    shown = capsys.readouterr()
+    expected = json.loads(done("estimate", "plan.json", "r.csv", "--json").out)
+    shown = done("estimate", "plan.json", "a.csv", "b.csv", "--json")
     estimate = json.loads(shown.out)
     assert "397 rows, 297 reports" in shown.err
     assert estimate.pop("repeated") == 100 and expected.pop("repeated") == 0 and estimate == expected
-    assert run(*task, "rest.csv", "--force") == 2
-    assert "-o and DATA" in capsys.readouterr().err
-    assert run("estimate", "plan.json", "a.csv", "-") == 2
-    assert "give it alone" in capsys.readouterr().err
-    Path("none.csv").write_text(f"{rows[0]}\n")
-    Path("nobody.csv").write_text(f"{rows[0]}\n")
-    assert run("estimate", "plan.json", "none.csv", "nobody.csv") == 2
-    assert "'none.csv, nobody.csv'" in capsys.readouterr().err
 
 
-def test_reports_without_ids_cannot_be_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_without_ids_cannot_be_compared(folder: Path) -> None:
     run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
     columns = [line.split(",") for line in Path("r.csv").read_text().splitlines()]
     Path("bare.csv").write_text("".join(f"{cells[1]},{cells[2]}\n" for cells in columns))
-    capsys.readouterr()
-    assert run("estimate", "plan.json", "bare.csv", "--json") == 0
-    shown = capsys.readouterr()
+    shown = done("estimate", "plan.json", "bare.csv", "--json")
     assert "no row has an id" in shown.err and json.loads(shown.out)["without_id"] == 297
     blank = [["" if row % 9 == 1 else cells[0], *cells[1:]] for row, cells in enumerate(columns)]
     Path("some.csv").write_text("".join(",".join(cells) + "\n" for cells in blank))
-    assert run("estimate", "plan.json", "some.csv") == 0
-    assert "264 of 297 rows have an id" in capsys.readouterr().err
+    assert "264 of 297 rows have an id" in done("estimate", "plan.json", "some.csv").err
 
 
-def test_a_table_of_people_has_no_reports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("estimate", "plan.json", "people.csv") == 2
-    told = capsys.readouterr().err
-    assert (
-        "no such column of reports" in told and "use priorveil privatize" in told and "--column NAME" in told
-    )
-
-
-def test_shares_with_intervals_come_first_and_counts_beside_them(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shares_with_intervals_come_first_and_counts_beside_them(folder: Path) -> None:
     run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
-    capsys.readouterr()
-    assert run("estimate", "plan.json", "r.csv") == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = done("estimate", "plan.json", "r.csv").out.splitlines()
     estimate = estimate_table("r.csv", PLAN).everybody
     head = next(number for number, line in enumerate(lines) if line.startswith("value "))
     assert lines[head].split() == ["value", "share", "95", "%", "low", "high", "people"]
@@ -203,28 +173,21 @@ def test_shares_with_intervals_come_first_and_counts_beside_them(
         assert line.split() == words
 
 
-def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_and_tables(folder: Path) -> None:
     run("privatize", "plan.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.csv")
-    capsys.readouterr()
-    assert run("estimate", "plan.json", "r.csv", "--by", "town", "--csv") == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = lines_of("estimate", "plan.json", "r.csv", "--by", "town", "--csv")
     groups = ("A", "B", "")
     assert [(row["group"], row["value"]) for row in rows] == [(t, v) for t in groups for v in LABELS]
-    assert run("estimate", "plan.json", "r.csv", "--by", "town") == 0
-    shown = capsys.readouterr().out
+    shown = done("estimate", "plan.json", "r.csv", "--by", "town").out
     assert "town = A" in shown and "everybody: reports: 297" in shown and "Prior check: p" in shown
-    assert run("estimate", "plan.json", "r.csv", "--csv", "--json") == 2
 
 
-def test_csv_of_a_table_has_a_column_for_each_attribute_and_shares(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_csv_of_a_table_has_a_column_for_each_attribute_and_shares(folder: Path) -> None:
     cells = {("Bonn, city", "yes"): 0.2, ("Bonn, city", "no"): 0.3, ("Ulm", "yes"): 0.1, ("Ulm", "no"): 0.4}
     plan = pv.design(pv.Prior.joint(cells, ("town", "pet")), 2.0, pv.Distribution())
     plan.save("table.json")
     write_reports("r.csv", plan, plan.privatize([*cells] * 50).tolist())
-    assert run("estimate", "table.json", "r.csv", "--csv") == 0
-    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    lines = lines_of("estimate", "table.json", "r.csv", "--csv")
     rows = [row for row in lines if row["statistic"] == "people" and row["attributes"] == "town x pet"]
     assert [(row["town"], row["pet"]) for row in rows] == [*cells]
     assert [float(row["share"]) for row in rows] == pytest.approx(
@@ -232,9 +195,7 @@ def test_csv_of_a_table_has_a_column_for_each_attribute_and_shares(
     )
 
 
-def test_attributes_of_the_plan_name_columns_and_margins(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_attributes_of_the_plan_name_columns_and_margins(folder: Path) -> None:
     cells = {(age, pet): 0.25 for age in ("old", "young") for pet in ("cat", "dog")}
     plan = pv.design(pv.Prior.joint(cells, ("age", "pet")), 2.0, pv.Distribution())
     plan.save("table.json")
@@ -242,9 +203,7 @@ def test_attributes_of_the_plan_name_columns_and_margins(
     Path("pets.csv").write_text("\n".join(["pet,town,age", *rows]))
     assert run("privatize", "table.json", "pets.csv", "--keep", "town", "-o", "r.csv") == 0
     whole = estimate_table("r.csv", plan, by="town")
-    capsys.readouterr()
-    assert run("estimate", "table.json", "r.csv", "--margin", "age", "--by", "town", "--csv") == 0
-    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    lines = lines_of("estimate", "table.json", "r.csv", "--margin", "age", "--by", "town", "--csv")
     groups = ("A", "B", "")
     assert [(line["group"], line["age"]) for line in lines] == [
         (town, age) for town in groups for age in ("old", "young")
@@ -252,19 +211,12 @@ def test_attributes_of_the_plan_name_columns_and_margins(
     estimates = (*whole.groups.values(), whole.everybody)
     expected = [float(n) for each in estimates for n in each.margin("age").values]
     assert [float(line["estimate"]) for line in lines] == pytest.approx(expected)
-    assert run("estimate", "table.json", "r.csv", "--margin", "pet, age", "--json") == 0
     expected = whole.everybody.margin("pet", "age").values.tolist()
-    assert numbers(figures_of(capsys.readouterr().out)) == expected
-    for refused, words in (
-        (("estimate", "table.json", "r.csv", "--margin", "town"), "choose among age, pet"),
-        (("estimate", "table.json", "r.csv", "--by", "age"), "use --margin NAME"),
-        (("privatize", "plan.json", "people.csv", "-o", "new.csv"), "use --column NAME"),
-    ):
-        assert run(*refused) == 2
-        assert words in capsys.readouterr().err
+    shown = done("estimate", "table.json", "r.csv", "--margin", "pet, age", "--json").out
+    assert numbers(figures_of(shown)) == expected
 
 
-def test_shares_within_groups(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shares_within_groups(folder: Path) -> None:
     cells = {(age, pet, town): 1 / 7 for age in ("old", "young") for pet in ("cat", "dog") for town in "AB"}
     del cells["young", "dog", "B"]
     prior = pv.Prior.joint(cells, ("age", "pet", "town"), impossible="leave out")
@@ -274,8 +226,7 @@ def test_shares_within_groups(folder: Path, capsys: pytest.CaptureFixture[str]) 
     write_reports("r.csv", plan, plan.privatize(values, rng=np.random.default_rng(1)).tolist())
     everybody = estimate_table("r.csv", plan).everybody
     command = ["estimate", "table.json", "r.csv", "--margin", "pet", "--within", "age"]
-    assert run(*command, "--json") == 0
-    counts, shares = figures_of(capsys.readouterr().out)["tables"]
+    counts, shares = figures_of(done(*command, "--json").out)["tables"]
     margin = everybody.margin("age", "pet")
     assert [tuple(row["label"]) for row in counts["rows"]] == list(margin.labels)
     for row in shares["rows"]:
@@ -284,43 +235,30 @@ def test_shares_within_groups(folder: Path, capsys: pytest.CaptureFixture[str]) 
         assert (row["value"], row["std_error"]) == pytest.approx((ratio.value, ratio.std_error))
         assert (row["low"], row["high"]) == pytest.approx(ratio.interval())
     assert len(shares["rows"]) == 4 and shares["by"] == ["age"]
-    assert run(*command) == 0
-    shown = capsys.readouterr().out
+    shown = done(*command).out
     assert re.search(r"^age +pet +share within age +95 % low +high\nold +cat +\d", shown, re.MULTILINE)
     assert "Method unbiased" in shown and "Prior check: p" in shown
-    assert run("estimate", "table.json", "r.csv", "--within", "town,age", "--csv") == 0
-    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))[len(cells) :]
+    lines = lines_of("estimate", "table.json", "r.csv", "--within", "town,age", "--csv")[len(cells) :]
     assert {(line["age"], line["pet"], line["town"]) for line in lines} == set(cells)
     alone = next(line for line in lines if (line["age"], line["town"]) == ("young", "B"))
     assert float(alone["estimate"]) == pytest.approx(1)  # its dogs were left out
-    for groups, words in (("age,pet,town", "leave one out"), ("home", "choose among age, pet, town")):
-        assert run("estimate", "table.json", "r.csv", "--within", groups) == 2
-        shown = capsys.readouterr()
-        assert shown.out == "" and words in shown.err
-    write_reports("one.csv", PLAN, [0, 1, 2])
-    assert run("estimate", "plan.json", "one.csv", "--within", "age") == 2
-    assert "no names of attributes" in capsys.readouterr().err
     few = plan.privatize([("old", "cat", "A")] * 2, rng=np.random.default_rng(3)).tolist()
     write_reports("few.csv", plan, few)
-    assert run("estimate", "table.json", "few.csv", "--within", "age") == 0
-    shown = capsys.readouterr().out
+    shown = done("estimate", "table.json", "few.csv", "--within", "age").out
     assert "not bounded" in shown and "A group without an interval may have no people" in shown
 
 
-def test_methods_levels_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_methods_levels_and_pictures(folder: Path) -> None:
     pytest.importorskip("matplotlib")
     run("privatize", "unary.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.parquet")
-    capsys.readouterr()
     options = ("--method", "unbiased", "--confidence", "0.5", "--json", "--plot", "e.svg")
-    assert run("estimate", "unary.json", "r.parquet", "--by", "town", *options) == 0
-    out = capsys.readouterr().out
+    out = done("estimate", "unary.json", "r.parquet", "--by", "town", *options).out
     found = figures_of(out)
     assert found["method"] == "unbiased" and json.loads(out)["result"]["confidence"] == 0.5
     assert Path("e.svg").read_text().startswith("<?xml")
     expected = estimate_table("r.parquet", UNARY, method="unbiased").everybody
     assert numbers(found) == expected.values.tolist()
     assert numbers(found, "high") == expected.interval(0.5)[1].tolist()
-    assert run("estimate", "unary.json", "r.parquet", "--plot", "e.xyz") == 2
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
@@ -331,45 +269,25 @@ def test_a_picture_of_every_kind(folder: Path, kind: str, by: tuple[str, ...]) -
     assert run("estimate", "plan.json", "r.csv", *by, "--plot", f"e.{kind}") == 0
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind]
     assert Path(f"e.{kind}").read_bytes().startswith(begins)
-    assert run("estimate", "plan.json", "r.csv", "--plot", f"none/e.{kind}") == 2
 
 
-def test_cohorts_from_a_folder_of_plans(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cohorts_from_a_folder_of_plans(folder: Path) -> None:
     (folder / "plans").mkdir()
     for town in "AB":
         PLAN.save(folder / "plans" / f"{town}.json")
     at = ("--cohort", "town")
-    assert run("privatize", "plans", "people.csv", "--column", "answer", *at, "-o", "r.parquet") == 0
-    capsys.readouterr()
-    assert run("estimate", "plans", "r.parquet", *at, "--json") == 0
-    findings = json.loads(capsys.readouterr().out)["result"]["findings"]
+    done("privatize", "plans", "people.csv", "--column", "answer", *at, "-o", "r.parquet")
+    findings = json.loads(done("estimate", "plans", "r.parquet", *at, "--json").out)["result"]["findings"]
     *cohorts, together = [(found["cohort"], found["reports"]) for found in findings]
     assert together == ("", 297) and [name for name, _ in cohorts] == ["A", "B"]
     assert sum(reports for _, reports in cohorts) == 297
-    assert run("estimate", "plans", "r.parquet") == 2
-    assert run("estimate", "plan.json", "r.parquet", *at) == 2
 
 
-def test_every_refused_row_in_a_file(folder: Path) -> None:
-    run(
-        "privatize",
-        "plan.json",
-        "people.csv",
-        "--column",
-        "answer",
-        "-o",
-        "r.csv",
-        "--refused",
-        "refused.csv",
-    )
-    rows = Path("refused.csv").read_text().splitlines()[1:]
-    assert rows == ["6,missing", "8,outside the domain", "10,wrong number of columns"]
-
-
-def test_the_rows_that_are_shown_are_the_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_rows_that_are_shown_are_the_first(folder: Path) -> None:
     Path("bad.csv").write_text("answer,town\nzzz,A\n,A\n" + "yes\n" * 1200 + "yes,A\n")
-    assert run("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv", "--json") == 1
-    listed = json.loads(capsys.readouterr().out)["refused_rows"]
+    listed = json.loads(
+        done("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv", "--json", status=1).out
+    )["refused_rows"]
     assert [entry["row"] for entry in listed] == list(range(1, 1003))  # a thousand for each reason
     assert [entry["reason"] for entry in listed[:2]] == ["outside the domain", "missing"]
 
@@ -384,7 +302,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_one_line_for_each_reason(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_line_for_each_reason(folder: Path) -> None:
     Path("bad.csv").write_text("answer,town\n" + "\n".join(MISSPELT) + "\n")
     task = ("privatize", "plan.json", "bad.csv", "--column", "answer", "-o")
     reasons = [
@@ -394,34 +312,32 @@ def test_one_line_for_each_reason(folder: Path, capsys: pytest.CaptureFixture[st
         "  1 outside the domain: row 22",
         "  1 wrong number of columns: row 24",
     ]
-    assert run(*task, "r.csv") == 0
     domain = "  the plan's values are yes, no, maybe"
     biased = "the results may be biased"
     end = ["  list all with --refused FILE", domain, "38 reports written to r.csv"]
     end += [ONCE, f"30% of the rows are refused: {biased}"]
-    assert capsys.readouterr().err.splitlines() == [*reasons, *end]
-    assert run(*task, "s.csv", "--most-refused", "0", "--refused", "all.csv") == 1
-    assert capsys.readouterr().err.splitlines()[:-1] == [*reasons, "  all are in all.csv", domain]
+    assert done(*task, "r.csv").err.splitlines() == [*reasons, *end]
+    nothing = done(*task, "s.csv", "--most-refused", "0", "--refused", "all.csv", status=1).err
+    assert nothing.splitlines()[:-1] == [*reasons, "  all are in all.csv", domain]
     assert not {"Yes", "NO", "zzz"} & set(
         "".join(p.read_text() for p in folder.glob("*.csv") if p.name != "bad.csv").split(",")
     )
 
 
-def answers(plan: pv.Plan, values: Any, capsys: pytest.CaptureFixture[str]) -> tuple[str, Any, list[Any]]:
+def answers(plan: pv.Plan, values: Any) -> tuple[str, Any, list[Any]]:
     """What estimate prints of the reports of these values: for people, as JSON, and the lines of the CSV."""
     plan.save("numbers.json")
     reports = plan.privatize(values, np.random.default_rng(3))
     write_reports("numbers.csv", plan, reports.tolist())
     shown = []
     for form in ((), ("--json",), ("--csv",)):
-        assert run("estimate", "numbers.json", "numbers.csv", "--confidence", "0.99", *form) == 0
-        shown.append(capsys.readouterr().out)
-    return shown[0], figures_of(shown[1]), list(csv.DictReader(io.StringIO(shown[2])))
+        shown.append(done("estimate", "numbers.json", "numbers.csv", "--confidence", "0.99", *form).out)
+    return shown[0], figures_of(shown[1]), list(csv.DictReader(shown[2].splitlines()))
 
 
-def test_the_mean_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_mean_of_numbers(folder: Path) -> None:
     plan = design_mean(0, 100, 1.0, lambda number: 1.0)
-    text, figures, lines = answers(plan, np.linspace(0, 90, 5000), capsys)
+    text, figures, lines = answers(plan, np.linspace(0, 90, 5000))
     (total,), (mean,) = (table["rows"] for table in figures["tables"])
     assert mean["low"] < 45 < mean["high"] < mean["low"] + 15
     assert mean["value"] == pytest.approx(total["value"] / 5000)
@@ -431,28 +347,7 @@ def test_the_mean_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -
     )
 
 
-def test_a_refused_number_of_an_attribute_is_named_by_its_row(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("hours.csv").write_text("age,overtime\nyoung,5\n,5\nold,5\nold,99.5\n")  # row 2 is left out
-    columns = ("--column", "age", "--column", "overtime", "--grid", "overtime=0:40:3", "--values", "public")
-    assert run("design", "hours.csv", *columns, "--query", "averages", "--epsilon", "1") != 0
-    err = capsys.readouterr().err
-    assert "row 4: overtime" in err and "99.5" not in err
-
-
-def test_an_attribute_of_numbers_without_a_grid_is_advised(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("hours.csv").write_text(
-        "age,overtime\n" + "".join(f"young,{n / 10}\nold,{n / 9}\n" for n in range(90))
-    )
-    columns = ("--column", "age", "--column", "overtime", "--values", "public")
-    assert run("design", "hours.csv", *columns, "--query", "averages", "--epsilon", "1") != 0
-    assert "--grid overtime=LOW:HIGH:POINTS" in " ".join(capsys.readouterr().err.split())
-
-
-def test_averages_by_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_averages_by_group(folder: Path) -> None:
     rng = np.random.default_rng(4)
     ages = rng.choice(["young", "old"], 2_000)
     hours = np.minimum(rng.exponential(np.where(ages == "old", 10.0, 25.0)), 40.0)
@@ -461,49 +356,25 @@ def test_averages_by_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     columns = ("--column", "age", "--column", "overtime")
     asked = ("--query", "averages", "--epsilon", "3", "-o", "averages.json")
     assert run("design", "hours.csv", *columns, "--grid", "overtime=0:40:3", *asked) == 0
-    assert run("privatize", "averages.json", "hours.csv", *columns, "-o", "hours-reports.csv") == 0
-    capsys.readouterr()
-    assert run("estimate", "averages.json", "hours-reports.csv", "--json") == 0
-    told = figures_of(capsys.readouterr().out)
+    done("privatize", "averages.json", "hours.csv", *columns, "-o", "hours-reports.csv")
+    told = figures_of(done("estimate", "averages.json", "hours-reports.csv", "--json").out)
     assert numbers(told, "label") == [["old"], ["young"]] and told["tables"][0]["kind"] == "average"
     truth = [hours[ages == age].mean() for age in ("old", "young")]
     assert (np.abs(np.array(numbers(told)) - truth) < 5 * np.array(numbers(told, "std_error"))).all()
-    assert run("estimate", "averages.json", "hours-reports.csv", "--csv") == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = lines_of("estimate", "averages.json", "hours-reports.csv", "--csv")
     assert [(row["statistic"], row["age"]) for row in rows[:3]] == [
         ("mean overtime", "old"),
         ("mean overtime", "young"),
         ("mean overtime", ""),
     ]
     assert [float(row["estimate"]) for row in rows[:2]] == numbers(told)
-    assert run("estimate", "averages.json", "hours-reports.csv", "--plot", "averages.png") == 0
-    assert "mean overtime" in capsys.readouterr().out
-    margin = ("--margin", "age", "--plot", "ages.svg")
-    assert run("estimate", "averages.json", "hours-reports.csv", *margin) == 0
+    averages = ("averages.json", "hours-reports.csv")
+    assert "mean overtime" in done("estimate", *averages, "--plot", "averages.png").out
+    done("estimate", *averages, "--margin", "age", "--plot", "ages.svg")
     drawn = Path("ages.svg").read_text()
     assert "<!-- people -->" in drawn and "<!-- mean overtime -->" not in drawn, "a margin counts people"
     estimates = estimate_table("hours-reports.csv", pv.Plan.load("averages.json"))
     assert estimates.everybody.averages.values.tolist() == numbers(told)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--grid", "income=0:40:3"), ("--grid", "overtime"), ("--grid", "overtime=0:40"), ("--grid", "overtime=9:1:3"),
-        ("--grid", "overtime=0:40:3", "--grid", "overtime=0:40:3"), ("--grid", "overtime=0:40:3", "--by", "town"),
-        ("--grid", "overtime=0:40:3", "--prior-epsilon", "1"), ("--grid", "overtime=0:40:3", "--numbers", "0:40"),
-        ("--grid", "overtime=0:40:3", "--counts"), ("--grid", "overtime=0:4:3"),
-    ],
-    ids=" ".join,
-)  # fmt: skip
-def test_averages_of_something_else_are_refused(
-    folder: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [f"{age},{x}" for age in ("young", "old") for x in (0, 10, 20, 30, 39)] * 20
-    Path("hours.csv").write_text("age,overtime\n" + "\n".join(rows) + "\n")
-    asked = ("--column", "age", "--column", "overtime", "--query", "averages", "--epsilon", "1")
-    assert run("design", "hours.csv", *asked, *options) > 0
-    assert "error:" in capsys.readouterr().err
 
 
 def test_a_file_of_probabilities_may_have_a_grid(folder: Path) -> None:
@@ -514,10 +385,10 @@ def test_a_file_of_probabilities_may_have_a_grid(folder: Path) -> None:
     assert run("design", "prior.csv", "--grid", "overtime=0:10:3", *asked, "--force") > 0
 
 
-def test_the_quantiles_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_quantiles_of_numbers(folder: Path) -> None:
     prior = pv.Prior.cells(np.linspace(0, 100, 11), lambda number: 1.0)
     plan = pv.design(prior, 2.0, pv.Linear.cumulative(prior, unbiased=True))
-    text, figures, lines = answers(plan, np.linspace(0, 60, 5000), capsys)
+    text, figures, lines = answers(plan, np.linspace(0, 60, 5000))
     (quantiles,) = (table["rows"] for table in figures["tables"] if table["kind"] == "quantile")
     median = next(row for row in quantiles if row["label"] == ["0.5"])
     assert median["low"] <= 30 <= median["high"] < 60
@@ -525,198 +396,119 @@ def test_the_quantiles_of_numbers(folder: Path, capsys: pytest.CaptureFixture[st
     assert re.search(rf"^quantile 0\.5 +{median['value']:.0f} ", text, re.MULTILINE)
 
 
-def test_notes_on_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flat = design_mean(0, 1_000, 1.0, outside="ends")
-    text, record, _ = answers(flat, np.full(5000, 100.0), capsys)
-    told = " ".join(text.split())
-    assert "Numbers below 0 were counted as 0, numbers above 1,000 as 1,000." in told
-    assert "all numbers from 0 to 1,000 are taken to be equally common." in told
-    assert f"LDP at {flat.certificate.ldp:.6g} holds for everybody" in told and "public sample" in told
-    assert {"assumedFlatPrior", "numbersOutside"} <= {note["code"] for note in record["notes"]}
-    ldp = design_mean(0, 1_000, 1.0, notion=pv.LDP())
-    assert "equally common" not in answers(ldp, np.full(5000, 100.0), capsys)[0]
-    known = pv.Prior.grid([0, 500, 1_000], [0.8, 0.1, 0.1])  # the check fails too, but this prior was given
-    plan = pv.design(known, 1.0, pv.Sum([0, 500, 1_000], unbiased=True))
-    text, record, _ = answers(plan, np.full(5000, 900.0), capsys)
-    assert record["prior_check"] < 0.01 and "equally common" not in text and "counted as" not in text
-
-
-def test_a_number_outside_the_range_is_refused_with_the_range(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_number_outside_the_range_is_refused_with_the_range(folder: Path) -> None:
     design_mean(0, 100_000, 1.0, lambda number: 1.0).save("numbers.json")
     Path("incomes.csv").write_text('income\n50000\n123456\n-7\nmuch\n"12,000"\n"12,5"\n')
     task = ("privatize", "numbers.json", "incomes.csv", "--column", "income", "-o", "r.csv", "--force")
     domain, advice = "the plan's values are numbers from 0 to 100,000", "--outside ends"
-    assert run(*task) == 1
-    said = capsys.readouterr().err
+    said = done(*task, status=1).err
     assert "2 outside the domain: rows 2, 3" in said and "1 not a number: row 4" in said
     assert "1 an ambiguous number: write 1234.5 or 1234,5, without separators of thousands: row 5" in said
     assert domain in said and advice in said
     assert not any(private in said for private in ("123456", "123,456", "-7", "much", "12,000"))
     design_mean(0, 100_000, 1.0, lambda number: 1.0, outside="ends").save("numbers.json")
-    assert run(*task) == 0
-    said = capsys.readouterr().err
+    said = done(*task).err
     assert "refused: 2 rows" in said and "1 not a number" in said and domain in said and advice not in said
 
 
-def test_a_combination_that_was_left_out_is_called_so(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_combination_that_was_left_out_is_called_so(folder: Path) -> None:
     cells = {("Preschool", "<=50K"): 0.2, ("Masters", "<=50K"): 0.3, ("Masters", ">50K"): 0.5}
     prior = pv.Prior.joint(cells, ("education", "income"), impossible="leave out")
     pv.design(prior, 1.0, pv.Histogram()).save("joint.json")
     rows = ["Masters,>50K", "Preschool,>50K", "masters,>50K", "Masters,=50K"]
     Path("people.csv").write_text("\n".join(["education,income", *rows, ""]))
     columns = ("--column", "education", "--column", "income")
-    assert run("privatize", "joint.json", "people.csv", *columns, "-o", "r.csv", "--refused", "no.csv") == 1
+    task = ("privatize", "joint.json", "people.csv", *columns, "-o", "r.csv", "--refused", "no.csv")
+    domain = "the plan's values are education: Preschool, Masters; income: <=50K, >50K"
+    assert domain in done(*task, status=1).err
     reasons = [
         "2,a combination that the plan leaves out",
         "3,another spelling of a value",
         "4,outside the domain",
     ]
     assert Path("no.csv").read_text().splitlines() == ["row,reason", *reasons]
-    assert (
-        "the plan's values are education: Preschool, Masters; income: <=50K, >50K" in capsys.readouterr().err
-    )
 
 
-def test_margins_are_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_margins_are_tables(folder: Path) -> None:
     cells = {("old", "a, b"): 0.2, ("old", "c"): 0.3, ("young", "a, b"): 0.4, ("young", "c"): 0.1}
     prior = pv.Prior.joint(cells, ("age", "kind"))
     margins = pv.Linear.margins(prior, ["age", ("age", "kind")])
-    text, record, lines = answers(pv.design(prior, 2.0, margins), [("old", "c")] * 500, capsys)
+    text, record, lines = answers(pv.design(prior, 2.0, margins), [("old", "c")] * 500)
     assert [table["attributes"] for table in record["tables"][:2]] == [["age"], ["age", "kind"]]
     assert sum(line["statistic"] == "people" and line["attributes"] == "age x kind" for line in lines) == 6
     assert re.search(
         r"^age +share +99 % low +high +people\nold +[\d.]+ % .*\nyoung +[-\d.]+ % ", text, re.MULTILINE
     )
     assert re.search(r"^age +kind +share +99 % low +high +people\nold +a, b .*\nold +c ", text, re.MULTILINE)
-    text, _, _ = answers(pv.design(prior, 2.0, pv.Histogram()), [("old", "c")] * 500, capsys)
+    text, _, _ = answers(pv.design(prior, 2.0, pv.Histogram()), [("old", "c")] * 500)
     assert re.search(r"^age +kind +share +99 % low +high +people\nold +a, b ", text, re.MULTILINE)
 
 
-def test_a_table_without_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_without_rows(folder: Path) -> None:
     Path("none.csv").write_text("answer\n")
-    assert run("privatize", "plan.json", "none.csv", "--column", "answer", "-o", "r.csv") == 1
-    assert capsys.readouterr().err == "0 reports written to r.csv: the table has no rows\n"
+    assert (
+        done("privatize", "plan.json", "none.csv", "--column", "answer", "-o", "r.csv", status=1).err
+        == "0 reports written to r.csv: the table has no rows\n"
+    )
 
 
 @pytest.mark.parametrize(("wrong", "said"), [(5, False), (6, True)])
-def test_many_refused_rows_bias_results(
-    folder: Path, wrong: int, said: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_refused_rows_bias_results(folder: Path, wrong: int, said: bool) -> None:
     Path("bad.csv").write_text("answer\n" + "yes\n" * (100 - wrong) + "zzz\n" * wrong)
-    assert run("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv") == 0
-    assert ("may be biased" in capsys.readouterr().err) == said
+    assert (
+        "may be biased" in done("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv").err
+    ) == said
     write_reports("r.csv", PLAN, [0] * (100 - wrong) + [77] * wrong)
-    assert run("estimate", "plan.json", "r.csv") == 0
-    err = capsys.readouterr().err
+    err = done("estimate", "plan.json", "r.csv").err
     assert ("may be biased" in err) == said and f"{wrong} reports that this plan or campaign cannot" in err
 
 
-def test_most_rows_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_most_rows_refused(folder: Path) -> None:
     for number, status in ((10, 0), (11, 1)):
         Path("bad.csv").write_text("answer\n" + "yes\n" * 10 + "zzz\n" * number)
         task = ("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "made.csv", "--force")
-        assert run(*task) == status
-        last = capsys.readouterr().err.splitlines()[-2:]
+        last = done(*task, status=status).err.splitlines()[-2:]
         limit = "nothing is written: 11 of 21 rows are refused; to allow a larger share of them, use --most-refused"
         assert (limit in last) == bool(status)
         assert len(Path("made.csv").read_text().splitlines()) == 11  # of the first run
         assert run(*task, "--most-refused", "0.6") == 0
         write_reports("r.csv", PLAN, [0] * 10 + [""] * number)
-        assert run("estimate", "plan.json", "r.csv", "--csv") == status
-        said = capsys.readouterr()
+        said = done("estimate", "plan.json", "r.csv", "--csv", status=status)
         assert len(said.out.splitlines()) == 4
         assert ("most rows are refused: 11 of 21" in said.err) == bool(status)
 
 
-def test_a_limit_of_zero_and_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_limit_of_zero_lists_the_refused_rows_and_writes_nothing_else(folder: Path) -> None:
     task = ("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
-    assert run(*task, "--most-refused", "0") == 1
-    assert "secret" not in capsys.readouterr().err and names(folder) == set()
-    assert run(*task) == 0
-    assert run(*task) == 2 and "exists" in capsys.readouterr().err
-    assert run(*task, "--force", "--no-ids") == 0
-    assert Path("r.csv").read_text().splitlines()[0] == "plan,report"
-
-
-def test_a_limit_of_zero_lists_the_refused_rows_all_the_same(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    task = (
-        "privatize",
-        "plan.json",
-        "people.csv",
-        "--column",
-        "answer",
-        "-o",
-        "r.csv",
-        "--most-refused",
-        "0",
+    said = done(*task, "--most-refused", "0", "--refused", "refused.csv", status=1).err
+    assert (
+        "  all are in refused.csv\n" in said and "nothing is written: 3 of " in said and "secret" not in said
     )
-    assert run(*task, "--refused", "refused.csv") == 1
-    said = capsys.readouterr().err
-    assert "refused: 3 rows\n  1 missing: row 6\n" in said and "  all are in refused.csv\n" in said
-    domain = "  the plan's values are yes, no, maybe"
-    assert said.splitlines()[-2].strip() == domain.strip()
-    assert "nothing is written: 3 of " in said.splitlines()[-1]
     rows = Path("refused.csv").read_text().splitlines()
     assert rows == ["row,reason", "6,missing", "8,outside the domain", "10,wrong number of columns"]
     assert names(folder) == {"refused.csv"}
-    assert run(*task[:4], "nope", *task[5:], "--refused", "other.csv") == 2
-    assert names(folder) == {"refused.csv"}
-
-
-@pytest.mark.parametrize("extra", [(), ("--json",), ("--csv",), ("--by", "town")])
-@pytest.mark.parametrize("rows", [[], [77, 88]])
-def test_no_usable_report_is_an_error(
-    folder: Path, rows: list[int], extra: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_reports("r.csv", PLAN, rows, town=["A", ""][: len(rows)])
-    assert run("estimate", "plan.json", "r.csv", *extra) == 2
-    told = capsys.readouterr()
-    *_, last = told.err.splitlines()
-    problem = "no report of this plan" if rows else "'r.csv': there are no reports"
-    assert told.out == "" and last.startswith("error: ") and problem in last
-    assert ("refused: 2 rows" in told.err) == ("another plan" in last) == bool(rows)
-    assert names(folder) == {"r.csv"}
+    assert run(*task, "--no-ids") == 0
+    assert Path("r.csv").read_text().splitlines()[0] == "plan,report"
 
 
 @pytest.mark.parametrize(("foreign", "said"), [(10, False), (12, True)])
-def test_many_foreign_reports_are_of_another_plan(
-    folder: Path, foreign: int, said: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_foreign_reports_are_of_another_plan(folder: Path, foreign: int, said: bool) -> None:
     write_reports("r.csv", PLAN, [0] * (100 - foreign) + [77] * foreign)
-    assert run("estimate", "plan.json", "r.csv") == 0
-    assert ("probably made by another plan" in capsys.readouterr().err) == said
+    assert ("probably made by another plan" in done("estimate", "plan.json", "r.csv").err) == said
 
 
 OTHER = pv.design(pv.Prior([0.2, 0.3, 0.5], labels=LABELS), 1.0, pv.Histogram())
 
 
 @pytest.mark.parametrize("out", ["r.parquet", "r.csv", "r.csv.gz", "r.arrow"])
-def test_another_plan_is_refused(folder: Path, out: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_plan_is_refused(folder: Path, out: str) -> None:
     OTHER.save("other.json")
     assert run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", out) == 0
-    capsys.readouterr()
     assert run("estimate", "other.json", out) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and f"reports of plan {PLAN.id[:12]}; read them with the plan" in told.err
     assert run("estimate", "plan.json", out) == 0
 
 
-def test_a_report_of_another_plan_among_many(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_reports("r.csv", PLAN, [0, 1] * 50)
-    with open("r.csv", "a") as file:
-        file.write(f"{OTHER.id},0\n")
-    assert run("estimate", "plan.json", "r.csv", "--json") == 2
-    told = capsys.readouterr()
-    assert told.out == "" and f"reports of plan {OTHER.id[:12]}" in told.err
-
-
-def test_plans_of_cohorts_that_are_mixed_up(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plans_of_cohorts_that_are_mixed_up(folder: Path) -> None:
     for right, wrong, plan in (("A", "B", PLAN), ("B", "A", OTHER)):
         for place, town in (("plans", right), ("mixed", wrong)):
             Path(place).mkdir(exist_ok=True)
@@ -727,115 +519,76 @@ def test_plans_of_cohorts_that_are_mixed_up(folder: Path, capsys: pytest.Capture
     assert {(row["town"], row["plan"]) for row in rows} == {("A", PLAN.id), ("B", OTHER.id)}
     assert run("estimate", "plans", "r.csv", *at) == 0
     assert run("estimate", "mixed", "r.csv", *at) == 2
-    assert "read them with the plan or campaign that made them" in capsys.readouterr().err
 
 
-def test_reports_that_name_no_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("r.csv").write_text("report\n" + "0\n1\n" * 50)
-    assert run("estimate", "plan.json", "r.csv") == 2
-    told = capsys.readouterr()
-    assert told.out == "" and "nothing names the plan" in told.err and "use --assume-plan" in told.err
-    assert run("estimate", "plan.json", "r.csv", "--assume-plan", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["result"]["reports"] == 100
-    Path("r.csv").write_text(
-        "plan,report\ngold,0\nsilver,1\n"
-    )  # a column of that name, but of another meaning
-    assert run("estimate", "plan.json", "r.csv") == 2
-    told = capsys.readouterr()
-    assert "gold" not in told.err and "use --assume-plan" in told.err
-    assert run("estimate", "plan.json", "r.csv", "--assume-plan") == 0
+def test_reports_that_name_no_plan(folder: Path) -> None:
+    """Without a column `plan`, and with one of another meaning."""
+    for text in ("report\n0\n1\n", "plan,report\ngold,0\nsilver,1\n"):
+        Path("r.csv").write_text(text)
+        assert (
+            json.loads(done("estimate", "plan.json", "r.csv", "--assume-plan", "--json").out)["result"][
+                "reports"
+            ]
+            == 2
+        )
 
 
-def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prior = pv.Prior([0.5, 0.3, 0.2], labels=LABELS)
-    learnt = pv.design(prior, 1.0, pv.Distribution())
-    learnt.save("learnt.json")
-    reports = learnt.privatize([LABELS[2]] * 5000, rng=np.random.default_rng(3))
-    write_reports("r.csv", learnt, reports.tolist())
-    for asked, used in (((), "unbiased"), (("--method", "mmse"), "mmse"), (("--method", "auto"), "unbiased")):
-        assert run("estimate", "learnt.json", "r.csv", *asked) == 0
-        shown = " ".join(capsys.readouterr().out.split())
-        assert f"Method {used} assumes" in shown
-        assert shown.startswith("Warning: ") == (LEANING in shown.split("reports: ")[0]) == (used == "mmse")
-        assert "Prior check: p < 0.0001." in shown
-    write_reports("h.csv", PLAN, [0, 1])
-    assert run("estimate", "plan.json", "h.csv", "--json") == 0
-    assert figures_of(capsys.readouterr().out)["method"] == "mmse"
+KNOWN = pv.Prior([0.5, 0.3, 0.2], labels=LABELS)
+LEARNT = pv.design(KNOWN, 1.0, pv.Distribution())
+TOTAL = pv.design(KNOWN, 1.0, pv.Sum(values=[0, 1, 2]))
+TWO_ALIKE = pv.design(pv.Prior([0.74, 0.12, 0.14], labels=LABELS), 1.0, pv.Histogram())
+MANY = pv.design(pv.Prior.uniform(30), 1.0, pv.Distribution(), method="unary")
+FLAT = design_mean(0, 1_000, 1.0, outside="ends")
+FLAT_LDP = design_mean(0, 1_000, 1.0, notion=pv.LDP())
+CHECK_FAILED = "Warning: The reports contradict the prior"
 
 
-def test_a_sum_whose_prior_check_fails_says_so_first(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("plan", "people", "options", "method", "codes", "first"),
+    [
+        (LEARNT, [LABELS[2]] * 5000, (), "unbiased", {"methodAssumes"}, ""),
+        (LEARNT, [LABELS[2]] * 5000, ("--method", "auto"), "unbiased", {"methodAssumes"}, ""),
+        (LEARNT, [LABELS[2]] * 5000, ("--method", "mmse"), "mmse", {"methodAssumes"}, CHECK_FAILED),
+        (PLAN, LABELS, (), "mmse", {"methodAssumes"}, LEANING),
+        (TOTAL, [LABELS[2]] * 2000, (), "mmse", {"unbiasedDifference"}, CHECK_FAILED),
+        (TOTAL, LABELS[:1] * 1000 + LABELS[1:2] * 600 + LABELS[2:] * 400, (), "mmse", {"unbiasedDifference"}, LEANING),
+        (TWO_ALIKE, LABELS[:1] * 3700 + LABELS[2:] * 1300, (), "mmse", {"unseenChangesAmong"}, ""),
+        (MANY, [*range(30)] * 30, (), "unbiased", {"gainOfMle"}, ""),
+        (FLAT, [100.0] * 5000, (), "unbiased", {"assumedFlatPrior", "numbersOutside"}, ""),
+        (FLAT_LDP, [100.0] * 5000, (), "unbiased", {"methodAssumes"}, ""),
+    ],
+)  # fmt: skip
+def test_an_estimate_says_the_same_in_every_form(
+    folder: Path,
+    plan: pv.Plan,
+    people: list[Any],
+    options: tuple[str, ...],
+    method: Any,
+    codes: set[str],
+    first: str,
 ) -> None:
-    prior = pv.Prior([0.5, 0.3, 0.2], labels=LABELS)
-    total = pv.design(prior, 1.0, pv.Sum(values=[0, 1, 2]))
-    total.save("total.json")
-    for label, doubtful in ((LABELS[2], True), (None, False)):
-        people = [label] * 2000 if label else [LABELS[0]] * 1000 + [LABELS[1]] * 600 + [LABELS[2]] * 400
-        write_reports("r.csv", total, total.privatize(people, rng=np.random.default_rng(3)).tolist())
-        assert run("estimate", "total.json", "r.csv") == 0
-        shown = " ".join(capsys.readouterr().out.split())
-        assert shown.startswith("Warning: ") == doubtful and LEANING in shown.split("reports: ")[0]
-        assert "Method mmse assumes" in shown and "Prior check: p" in shown
-        assert run("estimate", "total.json", "r.csv", "--json") == 0
-        record = figures_of(capsys.readouterr().out)
-        assert (record["warning"] is not None) == doubtful and record["method"] == "mmse"
-        assert 0 < record["noticeable_change"] < 1 and record["unbiased_difference"] > 0
+    """As text, above and below the tables; as CSV, on standard error; as JSON, by its codes."""
+    plan.save("p.json")
+    reports = plan.privatize(people, rng=np.random.default_rng(3))
+    write_reports("p.csv", plan, [y.tobytes().hex() if plan.mechanism.width else int(y) for y in reports])
+    said = []
+    for form in ((), ("--csv",), ("--json",)):
+        said.append(done("estimate", "p.json", "p.csv", *options, *form))
+    text, beside = (" ".join(words.split()) for words in (said[0].out, said[1].err))
+    (figures,) = (found.figures for found in result_of(estimate_table("p.csv", plan, method=method)).findings)
+    sentences = [*headlines(figures), *map(str, figures.notes)]
+    assert all(sentence in text and sentence in beside for sentence in sentences)
+    assert text.startswith(first) and text.startswith("Warning: ") == (first == CHECK_FAILED)
+    record = figures_of(said[2].out)
+    told = {note["code"] for note in record["notes"]}
+    assert codes <= told and ("numbersOutside" in told) == (plan is FLAT)
+    assert record["method"] == method and (record["warning"] is not None) == (first == CHECK_FAILED)
 
 
-def test_csv_has_its_warning_and_notes_on_standard_error(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    learnt = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=LABELS), 1.0, pv.Distribution())
-    learnt.save("learnt.json")
-    write_reports("r.csv", learnt, learnt.privatize([LABELS[2]] * 5000, np.random.default_rng(3)).tolist())
-    assert run("estimate", "learnt.json", "r.csv", "--method", "mmse", "--csv") == 0
-    printed = capsys.readouterr()
-    told = " ".join(printed.err.split())
-    assert told.startswith("Warning: ")
-    assert LEANING in told and "Method mmse assumes" in told and "Prior check: p < 0.0001" in told
-    assert [row["value"] for row in csv.DictReader(io.StringIO(printed.out))] == list(LABELS)
-
-
-def test_unseen_changes_are_in_every_form_of_an_estimate(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = pv.design(pv.Prior([0.74, 0.12, 0.14], labels=LABELS), 1.0, pv.Histogram())
-    plan.save("two.json")
-    people = np.random.default_rng(4).choice(3, 5000, p=[0.74, 0.01, 0.25])
-    write_reports("r.csv", plan, plan.privatize(people, np.random.default_rng(5), codes=True).tolist())
-    sentence = "The reports do not distinguish all values, for instance maybe and no"
-    for form in ((), ("--csv",)):
-        assert run("estimate", "two.json", "r.csv", *form) == 0
-        printed = capsys.readouterr()
-        assert sentence in " ".join((printed.out + printed.err).split())
-    assert run("estimate", "two.json", "r.csv", "--json") == 0
-    notes = {note["code"]: note["values"] for note in figures_of(capsys.readouterr().out)["notes"]}
-    assert notes["unseenChangesAmong"] == {"first": LABELS[2], "second": LABELS[1]}
-
-
-def test_the_advantage_of_mle_is_in_every_form_of_an_estimate(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = pv.design(pv.Prior.uniform(30), 1.0, pv.Distribution(), method="unary")
-    plan.save("many.json")
-    reports = plan.privatize(np.arange(900) % 30, np.random.default_rng(6))
-    write_reports("r.csv", plan, [row.tobytes().hex() for row in reports])
-    gain = plan.estimate(plan.tally(reports)).mle_gain
-    assert gain is not None and gain > 1.5
-    for form in ((), ("--csv",)):
-        assert run("estimate", "many.json", "r.csv", *form) == 0
-        printed = capsys.readouterr()
-        assert f"about {gain:.1f} times smaller" in " ".join((printed.out + printed.err).split())
-    assert run("estimate", "many.json", "r.csv", "--json") == 0
-    notes = {note["code"]: note["values"] for note in figures_of(capsys.readouterr().out)["notes"]}
-    assert notes["gainOfMle"] == {"times": gain}
-
-
-def test_a_missing_group_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_group_is_called_so(folder: Path) -> None:
     pytest.importorskip("matplotlib")
     write_reports("r.csv", PLAN, [0, 1, 0], town=["A", "", ""])
-    assert run("estimate", "plan.json", "r.csv", "--by", "town", "--plot", "e.svg") == 0
-    shown = capsys.readouterr().out
+    shown = done("estimate", "plan.json", "r.csv", "--by", "town", "--plot", "e.svg").out
     assert "town = (missing): reports: 2" in shown and "None" not in shown
     drawn = Path("e.svg").read_text()
     assert (
@@ -845,53 +598,13 @@ def test_a_missing_group_is_called_so(folder: Path, capsys: pytest.CaptureFixtur
     )
 
 
-def test_other_text_than_utf8_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("latin.csv").write_bytes("answer\nyes\nmöglich\n".encode("latin-1"))
-    assert run("privatize", "plan.json", "latin.csv", "--column", "answer", "-o", "r.csv") == 2
-    said = capsys.readouterr().err
-    assert "not UTF-8 text" in said and "damaged" not in said and "glich" not in said
-
-
-def test_one_line_for_a_wrong_column_or_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for data, column in (("people.csv", "nope"), ("nope.csv", "answer"), ("plan.json", "answer")):
-        assert run("privatize", "plan.json", data, "--column", column, "-o", "r.csv") == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1 and names(folder) == set()
-
-
-def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def told(*arguments: str) -> str:
-        assert run(*arguments) == 2
-        return capsys.readouterr().err
-
-    task = ("privatize", "plan.json", "people.csv", "--column")
-    order = "give a plan or a campaign first, and then"
-    assert f"people.csv is neither a plan nor a campaign: {order} REPORTS" in told(
-        "estimate", "people.csv", "people.csv"
-    )
-    assert f"plan.json is a plan, not a table: {order} DATA" in told(
-        "privatize", "people.csv", "plan.json", "-o", "r.csv"
-    )
-    Path("survey.toml").write_text("title = 'Work'")
-    survey = told("privatize", "survey.toml", "people.csv", "-o", "r.csv")
-    assert "survey.toml is a survey" in survey and "priorveil campaign build survey.toml" in survey
-    similar = "people.csv: there is no column answers; did you mean answer? The table has answer, town"
-    assert similar in told(*task, "answers", "-o", "r.csv")
-    assert "there is no folder nope" in told(*task, "answer", "-o", "nope/r.csv")
-    assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--refused", "nope/t")
-    missing = "nope.csv: there is no such file or folder: check the path"
-    assert missing in told("estimate", "plan.json", "nope.csv")
-    if os.access("/proc", os.W_OK):  # for root, though nobody can create a file in it
-        error = told(*task, "answer", "-o", "/proc/r.csv")
-        assert "'/proc/r.csv': the folder /proc cannot be written to" in error and ".part" not in error
-    if not os.access("/proc/sys", os.W_OK):  # also where root runs the tests
-        assert "/proc/sys cannot be written to" in told(*task, "answer", "-o", "/proc/sys/r.csv")
-    assert run(*task, "town", "-o", "r.csv") == 1
-    domain = f"  the plan's values are {', '.join(LABELS)}"
-    assert f"{domain}\nnothing is written: " in capsys.readouterr().err
-    assert run(*task, "answer", "-o", "r.csv") == 0  # nothing was written before
-    assert "r.csv exists: choose another name, or --force" in told(*task, "answer", "-o", "r.csv")
+def test_a_place_that_cannot_be_written_to_is_said_first(folder: Path) -> None:
+    task = ("privatize", "plan.json", "people.csv", "--column", "answer", "-o")
+    # Root may write to /proc, though nobody can create a file there, and nobody may write to /proc/sys.
+    for place in ("/proc", "/proc/sys"):
+        if os.access(place, os.W_OK) == (place == "/proc"):
+            error = done(*task, f"{place}/r.csv", status=2).err
+            assert f"{place} cannot be written to" in error and ".part" not in error
 
 
 def test_names_that_the_output_cannot_hold(folder: Path) -> None:
@@ -912,17 +625,13 @@ def test_names_that_the_output_cannot_hold(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [12, 20, 40])
-def test_a_narrow_terminal_loses_nothing(
-    width: int, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_narrow_terminal_loses_nothing(width: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=["yes", "no", "perhaps not"]), 1.0, pv.Histogram())
     long.save("long.json")
     write_reports("r.csv", long, [0, 1, 2] * 4000)
-    assert run("estimate", "long.json", "r.csv", "--json") == 0
-    found = figures_of(capsys.readouterr().out)
+    found = figures_of(done("estimate", "long.json", "r.csv", "--json").out)
     monkeypatch.setenv("COLUMNS", str(width))
-    assert run("estimate", "long.json", "r.csv") == 0
-    shown = capsys.readouterr().out
+    shown = done("estimate", "long.json", "r.csv").out
     assert max(map(len, shown.splitlines())) <= width and "…" not in shown
     whole = "".join(shown.split())
     assert all(word in shown.split() for (label,) in numbers(found, "label") for word in label.split())
@@ -934,26 +643,13 @@ def test_a_narrow_terminal_loses_nothing(
     assert "Warning:Thereportscontradicttheprior" in whole and "Priorcheck:p" in whole
 
 
-def test_cohorts_whose_names_are_no_names_of_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cohorts_whose_names_are_no_names_of_files(folder: Path) -> None:
     Path("plans").mkdir()
     for name in ("A%2FB", "50%", "C"):
         PLAN.save(f"plans/{name}.json")
     Path("towns.csv").write_text("answer,town\nyes,A/B\nno,50%\nmaybe,C\n")
-    task = (
-        "privatize",
-        "plans",
-        "towns.csv",
-        "--column",
-        "answer",
-        "--cohort",
-        "town",
-        "--most-refused",
-        "0",
-    )
-    assert run(*task, "-o", "r.csv") == 0
-    PLAN.save("plans/%43.json")
-    assert run(*task, "-o", "s.csv") == 2
-    assert "two plans in plans stand for the same value" in capsys.readouterr().err
+    task = ("privatize", "plans", "towns.csv", "--column", "answer", "--cohort", "town", "-o", "r.csv")
+    assert run(*task, "--most-refused", "0") == 0
 
 
 def test_pipes(folder: Path) -> None:
@@ -969,70 +665,27 @@ def test_pipes(folder: Path) -> None:
     assert json.loads(found)["result"]["reports"] == 2
 
 
-def test_design_and_privatize_read_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_design_and_privatize_read_the_same_file(folder: Path) -> None:
     Path("stadt.csv").write_text("sep=;\nAntwort;Stadt, Ort\n" + "Ja;Ulm, Mitte\nNein;Ulm\n" * 20)
     assert run("design", "stadt.csv", "--column", "Antwort", "--epsilon", "1", "-o", "antwort.json") == 0
     made = ("privatize", "antwort.json", "stadt.csv", "--column", "Antwort", "--keep", "Stadt, Ort")
     assert run(*made, "-o", "r.csv", "--most-refused", "0") == 0
-    assert run("estimate", "antwort.json", "r.csv", "--by", "Stadt, Ort", "--json") == 0
-    told = capsys.readouterr().out
+    told = done("estimate", "antwort.json", "r.csv", "--by", "Stadt, Ort", "--json").out
     findings = json.loads(told[told.index("{") :])["result"]["findings"]
     assert {"Ulm", "Ulm, Mitte", ""} == {found["group"] for found in findings}
-    Path("pipes.csv").write_text("a;b,c\n1,2\n3,4\n")
-    assert run("privatize", "plan.json", "pipes.csv", "--column", "b", "-o", "x.csv") == 2
-    assert "use one delimiter" in capsys.readouterr().err
 
 
-def test_when_every_row_is_refused_that_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_when_every_row_is_refused_that_is_said(folder: Path) -> None:
     Path("strange.csv").write_text("answer\nperhaps\nnever\n")
     task = ("privatize", "plan.json", "strange.csv", "--column", "answer")
-    assert run(*task, "-o", "r.csv") == 1
-    told = capsys.readouterr().err
+    told = done(*task, "-o", "r.csv", status=1).err
     assert "nothing is written: " in told and "yes, no, maybe" in told
     assert not Path("r.csv").exists()
-    assert run(*task, "-o", "j.parquet", "--json") == 1
-    assert json.loads(capsys.readouterr().out)["reports"] == 0
+    assert json.loads(done(*task, "-o", "j.parquet", "--json", status=1).out)["reports"] == 0
     assert run(*task, "-o", "-") == 1
-    assert "nothing is written: " in capsys.readouterr().err
     assert names(folder) == {"strange.csv"}
     Path("nobody.csv").write_text("answer\n")
     assert run("privatize", "plan.json", "nobody.csv", "--column", "answer", "-o", "n.csv") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["privatize", "plan.json", "people.csv", "-o", "./people.csv"], "-o and DATA"),
-        (["privatize", "plan.json", "people.csv", "-o", "linked.csv"], "-o and DATA"),
-        (["privatize", "plan.json", "people.csv", "-o", "r.csv", "--refused", "r.csv"], "--refused and -o"),
-        (
-            ["privatize", "plan.json", "people.csv", "-o", "r.csv", "--refused", "plan.json"],
-            "--refused and PLAN",
-        ),
-        (["estimate", "plan.json", "people.csv", "--refused", "people.csv"], "--refused and REPORTS"),
-        (["privatize", "plan.json", "*.csv", "-o", "people.csv"], "-o and DATA"),
-        (["estimate", "plan.json", ".", "--refused", "people.csv"], "--refused and REPORTS"),
-        (
-            ["estimate", "plan.json", "people.csv", "--refused", "-"],
-            "'--refused': - is not the name of a file",
-        ),
-        (
-            ["privatize", "plan.json", "people.csv", "-o", "pipe", "--format", "csv"],
-            "pipe is not a regular file",
-        ),
-    ],
-)
-def test_no_file_is_written_over_another(
-    arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("linked.csv").symlink_to("people.csv")
-    os.mkfifo("pipe")
-    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    forced = ["--force"] if arguments[0] == "privatize" else []
-    assert run(*arguments, "--column", "answer", *forced) == 2
-    assert said in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
-    assert Path("pipe").is_fifo()
 
 
 def test_a_plan_reads_the_file_that_it_was_designed_from(folder: Path) -> None:

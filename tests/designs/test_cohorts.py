@@ -13,7 +13,7 @@ import priorveil as pv
 from priorveil.certify import certificate, keeps_budget
 from priorveil.designs.arc_design import posterior_step_variances, posterior_steps
 from priorveil.designs.cohorts import Cohorts
-from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
+from priorveil.errors import CertificateError, InvalidInput
 from priorveil.mechanisms.arc.arc_batch import posteriors
 from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.randomness import BytesSource
@@ -272,35 +272,6 @@ def test_estimates_of_different_labels_or_statistics_do_not_combine() -> None:
         combine_estimates([counts, other.estimate(other.tally([0]))])
     with raises(InvalidInput, argument="estimates"):
         combine_estimates([counts, replace(counts, histogram=False)])
-
-
-@pytest.mark.parametrize(
-    ("error", "call"),
-    [
-        (InvalidPrior, lambda: Cohorts([[0.5, 0.5], [0.4, 0.5]], 1.0, pv.Histogram())),
-        (InvalidPrior, lambda: Cohorts([[1.0, 0.0]], 1.0, pv.Histogram())),
-        (InvalidPrior, lambda: Cohorts([0.5, 0.5], 1.0, pv.Histogram())),
-        (InvalidPrior, lambda: Cohorts([[0.5, "x"]], 1.0, pv.Histogram())),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], [1.0, 2.0], pv.Histogram())),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], -1.0, pv.Histogram())),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], "much", pv.Histogram())),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Guess())),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Sum([1.0]))),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).privatize([0, 1])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).privatize([0, 1], rows=[0, 1])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).privatize([0, 1], rows=[0])),
-        (OutsideDomain, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).privatize([2])),
-        (ForeignReport, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([2])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([0.5])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([0], offsets=[2.0])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([0], weights=[np.nan])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Histogram()).estimate([0], weights=["heavy"])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Sum([0, 1])).estimate([0], weights=[1, 2])),
-    ],
-)
-def test_bad_input(error: type[Exception], call) -> None:
-    with pytest.raises(error):
-        call()
 
 
 def test_a_row_that_breaks_its_budget_makes_no_plan() -> None:

@@ -11,9 +11,7 @@ import priorveil as pv
 from enumeration import unbiased_error
 from joint_laws import levels, worst_level
 from priorveil.designs.form_design import FormDesign, PartSpec, design_form
-from priorveil.errors import InvalidInput
 from priorveil.plans.form import SHARE_DENOMINATOR, Form
-from refusals import raises
 
 
 def yes_no(share: float, **details: object) -> pv.Prior:
@@ -213,19 +211,3 @@ def test_one_topic_and_answers_that_lean_on_the_prior() -> None:
     within(found, 1.0)
     assert list(found.forms) == ["split"]
     assert found.costs["split"] is not None and 1 < found.costs["split"] < math.inf
-
-
-def test_bad_input() -> None:
-    parts = topics_of({"a": 0.3, "b": 0.4})
-    joint = pv.Prior.joint({(a, c): 0.25 for a in ("yes", "no") for c in "uv"}, ("a", "c"))
-    for argument, call in (
-        ("parts", lambda: design_form([], 1.0)),
-        ("epsilon", lambda: design_form(parts, -1.0)),
-        ("epsilon", lambda: design_form(parts, math.inf)),
-        ("joint", lambda: design_form(parts, 1.0, joint)),
-        ("joint", lambda: design_form(parts, 1.0, yes_no(0.3))),
-        ("weight", lambda: topics_of({"a": 0.3}, weight=0)),
-        ("epsilon", lambda: topics_of({"a": 0.3}, epsilon=0)),
-    ):
-        with raises(InvalidInput, argument=argument):
-            call()

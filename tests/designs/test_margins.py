@@ -10,9 +10,7 @@ import pytest
 
 import priorveil as pv
 from priorveil.designs import design_margins
-from priorveil.errors import InvalidInput
 from priorveil.plans.form import SHARE_DENOMINATOR, Form
-from refusals import raises
 
 SIZES = {"age": 3, "smokes": 2, "town": 4}
 CELLS = np.array(list(itertools.product(*(range(n) for n in SIZES.values()))))
@@ -76,17 +74,6 @@ def test_a_margin_with_a_single_cell_is_asked_about_too() -> None:
     words = mixed.privatize({"a": ["x"] * 50, "b": ["p"] * 50}, rng=np.random.default_rng(1))
     found = mixed.estimate(mixed.tallies(mixed.count(words)))
     assert found["b",].values.sum() == pytest.approx(50, abs=30)
-
-
-def test_bad_input() -> None:
-    pair = prior(("age", "smokes"))
-    for argument, priors in (
-        ("attributes", {("smokes", "age"): pair}),
-        ("attributes", {("age", "smokes"): pv.Prior([0.5, 0.5])}),
-        ("priors", {}),
-    ):
-        with raises(InvalidInput, argument=argument):
-            design_margins(priors, 1.0)
 
 
 def test_ctrl_c_keeps_the_best_plan_of_a_margin_and_goes_on() -> None:

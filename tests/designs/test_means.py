@@ -7,7 +7,7 @@ import pytest
 
 import priorveil as pv
 from priorveil.designs import design_mean
-from priorveil.errors import InvalidInput, InvalidPrior
+from priorveil.errors import InvalidPrior
 from priorveil.priors.number_domains import Grid
 from refusals import raises
 
@@ -40,22 +40,6 @@ def test_a_sample_with_gaps_gets_a_grid_without_empty_points() -> None:
     assert far[-1] == 1_000 and len(far) > 3  # the upper end stays, though no number is near it
     with raises(InvalidPrior, argument="probabilities"):
         design_mean(0, 8, 1.0, sample=[8.0, 8.0], unbiased=False)
-
-
-def test_what_is_no_density_and_no_sample_is_refused() -> None:
-    for rules in (
-        {"density": lambda x: 1.0, "sample": [1.0]},
-        {"density": [0.5]},
-        {"density": 3, "sample": [1.0]},
-    ):
-        with raises(InvalidInput, argument="density"):
-            design_mean(0, 8, 1.0, **rules)
-    with raises(InvalidPrior, argument="density"):
-        design_mean(0, 8, 1.0, lambda x: -1.0)
-    with raises(InvalidInput, argument="sample"):
-        design_mean(0, 8, 1.0, sample=["a"])
-    with raises(InvalidInput, argument="points"):
-        design_mean(8, 0, 1.0, lambda x: 1.0)
 
 
 @pytest.mark.parametrize(

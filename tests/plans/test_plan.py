@@ -383,12 +383,6 @@ def test_unknown_versions(version: object, plans: dict[str, pv.Plan]) -> None:
     assert ("update priorveil" in str(error.value)) == (version == 2)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "1", '{"format": "other"}', '"priorveil-plan"'])
-def test_what_is_no_plan(text: str) -> None:
-    with pytest.raises(PlanError):
-        pv.Plan.from_json(text)
-
-
 def test_a_plan_for_code_cannot_be_saved(tmp_path: Path) -> None:
     plan = pv.design(THREE, 1.0, pv.Convex(lambda p: (p**2).sum(axis=1)))
     with raises(InvalidInput, argument="query"):

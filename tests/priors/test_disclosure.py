@@ -96,11 +96,6 @@ def test_errors_name_the_row_and_never_show_a_value(call):
     assert "98765" not in str(caught.value)
 
 
-def test_a_domain_lists_every_label_once():
-    with raises(InvalidInput, argument="labels"):
-        Prior.from_values(["a"] * 10, domain=["a", "a"])
-
-
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "arrow"])
 def test_a_column_of_a_table_follows_the_same_rule(kind):
     columns = {"home": ["rent"] * 30 + ["own"] * 50, "spend": [i // 2 for i in range(80)]}
@@ -167,15 +162,6 @@ def test_many_cells_and_noise_on_cells_need_public_values():
 
 
 # Noise
-
-
-def test_noise_needs_public_values_and_a_level():
-    people = ["a"] * 50 + ["b"] * 50
-    with raises(InvalidInput, argument="prior_epsilon", hint="public=True"):
-        Prior.from_values(people, prior_epsilon=1.0)
-    for wrong in (0, -1.0, math.inf, math.nan, "1"):
-        with raises(InvalidInput, argument="prior_epsilon"):
-            Prior.from_values(people, public=True, prior_epsilon=wrong)
 
 
 def test_a_noisy_prior_has_every_public_value():

@@ -189,11 +189,6 @@ def test_every_label_is_its_own_value_in_every_form(labels: list[Any]) -> None:
         assert domain.encode([column], SystemSource().words).tolist() == expected
 
 
-def test_choices_are_checked() -> None:
-    with raises(InvalidInput, argument="missing"):
-        codes_of(["ash"], LABELS, "ignore")  # type: ignore[arg-type]
-
-
 MISSING_OR_FLOAT = (None, float("nan"), pd.NA, pd.NaT, 1.0, np.float64(2), 1.5)
 OTHERS = (True, np.True_, b"ash", "ash", np.str_("oak"), np.int8(2), 3, 2**70, Decimal(1))
 SINGLE = [*MISSING_OR_FLOAT, *OTHERS, datetime.date(2024, 5, 1), object(), 1j]

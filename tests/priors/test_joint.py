@@ -211,21 +211,6 @@ def test_cells_beside_a_group() -> None:
         pv.Prior.joint({("a", 0): 0.5, ("a", 1): 0.5}, ("town", "years"), cells={"years": edges})
 
 
-def test_what_makes_no_joint_prior_of_numbers_is_refused() -> None:
-    for options in (
-        {"grids": ("height",)},
-        {"grids": ("age",)},
-        {"grids": {"overtime": [0, 10]}},
-        {"cells": {"overtime": [0, 10]}},
-        {"grids": ("overtime",), "cells": {"overtime": [0, 40]}},
-        {"grids": {"overtime": [40, 0]}},
-    ):
-        with pytest.raises(InvalidInput):
-            pv.Prior.joint(CELLS, NAMES, **options)
-    with pytest.raises(InvalidInput):
-        pv.Prior.joint({}, NAMES)
-
-
 def test_a_plan_survives_its_file(tmp_path: Path) -> None:
     plan = pv.design(joint(outside="ends"), 1.0, pv.Distribution())
     plan.save(tmp_path / "plan.json")

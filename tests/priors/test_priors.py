@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 from checks import close
 from priorveil import DI, LIP, Channel, Histogram, Linear, Plan, Sum, design, leakage
 from priorveil.arrays import integer_weights
-from priorveil.errors import InvalidFile, InvalidInput, InvalidPrior, InvalidSecret, TooLarge
-from priorveil.priors import Budget, Prior, PriorSet, Secret, sets
+from priorveil.errors import InvalidFile, InvalidInput, InvalidPrior, TooLarge
+from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.priors.sets import PriorBall, PriorInterval
 from refusals import raises
 from strategies import budgets, generators, levels, prior_sets, priors, secrets, sizes
@@ -103,34 +103,9 @@ def test_pushing_forward_adds_masses(prior):
     assert len(prior.push(lambda x: "all")) == 1
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        [0.5, 0.6],
-        [1.2, -0.2],
-        [0.5, math.nan],
-        [math.inf, 0.5],
-        [1.0, 0.0],
-        [],
-        [[0.5, 0.5]],
-        ["a", "b"],
-        [0.5, 0.5 + 1e-12],
-    ],
-)
-def test_what_is_no_distribution_is_refused(wrong):
-    with pytest.raises(InvalidPrior):
-        Prior(wrong)
-
-
 def test_rounding_of_a_few_ulps_is_fine():
     assert len(Prior([0.1] * 10)) == 10
     assert len(Prior(np.full(1000, 1 / 1000))) == 1000
-
-
-@pytest.mark.parametrize("labels", [["a"], ["a", "a"], [0.5, math.nan]])
-def test_bad_labels_are_refused(labels):
-    with pytest.raises(InvalidInput):
-        Prior([0.5, 0.5], labels=labels)
 
 
 # Several attributes
@@ -183,31 +158,11 @@ def test_what_holds_for_the_tuple_holds_for_every_attribute(rng):
         assert part.pufferfish <= whole.ldp * (1 + 1e-9)
 
 
-def test_a_prior_of_several_attributes_is_a_mapping():
-    for wrong in ([0.5, 0.5], None, 3):
-        with raises(InvalidInput, argument="probabilities"):
-            Prior.joint(wrong, names=("a", "b"))
-        with raises(InvalidInput, argument="probabilities"):
-            Prior.from_counts(wrong, names=("a", "b"))
-
-
-@pytest.mark.parametrize("names", [("age",), ("age", "age"), "ab", ("age", 3)])
-def test_bad_names_of_attributes_are_refused(names):
-    with raises(InvalidInput, argument="names"):
-        Prior.joint(CELLS, names)
-
-
 def test_too_many_combinations_are_refused_before_they_are_listed():
     cells = {(i, i, i, i): 1 / 64 for i in range(64)}
     with pytest.raises(TooLarge):
         Prior.joint(cells, ("a", "b", "c", "d"))
     assert len(Prior.joint(cells, ("a", "b", "c", "d"), impossible="leave out")) == 64
-
-
-@pytest.mark.parametrize("label", [("a", ("b",)), (), ("a", None), ("a", math.inf)])
-def test_a_tuple_label_holds_texts_and_numbers_only(label):
-    with raises(InvalidInput, argument="labels"):
-        Prior([0.5, 0.5], labels=[("a", "b"), label])
 
 
 @pytest.mark.parametrize(
@@ -219,12 +174,6 @@ def test_plans_keep_labels_and_names(known, kind):
     read = Plan.from_json(plan.to_json())
     assert read.labels == known.labels and read.reference.names == known.names
     assert read.id == plan.id
-
-
-@pytest.mark.parametrize("count", [-1, 0.5, "many", True, None])
-def test_bad_counts_are_refused(count):
-    with raises(InvalidPrior, argument="counts"):
-        Prior.from_counts([1, count])
 
 
 def test_probabilities_are_read_only():
@@ -365,41 +314,10 @@ def test_an_interval_of_one_prior_is_that_prior():
         assert high == pytest.approx(P)
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper"),
-    [
-        ([0.6, 0.6], [0.7, 0.7]),
-        ([0.1, 0.1], [0.2, 0.2]),
-        ([0.5, 0.2], [0.4, 0.9]),
-        ([0.5], [0.5, 0.5]),
-        ([-0.1, 0.5], [0.5, 0.9]),
-        ([0.0, 1.0], [0.0, 1.0]),
-        ({"a": 0.1, "b": 0.1}, {"a": 0.9, "c": 0.9}),
-    ],
-)
-def test_bad_intervals_are_refused(lower, upper):
-    with pytest.raises(InvalidInput):
-        PriorSet.interval(lower, upper)
-
-
 def test_corners_of_a_wide_ball_are_found_without_trying_all_subsets():
     # All but one of the other values lose everything: 2**17 subsets are tried for each value if none is ruled out.
     corners = PriorSet.ball(Prior.uniform(18), 0.93).vertices()
     assert len(corners) == 18 * 17 and ((corners > 0).sum(axis=1) == 2).all()
-
-
-def test_bad_sets_are_refused(monkeypatch):
-    monkeypatch.setattr(sets, "_MOST_CORNERS", 2000)  # the real limit takes seconds to reach
-    with raises(InvalidInput, argument="priors"):
-        PriorSet([])
-    with raises(InvalidInput, argument="priors"):
-        PriorSet([Prior({"a": 0.5, "b": 0.5}), Prior({"b": 0.5, "a": 0.5})])
-    with raises(InvalidInput, argument="radius"):
-        PriorSet.ball(Prior([0.5, 0.5]), 1.5)
-    with pytest.raises(TooLarge):
-        PriorSet.all(20).vertices()
-    with pytest.raises(TooLarge):
-        PriorSet.ball(Prior.uniform(40), 0.5).vertices()
 
 
 def test_sets_and_secrets_are_what_they_hold():
@@ -449,28 +367,6 @@ def test_secrets_from_tables_and_columns():
     assert np.array_equal(table.rows, column.rows[::-1])
 
 
-def test_a_secret_that_contradicts_the_prior_is_refused():
-    with raises(InvalidSecret, argument="secret"):
-        Secret([[0.9, 0.1], [0.8, 0.2]]).require_fits(Prior([0.5, 0.5]))
-    with raises(InvalidSecret, argument="secret"):
-        Secret([[0.9, 0.1]]).require_fits(Prior.uniform(3))
-
-
-@pytest.mark.parametrize("rows", [[[0.5, 0.6]], [[1.5, -0.5]], [0.5, 0.5], [["a", "b"]], [[]]])
-def test_bad_secrets_are_refused(rows):
-    with pytest.raises(InvalidSecret):
-        Secret(rows)
-
-
-def test_bad_joint_tables_are_refused():
-    with raises(InvalidSecret, argument="table[1]"):
-        Secret.from_joint([[1, 1], [0, 0]])
-    with raises(InvalidSecret, argument="table"):
-        Secret.from_joint([[1, -1]])
-    with raises(InvalidInput, argument="values[0]"):
-        Secret.from_columns(["a"], ["x"], domain=["y"])
-
-
 # Budget
 
 
@@ -496,14 +392,6 @@ def test_one_side_may_be_infinite():
         Budget(math.inf)
     with raises(InvalidInput, argument="epsilon"):
         Budget.of(math.inf)
-
-
-@pytest.mark.parametrize("level", [-0.1, math.nan, "x", None])
-def test_bad_levels_are_refused(level):
-    with raises(InvalidInput, argument="epsilon"):
-        Budget.of(level)
-    with raises(InvalidInput, argument="upper") if level is not None else pytest.raises(InvalidInput):
-        Budget(1.0 if level is not None else level, level)
 
 
 def test_values_are_matched_by_name() -> None:
@@ -568,23 +456,6 @@ def test_what_is_known_cannot_be_assigned_again(thing, name) -> None:
     with pytest.raises(AttributeError, match=f"{name} is read-only"):
         setattr(thing, name, None)
     assert copy.deepcopy(thing) == pickle.loads(pickle.dumps(thing)) == thing
-
-
-@pytest.mark.parametrize(
-    ("table", "columns"),
-    [
-        ({"a": [], "b": []}, ["a", "b"]),
-        ({"a": ["x", "y"] * 30}, ["a", "a"]),
-        ({"a": ["x", "y"] * 30}, []),
-        ({"a": ["x", "y"] * 30, "b": ["x"]}, ["a", "b"]),
-        ({"a": ["x", "y"] * 30}, 3),
-        (np.zeros((3, 2)), ["a", "b"]),
-        ([{"a": "x"}], "a"),
-    ],
-)
-def test_tables_that_have_no_joint_prior_are_refused(table, columns) -> None:
-    with pytest.raises(InvalidInput):
-        Prior.from_table(table, columns)
 
 
 def test_a_series_is_a_mapping() -> None:
@@ -655,12 +526,6 @@ def test_a_column_of_people_given_for_numbers_is_not_shown(column) -> None:
             with pytest.raises(InvalidPrior) as caught:
                 make(values)
             assert not any(text in str(caught.value) for text in ("hiv", "7391"))
-
-
-def test_texts_given_for_numbers_are_said_to_be_values_of_people() -> None:
-    for make in (Prior, Prior.from_counts):
-        with raises(InvalidPrior, hint="Prior.from_values"):
-            make(["hiv", "none"])
 
 
 def test_a_file_with_one_person_is_not_shown(tmp_path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from priorveil.questions.campaign import Campaign, ask
 from priorveil.questions.choices import SingleChoice
 from priorveil.questions.question import NOT_ASKED, Question
 from refusals import raises
-from sample_surveys import HOURS, ILLS, PACKS, QUESTIONS, SMOKES, always, form, plans
+from sample_surveys import HOURS, QUESTIONS, SMOKES, always, form, plans
 
 FORM = form()
 SMOKING, WORKING = plans()["smokes"], plans()["hours"]
@@ -103,13 +102,6 @@ def test_a_wrong_answer_is_refused_and_not_shown(survey: Campaign, name: str, an
     assert answer is None or str(answer) not in str(caught.value).replace(name, "")
 
 
-def test_answers_to_unknown_questions_are_refused(survey: Campaign) -> None:
-    with raises(InvalidInput, argument="answers"):
-        survey.attribute_values({"smoke": "daily"})
-    with raises(InvalidInput, argument="answers"):
-        survey.attribute_values("daily")  # type: ignore[arg-type]
-
-
 def test_codes_match_numbers_as_values_do() -> None:
     rooms = ask("Rooms?", Prior([0.5, 0.3, 0.2]))
     assert rooms.attribute_values({"answer": 2}) == rooms.attribute_values({"answer": "2"}) == {"answer": "2"}
@@ -153,53 +145,6 @@ def test_every_kind_is_among_the_questions_of_these_tests() -> None:
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("argument", "question"),
-    [
-        ("name", replace(SMOKES, name="")),
-        ("name", replace(SMOKES, name="a/b")),
-        ("question smokes", replace(SMOKES, text="")),
-        ("question smokes", replace(SMOKES, options={"never": "Never"})),
-        ("question smokes", replace(SMOKES, options={"never": "No", "daily": "no "})),
-        ("question smokes", replace(SMOKES, options={"never": "Never", "": "Daily"})),
-        ("question smokes", replace(SMOKES, options={"8": "Never", "08": "Daily"})),
-        ("question smokes", replace(SMOKES, options={"never": "Never", NOT_ASKED: "Daily"})),
-        ("question smokes, option daily", replace(SMOKES, options={"never": "Never", "daily": ""})),
-        ("asked_if", replace(SMOKES, asked_if={"later": ("yes",)})),
-        ("asked_if", replace(SMOKES, asked_if={"smokes": ("daily",)})),
-    ],
-)
-def test_a_wrong_question_is_refused(argument: str, question: Question) -> None:
-    with raises(InvalidInput, argument=argument):
-        Campaign("Smoking", [question], {"all": Form((always(("smokes",), SMOKING),))})
-
-
-@pytest.mark.parametrize(
-    ("argument", "questions"),
-    [
-        ("questions", [*QUESTIONS, HOURS]),
-        ("questions", [*QUESTIONS, replace(SMOKES, name="other")]),  # no form uses it
-        ("questions", ["smokes"]),
-        ("cohorts", [SMOKES, ILLS, HOURS]),  # nobody asks for packs
-        (
-            "cohorts",
-            [replace(SMOKES, options={"a": "A", "daily": "B"}), replace(ILLS, asked_if={}), HOURS, PACKS],
-        ),
-        ("questions", [SMOKES, replace(ILLS, options={**ILLS.options, "other": "Other"}), HOURS, PACKS]),
-        ("cohorts", [SMOKES, ILLS, replace(HOURS, edges=(0, 40, 80)), PACKS]),
-        ("cohorts", [SMOKES, ILLS, HOURS, replace(PACKS, edges=(0, 2, 5))]),
-        ("cohorts", [SMOKES, ILLS, HOURS, replace(PACKS, asked_if={})]),
-        ("question packs", [SMOKES, ILLS, HOURS, replace(PACKS, edges=())]),
-        ("asked_if", [ILLS, SMOKES, HOURS, PACKS]),  # in the wrong order
-        ("asked_if", [SMOKES, replace(ILLS, asked_if={"smokes": ("often",)}), HOURS, PACKS]),
-        ("asked_if", [SMOKES, replace(ILLS, asked_if={"smokes": ()}), HOURS, PACKS]),
-    ],
-)
-def test_questions_that_do_not_fit_the_form_are_refused(argument: str, questions: list[Question]) -> None:
-    with raises(InvalidInput, argument=argument):
-        Campaign("Health", questions, {"everyone": FORM})
-
-
 def test_all_cohorts_report_the_same_attributes() -> None:
     both = Form((always(("smokes",), SMOKING), always(("hours",), WORKING)))
     one = Form((always(("smokes",), SMOKING),))
@@ -219,32 +164,6 @@ def test_every_text_is_in_every_language() -> None:
     assert Campaign.from_json(campaign.to_json()) == campaign
     german_first = Campaign(TWO, campaign.questions, ONE_FORM, languages=["de", "en"])
     assert german_first.id != campaign.id and german_first.text(german_first.title) == TWO["de"]
-
-
-@pytest.mark.parametrize(
-    ("argument", "question", "details"),
-    [
-        ("question smokes", SingleChoice("smokes", "Do you smoke?", options=OPTIONS), {}),
-        ("question smokes, hint", SingleChoice("smokes", TWO, options=OPTIONS, hint={"en": "Honestly"}), {}),
-        (
-            "question smokes, option daily",
-            SingleChoice("smokes", TWO, options=OPTIONS | {"daily": {"en": "Every day"}}),
-            {},
-        ),
-        (
-            "question smokes",
-            SingleChoice("smokes", TWO, options=OPTIONS | {"daily": {"en": "Daily", "de": "Nie"}}),
-            {},
-        ),
-        ("purpose", SingleChoice("smokes", TWO, options=OPTIONS), {"purpose": {"de": "Forschung"}}),
-        ("languages", SingleChoice("smokes", TWO, options=OPTIONS), {"languages": ["en", "EN"]}),
-        ("languages", SingleChoice("smokes", TWO, options=OPTIONS), {"languages": ["English", "de"]}),
-        ("title", SingleChoice("smokes", TWO, options=OPTIONS), {"languages": ["en"]}),
-    ],
-)
-def test_partial_translations_are_refused(argument: str, question: Question, details: dict[str, Any]) -> None:
-    with raises(InvalidInput, argument=argument):
-        Campaign(TWO, [question], ONE_FORM, **{"languages": ["en", "de"], **details})
 
 
 def test_a_swapped_translation_is_another_campaign() -> None:

@@ -248,16 +248,6 @@ def test_the_same_statistics_are_added_up_whatever_the_order_of_the_values() -> 
     assert combine_estimates(parts).values == pytest.approx(parts[0].values + parts[1].values[::-1])
 
 
-def test_an_estimate_without_a_tally_has_no_contrasts() -> None:
-    bare = Estimate(np.ones(2), np.ones(2), "mmse", (), 3, ("a", "b"))
-    with raises(InvalidInput, argument="estimate"):
-        bare.contrast([1, -1])
-    with_tally = estimate_of("table", "Histogram", "mmse")
-    for name in ("covariance", "domain_labels"):
-        with pytest.raises(InvalidInput):
-            getattr(combine_estimates([replace(with_tally, readings=()), with_tally]), name)
-
-
 def test_a_projected_estimate_reads_the_projected_counts() -> None:
     plan = pair_plan("subset", "Distribution")
     projected = plan.estimate(collect(plan, people=20, seed=0)).project()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from checks import at_most, close, finite
 from priorveil.channels import Channel
-from priorveil.errors import Infeasible, InvalidInput, InvalidSecret, NotIdentifiable, TooLarge
+from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.notions import LIP, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import Distribution, Guess, Histogram, Sum
@@ -214,15 +214,6 @@ def test_if_all_symbols_meet_the_condition_the_value_may_be_released(data):
     assert LIP().epsilon(Channel.identity(len(prior)), prior, secret) <= eps + GENEROUS
     for symbol in prior.labels:
         published.release_symbol(prior, secret, eps + GENEROUS, symbol)
-
-
-def test_proposition_1_says_where_it_does_not_apply():
-    with pytest.raises(Infeasible):
-        published.release_symbol([0.6, 0.4], Secret([[0.95, 0.05], [0.25, 0.75]]), 0.5, 0)
-    with raises(InvalidInput, argument="symbol"):
-        published.release_symbol([0.6, 0.4], Secret([[0.6, 0.4]]), 0.5, "a")
-    with raises(InvalidSecret, argument="secret"):
-        published.release_symbol([0.6, 0.4], Secret([[0.9, 0.1]]), 0.5, 0)
 
 
 # Proposition 2
@@ -488,17 +479,6 @@ def test_a_bad_epsilon_is_refused_everywhere(eps):
     for call in calls:
         with pytest.raises(InvalidInput):
             call()
-
-
-def test_other_bad_arguments_are_refused():
-    with raises(InvalidInput, argument="prior"):
-        published.binary_latent([0.2, 0.3, 0.5], None, 1.0)
-    with raises(InvalidInput, argument="lower[0]"):
-        published.binary_bounded(0.6, 0.4, 1.0)
-    with raises(InvalidInput, argument="assignment"):
-        published.lh_lip([0.5, 0.5], 1.0, assignment=[0])
-    with raises(InvalidInput, argument="assignment"):
-        published.olh(2, 1.0, assignment=[-1, 0])
 
 
 def test_at_epsilon_zero_nothing_is_said():

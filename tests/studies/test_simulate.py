@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil.errors import CertificateError, InvalidInput
+from priorveil.errors import CertificateError
 from priorveil.studies import published
 from priorveil.studies.compare import COMPARED_METHODS, SurveyScenario, certified_mixture, from_channel
 from priorveil.studies.simulate import Study, csv_text, simulate, simulated_error
-from refusals import raises
 
 PRIORS = {"uniform": pv.Prior.uniform(5), "skewed": pv.Prior([0.025] * 4 + [0.9])}
 CHANNELS = ("rr", "published-rr", "published-hashing", "ldp-rr", "ldp-hashing", "none")
@@ -162,20 +161,6 @@ def test_what_cannot_be_done_leaves_a_note() -> None:
         [0.025] * 4 + [0.9], [1.0], pv.Sum([0, 1, 2, 3, 4]), ["hashing", "published-unary"], runs=0
     ).rows
     assert all(row.note and math.isnan(row.expected) for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("options", "argument"),
-    [
-        ({"methods": ["no-such"]}, "methods"),
-        ({"people": 0}, "people"),
-        ({"runs": -1}, "runs"),
-        ({"runs": 1}, "runs"),
-    ],
-)
-def test_wrong_arguments_are_named(options: dict[str, object], argument: str) -> None:
-    with raises(InvalidInput, argument=argument):
-        simulate([0.5, 0.5], [1.0], **options)  # type: ignore[arg-type]
 
 
 @given(

@@ -533,13 +533,6 @@ def test_a_truncated_parquet_file(tmp_path: Path) -> None:
         estimate_table(tmp_path / "half.parquet", COLUMNS)
 
 
-def test_a_missing_column_is_named() -> None:
-    with raises(InvalidInput, argument="column"):
-        privatize_table({"y": [1]}, COLUMNS, "x")
-    with raises(InvalidInput, argument="data"):
-        privatize_table(3, COLUMNS, "x")
-
-
 @pytest.mark.parametrize(
     "text", ["41,flu\n35,cold\n", "flu\ncold\nflu\n", '{"x": "flu"}\n{"x": "cold"}\n', "ann,flu\nbob,flu\n"]
 )
@@ -632,17 +625,6 @@ def test_cohorts_have_their_own_plans(tmp_path: Path) -> None:
     alone = [plans[c].estimate(*found.by[c, None]).values for c in plans]
     everybody = estimate_table(tmp_path / "r.parquet", plans, cohort="age").everybody
     assert everybody.values == pytest.approx(sum(alone))
-
-
-def test_cohorts_ask_for_what_they_need() -> None:
-    with raises(InvalidInput, argument="cohort", hint="cohort"):
-        privatize_table({"x": ["a"]}, {"young": COLUMNS}, "x")
-    with raises(InvalidInput, argument="cohort"):
-        privatize_table({"x": ["a"]}, COLUMNS, "x", cohort="age")
-    with raises(InvalidInput, argument="plan"):
-        privatize_table({"x": ["a"]}, {1: COLUMNS, "1": COLUMNS}, "x", cohort="age")
-    with raises(InvalidInput, argument="plan"):
-        privatize_table({"x": ["a"]}, {"a": COLUMNS, "b": PLANS["unary"]}, "x", cohort="age")
 
 
 TURNED = pv.design(pv.Prior([0.2, 0.3, 0.5], labels=["c", "a", "b"]), 1.0, pv.Histogram())
@@ -861,13 +843,6 @@ def test_the_names_of_the_columns_of_reports_are_taken() -> None:
     for name in ("plan", "report", "report_id"):
         with raises(InvalidInput, argument="keep"):
             privatize_table({"x": ["a"], name: ["b"]}, COLUMNS, "x", keep=[name])
-
-
-def test_a_table_that_names_no_plan() -> None:
-    with raises(InvalidInput, argument="column", hint="assume_plan=True"):
-        tally_table({"report": [0]}, COLUMNS)
-    with raises(InvalidInput, argument="column"):
-        tally_table({"report": [0]}, COLUMNS, column="nope")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "arrow"])
