@@ -924,7 +924,7 @@ def test_the_draw_is_remembered_before_the_first_question_and_answers_are_not(
         assert browser.run(ENTRIES) == entries
     drawn = ["How many hours do you sleep?", "Do you smoke?"][draw[3]]
     assert asked[-1] == drawn and len(asked) == 4
-    assert "drawn for you at random" in browser.text(".leaving")
+    assert browser.text(".leaving").count("drawn for you at random") == 1
     assert browser.run("return [localStorage.length, sessionStorage.length, history.state]") == [0, 0, None]
     assert browser.run("return location.hash + location.search") == ""
     fields = browser.run("return [...document.querySelectorAll('input')].map(i => i.autocomplete)")

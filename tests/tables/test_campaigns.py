@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from local_server import running
-from priorveil.cli import run
 from priorveil.curator.store import open_store
 from priorveil.errors import InvalidInput
 from priorveil.files.batches import Batch
@@ -32,6 +31,7 @@ from priorveil.tables.answers import attribute_columns
 from priorveil.tables.substitutes import Substitutes
 from refusals import raises
 from sample_surveys import QUESTIONS, always, form, health, people, plans
+from terminal import done, refused, run
 
 SURVEY = health(smallest_count=1)
 NAMES = ("smokes", "ills", "hours", "packs")
@@ -368,28 +368,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_privatize_and_estimate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["privatize", "campaign.json", "people.csv", "-o", "reports.parquet"]) == 0
-    assert "300 reports written" in capsys.readouterr().err
-    assert run(["estimate", "campaign.json", "reports.parquet"]) == 0
-    printed = capsys.readouterr().out
+def test_privatize_and_estimate(folder: Path) -> None:
+    told = done("privatize", "campaign.json", "people.csv", "-o", "reports.parquet").err
+    assert "300 reports written" in told
+    printed = done("estimate", "campaign.json", "reports.parquet").out
     assert all(text in printed for text in ("How long do you work?", "How many packs?", "Which of these?"))
 
 
-def results_csv(campaign: Campaign, columns: dict[str, list[Any]], capsys: Any) -> list[dict[str, str]]:
+def results_csv(campaign: Campaign, columns: dict[str, list[Any]]) -> list[dict[str, str]]:
     """The lines of `estimate --csv`."""
     Path("c.json").write_text(campaign.to_json())
     privatize_table(columns, campaign, out=Path("r.csv"), replace=True)
-    assert run(["estimate", "c.json", "r.csv", "--csv"]) == 0
-    return list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    return list(csv.DictReader(done("estimate", "c.json", "r.csv", "--csv").out.splitlines()))
 
 
-def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_as_csv_are_tidy(folder: Path) -> None:
     """A line says which statistic it is, from how many reports, with a column for each attribute."""
     joint = {(age, share): 0.25 for age in ("young", "old") for share in ("yes", "no")}
     table = ask("Work?", pv.Prior.joint(joint, names=("age", "share")), smallest_count=1)
     columns = {"age": ["young", "old"] * 200, "share": ["yes", "no", "no", "no"] * 100}
-    lines = results_csv(table, columns, capsys)
+    lines = results_csv(table, columns)
     heads = "attributes,cohort,group,statistic,age,share (answer),reports,method,estimate,std_error,low,high,share"
     assert ",".join(lines[0]) == heads
     cells = [(line["age"], line["share (answer)"]) for line in lines if line["attributes"] == "age x share"]
@@ -403,7 +401,7 @@ def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str
     cells = {(age, hours): 0.25 for age in ("young", "old") for hours in (0, 40)}
     averages = pv.Prior.joint(cells, ("age", "hours"), grids=("hours",), outside="ends")
     mean = ask("Hours?", averages, query=pv.Linear.averages(averages, "hours"), smallest_count=1)
-    lines = results_csv(mean, {"age": ["young", "old"] * 200, "hours": [0, 40] * 200}, capsys)
+    lines = results_csv(mean, {"age": ["young", "old"] * 200, "hours": [0, 40] * 200})
     assert [(line["age"], line["statistic"]) for line in lines][:3] == [
         ("young", "mean hours"),
         ("old", "mean hours"),
@@ -413,14 +411,14 @@ def test_results_as_csv_are_tidy(folder: Path, capsys: pytest.CaptureFixture[str
 
 def test_a_margin_of_a_campaign_has_one_plot(folder: Path) -> None:
     pytest.importorskip("matplotlib")
-    run(["privatize", "campaign.json", "people.csv", "-o", "reports.csv"])
+    run("privatize", "campaign.json", "people.csv", "-o", "reports.csv")
     options = ["--margin", "ills/cough", "--plot", "cough.svg"]
-    assert run(["estimate", "campaign.json", "reports.csv", *options]) == 0
+    done("estimate", "campaign.json", "reports.csv", *options)
     assert "ills/cough" in Path("cough.svg").read_text()
 
 
 @pytest.fixture
-def two_single(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def two_single(folder: Path) -> None:
     """Two questions with a report each, whose answers are far from their priors."""
     each = [SingleChoice(name, f"{name}?", options={"y": "Yes", "n": "No"}) for name in ("one", "two")]
     plan = pv.design(pv.Prior({"y": 0.5, "n": 0.5}), 1.0, pv.Distribution())
@@ -428,41 +426,34 @@ def two_single(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     campaign = Campaign("Two", each, {"everyone": form}, smallest_count=1)
     Path("single.json").write_text(campaign.to_json())
     write_rows(Path("answers.csv"), {"one": ["y"] * 1_000, "two": ["n"] * 1_000})
-    run(["privatize", "single.json", "answers.csv", "-o", "r.csv"])
-    capsys.readouterr()
+    done("privatize", "single.json", "answers.csv", "-o", "r.csv")
 
 
 @pytest.mark.usefixtures("two_single")
-def test_the_check_of_a_prior_stands_below_its_question(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["estimate", "single.json", "r.csv"]) == 0
-    questions = capsys.readouterr().out.split("\n\n")
+def test_the_check_of_a_prior_stands_below_its_question() -> None:
+    questions = done("estimate", "single.json", "r.csv").out.split("\n\n")
     checks = [part.count("Prior check: p < 0.0001.") for part in questions if "?" in part]
     assert checks == [1, 1], "the same words are about two priors"
 
 
 @pytest.mark.usefixtures("two_single")
-def test_a_question_reported_alone_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["estimate", "single.json", "r.csv", "--csv"]) == 0
-    whole = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-    assert run(["estimate", "single.json", "r.csv", "--margin", "two", "--csv"]) == 0
-    chosen = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+def test_a_question_reported_alone_is_chosen_by_its_name() -> None:
+    task = ("estimate", "single.json", "r.csv", "--csv")
+    whole, chosen = (
+        list(csv.DictReader(done(*task, *margin).out.splitlines())) for margin in ((), ("--margin", "two"))
+    )
     assert [line["estimate"] for line in chosen] == [
         line["estimate"] for line in whole if line["attributes"] == "two"
     ]
-    assert run(["estimate", "single.json", "r.csv", "--margin", "three"]) == 2
-    assert "not reported together; these are: one; two" in " ".join(capsys.readouterr().err.split())
+    assert "these are: one; two" in refused(*task, "--margin", "three")
 
 
-def test_the_same_report_in_two_files_is_counted_once(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_same_report_in_two_files_is_counted_once(folder: Path) -> None:
     (folder / "all").mkdir()
-    run(["privatize", "campaign.json", "people.csv", "-o", "all/reports.csv"])
+    run("privatize", "campaign.json", "people.csv", "-o", "all/reports.csv")
     lines = (folder / "all" / "reports.csv").read_text().splitlines(keepends=True)
     (folder / "all" / "again.csv").write_text("".join(lines[:101]))
-    capsys.readouterr()
-    assert run(["estimate", "campaign.json", "all", "--json"]) == 0
-    printed = capsys.readouterr()
+    printed = done("estimate", "campaign.json", "all", "--json")
     found = json.loads(printed.out)
     assert (found["result"]["reports"], found["repeated"]) == (300, 100)
     assert "400 rows, 300 reports: 100 rows repeat a report" in printed.err
@@ -475,13 +466,12 @@ def test_labels_that_several_questions_have_are_named_once() -> None:
     assert raised.value.advice.count("yes") == 1
 
 
-def test_what_is_refused_is_said_without_a_value(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_refused_is_said_without_a_value(folder: Path) -> None:
     rows = as_columns(people(20, np.random.default_rng(7)))
     rows["smokes"][3], rows["hours"][5] = PRIVATE, f"{PRIVATE[:1]},{PRIVATE[1:4]}"
     write_rows(folder / "bad.csv", rows)
     task = ["privatize", "campaign.json", "bad.csv", "-o", "r.csv", "--refused", "no.csv", "--json"]
-    assert run(task) == 0
-    printed = capsys.readouterr()
+    printed = done(*task)
     assert "the codes of smokes are never, daily" in printed.err
     assert json.loads(printed.out)["reports"] == 18
     listed = list(csv.reader((folder / "no.csv").open()))
@@ -490,24 +480,23 @@ def test_what_is_refused_is_said_without_a_value(folder: Path, capsys: pytest.Ca
     assert PRIVATE not in printed.err + printed.out + (folder / "no.csv").read_text()
 
 
-def test_labels_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_on_the_command_line(folder: Path) -> None:
     rows = as_columns(people(20, np.random.default_rng(7)))
     rows["smokes"][:3] = [None, "sometimes", "rarely"]
     write_rows(folder / "gaps.csv", rows)
     task = ["privatize", "campaign.json", "gaps.csv", "--missing", "never", "--other", "never", "-o"]
-    assert run([*task, "r.csv"]) == 0
-    printed = capsys.readouterr().err
+    printed = done(*task, "r.csv").err
     assert "counted as never: 1 empty cell\n" in printed and "counted as never: 2 other cells\n" in printed
-    assert run([*task, "r.csv", "--force", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["substituted"] == {"missing": 1, "other": 2}
+    record = json.loads(done(*task, "r.csv", "--force", "--json").out)
+    assert record["substituted"] == {"missing": 1, "other": 2}
 
 
 def test_cohorts_on_the_command_line(folder: Path) -> None:
     (folder / "two.json").write_text(two_cohorts().to_json())
     rows = as_columns(people(20, np.random.default_rng(7)))
     write_rows(folder / "two.csv", {**rows, "group": ["drawn", "everything"] * 10})
-    assert run(["privatize", "two.json", "two.csv", "-o", "r.csv"]) == 2
-    assert run(["privatize", "two.json", "two.csv", "--cohort", "group", "-o", "r.csv"]) == 0
+    refused("privatize", "two.json", "two.csv", "-o", "r.csv")
+    done("privatize", "two.json", "two.csv", "--cohort", "group", "-o", "r.csv")
     assert (folder / "r.csv").read_text().startswith("report_id,form,report\n")
 
 
