@@ -255,6 +255,20 @@ def test_options_among_those_who_were_asked_are_one_table(browser: Any, curator:
     assert row_heads(browser, "#group0 tbody th") == ["Pay", "My boss"]
 
 
+def test_an_option_that_few_were_asked_about_is_named(browser: Any, curator: Any) -> None:
+    question = MultipleChoice("ills", "Which of these?", {"back": "Back pain", "sleep": "Bad sleep"})
+    plan = design(Prior({"yes": 0.3, "no": 0.7}), 2.0, Distribution())
+    drawn = Slot.drawn([Part((f"ills/{code}",), plan) for code in question.options], [49, 1])
+    campaign = Campaign("Ills", [question], {"everyone": Form((drawn,))}, smallest_count=50)
+    curator.campaigns["rarely-drawn"] = campaign
+    curator.create(campaign)
+    curator.surveyed("rarely-drawn", [{"ills": []}] * 200)
+    curator.publish("rarely-drawn")
+    browser.open(curator.published_page("rarely-drawn"))
+    browser.see(".results p", "Bad sleep: Not shown: there are fewer than 50 reports")
+    assert row_heads(browser, "#histogram-0-0 tbody th") == ["Back pain"]
+
+
 SHEET = {
     "en": ("Habits by age", "How these results were obtained", "Under 30", "Yes", "0 to 2",
            "Average: How much overtime? (hours)"),
