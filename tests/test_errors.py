@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import priorveil as pv
 from priorveil import errors
 from priorveil.errors import install_command
 
@@ -83,11 +82,6 @@ def test_hints_are_worded_by_whoever_shows_them():
 def test_values_are_shown_on_one_line():
     assert errors.short_repr("a\n  b") == "'a\\n b'"
     assert "\n" not in errors.short_repr({"a": "b\nc" * 100})
-
-
-PLAIN = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.2})
-ABOUT = pv.Channel([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]], inputs=["a", "b", "c"])
-PAIR = pv.Prior([0.4, 0.6])
 
 
 def test_a_description_is_not_quoted_as_a_value():

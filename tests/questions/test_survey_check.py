@@ -38,6 +38,19 @@ def toml(tmp_path_factory: pytest.TempPathFactory) -> SurveyDesign:
     return build(read_survey(path), **SEARCH)
 
 
+def one_question(folder: Path, epsilon: float, prior: str) -> SurveyCheck:
+    """The check of a survey with one question."""
+    path = folder / "survey.toml"
+    question = f'[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\nprior = {prior}'
+    path.write_text(f'title = "T"\nepsilon = {epsilon}\n{question}')
+    return SurveyCheck.of(build(read_survey(path), **SEARCH), 300)
+
+
+def told(check: SurveyCheck, passage: str = "promise") -> str:
+    """What a check says about the promise, the precision or the budget."""
+    return " ".join(getattr(survey_words(check), passage).sentences)
+
+
 @pytest.mark.parametrize("name", ["form", "toml"])
 def test_a_whole_submission_keeps_the_budget(name: str, request: pytest.FixtureRequest) -> None:
     made: SurveyDesign = request.getfixturevalue(name)
@@ -98,17 +111,10 @@ def test_the_report_says_what_nobody_knows(toml: SurveyDesign, form: SurveyDesig
 
 
 def test_a_survey_of_unknown_answers_promises_ldp_alone(tmp_path: Path) -> None:
-    path = tmp_path / "survey.toml"
-    path.write_text('title = "T"\nepsilon = 1\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n')
-    check = SurveyCheck.of(build(read_survey(path), **SEARCH), 300)
+    check = one_question(tmp_path, 1.0, '"unknown"')
     assert check.lip == check.ldp == pytest.approx(1.0)
-    assert (
-        "all of it" in survey_words(check).budget.sentences[0]
-        and len(survey_words(check).budget.sentences) == 2
-    )
-    assert survey_words(check).promise.sentences[0].startswith(
-        "No matter what anyone knows"
-    ) and "LIP" not in "".join(survey_words(check).promise.sentences)
+    assert "all of it" in told(check, "budget")
+    assert told(check).startswith("No matter what anyone knows") and "LIP" not in told(check)
 
 
 UNKNOWN_GATE = TOML.replace("{yes = 0.2, no = 0.8}", '"unknown"').replace(
@@ -123,23 +129,14 @@ def test_one_report_about_everything_promises_ldp_alone(tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     check = SurveyCheck.of(build(read_survey(path), **SEARCH), 300)
     assert check.chosen == "together" and check.lip == check.ldp and check.assumed == ("smokes",)
-    words = " ".join(survey_words(check).promise.sentences)
-    assert "as common as the survey says" not in words
-    assert "nobody knows how often their answers occur together" in words
+    assert "as common as the survey says" not in told(check)
+    assert "nobody knows how often their answers occur together" in told(check)
 
 
 @pytest.mark.parametrize(("epsilon", "is_weak"), [(1.0, False), (20.0, True)])
 def test_a_large_epsilon_is_called_weak(tmp_path: Path, epsilon: float, is_weak: bool) -> None:
-    path = tmp_path / "survey.toml"
-    text = (
-        f'title = "T"\nepsilon = {epsilon}\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\nprior = '
-    )
-    for prior in ("{yes = 0.2, no = 0.8}", '"unknown"'):
-        path.write_text(text + prior)
-        words = " ".join(
-            survey_words(SurveyCheck.of(build(read_survey(path), **SEARCH), 300)).promise.sentences
-        )
-        level = "LIP" if prior.startswith("{") else "LDP"
+    for prior, level in (("{yes = 0.2, no = 0.8}", "LIP"), ('"unknown"', "LDP")):
+        words = told(one_question(tmp_path, epsilon, prior))
         assert (f"weak protection: at {level} 20 a submission nearly reveals" in words) is is_weak
 
 
@@ -162,12 +159,7 @@ def test_a_survey_that_devices_refuse_is_said(limit: float | None, epsilon: floa
 @pytest.mark.parametrize("epsilon", [2.4, 4.0, 7.0, 20.0])
 def test_an_answer_that_can_still_be_doubted_is_not_called_certain(tmp_path: Path, epsilon: float) -> None:
     """Ten times as likely as 10 % is no bound: what all other answers keep, and LDP, bound it below one."""
-    path = tmp_path / "survey.toml"
-    path.write_text(
-        f'title = "T"\nepsilon = {epsilon}\n[[question]]\nname = "a"\ntext = "A?"\nkind = "yes-no"\n'
-        "prior = {yes = 0.2, no = 0.8}"
-    )
-    check = SurveyCheck.of(build(read_survey(path), **SEARCH), 300)
+    check = one_question(tmp_path, epsilon, "{yes = 0.2, no = 0.8}")
     lip, ldp = survey_words(check).promise.sentences[:2]
     assert "100" not in lip.partition("One that was 10 %")[2] and "100" not in ldp.partition("One that")[2]
     if epsilon == 4.0:
@@ -199,14 +191,8 @@ def test_times_in_the_past_are_said(toml: SurveyDesign) -> None:
 
 
 def test_few_people_are_told_what_would_be_hidden(toml: SurveyDesign) -> None:
-    assert any(
-        "no result would be shown" in text
-        for text in survey_words(SurveyCheck.of(toml, 40)).precision.sentences
-    )
-    assert not any(
-        "no result would be shown" in text
-        for text in survey_words(SurveyCheck.of(toml, 100_000)).precision.sentences
-    )
+    for people, is_hidden in ((40, True), (100_000, False)):
+        assert ("no result would be shown" in told(SurveyCheck.of(toml, people), "precision")) == is_hidden
 
 
 def test_nothing_is_said_of_the_precision_of_what_is_hidden(toml: SurveyDesign) -> None:
@@ -235,18 +221,12 @@ def test_half_widths_of_means_have_their_unit(form: SurveyDesign) -> None:
     assert rows["age x overtime"].endswith(" hours") and rows["age x home"].endswith(" points")
 
 
-def test_costs_are_compared_with_asking_without_noise(toml: SurveyDesign) -> None:
-    assert (
-        "times as many people as asking without noise"
-        in survey_words(SurveyCheck.of(toml, 300)).budget.sentences[0]
-    )
-
-
 def test_each_way_to_use_the_budget_has_its_price(toml: SurveyDesign) -> None:
     check = SurveyCheck.of(toml, 300)
     prices = {way: cost for way, cost in check.costs.items() if cost is not None}
     assert check.chosen in prices and prices[check.chosen] == min(prices.values()) > 1
-    assert sum("(chosen)" in text for text in survey_words(check).budget.sentences) == 1
+    assert told(check, "budget").count("(chosen)") == 1
+    assert "times as many people as asking without noise" in told(check, "budget")
 
 
 def test_the_ldp_levels_of_several_reports_keep_the_budget(tmp_path: Path) -> None:
@@ -260,9 +240,5 @@ def test_the_ldp_levels_of_several_reports_keep_the_budget(tmp_path: Path) -> No
     levels = made.campaign.promise[EVERYONE]
     assert levels.lip == levels.ldp and 7.99 < levels.ldp <= 8
     check = SurveyCheck.of(made, 300)
-    assert (
-        survey_words(check)
-        .promise.sentences[0]
-        .startswith("No matter what anyone knows or believes (LDP 8, the sum of 3 reports)")
-    )
-    assert "LDP levels of several reports add up" in survey_words(check).promise.sentences[-1]
+    assert told(check).startswith("No matter what anyone knows or believes (LDP 8, the sum of 3 reports)")
+    assert "LDP levels of several reports add up" in told(check)
