@@ -9,8 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import closing, redirect_stderr, redirect_stdout, suppress
-from io import StringIO
+from contextlib import closing, suppress
 from pathlib import Path
 
 import asyncpg
@@ -22,11 +21,12 @@ from curator.test_api import reports
 from curator.test_stores import group
 from patience import PATIENCE
 from postgres_server import PostgresServer
-from priorveil.cli import commands, run
+from priorveil.cli import commands
 from priorveil.curator.store import FormTally, open_store
 from priorveil.errors import install_command
 from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
+from terminal import done, refused
 
 
 def filled(url: str, campaign: Campaign, spoil: bool) -> None:
@@ -70,8 +70,8 @@ def test_a_repair_leaves_the_tallies_of_published_results(store_url: str, campai
             return tallies
 
     published = asyncio.run(on_store(publish=True))
-    status, output, _ = ended("recount", "--repair", "--store", store_url)
-    assert (status, "20 counted, 10 stored (not repaired: its results are published" in output) == (1, True)
+    output = done("recount", "--repair", "--store", store_url, status=1).out
+    assert "20 counted, 10 stored (not repaired: its results are published" in output
     assert asyncio.run(on_store(publish=False)) == published
 
 
@@ -93,28 +93,15 @@ def test_serve_shows_its_token_once_and_ends_politely(tmp_path: Path) -> None:
     assert all(secret not in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
 
 
-def ended(*arguments: str) -> tuple[int, str, str]:
-    """Status, output and complaints of a command that ends by itself; in this process, which takes less time."""
-    with redirect_stdout(StringIO()) as output, redirect_stderr(StringIO()) as complaint:
-        status = run([*arguments])
-    return status, output.getvalue(), complaint.getvalue()
-
-
 @pytest.mark.parametrize("scheme", ["", "sqlite:///"])
 def test_recount_makes_no_store(tmp_path: Path, scheme: str) -> None:
-    status, output, complaint = ended("recount", "--store", f"{scheme}{tmp_path / 'nope.db'}")
-    assert (status, output) == (2, "") and "there is no such file" in complaint
-    assert complaint.startswith("error: ") and complaint.count("\n") == 1
+    assert "there is no such file" in refused("recount", "--store", f"{scheme}{tmp_path / 'nope.db'}")
     assert list(tmp_path.iterdir()) == []
 
 
 def told(command: str, *arguments: str) -> str:
     """What a command says that refuses: one line, and nothing else."""
-    answer = ended(command, *(["--port", "0"] if command == "serve" else []), *arguments)
-    status, output, complaint = answer
-    assert (status, output) == (2, ""), complaint
-    assert complaint.startswith("error: ") and complaint.count("\n") == 1, complaint
-    return complaint
+    return refused(command, *(["--port", "0"] if command == "serve" else []), *arguments)
 
 
 def test_recount_refuses_a_file_that_no_curator_has_made(tmp_path: Path) -> None:
@@ -203,7 +190,7 @@ def test_rights_that_are_missing_later_are_one_line_too(roles: dict[str, str], c
     store = ("--store", roles["guest"])
     assert "permission denied for table schema_version" in told("recount", *store)
     asked(roles["owner"], f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {guest}", "SELECT 1")
-    assert ended("recount", *store)[0] == 1, "they differ"
+    done("recount", *store, status=1)  # they differ
     assert "permission denied for table tallies" in told("recount", "--repair", *store)
     asked(roles["owner"], f"REVOKE SELECT ON submissions FROM {guest}", "SELECT 1")
     assert "permission denied for table submissions" in told("recount", *store)
@@ -224,8 +211,7 @@ def test_a_folder_or_any_other_file_is_no_store(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_said_before_anything_is_made(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        status, output, complaint = ended("serve", "--store", str(tmp_path / "a.db"), "--port", port)
-    assert (status, output) == (2, "")
+        complaint = refused("serve", "--store", tmp_path / "a.db", "--port", port)
     assert complaint == (
         f"error: port = {port}: cannot listen there on 127.0.0.1 (Address already in use): choose another port\n"
     )
@@ -234,10 +220,9 @@ def test_a_port_that_is_taken_is_said_before_anything_is_made(tmp_path: Path) ->
 
 def test_an_address_of_nobody_and_a_folder_that_is_not_there_are_said(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
-    status, output, complaint = ended("serve", "--store", str(missing / "x.db"), "--port", "0")
-    assert (status, output) == (2, "") and f"there is no folder {missing}" in complaint
-    status, output, complaint = ended("serve", "--store", str(tmp_path / "x.db"), "--host", "192.0.2.1")
-    assert (status, output) == (2, "") and "this machine has no such address" in complaint
+    assert f"there is no folder {missing}" in told("serve", "--store", str(missing / "x.db"))
+    complaint = refused("serve", "--store", tmp_path / "x.db", "--host", "192.0.2.1")
+    assert "this machine has no such address" in complaint
     assert list(tmp_path.iterdir()) == []
 
 
@@ -247,10 +232,9 @@ def test_an_address_of_nobody_and_a_folder_that_is_not_there_are_said(tmp_path: 
 def test_a_token_that_protects_nothing_is_not_taken(tmp_path: Path, content: bytes) -> None:
     file, store = tmp_path / "token", tmp_path / "a.db"
     file.write_bytes(content)
-    status, output, complaint = ended("serve", "--store", str(store), "--token-file", str(file))
-    assert (status, output) == (2, "") and not store.exists()
-    assert complaint.startswith(f"error: --token-file {file}: ") and complaint.count("\n") == 1
-    assert "two words" not in complaint
+    complaint = refused("serve", "--store", store, "--token-file", file)
+    assert complaint.startswith(f"error: --token-file {file}: ") and "two words" not in complaint
+    assert not store.exists()
 
 
 @pytest.mark.parametrize("shape", ["{0}:hunter2@{1}", "{0}@{1}?password=hunter2"])
@@ -318,8 +302,8 @@ def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Camp
         _, complaint = process.communicate(timeout=PATIENCE)
     sender.join(PATIENCE)
     assert (process.returncode, complaint.split()) == (130, ["stopped"])
-    status, output, _ = ended("recount", "--store", store_url)
-    assert status == 0 and output.startswith("all tallies agree with the reports: 1 campaign, ")
+    output = done("recount", "--store", store_url).out
+    assert output.startswith("all tallies agree with the reports: 1 campaign, ")
     assert int(output.split()[-2].replace(",", "")) in (count[0], count[0] + 5)
 
 
