@@ -50,3 +50,19 @@ test("what people wrote is not sent, also if the kind is changed after their tab
   question.kind = "number";
   assert.deepEqual(rows(), [{ q1: "?", count: "3" }]);
 });
+
+test("two tables of one name are kept apart", () => {
+  const { draft } = draftOf("choice");
+  draft.questions.push(newQuestion("q2"));
+  for (const question of draft.questions) {
+    question.prior = "table";
+    question.table = readTable("people.csv", `${question.name}\nyes\nno\n`);
+  }
+  const { question, tables } = toDocument(draft);
+  const names = question.map(({ prior }) => prior.sheet);
+  assert.deepEqual(names, ["people.csv", "people.csv (2)"]);
+  assert.deepEqual(
+    names.map((name) => Object.keys(tables[name][0])[0]),
+    ["q1", "q2"],
+  );
+});
