@@ -13,7 +13,7 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.hashing import (
     PooledHash,
 )
-from priorveil.mechanisms.integer_tables import Table
+from priorveil.mechanisms.integer_tables import Grouped, Table
 from priorveil.mechanisms.randomness import (
     GeneratorSource,
 )
@@ -55,6 +55,20 @@ def test_foreign_reports_are_refused(mechanism: Table | PooledHash) -> None:
     for foreign in (mechanism.outputs, -1, 1 << 62):
         with raises(ForeignReport, argument="reports[1]"):
             reader_of(mechanism).count([0, foreign, 0])
+
+
+def test_the_values_of_a_group_share_its_count_as_the_prior_says() -> None:
+    table = Table(np.array([[3, 2, 2, 1], [1, 2, 2, 3]]) * (TOTAL // 8))
+    counts, prior = np.array([35, 25, 25, 15]), np.array([0.4, 0.45, 0.15])
+    grouped, alone = reader_of(Grouped(np.array([0, 1, 1]), table)), reader_of(table)
+    rows, masses = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]), np.array([0.4, 0.6])
+    found = grouped.unbiased_answer(counts, prior, rows, True).histogram
+    groups = alone.unbiased_answer(counts, masses, rows[:, :2], True).histogram
+    assert found == pytest.approx(groups[[0, 1, 1]] * [1.0, 0.75, 0.25])
+    likeliest = grouped.mle_distribution(counts, prior).shares
+    assert likeliest == pytest.approx(
+        alone.mle_distribution(counts, masses).shares[[0, 1, 1]] * [1.0, 0.75, 0.25]
+    )
 
 
 @pytest.mark.statistical
