@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from priorveil.cli.campaign import campaign as campaign_command
+from priorveil.plans.form import SHARE_DENOMINATOR
 from priorveil.questions.campaign import Campaign
 from sample_survey_files import SURVEY, TOML, write_form
 from terminal import run
@@ -77,6 +78,8 @@ def test_a_campaign_file_tells_what_it_promises(monkeypatch: pytest.MonkeyPatch)
     assert (cohort["lip"], cohort["ldp"]) == (levels.lip, levels.ldp)
     parts = [(list(part.attributes), part.plan.id) for part in campaign.form_for(None).parts]
     assert [(report["attributes"], report["plan"]) for report in record["reports"]] == parts
+    shares = [share / SHARE_DENOMINATOR for slot in campaign.form_for(None).slots for share in slot.shares]
+    assert [report["drawn"] for report in record["reports"]] == shares and min(shares) < 1
 
 
 def test_what_a_form_cannot_carry_over_is_printed(folder: Path) -> None:

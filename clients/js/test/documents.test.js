@@ -150,14 +150,17 @@ for (const name of names) {
     }
   });
 
-  test(`${name}: a smaller budget is refused`, async () => {
-    const shrink = (p) => {
-      p.budget = { lower: "0.01", upper: "0.01" };
-    };
-    await assert.rejects(
-      forged(name, shrink).then((p) => readPlan(p)),
-      refused("certificate"),
-    );
+  test(`${name}: a smaller budget is refused, also on one side`, async () => {
+    for (const side of ["lower", "upper"]) {
+      const shrink = (p) => {
+        p.budget[side] = "0.01";
+      };
+      await assert.rejects(
+        forged(name, shrink).then((p) => readPlan(p)),
+        refused("certificate"),
+        side,
+      );
+    }
   });
 }
 
