@@ -29,7 +29,7 @@ from priorveil.formatting import share_text  # noqa: E402
 from priorveil.reading.estimate_notes import LEANING as LEANING_NOTE  # noqa: E402
 from priorveil.results.findings import result_of  # noqa: E402
 from priorveil.tables import estimate_table  # noqa: E402
-from priorveil.words.estimates import headlines  # noqa: E402
+from priorveil.words.results import headlines  # noqa: E402
 from terminal import done  # noqa: E402
 
 LEANING = str(LEANING_NOTE)
