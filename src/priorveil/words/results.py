@@ -87,7 +87,7 @@ def selection(table: ResultTable, most: int = _MOST_SHOWN) -> tuple[tuple[Result
     counts = {"count": f"{most:,}", "all": f"{count:,}"}
     if table.shown_first:
         return tuple(table.rows[at] for at in table.shown_first[:most]), say("mostExpected", **counts)
-    return table.rows[:most], say("firstValues" if table.kind == "people" else "firstStatistics", **counts)
+    return table.rows[:most], say("firstValues" if table.attributes else "firstStatistics", **counts)
 
 
 def table_cells(
