@@ -50,6 +50,9 @@ from sample_surveys import ILLS, PACKS, QUESTIONS, SMOKES, health
 from terminal import run
 
 WORDS = Path(__file__).with_name("messages.txt")
+IDS = re.compile(
+    r"(?<![.\w])([0-9a-f]{64}|[0-9a-f]{12})(?!\w)"
+)  # of designs, whose last digits the processor decides
 
 # -- what the expressions use -------------------------------------------------------------------------------
 
@@ -169,14 +172,14 @@ def read() -> list[list[str]]:
 
 def message(expression: str) -> str:
     """The class and the words of the error that an expression raises, or what a command says; ids are left out."""
-    folder = Path.cwd()
     if expression.startswith("priorveil "):
-        return re.sub(r"\b([0-9a-f]{64}|[0-9a-f]{12})\b", "ID", words_of_command(expression))
-    names = {name: value for name, value in globals().items() if not name.startswith("_")}
-    with pytest.raises(PriorveilError) as raised:
-        eval(expression, names)
-    words = f"{raised.type.__name__}: {raised.value}".replace(str(folder), "FOLDER")
-    return re.sub("[0-9a-f]{64}", "ID", words)
+        words = words_of_command(expression)
+    else:
+        names = {name: value for name, value in globals().items() if not name.startswith("_")}
+        with pytest.raises(PriorveilError) as raised:
+            eval(expression, names)
+        words = f"{raised.type.__name__}: {raised.value}".replace(str(Path.cwd()), "FOLDER")
+    return IDS.sub("ID", words)
 
 
 def words_of_command(command: str) -> str:
