@@ -565,7 +565,7 @@ def test_cells_have_quantiles_and_grids_have_means() -> None:
         with raises(InvalidInput, argument="numbers", hint="Prior.grid"):
             ask(in_cells.estimate(in_cells.tally([0])))
     spread = estimate.variance()
-    assert spread.bias == (9 / 4, 0.0) and "bias=(2.25, 0.0)" in repr(spread)
+    assert spread.bias == (9 / 4, 0.0)
     assert estimate.mean().bias == (0.0, 0.0)
     assert spread.interval()[0] < numbers.var() < spread.interval()[1]
     assert spread.value - spread.interval()[0] == pytest.approx(9 / 4 + spread.interval()[1] - spread.value)
