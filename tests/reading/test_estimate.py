@@ -550,6 +550,8 @@ def test_estimates_of_cohorts_combine() -> None:
     both = combine_estimates(parts)
     assert both.values == pytest.approx(parts[0].values + parts[1].values) and both.reports == 150
     assert both.std_error == pytest.approx(np.hypot(parts[0].std_error, parts[1].std_error))
+    checked = [replace(parts[0], prior_check=p_value) for p_value in (0.02, None, 0.3)]
+    assert combine_estimates(checked).prior_check == 0.04, "of two checks one is small twice as often"
     with raises(InvalidInput, argument="estimates"):
         combine_estimates([parts[0], answer([1.0])])
     with raises(InvalidInput, argument="estimates"):
