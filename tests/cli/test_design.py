@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import inspect
 import io
 import itertools
@@ -177,18 +176,6 @@ def test_a_secret_column_is_rounded_and_follows_the_merged_values(private: Path)
     assert plan.secret.rows[0] == pytest.approx(high / high.sum(), rel=1e-12)
 
 
-def test_a_column_in_other_files(files: Path) -> None:
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    text = (files / "people.csv").read_bytes()
-    (files / "people.csv.gz").write_bytes(gzip.compress(text))
-    parquet.write_table(pa.table({"work": ["a"] * 40 + ["b"] * 30}), files / "people.parquet")
-    arguments = ("--column", "work", "--epsilon", 1)
-    errors = [
-        read("design", f"people.{kind}", *arguments)["expected_mse"] for kind in ("csv", "csv.gz", "parquet")
-    ]
-    assert errors[0] == errors[1] == pytest.approx(errors[2])
-
-
 def test_a_secret_behind_the_column(files: Path) -> None:
     (files / "given.csv").write_text(",a,b\nlow,0.75,0.25\nhigh,0.33,0.67\n")
     arguments = ("design", "people.csv", "--column", "work", "--epsilon", 0.3)
@@ -245,38 +232,11 @@ def test_a_plan_for_a_set_of_priors_says_so(files: Path, query: str) -> None:
     assert read("design", "prior.csv", "--epsilon", 1)["priors"] is None
 
 
-def test_other_sets_of_priors_are_named_too(files: Path) -> None:
-    sets = {
-        "PriorSet(2 priors on 2 values)": pv.PriorSet([[0.2, 0.8], [0.4, 0.6]]),
-        "PriorSet.interval(2 values)": pv.PriorSet.interval([0.1, 0.5], [0.5, 0.9]),
-    }
-    for said, priors in sets.items():
-        pv.design(priors, 1.0, pv.Histogram()).save("plan.json")
-        assert f"every prior of {said}" in run("inspect", "plan.json")[1]
-        assert read("inspect", "plan.json")["priors"] == said
-
-
 @pytest.mark.parametrize("notion", ["ldp", "pufferfish", "di"])
 def test_other_notions(files: Path, notion: str) -> None:
     arguments = ("design", "prior.csv", "--epsilon", 3, "--notion", notion)
     assert run(*arguments, "-o", "plan.json")[0] == 0
     assert run("audit", "plan.json", "prior.csv", "--notion", notion, "--epsilon", 3)[0] == 0
-
-
-@pytest.mark.parametrize("mark", [",", ";", "\t"])
-def test_a_secret_in_any_kind_of_csv(files: Path, mark: str) -> None:
-    table = ["|a|b", "low|0.75|0.25", "high|0.3333333333333333|0.6666666666666667"]
-    hint = f"sep={mark}\n" if mark == ";" else ""
-    (files / "given.csv").write_text(hint + "\n".join(table).replace("|", mark) + "\n")
-    arguments = ("design", "people.csv", "--column", "work", "--epsilon", 0.3)
-    found = read(*arguments, "--secret", "given.csv")
-    assert found["expected_mse"] < read(*arguments)["expected_mse"]
-
-
-def test_a_file_of_excel(files: Path) -> None:
-    (files / "excel.csv").write_text("sep=;\nAntwort;Anteil\nJa;0.6\nNein;0.4\n", encoding="utf-8-sig")
-    run("design", "excel.csv", "--epsilon", 1, "-o", "plan.json")
-    assert pv.Plan.load("plan.json").labels == ("Ja", "Nein")
 
 
 def test_inspect_shows_everything(files: Path) -> None:
@@ -301,14 +261,6 @@ def test_inspect_shows_a_plan_without_a_lip_level(files: Path) -> None:
     plan.save("upwards.json")
     status, out, err = run("inspect", "upwards.json")
     assert (status, err) == (0, "") and "the same epsilon" in out and "the same LIP level" not in out
-
-
-def test_inspect_says_whether_reports_identify(files: Path) -> None:
-    run("design", "prior.csv", "--epsilon", 1, "--query", "distribution", "-o", "learns.json")
-    run("design", "prior.csv", "--epsilon", 1, "--query", "sum", "--amounts", "0,1,2,3", "-o", "leans.json")
-    for name in ("learns.json", "leans.json"):
-        fact = dict(plan_facts(pv.Plan.load(name)))["identifies the distribution"]
-        assert fact in " ".join(run("inspect", name)[1].split())
 
 
 def test_design_and_inspect_say_how_precise_an_answer_is(files: Path) -> None:

@@ -221,17 +221,6 @@ def test_intervals_of_a_table_fit_beside_each_other_in_the_picture_of_a_plan() -
     assert max(box.width for box in boxes) < cells.get_window_extent().width / 4
 
 
-@pytest.mark.parametrize(
-    ("people", "warns"), [([2] * 1000, True), ([0] * 600 + [1] * 300 + [2] * 100, False)]
-)
-def test_a_picture_warns_first_of_a_contradicted_prior(people: list[int], warns: bool) -> None:
-    plan = pv.design(pv.Prior([0.6, 0.3, 0.1]), 1.0, pv.Histogram())
-    reports = plan.privatize(people, np.random.default_rng(1))
-    what = estimate_table({"report": reports}, plan, assume_plan=True).only
-    lines = list(plot_files.title_lines(what, None, 80))
-    assert lines[0].startswith("Warning: ") == warns
-
-
 def test_a_picture_names_groups_that_contradict_the_prior() -> None:
     plan = pv.design(pv.Prior([0.6, 0.3, 0.1]), 1.0, pv.Histogram())
     people = [0] * 6000 + [1] * 3000 + [2] * 1000 + [2] * 200

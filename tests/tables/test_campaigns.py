@@ -368,13 +368,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_privatize_and_estimate(folder: Path) -> None:
-    told = done("privatize", "campaign.json", "people.csv", "-o", "reports.parquet").err
-    assert "300 reports written" in told
-    printed = done("estimate", "campaign.json", "reports.parquet").out
-    assert all(text in printed for text in ("How long do you work?", "How many packs?", "Which of these?"))
-
-
 def results_csv(campaign: Campaign, columns: dict[str, list[Any]]) -> list[dict[str, str]]:
     """The lines of `estimate --csv`."""
     Path("c.json").write_text(campaign.to_json())
@@ -430,13 +423,6 @@ def two_single(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("two_single")
-def test_the_check_of_a_prior_stands_below_its_question() -> None:
-    questions = done("estimate", "single.json", "r.csv").out.split("\n\n")
-    checks = [part.count("Prior check: p < 0.0001.") for part in questions if "?" in part]
-    assert checks == [1, 1], "the same words are about two priors"
-
-
-@pytest.mark.usefixtures("two_single")
 def test_a_question_reported_alone_is_chosen_by_its_name() -> None:
     task = ("estimate", "single.json", "r.csv", "--csv")
     whole, chosen = (
@@ -446,17 +432,6 @@ def test_a_question_reported_alone_is_chosen_by_its_name() -> None:
         line["estimate"] for line in whole if line["attributes"] == "two"
     ]
     assert "these are: one; two" in refused(*task, "--margin", "three")
-
-
-def test_the_same_report_in_two_files_is_counted_once(folder: Path) -> None:
-    (folder / "all").mkdir()
-    run("privatize", "campaign.json", "people.csv", "-o", "all/reports.csv")
-    lines = (folder / "all" / "reports.csv").read_text().splitlines(keepends=True)
-    (folder / "all" / "again.csv").write_text("".join(lines[:101]))
-    printed = done("estimate", "campaign.json", "all", "--json")
-    found = json.loads(printed.out)
-    assert (found["result"]["reports"], found["repeated"]) == (300, 100)
-    assert "400 rows, 300 reports: 100 rows repeat a report" in printed.err
 
 
 def test_labels_that_several_questions_have_are_named_once() -> None:

@@ -51,12 +51,6 @@ def test_a_prior_is_drawn_as_bars() -> None:
     assert names(axes) == list(WORK.labels)
 
 
-def test_a_prior_of_two_attributes_is_a_map() -> None:
-    (axes,) = JOINT.plot().axes
-    assert texts(axes) == ["10.0", "30.0", "40.0", "20.0"]
-    assert axes.get_ylabel() == "age" and axes.get_xlabel().startswith("smokes")
-
-
 def test_a_large_prior_is_drawn_with_some_of_its_names() -> None:
     (axes,) = pv.Prior.zipf(1_000).plot().axes
     assert len(axes.patches[0].get_data().values) == 1_000 and len(names(axes)) == 100
@@ -122,23 +116,6 @@ def test_a_margin_of_two_of_three_attributes_is_a_map() -> None:
     estimate = answer(pv.Prior.joint(cells, ("first", "second", "third")), pv.Distribution())
     (axes,) = estimate.margin("first", "third").plot().axes
     assert axes.get_ylabel() == "first" and axes.get_xlabel().startswith("third") and len(axes.texts) == 4
-
-
-def test_cumulative_shares_are_a_curve_with_a_band() -> None:
-    prior = pv.Prior.cells([0, 10, 20, 50, 100], [0.4, 0.3, 0.2, 0.1])
-    estimate = answer(prior, pv.Linear.cumulative(prior, unbiased=True))
-    (axes,) = estimate.plot().axes
-    curve = next(line for line in axes.get_lines() if line.get_label().startswith("estimate"))
-    assert curve.get_ydata() == pytest.approx([0, *(100 * estimate.proportions)])
-    assert axes.collections, "the band"
-
-
-def test_sums_and_means_are_points_with_intervals() -> None:
-    (total,) = answer(WORK, pv.Sum([0, 1, 2])).plot().axes
-    assert total.get_xlabel() == "sum" and len(total.containers) == 1
-    grid = pv.Prior.grid([0, 50, 100], [0.2, 0.5, 0.3])
-    (mean,) = answer(grid, pv.Sum([0, 50, 100], unbiased=True)).plot().axes
-    assert mean.get_xlabel() == "mean per person"
 
 
 @pytest.mark.parametrize("weight", [0.0001, 3.0])
