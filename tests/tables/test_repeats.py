@@ -133,7 +133,18 @@ def test_standard_input_of_the_operating_system(tmp_path: Path) -> None:
     writer.join()
 
 
-IDS = ["", "7", "8", "07", "a" * 32, "A" * 32, "ab", str(uuid.UUID(int=1)), str(uuid.UUID(int=2))]
+IDS = [
+    "",
+    "7",
+    "8",
+    "07",
+    "a" * 32,
+    "A" * 32,
+    "a" * 16 + "b" * 16,
+    "ab",
+    str(uuid.UUID(int=1)),
+    str(uuid.UUID(int=2)),
+]
 SAME = {"A" * 32: "a" * 32}  # the same bytes
 
 
