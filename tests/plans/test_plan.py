@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -460,6 +461,18 @@ def test_a_file_cannot_state_a_better_error_than_its_mechanism_has(kind: str, qu
             stated(share * plan.expected_mse, share * plan.expected_mse)
         assert refusal.value.field == "expected_mse"
     assert stated(plan.expected_mse, plan.expected_mse).efficiency == pytest.approx(1.0)
+
+
+def test_a_file_cannot_state_an_error_that_no_mechanism_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a channel so large that its own error is not worked out."""
+    plan = pair_plan("arc", "Histogram")
+    monkeypatch.setattr(type(plan.reader), "error", lambda *_: None)
+    least = plan.query.closed_form_bound(plan.reference, plan.budget)
+    for share, is_refused in ((0.99, True), (1.0, False)):
+        said = {"expected_mse": repr(share * least), "lower_bound": "0.0"}
+        forged = edited(plan, lambda read, said=said: read.update(said), sign=True)
+        with raises(PlanError, field="expected_mse") if is_refused else nullcontext():
+            pv.Plan.from_json(forged)
 
 
 def test_errors_of_large_channels_are_not_worked_out_at_every_start() -> None:
