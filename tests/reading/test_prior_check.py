@@ -120,3 +120,12 @@ def test_bits_are_checked_with_the_covariance_of_all_bits() -> None:
     expected = chi2.sf(u @ np.linalg.solve(A.T @ inverse @ A, u) / N, 5)
     test = bits_test(shift, variance, factor, P, N)
     assert test is not None and test.check(excess).p_value == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("reports", "directions"), [(1_000, 1), (1_000_000, 2)])
+def test_a_direction_that_hangs_on_a_few_rare_reports_is_left_out(reports: int, directions: int) -> None:
+    """Only a report that one in 33,000 people sends tells the last two values apart: one of it would be an alarm."""
+    parts = split_prior(np.array([0.4, 0.3, 0.3]))
+    Q = np.array([[0.8, 0.2, 0.0], [0.2, 0.7999, 1e-4], [0.2, 0.8, 0.0]])
+    test = cells_test(parts @ Q, parts, reports)
+    assert test is not None and len(test.directions) == directions
