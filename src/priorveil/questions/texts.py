@@ -56,7 +56,11 @@ def check_text(argument: str, text: object, keys: tuple[str, ...], least: int = 
 
 
 def check_languages(languages: Sequence[str]) -> tuple[str, ...]:
-    """The languages as tags such as `en` and `pt-BR`, each once, the default first."""
+    """The languages as tags such as `en` and `pt-BR`, each once, the default first.
+
+    >>> check_languages(["ckb", "zh-Hant-TW"])
+    ('ckb', 'zh-Hant-TW')
+    """
     tags = tuple(languages) if isinstance(languages, list | tuple) else (languages,)
     valid = all(isinstance(tag, str) and re.fullmatch(LANGUAGE, tag) for tag in tags)
     if not tags or not valid or len({tag.lower() for tag in tags}) < len(tags):
