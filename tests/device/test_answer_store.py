@@ -53,6 +53,7 @@ def remembered(campaign: Campaign, folder: Path) -> Path:
         {"url": f"http://x/{'0' * 64}"},
         {"report": "x"},
         {"report": {"report_id": {}, "campaign": "c", "form": "f", "report": 1}},
+        {"report": {"report_id": "0" * 32, "campaign": "1" * 64, "form": "2" * 64, "report": "0" * 16}},
         {"sent": "no"},
         {"refused": 5},
         {"more": 1},
