@@ -116,6 +116,8 @@ async def test_a_release_needs_further_reports_whatever_is_withdrawn(store_url: 
         old += await upload(curator, 1)
         released = await curator.http.post(f"{curator.place}/release")
         assert (released.status_code, released.json()["stored"]["kind"]) == (201, "released")
+        again = await curator.http.post(f"{curator.place}/release")
+        assert (again.status_code, f"0 of {least}" in again.json()["detail"]) == (409, True)
         for _ in range(2):
             await withdraw(curator, *await upload(curator, least))
             await withdraw(curator, *old)
