@@ -74,23 +74,6 @@ def test_every_setting_can_be_set_in_the_file_and_in_the_environment(tmp_path: P
     assert default is None or in_file.settings == DEFAULTS
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[requests]\nboddy = 5\n",
-        "[request]\nbody = 5\n",
-        "requests = 5\n",
-        "body = 5\n",
-        "[requests.body]\nlargest = 5\n",
-        "[requests\nbody = 5\n",
-    ],
-)
-def test_a_file_with_anything_unknown_is_refused(tmp_path: Path, text: str) -> None:
-    path = file(tmp_path, text)
-    with raises(InvalidInput):
-        read_settings(path, {})
-
-
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "priorveil.toml"
     path.write_bytes(b"\xff\xfe")

@@ -294,11 +294,6 @@ async def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) ->
             await open_store(str(tmp_path / "a.db")).open()
 
 
-def test_unknown_addresses_are_refused() -> None:
-    with raises(InvalidInput, argument="store"):
-        open_store("mysql://somewhere/db")
-
-
 @pytest.mark.parametrize("url", ["mysql://me:hunter2@host/db", "postgresql://me:hunter2@host:port/db"])
 def test_an_address_that_is_none_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(InvalidInput) as refused:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -262,16 +260,6 @@ def test_weighted_people_are_read_alike_by_rows_and_by_plans() -> None:
     assert whole.values.sum() == pytest.approx(c.sum()) == whole.total == pytest.approx(together.total)
     assert whole.proportions.sum() == pytest.approx(1)
     assert whole.assumes == together.assumes == (WEIGHTED["mmse"],)
-
-
-def test_estimates_of_different_labels_or_statistics_do_not_combine() -> None:
-    one = pv.design([0.3, 0.7], 1.0, pv.Histogram())
-    other = pv.design([0.3, 0.3, 0.4], 1.0, pv.Histogram())
-    counts = one.estimate(one.tally([0, 1]))
-    with raises(InvalidInput, argument="estimates"):
-        combine_estimates([counts, other.estimate(other.tally([0]))])
-    with raises(InvalidInput, argument="estimates"):
-        combine_estimates([counts, replace(counts, histogram=False)])
 
 
 def test_a_row_that_breaks_its_budget_makes_no_plan() -> None:

@@ -510,12 +510,6 @@ def test_a_tally_that_the_plan_cannot_have_counted_is_refused(counts: list[str])
         plan.estimate(Tally.from_json(forged))
 
 
-@pytest.mark.parametrize("epsilon", [1e21, 1e300, 1e-17, "1", True, float("nan")])
-def test_senseless_levels_are_refused(epsilon: float) -> None:
-    with pytest.raises(InvalidInput):
-        pv.design(pv.Prior([0.5, 0.3, 0.2]), epsilon, pv.Histogram())
-
-
 def test_the_width_tells_rows_of_bits_from_numbers(plans: dict[str, pv.Plan]) -> None:
     for plan in plans.values():
         reports = plan.privatize(np.arange(3) % len(plan.labels), np.random.default_rng(0), codes=True)

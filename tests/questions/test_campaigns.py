@@ -9,7 +9,7 @@ import pytest
 
 from conftest import PRIOR
 from forged_documents import identified
-from priorveil import Distribution, Histogram, Prior, Sum, design
+from priorveil import Distribution, Histogram, Prior, design
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 from priorveil.plans import Plan
 from priorveil.questions.campaign import Campaign, ask, ask_with, read_time, stamp
@@ -128,22 +128,6 @@ def test_newer_versions_and_nonsense_are_refused(campaign: Campaign) -> None:
     for text in ("", "[]", "{", "\x00", "[" * 100_000, b"\xff"):
         with pytest.raises(PlanError):
             Campaign.from_json(text)
-
-
-def test_cohorts_are_told_apart_by_their_plans(campaign: Campaign) -> None:
-    plan = plan_of(campaign)
-    with raises(InvalidInput, argument="cohorts"):
-        ask_with("Work?", {"a": plan, "b": plan})
-    other = plan_of(ask("Smoke?", Prior({"yes": 0.2, "no": 0.8})))
-    with raises(InvalidInput, argument="cohorts"):
-        ask_with("Work?", {"a": plan, "b": other})
-    total = design(PRIOR, 1.0, Sum(range(len(PRIOR))))
-    with raises(InvalidInput, argument="cohorts"):
-        ask_with("Work?", {"a": plan, "b": total})
-    with raises(InvalidInput, argument="cohorts"):
-        ask_with("Work?", {"a": total, "b": design(PRIOR, 1.0, Sum(range(1, len(PRIOR) + 1)))})
-    with raises(InvalidInput, argument="cohort"):
-        campaign.form_for("nobody")
 
 
 def test_states_follow_the_clock() -> None:
