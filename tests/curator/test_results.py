@@ -284,6 +284,18 @@ def test_a_publication_has_the_default_method_where_there_are_no_most_likely_sha
     assert min(numbers(counts, "low")) == 0 and max(numbers(counts, "high")) <= 40
 
 
+def test_published_totals_over_cohorts_that_are_read_differently_can_exist() -> None:
+    """Only the reports of the first cohort determine the shares, so both totals mix two methods."""
+    first = Prior({"a": 0.45, "b": 0.3, "c": 0.2, "d": 0.05})
+    second = Prior({"a": 0.05, "b": 0.05, "c": 0.05, "d": 0.85})
+    campaign = ask("Which?", {"first": first, "second": second}, 0.5, Histogram(), smallest_count=1)
+    answers = {name: {"answer": ["c"] * 30 + ["d"] * 30} for name in campaign.cohorts}
+    *_, total = published(campaign, answers).result.findings
+    assert total.public is not None and figures(total).method == total.public.method == "mixed"
+    (own,), (shown,) = tables(total, "people"), total.public.tables
+    assert min(numbers(own)) < 0 <= min(numbers(shown)) and max(numbers(shown)) <= 120
+
+
 # -- several questions ---------------------------------------------------------------------------------------
 
 

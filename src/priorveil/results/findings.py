@@ -150,9 +150,8 @@ def _selections(part: PartEstimates) -> Iterator[_Selection]:
 
 def _finding(view: View, part: PartEstimates, own: _Selection, public: _Selection) -> Finding:
     figures = None if own.estimate is None else view.figures(own.estimate, part)
-    shown = None
-    if own.estimate and public.estimate and public.estimate.method != own.estimate.method:
-        shown = view.figures(public.estimate, part)
+    other = None if public.estimate is own.estimate else public.estimate
+    shown = figures if other is None else view.figures(other, part)
     return Finding(
         attributes=part.attributes,
         margin_of=part.margin_of,
@@ -163,7 +162,7 @@ def _finding(view: View, part: PartEstimates, own: _Selection, public: _Selectio
         promised=None if own.precision is None else promised_precision(own.precision),
         withheld=own.withheld,
         figures=figures,
-        public=shown,
+        public=None if shown == figures else shown,
     )
 
 
