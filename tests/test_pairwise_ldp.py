@@ -10,7 +10,7 @@ import pytest
 
 import priorveil as pv
 from priorveil.certify import certificate, lifts
-from priorveil.errors import InvalidInput, PlanError
+from priorveil.errors import InvalidInput, NotIdentifiable, PlanError
 from priorveil.mechanisms import Table
 from priorveil.words.plans import plan_facts
 from refusals import raises
@@ -99,6 +99,11 @@ def test_of_two_pairs_that_imply_each_other_one_is_kept(distance: float) -> None
     assert plan.certificate.level <= 1.0 and plan.efficiency > 0.999
     Q = plan.channel.matrix
     assert Q[0] == pytest.approx(Q[1], rel=1e-6)
+    with raises(NotIdentifiable) as refused:
+        pv.design(
+            prior, 1.0, pv.Distribution(), notion=pv.PairwiseLDP([[0, 1e-13, 1], [1e-13, 0, 1], [1, 1, 0]])
+        )
+    assert refused.value.statistics
 
 
 def test_distances_of_other_values_are_refused() -> None:

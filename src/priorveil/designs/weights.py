@@ -138,6 +138,7 @@ def best_weights(prior: Array, columns: Array, limits: Limits = FINE, rows: Arra
         kind, wanted = ("values", np.eye(len(prior))) if rows is None else ("statistics", rows)
         equal = np.ones(len(lifts))
         lost = [n for n, row in enumerate(wanted) if math.isinf(lift_variance(lifts, equal, row[None]))]
+        lost = lost or [*range(len(wanted))]  # all together, where some columns hardly differ
         named = f"the {kind} {', '.join(map(str, lost))}"
         error = NotIdentifiable(f"the columns do not determine {named}: allow more, or lean on the prior")
         error.statistics = tuple(lost)
