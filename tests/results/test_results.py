@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -182,6 +182,31 @@ def test_a_plan_used_alone_is_a_form_with_one_part() -> None:
     )
     content = msgspec.json.encode(result)
     assert msgspec.json.encode(msgspec.json.decode(content, type=Result)) == content
+
+
+class CountedScans(dict[Any, Any]):
+    """A dictionary that counts how often all its entries are gone through."""
+
+    scans = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.scans += 1
+        return super().__iter__()
+
+    def items(self) -> Any:
+        self.scans += 1
+        return super().items()
+
+
+def test_more_groups_do_not_need_more_scans_of_all_tallies() -> None:
+    plan = plan_of(Prior({"a": 0.3, "b": 0.7}))
+    scans = []
+    for groups in (1, 20):
+        tallies = CountedScans({(None, group): tally_of(plan, ["a", "b"], 1) for group in range(groups)})
+        estimates = estimate_forms(CohortForms.of(plan), tallies, by="town")
+        assert estimates.only.reports == 2 * groups == 2 * len(estimates.groups)
+        scans.append(tallies.scans)
+    assert scans[0] == scans[1]
 
 
 def test_every_group_has_its_finding_and_a_cohort_is_in_all_of_them() -> None:

@@ -7,6 +7,7 @@ one part, and promises nothing of the kind.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -225,13 +226,16 @@ def estimate_forms(
     `by` names the column of the groups, None without groups. `prior` replaces that of the only part; its labels are in
     the order of the first plan. With `or_default`, what the method cannot read is read by the default one.
     """
-    groups = (
-        [] if by is None else sorted({key[1:] for key in tallies}, key=lambda g: (g == (None,), str(g[0])))
-    )
-    everybody = {cohort: _sum(form, tallies, (cohort,)) for cohort, form in forms.forms.items()}
+    of_cohort: defaultdict[Any, list[Sequence[Tally]]] = defaultdict(list)
+    for (cohort, _), own in tallies.items():
+        of_cohort[cohort].append(own)
+    everybody = {cohort: _sum(form, of_cohort[cohort]) for cohort, form in forms.forms.items()}
+    groups = set() if by is None else {group for _, group in tallies}
     by_group = {
-        group: {cohort: _sum(form, tallies, (cohort, *group)) for cohort, form in forms.forms.items()}
-        for group in groups
+        group: {
+            cohort: tallies.get((cohort, group)) or _sum(form, []) for cohort, form in forms.forms.items()
+        }
+        for group in sorted(groups, key=lambda group: (group is None, str(group)))
     }
     read = _reading_function(forms, method, prior, or_default)
     parts = tuple(_part_estimates(forms, names, everybody, by_group, read) for names in forms.attributes)
@@ -239,21 +243,18 @@ def estimate_forms(
     return Estimates(forms, parts, reports, by)
 
 
-def _sum(form: Form, tallies: FormTallies, key: tuple[Any, ...]) -> tuple[Tally, ...]:
-    """The tallies of the parts of a form, added up over all keys that begin with this one."""
-    # A group may be NaN, which equals itself only inside a tuple.
-    own = [parts for each, parts in tallies.items() if each[: len(key)] == key]
-    return tuple(
-        sum((parts[place] for parts in own[1:]), own[0][place]) if own else part.plan.tally([])
-        for place, part in enumerate(form.parts)
-    )
+def _sum(form: Form, own: Sequence[Sequence[Tally]]) -> tuple[Tally, ...]:
+    """The tallies of the parts of a form, added up; empty ones if there are none."""
+    if not own:
+        return tuple(part.plan.tally([]) for part in form.parts)
+    return tuple(sum(tallies[1:], tallies[0]) for tallies in zip(*own, strict=True))
 
 
 def _part_estimates(
     forms: CohortForms,
     attributes: Names,
     everybody: Mapping[Any, Sequence[Tally]],
-    by_group: Mapping[tuple[Any], Mapping[Any, Sequence[Tally]]],
+    by_group: Mapping[Any, Mapping[Any, Sequence[Tally]]],
     read: _Read,
 ) -> PartEstimates:
     """The estimates of the parts about some attributes, without those that are withheld."""
@@ -267,7 +268,7 @@ def _part_estimates(
     cohorts = {name: read(forms.forms[name], everybody[name], attributes) for name in enough}
     group_reports: dict[Any, int] = {}
     groups: dict[Any, Estimate] = {}
-    for (group,), own in by_group.items():
+    for group, own in by_group.items():
         group_reports[group] = sum(_reports_about(forms.forms[name], own[name], attributes) for name in parts)
         # The groups of a total that is withheld would add up to it.
         if group_reports[group] >= forms.smallest_count and len(cohorts) == len(forms.forms):
