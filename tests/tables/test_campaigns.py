@@ -511,7 +511,6 @@ def test_a_plan_and_its_campaign_have_the_same_tallies() -> None:
         found.append(tallies)
     assert found[0].by == found[1].by and {group for _, group in found[0].by} == {"A", "B"}
     assert found[0].reports == 100
-    assert (found[0].id_column, found[1].id_column) == ("plan", "form")
 
 
 def test_a_single_form_needs_no_column_of_ids() -> None:

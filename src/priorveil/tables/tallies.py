@@ -34,11 +34,10 @@ class TableCounts:
 class Tallies:
     """The tallies of the parts of forms by `(cohort, group)`; None stands for no cohorts or no groups.
 
-    `forms` has the form of each cohort, and `id_column` names the column that had their ids: "plan" or "form". A plan
-    that is used alone is a form with one part. `refused` has the rows in no tally. `repeated` is the number of rows
-    that repeat a report that was already counted, and `without_id` the number of rows without an id, among which
-    repeats cannot be noticed. Tallies of parts of a table can be added up; a report that is in two of the parts is then
-    counted twice.
+    `forms` has the form of each cohort; a plan that is used alone is a form with one part. `refused` has the rows in no
+    tally. `repeated` is the number of rows that repeat a report that was already counted, and `without_id` the number
+    of rows without an id, among which repeats cannot be noticed. Tallies of parts of a table can be added up; a report
+    that is in two of the parts is then counted twice.
     """
 
     forms: Mapping[Any, Form]
@@ -46,7 +45,6 @@ class Tallies:
     refused: RefusedRows = field(default_factory=RefusedRows)
     repeated: int = 0
     without_id: int = 0
-    id_column: str = "plan"
 
     @classmethod
     def of(
@@ -65,7 +63,7 @@ class Tallies:
             )
             for (cohort, group), own in counts.items()
         }
-        return cls(forms.by_cohort, by, refused, repeated, without_id, forms.id_column)
+        return cls(forms.by_cohort, by, refused, repeated, without_id)
 
     def __add__(self, other: Tallies) -> Tallies:
         if not isinstance(other, Tallies):
