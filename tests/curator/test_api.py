@@ -236,7 +236,7 @@ async def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) ->
         (only,) = found["result"]["findings"]
         assert (only["withheld"], only["figures"], only["reports"]) == ("few reports", None, 9)
         assert found["leans_on_prior"] is True and shy.leans_on_prior
-        assert only["precision"] == dataclasses.asdict(plan_of(shy).precision)
+        assert only["precision"] == pytest.approx(dataclasses.asdict(plan_of(shy).precision))
         await http.post(path(shy, "/reports"), json={"reports": reports(shy, 1)})
         (only,) = (await http.get(path(shy, "/estimates"))).json()["result"]["findings"]
         assert only["withheld"] is None and only["figures"]["leans_on_prior"]
