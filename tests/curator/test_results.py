@@ -14,7 +14,6 @@ import pytest
 from priorveil import Distribution, Histogram, Linear, Prior, Sum, design
 from priorveil.curator.result_messages import CampaignResults, Publication
 from priorveil.curator.results import (
-    campaign_result,
     campaign_results,
     publication,
     publication_csv,
@@ -114,7 +113,7 @@ def test_the_total_shows_what_the_priors_of_all_cohorts_expect() -> None:
 
 
 def test_csv_has_the_numbers_of_the_estimates() -> None:
-    result = campaign_result(COHORTS, tallies(COHORTS, ILL), "unbiased", 0.9)
+    result = campaign_results(COHORTS, tallies(COHORTS, ILL), "unbiased", 0.9, "open").result
     lines = list(csv.DictReader(results_csv(result).splitlines()))
     assert [line["cohort"] for line in lines] == ["north", "north", "south", "south", "", ""]
     assert [(line["statistic"], line["answer"], line["reports"]) for line in lines[:2]] == [
@@ -133,7 +132,7 @@ def test_csv_withholds_what_is_withheld() -> None:
         smallest_count=100,
     )
     answers = {name: {"answer": ["nothing"] * n} for name, n in (("north", 100), ("south", 99))}
-    result = campaign_result(campaign, tallies(campaign, answers), "auto", 0.9)
+    result = campaign_results(campaign, tallies(campaign, answers), "auto", 0.9, "open").result
     lines = list(csv.DictReader(results_csv(result).splitlines()))
     assert {line["cohort"] for line in lines if line["estimate"]} == {"north"}
     empty = [(line["cohort"], line["statistic"], line["reports"]) for line in lines if not line["estimate"]]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from priorveil import Prior
-from priorveil.curator.results import campaign_result
+from priorveil.curator.results import campaign_results
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.questions.campaign import EVERYONE, Campaign, ask
 from priorveil.questions.files import read_survey
@@ -95,7 +95,7 @@ def test_the_results_promise_what_the_report_said(toml: SurveyDesign) -> None:
     assert all(part.drawn < 1 for part in check.parts)
     form = campaign.form_for(EVERYONE)
     empty = {form.id: FormTally.of(form, count_cells(form, b""))}
-    findings = campaign_result(campaign, empty, "auto", 0.95).findings
+    findings = campaign_results(campaign, empty, "auto", 0.95, "open").result.findings
     shown = [found for found in findings if found.margin_of is None]
     for found, part in zip(shown, check.parts, strict=True):
         assert found.withheld == "few reports"

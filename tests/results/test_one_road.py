@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import priorveil as pv
-from priorveil.curator.results import campaign_result
+from priorveil.curator.results import campaign_results
 from priorveil.curator.store import FormTally
 from priorveil.questions.campaign import Campaign, ask_with
 from priorveil.results.findings import View, result_of
@@ -77,7 +77,7 @@ def test_the_curator_runs_the_functions_of_a_file(campaign: Campaign) -> None:
         functions_since("results/form_estimates.py:estimate_forms", action)
         for action in (
             lambda: result_of(estimate_table(table, campaign), View(0.95)),
-            lambda: campaign_result(campaign, stored, "auto", 0.95),
+            lambda: campaign_results(campaign, stored, "auto", 0.95, "open"),
         )
     ]
     assert ran[0] == ran[1]

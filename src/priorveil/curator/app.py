@@ -36,7 +36,6 @@ from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, json_response, problem_for
 from priorveil.curator.result_messages import CampaignResults, Publication
 from priorveil.curator.results import (
-    campaign_result,
     campaign_results,
     publication_csv,
     results_csv,
@@ -642,15 +641,13 @@ class Curator:
         """Estimates: for an admin from the reports so far, for an analyst from the stored results."""
         live = await self._live(request.path_params["id"])
         query = read_query(request, messages.EstimatesQuery)
-        method, confidence, kind = query.method, query.confidence, query.format
+        method, confidence = query.method, query.confidence
 
-        def calculate(tallies: Mapping[str, FormTally], state: State) -> CampaignResults | str:
-            if kind == "csv":
-                return results_csv(campaign_result(live.campaign, tallies, method, confidence))
+        def calculate(tallies: Mapping[str, FormTally], state: State) -> CampaignResults:
             return campaign_results(live.campaign, tallies, method, confidence, state)
 
         stored = None if _is_admin(request) else await self._analyst_result(live)
-        key = (method, confidence, kind, stored.made if stored else None)
+        key = (method, confidence, stored.made if stored else None)
         state, tallies = partial(self.service.life.state, live), stored.tallies if stored else None
         try:
             found = await self.service.estimates.find(live.campaign, state, key, calculate, tallies)
@@ -658,8 +655,9 @@ class Curator:
             raise
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
-        if isinstance(found, str):
-            return Response(found, 200, HEADERS, responses.CSV)
+        if query.format == "csv":
+            text = await asyncio.to_thread(results_csv, found.result)
+            return Response(text, 200, HEADERS, responses.CSV)
         origin = _origin(stored) if stored else await self._result_origin(live)
         published = live.published is not None
         return json_response(msgspec.structs.replace(found, published=published, stored=origin))

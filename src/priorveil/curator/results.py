@@ -17,10 +17,8 @@ from priorveil.results.form_estimates import CohortForms, Estimates, estimate_fo
 from priorveil.results.lines import write_csv
 
 _CONFIDENCE = 0.95  # of published intervals
-_WITH_PRIOR: tuple[EstimateMethod, ...] = (
-    "auto",
-    "mmse",
-)  # methods for reports that alone do not determine the answer
+# Methods for reports that alone do not determine the answer.
+_WITH_PRIOR: tuple[EstimateMethod, ...] = ("auto", "mmse")
 
 
 def campaign_results(
@@ -30,8 +28,12 @@ def campaign_results(
     confidence: float,
     state: State,
 ) -> CampaignResults:
-    """The results of a campaign that is not published, without the stored ones."""
-    found = campaign_result(campaign, tallies, method, confidence)
+    """The results of a campaign that is not published, without the stored ones.
+
+    The time that it takes grows with the values, never with the reports.
+    """
+    estimates = _estimates(campaign, tallies, method)
+    found = result_of(estimates, View(confidence), reports=_reports(campaign, tallies))
     is_free = all(cohort.identifiable for cohort in found.cohorts)
     return CampaignResults(
         survey=survey_texts(campaign),
@@ -42,14 +44,6 @@ def campaign_results(
         stored=None,
         result=found,
     )
-
-
-def campaign_result(
-    campaign: Campaign, tallies: Mapping[str, FormTally], method: EstimateMethod, confidence: float
-) -> Result:
-    """The result document. The time that it takes grows with the values, never with the reports."""
-    estimates = _estimates(campaign, tallies, method)
-    return result_of(estimates, View(confidence), reports=_reports(campaign, tallies))
 
 
 def publication(campaign: Campaign, tallies: Mapping[str, FormTally], published: str) -> Publication:
