@@ -10,7 +10,7 @@ import os
 import sys
 
 TYPE_CHECKING = (
-    False  # not from typing, which takes long to load: until the program has this module, ctrl-C is as usual
+    False  # typing's own takes long to load: until the program has this module, ctrl-C is as usual
 )
 if TYPE_CHECKING:
     from typing import NoReturn

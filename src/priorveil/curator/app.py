@@ -35,11 +35,7 @@ from priorveil.curator.rates import SubmissionRates, is_inside, is_this_machine,
 from priorveil.curator.readiness import Readiness
 from priorveil.curator.responses import HEADERS, json_response, problem_for
 from priorveil.curator.result_messages import CampaignResults, Publication
-from priorveil.curator.results import (
-    campaign_results,
-    publication_csv,
-    results_csv,
-)
+from priorveil.curator.results import campaign_results, publication_csv, results_csv
 from priorveil.curator.service import Service
 from priorveil.curator.settings import DEFAULTS, Settings
 from priorveil.curator.store import (

@@ -22,9 +22,8 @@ from priorveil.priors import Budget, Label
 from priorveil.priors.label_texts import label_parts
 
 MOST_EXACT_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
-REVEALING = (
-    2.999  # about 3, where a belief of 50 % can become one of 97 %: a plan for 3 is certified a little below
-)
+# About 3, where a belief of 50 % can become one of 97 %: a plan for 3 is certified a little below.
+REVEALING = 2.999
 _ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
 
 Names = tuple[str, ...]

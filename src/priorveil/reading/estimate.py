@@ -30,14 +30,9 @@ from priorveil.queries import NumberByGroup
 from priorveil.reading import contrasts, group_means, projection, quantiles, table_margins
 from priorveil.reading.averages import Averages
 from priorveil.reading.estimate_data import EstimateData, answer_columns
-from priorveil.reading.estimate_notes import (
-    estimate_notes,
-    prior_warning,
-)
+from priorveil.reading.estimate_notes import estimate_notes, prior_warning
 from priorveil.reading.label_weights import LabelWeights
-from priorveil.reading.moments import (
-    naming_statistics,
-)
+from priorveil.reading.moments import naming_statistics
 from priorveil.reading.prior_check import PriorCheck, set_check
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally_reading import ASSUMES, Reading

@@ -14,9 +14,8 @@ from priorveil.reading.prior_check import DOUBTFUL
 
 LEANING = Note("leaning")
 _NOTABLE = 1.2  # a gain of mle that is worth a sentence
-_FEW_PEOPLE = (
-    50  # an interval with fewer people on one side contains the truth less often than its confidence says
-)
+# An interval with fewer people on one side contains the truth less often than its confidence says.
+_FEW_PEOPLE = 50
 FEW_PEOPLE = Note("fewPeople", {"most": _FEW_PEOPLE})
 OUTSIDE_UNBIASED = Note("outsideUnbiased")
 ABOUT_POINTS, ABOUT_CELLS = Note("aboutPoints"), Note("aboutCells")

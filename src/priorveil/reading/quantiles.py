@@ -12,12 +12,7 @@ from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.notes import Note
 from priorveil.reading.estimate_data import EstimateData
 from priorveil.reading.statistics import Statistic, quantile_of
-from priorveil.reading.weighted_sums import (
-    bias_of,
-    numbers_of,
-    sums_of_values,
-    with_source,
-)
+from priorveil.reading.weighted_sums import bias_of, numbers_of, sums_of_values, with_source
 
 _MOST_CELLS = 2_000  # of a quantile
 

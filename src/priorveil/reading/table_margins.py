@@ -7,10 +7,7 @@ from dataclasses import replace
 from priorveil.errors import NotIdentifiable
 from priorveil.priors.label_texts import named_levels
 from priorveil.reading.estimate_data import E, with_moments
-from priorveil.reading.weighted_sums import (
-    labels_of,
-    sums_of_values,
-)
+from priorveil.reading.weighted_sums import labels_of, sums_of_values
 
 
 def margin(estimate: E, names: tuple[str, ...]) -> E:
