@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from priorveil.formatting import factor_at_most, level_at_most, round_up, share_at_least
 from priorveil.results.statistic_tables import amount_decimals
-from priorveil.words.results import number_text
+from priorveil.words.results import figure_text
 
 LEVELS = st.floats(0.001, 300.0)
 
@@ -37,5 +37,5 @@ def test_a_half_width_is_never_shown_too_small(width: float) -> None:
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_rounding_an_amount_moves_it_by_less_than_its_error(amount: float, half_width: float) -> None:
-    text = number_text(amount, "amount", amount_decimals(half_width))
+    text = figure_text(amount, "amount", amount_decimals(half_width))
     assert abs(number(text) - amount) <= max(0.05 * half_width, 0.5) + 1e-6

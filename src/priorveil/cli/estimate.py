@@ -213,14 +213,14 @@ def _print_json(result: Result, tallies: Tallies) -> None:
 
 def _print_csv(result: Result) -> None:
     """Print a line for each statistic; warnings and notes go to standard error."""
-    from priorveil.results.lines import write_csv
+    from priorveil.results.lines import write_lines
     from priorveil.words.results import finding_name, headlines
 
     console = screen.open_console(stderr=True)
     for found in result.findings:
         if found.figures is not None:
             outputs.print_headlines(console, headlines(found.figures), _prefix(finding_name(found, result)))
-    write_csv(result, sys.stdout)
+    write_lines(result, sys.stdout)
     for note in dict.fromkeys(map(str, _notes(result.findings, result))):
         console.print(note)
 

@@ -14,7 +14,7 @@ from priorveil.reading.estimate import ESTIMATE_METHODS, EstimateMethod
 from priorveil.results.document import Result
 from priorveil.results.findings import View, result_of
 from priorveil.results.form_estimates import CohortForms, Estimates, estimate_forms
-from priorveil.results.lines import write_csv
+from priorveil.results.lines import write_lines
 
 _CONFIDENCE = 0.95  # of published intervals
 # Methods for reports that alone do not determine the answer.
@@ -60,7 +60,7 @@ def publication(campaign: Campaign, tallies: Mapping[str, FormTally], published:
 
 def results_csv(result: Result) -> str:
     """A result as CSV, with the columns of `priorveil estimate`. A published one gives the figures for computing."""
-    write_csv(result, file := io.StringIO())
+    write_lines(result, file := io.StringIO())
     return file.getvalue()
 
 

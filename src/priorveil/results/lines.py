@@ -1,4 +1,4 @@
-"""The result document as lines, one for each statistic, for CSV files and data frames.
+"""The result document as CSV, with a line for each statistic.
 
 `attributes` names what a line is about, `cohort` and `group` whose reports it is from (empty: everybody), and
 `statistic` what its number is: `people`, `mean`, `share within age` and so on. Each attribute has a column with the
@@ -26,7 +26,7 @@ def columns_of(result: Result) -> dict[str, str]:
 
 
 def statistic_lines(result: Result) -> Iterator[dict[str, Any]]:
-    """A line for each statistic, with the same columns in all of them; one without numbers for what is withheld."""
+    """A line for each statistic, and one without numbers for what is withheld."""
     columns = columns_of(result)
     for found in result.findings:
         if found.figures is None:
@@ -41,8 +41,8 @@ def statistic_lines(result: Result) -> Iterator[dict[str, Any]]:
                 }
 
 
-def write_csv(result: Result, file: TextIO) -> None:
-    """Write all lines; a number that is not known or has no end is empty."""
+def write_lines(result: Result, file: TextIO) -> None:
+    """Write all lines as CSV; a number that is not known or has no end is empty."""
     heads = [*_ABOUT, *columns_of(result).values(), *_COLUMNS[len(_ABOUT) :]]
     writer = csv.DictWriter(file, heads, lineterminator="\n")
     writer.writeheader()

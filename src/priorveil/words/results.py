@@ -28,10 +28,10 @@ _STATISTICS = ("mean", "quantile")  # tables of statistics that stand alone
 # -- numbers ---------------------------------------------------------------------------------------------
 
 
-def number_text(number: float, unit: Unit, decimals: int | None) -> str:
+def figure_text(number: float, unit: Unit, decimals: int | None) -> str:
     """A number of a table as people read it: with these decimals, or five digits if they are not known.
 
-    >>> number_text(0.59649, "share", 1), number_text(12345.678, "amount", 0), number_text(2.5, "amount", None)
+    >>> figure_text(0.59649, "share", 1), figure_text(12345.678, "amount", 0), figure_text(2.5, "amount", None)
     ('59.6 %', '12,346', '2.5')
     """
     if unit == "people":
@@ -60,7 +60,7 @@ def row_texts(row: ResultRow, unit: Unit, people: float = 1.0) -> RowTexts:
     """The texts of a row, divided by so many people; its text has no end where it reaches to what is possible."""
 
     def text(number: float | None, otherwise: str) -> str:
-        return otherwise if number is None else number_text(number / people, unit, row.decimals)
+        return otherwise if number is None else figure_text(number / people, unit, row.decimals)
 
     value, low, high = text(row.value, "nan"), text(row.low, "-inf"), text(row.high, "inf")
     if row.is_unbounded:
@@ -104,7 +104,7 @@ def table_cells(
         return number_cells(heads, _quantity(found, table), zip(labels, rows, strict=True), unit, confidence)
     columns = (*heads, say("shareHead"), *_interval_heads(confidence), say("peopleHead"))
     return columns, [
-        (*label, *row_texts(row, "share", people).cells, number_text(row.value or 0.0, "people", None))
+        (*label, *row_texts(row, "share", people).cells, figure_text(row.value or 0.0, "people", None))
         for label, row in zip(labels, rows, strict=True)
     ]
 
