@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
 import priorveil as pv
+from function_trace import WORDS_OF_QUESTIONS, functions_since
 from priorveil.curator.results import campaign_results
 from priorveil.curator.store import FormTally
 from priorveil.questions.campaign import Campaign, ask_with
 from priorveil.results.findings import View, result_of
 from priorveil.tables import estimate_table, privatize_table
 from terminal import run
-
-SOURCE = Path(pv.__file__).parent
-STEPS = ("tables", "reading", "results", "words", "cli")
-WORDS_OF_QUESTIONS = {"results/form_estimates.py:_texts", "results/form_estimates.py:CohortForms.title"}
-
-
-def functions_since(first: str, action: Callable[[], Any]) -> set[str]:
-    """The functions of these packages that run from the first call of one of them on."""
-    action()  # so that nothing is computed once and kept
-    seen: list[str] = []
-
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(SOURCE):
-            name = f"{path.relative_to(SOURCE).as_posix()}:{frame.f_code.co_qualname}"
-            if seen or name == first:
-                seen.append(name)
-
-    sys.setprofile(note)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    assert seen, first
-    return {name for name in seen if name.startswith(STEPS) and "<locals>" not in name}
 
 
 @pytest.fixture(scope="module")

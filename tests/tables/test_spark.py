@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
+from function_trace import WORDS_OF_QUESTIONS, functions_since
 
 pa = pytest.importorskip("pyarrow")
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'priorveil[spark]'")
@@ -280,6 +282,21 @@ def answers_of(count: int, seed: int) -> Any:
     }
     columns = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
     return pa.table({**columns, "name": ["somebody"] * len(rows)})
+
+
+def test_a_plan_and_a_campaign_run_the_functions_of_a_file(spark: Any, plans: dict[str, pv.Plan]) -> None:
+    ran = []
+    for asked, column in (
+        (plans["unary"], "answer"),
+        (ask_with("What?", plans["unary"], smallest_count=1), ()),
+    ):
+        table = privatize_table({"answer": [*"abcdef"] * 50}, asked, column).table
+        df = spark.createDataFrame(table)
+        for estimate, data in ((on_spark.estimate, df), (estimate_table, table)):
+            action = partial(estimate, data, asked)
+            ran.append(functions_since("tables/estimate.py:estimate_tallies", action))
+    assert ran[0] == ran[1] and ran[2] == ran[3] and ran[0] ^ ran[2] <= WORDS_OF_QUESTIONS
+    assert "results/form_estimates.py:estimate_forms" in ran[0]
 
 
 def test_a_campaign(spark: Any, tmp_path: Path) -> None:
