@@ -1954,8 +1954,21 @@ function checkChoices(schemas, value, field, { discriminator }) {
   throw farthest;
 }
 
-/** Refuse a document that is not as the struct of this name says. @param {Json} document @param {string} name */
-const checkStructure = (document, name) => check(DEFINITIONS[name], document, "");
+/**
+ * A document, from its text or as it is, that nobody can change; refused if it is not as the struct of this name says.
+ *
+ * @param {string | JsonDocument} given
+ * @param {string} name
+ */
+function readDocument(given, name) {
+  const document = deepFreeze(parseDocument(given));
+  const { format, version } = DEFINITIONS[name].properties;
+  const [noun, supported] = [format.enum[0].replace("priorveil-", ""), version.enum[0]];
+  need(format.enum.includes(document.format), "format", `not a ${noun}`);
+  need(document.version === supported, "version", `not known here; this client reads ${supported}`);
+  check(DEFINITIONS[name], document, "");
+  return document;
+}
 
 // -- plans.js ---------------------------------------------------------------------------------------------------------
 // Plans.
@@ -2061,10 +2074,7 @@ class Plan {
  * @param {{ id?: string }} [expected]
  */
 export async function readPlan(given, { id } = {}) {
-  const document = deepFreeze(parseDocument(given));
-  need(document.format === "priorveil-plan", "format", "not a plan");
-  need(document.version === 1, "version", "not known here; this client reads 1");
-  checkStructure(document, "PlanDocument");
+  const document = readDocument(given, "PlanDocument");
   const domain = readDomain(document.labels, "labels");
   await checkId(document, id);
   checkErrors(document);
@@ -2261,10 +2271,7 @@ function submissionLevels(slots) {
  * @param {{ id?: string }} [expected]
  */
 export async function readForm(given, { id } = {}) {
-  const document = deepFreeze(parseDocument(given));
-  need(document.format === "priorveil-form", "format", "not a form");
-  need(document.version === 1, "version", "not known here; this client reads 1");
-  checkStructure(document, "FormDocument");
+  const document = readDocument(given, "FormDocument");
   const names = document.slots.map((/** @type {Json[]} */ parts) =>
     parts.map((part) => ({ ...part, plan: part.plan.id ?? null })),
   );
@@ -2806,10 +2813,7 @@ const TIMES = ["opens", "closes", "keep_until"]; // may be null
  * @param {{ id?: string }} [expected]
  */
 export async function readCampaign(given, { id } = {}) {
-  const document = deepFreeze(parseDocument(given));
-  need(document.format === "priorveil-campaign", "format", "not a campaign");
-  need(document.version === 2, "version", "not known here; this client reads 2");
-  checkStructure(document, "CampaignDocument");
+  const document = readDocument(given, "CampaignDocument");
   await checkId(document, id);
   checkCampaign(document);
   const questions = readQuestions(document);

@@ -412,11 +412,11 @@ def test_javascript_refuses_what_python_refuses() -> None:
 
 STRUCTURE = """
 import { PriorveilError } from "./src/errors.js";
-import { checkStructure } from "./src/structure.js";
+import { readDocument } from "./src/structure.js";
 import { readFileSync } from "node:fs";
 const fits = (document, name) => {
   try {
-    checkStructure(document, name);
+    readDocument(document, name);
     return true;
   } catch (error) {
     if (!(error instanceof PriorveilError)) throw error;

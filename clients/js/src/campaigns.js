@@ -1,13 +1,13 @@
 // Campaigns: questions, and a form for each cohort.
 
 import { DEFINITIONS } from "./definitions.js";
-import { canonical, checkId, deepFreeze, parseDocument } from "./documents.js";
+import { canonical, checkId } from "./documents.js";
 import { PriorveilError, need } from "./errors.js";
 import { checkText, checkTexts, checkTime, real } from "./fields.js";
 import { readForm } from "./forms.js";
 import { questionsFor, readQuestions } from "./questions/kinds.js";
 import { keptWords, systemWords } from "./randomness.js";
-import { checkStructure } from "./structure.js";
+import { readDocument } from "./structure.js";
 /** @import { Json, JsonDocument } from "./documents.js" */
 /** @import { Value } from "./domains.js" */
 /** @import { Form } from "./forms.js" */
@@ -190,10 +190,7 @@ const TIMES = ["opens", "closes", "keep_until"]; // may be null
  * @param {{ id?: string }} [expected]
  */
 export async function readCampaign(given, { id } = {}) {
-  const document = deepFreeze(parseDocument(given));
-  need(document.format === "priorveil-campaign", "format", "not a campaign");
-  need(document.version === 2, "version", "not known here; this client reads 2");
-  checkStructure(document, "CampaignDocument");
+  const document = readDocument(given, "CampaignDocument");
   await checkId(document, id);
   checkCampaign(document);
   const questions = readQuestions(document);

@@ -1,10 +1,10 @@
 // Forms: what leaves the device.
 
-import { canonical, checkId, deepFreeze, hex, littleEndianNumber, parseDocument } from "./documents.js";
+import { canonical, checkId, hex, littleEndianNumber } from "./documents.js";
 import { need } from "./errors.js";
 import { readPlan } from "./plans.js";
 import { LARGEST_REPORT, TOTAL_BITS, scan, systemWords } from "./randomness.js";
-import { checkStructure } from "./structure.js";
+import { readDocument } from "./structure.js";
 /** @import { Levels } from "./certificates.js" */
 /** @import { Json, JsonDocument } from "./documents.js" */
 /** @import { Value } from "./domains.js" */
@@ -187,10 +187,7 @@ function submissionLevels(slots) {
  * @param {{ id?: string }} [expected]
  */
 export async function readForm(given, { id } = {}) {
-  const document = deepFreeze(parseDocument(given));
-  need(document.format === "priorveil-form", "format", "not a form");
-  need(document.version === 1, "version", "not known here; this client reads 1");
-  checkStructure(document, "FormDocument");
+  const document = readDocument(given, "FormDocument");
   const names = document.slots.map((/** @type {Json[]} */ parts) =>
     parts.map((part) => ({ ...part, plan: part.plan.id ?? null })),
   );

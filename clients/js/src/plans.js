@@ -1,7 +1,7 @@
 // Plans.
 
 import { proveCertificate } from "./certificates.js";
-import { checkId, deepFreeze, parseDocument } from "./documents.js";
+import { checkId } from "./documents.js";
 import { readDomain } from "./domains.js";
 import { need } from "./errors.js";
 import { real } from "./fields.js";
@@ -9,7 +9,7 @@ import { readMechanism } from "./mechanisms/kinds.js";
 import { Grouped, Table } from "./mechanisms/tables.js";
 import { probabilities } from "./priors.js";
 import { systemWords } from "./randomness.js";
-import { checkStructure } from "./structure.js";
+import { readDocument } from "./structure.js";
 /** @import { Levels } from "./certificates.js" */
 /** @import { JsonDocument } from "./documents.js" */
 /** @import { Domain, Value } from "./domains.js" */
@@ -116,10 +116,7 @@ export class Plan {
  * @param {{ id?: string }} [expected]
  */
 export async function readPlan(given, { id } = {}) {
-  const document = deepFreeze(parseDocument(given));
-  need(document.format === "priorveil-plan", "format", "not a plan");
-  need(document.version === 1, "version", "not known here; this client reads 1");
-  checkStructure(document, "PlanDocument");
+  const document = readDocument(given, "PlanDocument");
   const domain = readDomain(document.labels, "labels");
   await checkId(document, id);
   checkErrors(document);

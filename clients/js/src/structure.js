@@ -1,9 +1,9 @@
 // The structure of documents: which fields there are, and how they are written. What they state is proven elsewhere.
 
 import { DEFINITIONS } from "./definitions.js";
-import { canonical } from "./documents.js";
+import { canonical, deepFreeze, parseDocument } from "./documents.js";
 import { PriorveilError, need } from "./errors.js";
-/** @import { Json } from "./documents.js" */
+/** @import { Json, JsonDocument } from "./documents.js" */
 
 /** @typedef {{ readonly [keyword: string]: Json }} Schema The keywords of JSON Schema below, and no others. */
 
@@ -129,5 +129,18 @@ function checkChoices(schemas, value, field, { discriminator }) {
   throw farthest;
 }
 
-/** Refuse a document that is not as the struct of this name says. @param {Json} document @param {string} name */
-export const checkStructure = (document, name) => check(DEFINITIONS[name], document, "");
+/**
+ * A document, from its text or as it is, that nobody can change; refused if it is not as the struct of this name says.
+ *
+ * @param {string | JsonDocument} given
+ * @param {string} name
+ */
+export function readDocument(given, name) {
+  const document = deepFreeze(parseDocument(given));
+  const { format, version } = DEFINITIONS[name].properties;
+  const [noun, supported] = [format.enum[0].replace("priorveil-", ""), version.enum[0]];
+  need(format.enum.includes(document.format), "format", `not a ${noun}`);
+  need(document.version === supported, "version", `not known here; this client reads ${supported}`);
+  check(DEFINITIONS[name], document, "");
+  return document;
+}
