@@ -382,7 +382,7 @@ declare class Question {
      * @param {Json} document
      * @param {readonly string[]} languages
      */
-    static check({ name, text, hint, unit }: Json, languages: readonly string[]): void;
+    check({ name, text, hint, unit }: Json, languages: readonly string[]): void;
     /**
      * Whether it is asked after these answers: a code for each question, or null for one that was skipped.
      *
@@ -428,9 +428,6 @@ declare class Question {
      */
     protected need<T>(good: T | undefined | false | null, problem: string): T;
 }
-export type QuestionKind = (new (document: Json) => Question) & {
-    check: (document: Json, languages: readonly string[]) => void;
-};
 /**
  * Questions, and a checked form for each cohort. Made by `readCampaign` only.
  *

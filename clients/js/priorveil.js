@@ -27,8 +27,8 @@ const DEFINITIONS = {
   CertificateDocument: {"type": "object", "properties": {"notion": {"type": "string", "minLength": 1}, "lip_lower": {"type": "string", "pattern": "^(-?(0|[1-9][0-9]*)(\\.[0-9]+)?(e[+-]?[0-9]+)?|inf)$"}, "lip_upper": {"type": "string", "pattern": "^(-?(0|[1-9][0-9]*)(\\.[0-9]+)?(e[+-]?[0-9]+)?|inf)$"}, "ldp": {"type": "string", "pattern": "^(-?(0|[1-9][0-9]*)(\\.[0-9]+)?(e[+-]?[0-9]+)?|inf)$"}, "level": {"type": "string", "pattern": "^(-?(0|[1-9][0-9]*)(\\.[0-9]+)?(e[+-]?[0-9]+)?|inf)$"}}, "required": ["notion", "lip_lower", "lip_upper", "ldp", "level"], "additionalProperties": false},
   FormDocument: {"type": "object", "properties": {"id": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "format": {"enum": ["priorveil-form"]}, "version": {"enum": [1]}, "slots": {"type": "array", "items": {"type": "array", "items": {"$ref": "#/$defs/PartDocument"}, "minItems": 1}, "minItems": 1}}, "required": ["id", "format", "version", "slots"], "additionalProperties": false},
   PartDocument: {"type": "object", "properties": {"attributes": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}, "share": {"type": "integer", "minimum": 1, "maximum": 1048576}, "plan": {"type": "object"}}, "required": ["attributes", "share", "plan"], "additionalProperties": false},
-  CampaignDocument: {"type": "object", "properties": {"title": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "description": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "asked_by": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "purpose": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "id": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "format": {"enum": ["priorveil-campaign"]}, "version": {"enum": [2]}, "languages": {"type": "array", "items": {"type": "string", "pattern": "^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8}){0,3}$"}, "minItems": 1}, "questions": {"type": "array", "items": {"$ref": "#/$defs/QuestionDocument"}, "minItems": 1}, "cohorts": {"type": "object", "propertyNames": {"maxLength": 2000, "minLength": 1}, "additionalProperties": {"type": "object"}, "minProperties": 1}, "opens": {"anyOf": [{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}, {"type": "null"}]}, "closes": {"anyOf": [{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}, {"type": "null"}]}, "keep_until": {"anyOf": [{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}, {"type": "null"}]}, "smallest_count": {"type": "integer", "minimum": 0, "maximum": 9007199254740991}, "admission": {"enum": ["invitation", "open"]}, "most_reports": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 9007199254740991}, {"type": "null"}]}, "contact": {"type": "string", "maxLength": 2000}, "limit": {"anyOf": [{"type": "string", "pattern": "^(-?(0|[1-9][0-9]*)(\\.[0-9]+)?(e[+-]?[0-9]+)?|inf)$"}, {"type": "null"}]}}, "required": ["title", "description", "asked_by", "purpose", "id", "format", "version", "languages", "questions", "cohorts", "opens", "closes", "keep_until", "smallest_count", "admission", "most_reports", "contact", "limit"], "additionalProperties": false},
-  QuestionDocument: {"type": "object", "properties": {"name": {"type": "string", "minLength": 1}, "kind": {"type": "string", "minLength": 1}, "text": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "hint": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "unit": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "options": {"type": "array", "items": {"$ref": "#/$defs/OptionDocument"}}, "asked_if": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}, "minItems": 1}}, "edges": {"type": "array", "items": {"type": "string", "pattern": "^(-?(0|[1-9][0-9]*)(\\.[0-9]+)?(e[+-]?[0-9]+)?|inf)$"}}}, "required": ["name", "kind", "text", "hint", "unit", "options", "asked_if", "edges"], "additionalProperties": false},
+  CampaignDocument: {"type": "object", "properties": {"title": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "description": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "asked_by": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "purpose": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "id": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "format": {"enum": ["priorveil-campaign"]}, "version": {"enum": [2]}, "languages": {"type": "array", "items": {"type": "string", "pattern": "^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8}){0,3}$"}, "minItems": 1}, "questions": {"type": "array", "items": {"$ref": "#/$defs/QuestionDocument"}, "minItems": 1}, "cohorts": {"type": "object", "propertyNames": {"maxLength": 2000, "minLength": 1}, "additionalProperties": {"type": "object"}, "minProperties": 1}, "opens": {"anyOf": [{"type": "string", "pattern": "^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}, {"type": "null"}]}, "closes": {"anyOf": [{"type": "string", "pattern": "^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}, {"type": "null"}]}, "keep_until": {"anyOf": [{"type": "string", "pattern": "^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}, {"type": "null"}]}, "smallest_count": {"type": "integer", "minimum": 0, "maximum": 9007199254740991}, "admission": {"enum": ["invitation", "open"]}, "most_reports": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 9007199254740991}, {"type": "null"}]}, "contact": {"type": "string", "maxLength": 2000}, "limit": {"anyOf": [{"type": "string", "pattern": "^(-?(0|[1-9][0-9]*)(\\.[0-9]+)?(e[+-]?[0-9]+)?|inf)$"}, {"type": "null"}]}}, "required": ["title", "description", "asked_by", "purpose", "id", "format", "version", "languages", "questions", "cohorts", "opens", "closes", "keep_until", "smallest_count", "admission", "most_reports", "contact", "limit"], "additionalProperties": false},
+  QuestionDocument: {"type": "object", "properties": {"name": {"type": "string", "maxLength": 200, "minLength": 1}, "kind": {"type": "string", "minLength": 1}, "text": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "hint": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "unit": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "options": {"type": "array", "items": {"$ref": "#/$defs/OptionDocument"}}, "asked_if": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}, "minItems": 1}}, "edges": {"type": "array", "items": {"type": "string", "pattern": "^(-?(0|[1-9][0-9]*)(\\.[0-9]+)?(e[+-]?[0-9]+)?|inf)$"}}}, "required": ["name", "kind", "text", "hint", "unit", "options", "asked_if", "edges"], "additionalProperties": false},
   OptionDocument: {"type": "object", "properties": {"code": {"type": "string", "maxLength": 200, "minLength": 1}, "text": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}}, "required": ["code", "text"], "additionalProperties": false},
   CampaignTexts: {"type": "object", "properties": {"title": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "description": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "asked_by": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}, "purpose": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2000, "minLength": 1}}}, "required": ["title", "description", "asked_by", "purpose"], "additionalProperties": false},
   TableParameters: {"type": "object", "properties": {"kind": {"enum": ["table"]}, "bits": {"enum": [62]}, "weights": {"type": "array", "items": {"type": "array", "items": {"type": "string", "maxLength": 4300, "pattern": "^(0|[1-9][0-9]*)$"}, "minItems": 1}, "minItems": 1}}, "required": ["kind", "bits", "weights"], "additionalProperties": false},
@@ -294,7 +294,7 @@ function checkText(text, field) {
 /** A time, in the one spelling it has, or null. @param {string | null} text @param {string} field */
 function checkTime(text, field) {
   if (text === null) return;
-  const time = new Date(text.startsWith("0000") ? NaN : text);
+  const time = new Date(text);
   const same = !Number.isNaN(time.valueOf()) && time.toISOString() === text.replace("Z", ".000Z");
   need(same, field, "times should look like 2026-01-31T12:00:00Z");
 }
@@ -2349,9 +2349,8 @@ class Question {
    * @param {Json} document
    * @param {readonly string[]} languages
    */
-  static check({ name, text, hint, unit }, languages) {
-    const named = /^[\p{L}\p{N}_-]{1,200}$/u.test(name);
-    need(named, "questions.name", "should be letters, digits, _ and -");
+  check({ name, text, hint, unit }, languages) {
+    need(/^[\p{L}\p{N}_-]+$/u.test(name), "questions.name", "should be letters, digits, _ and -");
     checkTexts(text, "questions.text", languages);
     checkTexts(hint, "questions.hint", languages, true);
     checkTexts(unit, "questions.unit", languages, true);
@@ -2439,6 +2438,8 @@ const EDGE_BLANK = /^[\s\x1c-\x1f\x85]|[\s\x1c-\x1f\x85]$/;
 
 /** What both kinds share: rules of options, and codes as answers. */
 class QuestionWithOptions extends Question {
+  leastOptions = 1;
+
   /** The options by the key of their code. @type {Map<string | null | undefined, string>} */
   #codes;
 
@@ -2449,10 +2450,10 @@ class QuestionWithOptions extends Question {
   }
 
   /** @param {Json} document @param {readonly string[]} languages */
-  static check(document, languages) {
-    Question.check(document, languages);
+  check(document, languages) {
+    super.check(document, languages);
     const { options, edges } = document;
-    need(options.length > 0, "questions.options", "should have an option");
+    need(options.length >= this.leastOptions, "questions.options", `should be at least ${this.leastOptions}`);
     const keys = new Set([valueKey(NOT_ASKED)]);
     for (const option of options) {
       const { code } = option;
@@ -2477,17 +2478,13 @@ class QuestionWithOptions extends Question {
 
 /** A choice of one option. */
 class SingleChoice extends QuestionWithOptions {
+  leastOptions = 2;
+
   /** @param {Json} document */
   constructor(document) {
     super(document);
     this.gateCodes = this.options.map(({ code }) => code);
     Object.freeze(this);
-  }
-
-  /** @param {Json} document @param {readonly string[]} languages */
-  static check(document, languages) {
-    QuestionWithOptions.check(document, languages);
-    need(document.options.length > 1, "questions.options", "should have two options");
   }
 
   /** @param {unknown} answer */
@@ -2552,8 +2549,8 @@ class NumberQuestion extends Question {
   }
 
   /** @param {Json} document @param {readonly string[]} languages */
-  static check(document, languages) {
-    Question.check(document, languages);
+  check(document, languages) {
+    super.check(document, languages);
     const { options, asked_if: gates, edges } = document;
     need(options.length === 0, "questions.options", "belong to a choice");
     const always = Object.keys(gates).length === 0;
@@ -2587,9 +2584,7 @@ class NumberQuestion extends Question {
 // The kinds of questions, and the questions of a campaign.
 
 
-/** @typedef {(new (document: Json) => Question) & { check: (document: Json, languages: readonly string[]) => void }} QuestionKind */
-
-/** @type {Record<string, QuestionKind>} */
+/** @type {Record<string, new (document: Json) => Question>} */
 const QUESTION_KINDS = { choice: SingleChoice, choices: MultipleChoice, number: NumberQuestion };
 
 /** @param {JsonDocument} document @returns {Question[]} */
@@ -2599,18 +2594,16 @@ function readQuestions({ questions, languages }) {
   for (const document of questions) {
     const { kind } = document;
     need(Object.hasOwn(QUESTION_KINDS, kind), "questions.kind", "is not known here");
-    const made = QUESTION_KINDS[kind];
-    made.check(document, languages);
-    need(!earlier.has(document.name), "questions.name", "two questions have the same");
-    /** @type {[string, string[]][]} */
-    const gates = Object.entries(document.asked_if);
-    for (const [gate, codes] of gates) {
+    const question = new QUESTION_KINDS[kind](document);
+    question.check(document, languages);
+    need(!earlier.has(question.name), "questions.name", "two questions have the same");
+    for (const [gate, codes] of question.askedIf) {
       const known = earlier.get(gate)?.gateCodes ?? [];
       need(known.length > 0, "questions.asked_if", "should name an earlier question with one choice");
       const some = codes.every((code) => known.includes(code));
       need(some, "questions.asked_if", "should have options of that question");
     }
-    earlier.set(document.name, new made(document));
+    earlier.set(question.name, question);
   }
   return [...earlier.values()];
 }

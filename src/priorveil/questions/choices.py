@@ -24,7 +24,7 @@ from priorveil.questions.question import (
     refusal_reasons,
 )
 from priorveil.questions.survey_document import Section
-from priorveil.questions.texts import LONGEST_CODE, Text, as_text
+from priorveil.questions.texts import LONGEST_NAME, Text, as_text
 
 YES, NO = "yes", "no"  # the levels of an option of "tick all that apply"
 
@@ -68,7 +68,7 @@ class _WithOptions(Question):
             raise InvalidInput(self.where, list(self.options), advice, keys=("options",))
         keys: set[Any] = {entry_key(NOT_ASKED)}
         for code in self.options:
-            key = entry_key(code) if isinstance(code, str) and len(code) <= LONGEST_CODE else None
+            key = entry_key(code) if isinstance(code, str) and len(code) <= LONGEST_NAME else None
             if key is None or code != code.strip() or key in keys:
                 advice = "give each option its own code, a text without blanks around it, and not 'not asked'"
                 raise InvalidInput(self.where, code, advice, keys=("options", code))

@@ -30,10 +30,10 @@ from priorveil.priors.domain import (
 )
 from priorveil.priors.number_domains import NumberDomain
 from priorveil.questions.survey_document import Section
-from priorveil.questions.texts import Text, as_text
+from priorveil.questions.texts import LONGEST_NAME, Text, as_text
 
 NOT_ASKED = "not asked"  # the level of a question that the earlier answers skip
-_NAME = re.compile(r"[\w-]{1,200}")
+_NAME = re.compile(rf"[\w-]{{1,{LONGEST_NAME}}}")
 
 Bounds = Callable[[int], tuple[float, ...]]  # the ends of this many ranges of a number
 Fill = Callable[[Column, Domain], Column]  # replaces empty and unknown entries of a column by labels

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from priorveil.plans.structure import ContentId, Document, Name, Real, Some, about, described
-from priorveil.questions.texts import LANGUAGE, LONGEST_CODE, LONGEST_TEXT
+from priorveil.questions.texts import LANGUAGE, LONGEST_NAME, LONGEST_TEXT
 
 Admission = Literal["open", "invitation"]
 LARGEST_COUNT = 2**53 - 1  # JavaScript would round larger whole numbers
@@ -16,21 +16,22 @@ Texts = Annotated[
     dict[str, Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]],
     about("A text in every language of the campaign; an empty one is an empty object."),
 ]
+ShortName = Annotated[Name, Meta(max_length=LONGEST_NAME)]
 Language = Annotated[str, Meta(pattern=f"^{LANGUAGE}$")]
-Time = Annotated[str, Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
+Time = Annotated[str, Meta(pattern="^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 
 
 class OptionDocument(Document, frozen=True):
     """An option of a question: its code, and its text."""
 
-    code: Annotated[Name, Meta(max_length=LONGEST_CODE)]
+    code: ShortName
     text: Texts
 
 
 class QuestionDocument(Document, frozen=True):
     """A question. The order of its options is part of it."""
 
-    name: Name
+    name: ShortName
     kind: Name
     text: Texts
     hint: Texts

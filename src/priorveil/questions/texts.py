@@ -10,7 +10,7 @@ from priorveil.errors import NOT_SHOWN, InvalidInput
 Text = Mapping[str, str]  # by language
 
 LONGEST_TEXT = 2000
-LONGEST_CODE = 200  # of an option
+LONGEST_NAME = 200  # of a question, and of the code of an option
 LANGUAGE = "[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8}){0,3}"  # a tag
 
 

@@ -13,6 +13,8 @@ const EDGE_BLANK = /^[\s\x1c-\x1f\x85]|[\s\x1c-\x1f\x85]$/;
 
 /** What both kinds share: rules of options, and codes as answers. */
 class QuestionWithOptions extends Question {
+  leastOptions = 1;
+
   /** The options by the key of their code. @type {Map<string | null | undefined, string>} */
   #codes;
 
@@ -23,10 +25,10 @@ class QuestionWithOptions extends Question {
   }
 
   /** @param {Json} document @param {readonly string[]} languages */
-  static check(document, languages) {
-    Question.check(document, languages);
+  check(document, languages) {
+    super.check(document, languages);
     const { options, edges } = document;
-    need(options.length > 0, "questions.options", "should have an option");
+    need(options.length >= this.leastOptions, "questions.options", `should be at least ${this.leastOptions}`);
     const keys = new Set([valueKey(NOT_ASKED)]);
     for (const option of options) {
       const { code } = option;
@@ -51,17 +53,13 @@ class QuestionWithOptions extends Question {
 
 /** A choice of one option. */
 export class SingleChoice extends QuestionWithOptions {
+  leastOptions = 2;
+
   /** @param {Json} document */
   constructor(document) {
     super(document);
     this.gateCodes = this.options.map(({ code }) => code);
     Object.freeze(this);
-  }
-
-  /** @param {Json} document @param {readonly string[]} languages */
-  static check(document, languages) {
-    QuestionWithOptions.check(document, languages);
-    need(document.options.length > 1, "questions.options", "should have two options");
   }
 
   /** @param {unknown} answer */

@@ -6,9 +6,7 @@ import { NumberQuestion } from "./number.js";
 /** @import { Json, JsonDocument } from "../documents.js" */
 /** @import { Question } from "./question.js" */
 
-/** @typedef {(new (document: Json) => Question) & { check: (document: Json, languages: readonly string[]) => void }} QuestionKind */
-
-/** @type {Record<string, QuestionKind>} */
+/** @type {Record<string, new (document: Json) => Question>} */
 const QUESTION_KINDS = { choice: SingleChoice, choices: MultipleChoice, number: NumberQuestion };
 
 /** @param {JsonDocument} document @returns {Question[]} */
@@ -18,18 +16,16 @@ export function readQuestions({ questions, languages }) {
   for (const document of questions) {
     const { kind } = document;
     need(Object.hasOwn(QUESTION_KINDS, kind), "questions.kind", "is not known here");
-    const made = QUESTION_KINDS[kind];
-    made.check(document, languages);
-    need(!earlier.has(document.name), "questions.name", "two questions have the same");
-    /** @type {[string, string[]][]} */
-    const gates = Object.entries(document.asked_if);
-    for (const [gate, codes] of gates) {
+    const question = new QUESTION_KINDS[kind](document);
+    question.check(document, languages);
+    need(!earlier.has(question.name), "questions.name", "two questions have the same");
+    for (const [gate, codes] of question.askedIf) {
       const known = earlier.get(gate)?.gateCodes ?? [];
       need(known.length > 0, "questions.asked_if", "should name an earlier question with one choice");
       const some = codes.every((code) => known.includes(code));
       need(some, "questions.asked_if", "should have options of that question");
     }
-    earlier.set(document.name, new made(document));
+    earlier.set(question.name, question);
   }
   return [...earlier.values()];
 }

@@ -23,8 +23,8 @@ export class NumberQuestion extends Question {
   }
 
   /** @param {Json} document @param {readonly string[]} languages */
-  static check(document, languages) {
-    Question.check(document, languages);
+  check(document, languages) {
+    super.check(document, languages);
     const { options, asked_if: gates, edges } = document;
     need(options.length === 0, "questions.options", "belong to a choice");
     const always = Object.keys(gates).length === 0;

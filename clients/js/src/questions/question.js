@@ -48,9 +48,8 @@ export class Question {
    * @param {Json} document
    * @param {readonly string[]} languages
    */
-  static check({ name, text, hint, unit }, languages) {
-    const named = /^[\p{L}\p{N}_-]{1,200}$/u.test(name);
-    need(named, "questions.name", "should be letters, digits, _ and -");
+  check({ name, text, hint, unit }, languages) {
+    need(/^[\p{L}\p{N}_-]+$/u.test(name), "questions.name", "should be letters, digits, _ and -");
     checkTexts(text, "questions.text", languages);
     checkTexts(hint, "questions.hint", languages, true);
     checkTexts(unit, "questions.unit", languages, true);
