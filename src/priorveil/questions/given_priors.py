@@ -15,7 +15,7 @@ from typing import Any
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files.batches import WantedColumns
 from priorveil.files.data_table import DataTable, text_columns
-from priorveil.formatting import read_number
+from priorveil.formatting import number_text, read_number
 from priorveil.priors import Prior
 from priorveil.questions.choices import NO, YES
 from priorveil.questions.question import NOT_ASKED, Question
@@ -26,7 +26,7 @@ from priorveil.questions.shares import (
     typed_prior,
     unknown_prior,
 )
-from priorveil.questions.survey_document import Section, SurveyDocument
+from priorveil.questions.survey_document import Section, SurveyDocument, is_number
 
 UNKNOWN = "unknown"
 PRIOR_KEYS = ("file", "sheet", "column", "cohort_column", "public", "smoothing")
@@ -37,7 +37,6 @@ _NO_PEOPLE = (
     "`priorveil campaign build` where the file is"
 )
 _WEIGHTS = ("share", "count")  # columns of a table that has no row for each person
-_MOST_PEOPLE = 1e15
 _MOST_ROWS = 1 << 16  # read at a time, from a table of people
 
 
@@ -254,13 +253,13 @@ def _typed_shares(given: Any) -> dict[str, float]:
 
 
 def _share(name: str, share: Any) -> float:
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+    if not is_number(share) or not 0 <= share <= 1:
         raise InvalidInput(name, share, "give a share from 0 to 1, such as 0.2")
     return float(share)
 
 
 def _count(name: str, count: float | None) -> float:
-    if count is None or not 0 <= count <= _MOST_PEOPLE or count % 1:
+    if not is_number(count) or count < 0 or count % 1:
         raise InvalidInput(name, NOT_SHOWN, "an entry is no whole number of people")
     return count
 
@@ -277,8 +276,7 @@ def _is_public(given: Mapping[str, Any]) -> bool:
 
 def _smoothing(given: Mapping[str, Any]) -> float | None:
     smoothing = given.get("smoothing")
-    valid = isinstance(smoothing, int | float) and not isinstance(smoothing, bool) and smoothing > 0
-    if smoothing is not None and not valid:
+    if smoothing is not None and not (is_number(smoothing) and smoothing > 0):
         raise InvalidInput("smoothing", smoothing, "give a number above zero, which is added to every share")
     return smoothing
 
@@ -287,7 +285,7 @@ def _entry(value: Any) -> str:
     """An entry of a typed row as a string, as in a table."""
     if isinstance(value, str):
         return value
-    return f"{value:.12g}" if isinstance(value, int | float) else str(value)
+    return number_text(value) if is_number(value) else str(value)
 
 
 # -- sets ------------------------------------------------------------------------------------------------------

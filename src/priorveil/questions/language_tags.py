@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-_BRACKETS = re.compile(r".*\(\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)\s*\)\s*")
-_TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*")
+from priorveil.questions.texts import LANGUAGE
+
+_BRACKETS = re.compile(rf".*\(\s*({LANGUAGE})\s*\)\s*")
 # Names in English and in the language itself, of languages in which surveys are often written.
 _NAMES = {
     "amharic": "am", "arabic": "ar", "العربية": "ar", "bengali": "bn", "bangla": "bn", "burmese": "my",
@@ -31,4 +32,4 @@ def language_tag(name: str) -> str | None:
     if match:
         return match[1]
     known = _NAMES.get(name.strip().lower())
-    return known or (name if _TAG.fullmatch(name) else None)
+    return known or (name if re.fullmatch(LANGUAGE, name) else None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from priorveil.errors import NOT_SHOWN, InvalidFile, InvalidInput, PriorveilError, short_repr
 
@@ -22,7 +22,7 @@ _PLAIN = ("shares", "data")  # arguments of errors that say no more than the key
 Keys = tuple[str | int, ...]  # that lead to a value, such as ("question", 1, "text", "de")
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value of a file is a plausible number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from priorveil.errors import InvalidFile, needs_extra, not_text_advice, plural
+from priorveil.formatting import number_text
 from priorveil.questions.survey_document import Place
 
 Cell = str | int | float | bool | datetime
@@ -171,7 +172,7 @@ def cell_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return f"{value:.12g}"
+        return number_text(value)
     return str(value).strip().translate({0x201C: '"', 0x201D: '"', 0x2018: "'", 0x2019: "'", 0xA0: " "})
 
 
