@@ -147,7 +147,7 @@ class Campaign(CampaignDetails):
         super().__post_init__()
         object.__setattr__(self, "questions", check_questions(self.questions, self.languages))
         object.__setattr__(self, "cohorts", dict(self.cohorts))
-        _check_cohorts(self.questions, self.cohorts)
+        _check_cohorts(self.cohorts, self.questions, self.question_of)
 
     @cached_property
     def forms(self) -> dict[str, Form]:
@@ -282,6 +282,11 @@ class Campaign(CampaignDetails):
         names = [question.name for question in self.questions]
         if not isinstance(answers, Mapping) or not set(answers) <= set(names):
             raise InvalidInput("answers", NOT_SHOWN, f"give answers by question: {', '.join(names)}")
+
+    @cached_property
+    def question_of(self) -> dict[str, Question]:
+        """The question that gives each attribute."""
+        return {attribute: question for question in self.questions for attribute in question.attributes}
 
     @cached_property
     def domains(self) -> dict[str, Domain]:
@@ -444,7 +449,9 @@ def _attribute_domains(form: Form) -> Iterable[tuple[str, Domain]]:
         yield from (part.plan.domain.attributes or {part.attributes[0]: part.plan.domain}).items()
 
 
-def _check_cohorts(questions: Sequence[Question], cohorts: Mapping[str, Form]) -> None:
+def _check_cohorts(
+    cohorts: Mapping[str, Form], questions: Sequence[Question], question_of: Mapping[str, Question]
+) -> None:
     if not cohorts:
         raise InvalidInput("cohorts", cohorts, "give a form for at least one cohort")
     for name, form in cohorts.items():
@@ -455,8 +462,7 @@ def _check_cohorts(questions: Sequence[Question], cohorts: Mapping[str, Form]) -
     attributes = set(forms[0].attributes)
     if any(set(form.attributes) != attributes for form in forms):
         raise InvalidInput("cohorts", names, "the forms of all cohorts should be about the same attributes")
-    _check_attributes(questions, attributes)
-    question_of = {attribute: question for question in questions for attribute in question.attributes}
+    _check_attributes(questions, attributes, question_of.keys())
     domains: dict[str, Domain] = {}
     for attribute, domain in (pair for form in forms for pair in _attribute_domains(form)):
         question_of[attribute].check_domain(attribute, domain)
@@ -474,10 +480,9 @@ def _check_cohorts(questions: Sequence[Question], cohorts: Mapping[str, Form]) -
         raise InvalidInput("cohorts", names, advice)
 
 
-def _check_attributes(questions: Sequence[Question], attributes: set[str]) -> None:
+def _check_attributes(questions: Sequence[Question], attributes: set[str], given: Set[str]) -> None:
     """Refuse forms about attributes that no question gives, and questions that are asked for nothing."""
-    unknown = attributes - {a for question in questions for a in question.attributes}
-    if unknown:
+    if unknown := attributes - given:
         raise InvalidInput(
             "cohorts", sorted(unknown), "the forms have these attributes, and no question gives them"
         )

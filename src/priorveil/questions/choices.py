@@ -159,7 +159,7 @@ class MultipleChoice(_WithOptions):
         return tuple(code for code in self.options if code in chosen)
 
     def _levels_of(self, answer: Any) -> dict[str, Any]:
-        return {f"{self.name}/{code}": YES if code in answer else NO for code in self.options}
+        return {name: YES if self.option_of(name) in answer else NO for name in self.attributes}
 
     def read_column(self, column: Column, domains: Mapping[str, Domain], fill: Fill) -> ColumnAnswers:
         """Codes of ticked options with blanks between them, or lists of codes. An empty text: none was ticked."""

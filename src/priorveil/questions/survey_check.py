@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from priorveil.plans.composition import Names
 from priorveil.plans.form import SHARE_DENOMINATOR, Part
+from priorveil.plans.structure import about
 from priorveil.questions.campaign import Campaign
 from priorveil.questions.survey import SurveyDesign
 from priorveil.reading.precision import Precision
@@ -21,20 +22,16 @@ MANY = 1000  # people that every check compares with
 _QUERIES = {"distribution": "shares", "cumulative shares": "quantiles", "margins": "shares"}
 
 
-def _about(text: str) -> Meta:
-    return Meta(description=text)
-
-
 class PartPrecision(Struct, frozen=True):
     """The precision of one part of the form: the half widths of 95 % intervals for each number of people."""
 
-    questions: Annotated[str, _about("the names of its questions")]
+    questions: Annotated[str, about("the names of its questions")]
     query: str
     statistic: str
-    drawn: Annotated[float, _about("the share of people for whom it is drawn")]
-    half_widths: Annotated[tuple[float | None, ...], _about("null if so many people are too few")]
-    cohort: Annotated[str, _about("empty for the people of all cohorts")] = ""
-    unit: Annotated[str, _about("of the half widths of means; empty for shares")] = ""
+    drawn: Annotated[float, about("the share of people for whom it is drawn")]
+    half_widths: Annotated[tuple[float | None, ...], about("null if so many people are too few")]
+    cohort: Annotated[str, about("empty for the people of all cohorts")] = ""
+    unit: Annotated[str, about("of the half widths of means; empty for shares")] = ""
 
 
 class CohortPromise(Struct, frozen=True):
@@ -56,21 +53,21 @@ class SurveyCheck(Struct, frozen=True):
     epsilon: float
     lip: float
     ldp: float
-    assumed: Annotated[tuple[str, ...], _about("the questions whose prior nobody knows")]
-    reports: Annotated[int, _about("that each person sends")]
+    assumed: Annotated[tuple[str, ...], about("the questions whose prior nobody knows")]
+    reports: Annotated[int, about("that each person sends")]
     people: tuple[int, ...]
     parts: tuple[PartPrecision, ...]
     smallest_count: int
-    bytes: Annotated[int, _about("of a submission")]
-    designed: Annotated[int, _about("the questions and groups of questions that share the budget")]
-    chosen: Annotated[str, _about("the way in which the budget is used")]
+    bytes: Annotated[int, about("of a submission")]
+    designed: Annotated[int, about("the questions and groups of questions that share the budget")]
+    chosen: Annotated[str, about("the way in which the budget is used")]
     costs: Annotated[
         dict[str, float | None],
-        _about("how many times as many people each way needs as open questions; null if it is not possible"),
+        about("how many times as many people each way needs as open questions; null if it is not possible"),
     ]
-    left_out: Annotated[tuple[str, ...], _about("what was left out of the file")]
+    left_out: Annotated[tuple[str, ...], about("what was left out of the file")]
     cohorts: tuple[CohortPromise, ...]
-    warnings: Annotated[tuple[str, ...], _about("what should be changed before people are asked")] = ()
+    warnings: Annotated[tuple[str, ...], about("what should be changed before people are asked")] = ()
 
     @classmethod
     def of(cls, built: SurveyDesign, people: int) -> SurveyCheck:
@@ -94,7 +91,7 @@ class SurveyCheck(Struct, frozen=True):
             epsilon=survey.epsilon,
             lip=max(cohort.lip for cohort in cohorts),
             ldp=max(cohort.ldp for cohort in cohorts),
-            assumed=tuple(dict.fromkeys(_questions(spec.attributes) for spec in unknown)),
+            assumed=tuple(dict.fromkeys(_questions(built.campaign, spec.attributes) for spec in unknown)),
             reports=max(len(form.slots) for form in forms),
             people=numbers,
             parts=tuple(_all_parts(built.campaign, cohorts)),
@@ -195,7 +192,7 @@ def _precision(
     query = part.plan.query
     title = query.title(part.plan.reference)
     name = _QUERIES.get(title.partition(" (")[0], title)
-    names, unit = _questions(part.attributes), _unit(campaign, part)
+    names, unit = _questions(campaign, part.attributes), _unit(campaign, part)
     return PartPrecision(names, name, query.statistic_name, drawn, widths, cohort, unit)
 
 
@@ -205,13 +202,11 @@ def _unit(campaign: Campaign, part: Part) -> str:
         return ""
     averages = part.plan.query.number_by_group
     number = part.attributes[0] if averages is None else averages.number
-    return next(
-        (campaign.text(question.unit) for question in campaign.questions if question.name == number), ""
-    )
+    return campaign.text(campaign.question_of[number].unit)
 
 
-def _questions(attributes: Names) -> str:
+def _questions(campaign: Campaign, attributes: Names) -> str:
     """The names of what a part is about; several options of one question are that question."""
-    owners = [name.partition("/")[0] for name in attributes]
+    owners = [campaign.question_of[name].name for name in attributes]
     pairs = zip(owners, attributes, strict=True)
     return " x ".join(dict.fromkeys(owner if owners.count(owner) > 1 else name for owner, name in pairs))

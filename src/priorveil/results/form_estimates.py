@@ -50,7 +50,7 @@ class CohortForms:
     def of(cls, source: Plan | Mapping[Any, Plan] | Campaign) -> CohortForms:
         """The forms of a plan, of plans by cohort, or of a campaign."""
         if isinstance(source, Campaign):
-            questions = {name: question.name for question in source.questions for name in question.attributes}
+            questions = {name: question.name for name, question in source.question_of.items()}
             texts = dict(_texts(source))
             return cls(source.id, source.cohorts, questions, max(source.smallest_count, 1), texts)
         plans = {None: source} if isinstance(source, Plan) else source
