@@ -11,9 +11,11 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from priorveil.atomic_files import atomic_write, lock_file
 from priorveil.device.transport import parse_campaign_url
@@ -146,21 +148,14 @@ def _document(answer: StoredAnswer) -> dict[str, Any]:
 
 def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
     """The answer to a campaign from JSON; a wrong one raises some error."""
-    report = None if read["report"] is None else Report(**read["report"])
-    draws = {form: tuple(draw) for form, draw in read["draws"].items()}
-    fields = {**read, "report": report, "draws": draws, "ldp": float(read["ldp"])}
-    answer = StoredAnswer(**fields)
+    answer = msgspec.convert({**read, "ldp": float(read["ldp"])}, StoredAnswer)
+    report = answer.report
     sound = (
-        parse_campaign_url(answer.url)[1] == answer.campaign == campaign
-        and isinstance(answer.cohort, str)
-        and answer.form in draws
-        and all(type(part) is int for draw in draws.values() for part in draw)
+        set(read) <= {field.name for field in fields(StoredAnswer)}
+        and parse_campaign_url(answer.url)[1] == answer.campaign == campaign
+        and answer.form in answer.draws
         and answer.ldp >= 0
         and (report is None or (report.campaign, report.form) == (answer.campaign, answer.form))
-        and (report is None or all(isinstance(text, str) for text in read["report"].values()))
-        and isinstance(answer.sent, bool)
-        and isinstance(answer.refused, str | None)
-        and isinstance(answer.code, str | None)
     )
     if not sound:
         raise ValueError("its fields do not belong together")
