@@ -56,9 +56,10 @@ class CuratorApi:
 
 def campaign_id(given: str) -> str:
     """The id of a campaign, given as a file or as the id itself."""
+    from priorveil.plans.structure import CONTENT_ID
     from priorveil.questions.campaign import Campaign
 
-    if re.fullmatch("[0-9a-f]{64}", given):
+    if re.fullmatch(CONTENT_ID, given):
         return given
     if not Path(given).is_file():
         advice = "give the file of a campaign, or its id of 64 hexadecimal digits"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import msgspec
 
 from priorveil.curator.estimate_cache import EstimateCache
 from priorveil.curator.group_commit import Writer
-from priorveil.curator.loaded_campaigns import CAMPAIGN_ID, CampaignLoader
+from priorveil.curator.loaded_campaigns import CampaignLoader
 from priorveil.curator.results import publication
 from priorveil.curator.store import (
     Ended,
@@ -27,6 +28,7 @@ from priorveil.curator.store import (
     TooFewReports,
     least_further,
 )
+from priorveil.plans.structure import CONTENT_ID
 from priorveil.questions.campaign import Campaign, State, stamp
 
 _log = logging.getLogger(__name__)
@@ -135,7 +137,7 @@ class CampaignLife:
 
         If this is interrupted, `delete_expired` deletes the rest.
         """
-        if not CAMPAIGN_ID.fullmatch(campaign):
+        if not re.fullmatch(CONTENT_ID, campaign):
             return None
         async with self._changing:
             live, when = self.campaigns.loaded.in_use.get(campaign), self.now()

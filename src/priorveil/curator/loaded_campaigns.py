@@ -11,11 +11,11 @@ from weakref import WeakValueDictionary
 from priorveil.curator.settings import CampaignLimits
 from priorveil.curator.shared_runs import SharedRuns
 from priorveil.curator.store import Damaged, Store, StoredCampaign
+from priorveil.plans.structure import CONTENT_ID
 from priorveil.questions.campaign import CampaignOutline
 
 _REST = 4  # the pause after loading a campaign, as a multiple of its time, for each thread
 _LIST_SECONDS = 0.05  # between two lists of ids for requests with unknown ones
-CAMPAIGN_ID = re.compile("[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
 
@@ -76,7 +76,7 @@ class CampaignLoader:
     async def find(self, id: str) -> StoredCampaign | None:
         """A campaign by its id, from memory or from the store."""
         stored = self.loaded.find(id)
-        if stored is not None or not CAMPAIGN_ID.fullmatch(id):  # other texts never reach the database
+        if stored is not None or not re.fullmatch(CONTENT_ID, id):  # other texts never reach the database
             return stored
         if id not in self._ids:  # one list for all who ask: unknown ids cost nothing more
             await self._runs.run("ids", self._list_ids_after_pause)

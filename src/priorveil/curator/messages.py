@@ -16,7 +16,7 @@ from msgspec import Meta
 from priorveil.curator.store import ResultKind
 from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.device.wire import CODE_BYTES, ID_BYTES
-from priorveil.plans.structure import Document, about, described
+from priorveil.plans.structure import CONTENT_ID, Document, about, described
 from priorveil.questions.campaign import PublicState
 from priorveil.questions.survey_check import SurveyCheck
 from priorveil.reading.estimate import EstimateMethod
@@ -28,7 +28,7 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 LARGEST_WITHDRAWAL = 1000
 
 
-ContentId = Annotated[str, described(pattern="^[0-9a-f]{64}$")]
+ContentId = Annotated[str, described(pattern=f"^{CONTENT_ID}$")]
 ReportId = Annotated[str, described(pattern=f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$")]
 Code = Annotated[str, described(pattern=f"^[0-9a-fA-F]{{{2 * CODE_BYTES}}}$")]
 ReportWords = Annotated[str, described(pattern="^([0-9a-fA-F]{16})+$")]

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from priorveil.curator.messages import Problem
 from priorveil.curator.tokens import Role
 from priorveil.device.wire import JSON
-from priorveil.plans.structure import definitions
+from priorveil.plans.structure import ContentId, Name, definitions
 
 PROBLEM = "application/problem+json"
 TEXT = {"type": "string"}
@@ -181,9 +181,7 @@ def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
     found = []
     for name in re.findall(r"{(\w+)}", operation.path):
         is_id = name == "id" and operation.uses_store
-        schema = (
-            {"type": "string", "pattern": "^[0-9a-f]{64}$"} if is_id else {"type": "string", "minLength": 1}
-        )
+        schema = msgspec.json.schema(ContentId if is_id else Name)
         found.append({"name": name, "in": "path", "required": True, "schema": schema})
     return found
 

@@ -20,6 +20,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import ip_address
 
 from priorveil.errors import InvalidInput, PriorveilError, needs_extra, short_repr
+from priorveil.plans.structure import CONTENT_ID
 
 with needs_extra("client"):
     import httpx
@@ -29,8 +30,7 @@ Transport = httpx.BaseTransport
 _RETRY_STATUSES = {408, 425, 429, 500, 502, 503, 504, 507}
 _LONGEST_PAUSE = 60.0
 _SOCKET_TIMEOUT = 30.0
-_ID = re.compile("[0-9a-f]{64}")
-_ANSWER_PAGE = re.compile(r"(?P<curator>.+)/answer/(?P<id>[0-9a-f]{64})(?:[/?#].*)?")
+_ANSWER_PAGE = re.compile(rf"(?P<curator>.+)/answer/(?P<id>{CONTENT_ID})(?:[/?#].*)?")
 _CODE = re.compile(r"#(?:.*&)?code=(?P<code>[^&]*)")
 _HEADERS = {
     "user-agent": "priorveil",
@@ -185,7 +185,7 @@ def parse_campaign_url(url: str) -> tuple[str, str]:
         address = httpx.URL(plain)
     except httpx.InvalidURL:
         address = httpx.URL()
-    if address.scheme not in ("http", "https") or not address.host or not _ID.fullmatch(campaign):
+    if address.scheme not in ("http", "https") or not address.host or not re.fullmatch(CONTENT_ID, campaign):
         advice = "give a campaign's address, https://.../v1/campaigns/ and its id of 64 hexadecimal digits"
         shown = url.partition("#")[0] if isinstance(url, str) else url  # without the code of an invitation
         raise InvalidInput("campaign_url", shown, advice)

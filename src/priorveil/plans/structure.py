@@ -37,7 +37,8 @@ def described(**schema: Any) -> Meta:
 Some = Meta(min_length=1)  # of a list or a text
 Unique = described(uniqueItems=True)
 
-ContentId = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+CONTENT_ID = "[0-9a-f]{64}"
+ContentId = Annotated[str, Meta(pattern=f"^{CONTENT_ID}$")]
 Natural = Annotated[
     str,
     Meta(pattern="^(0|[1-9][0-9]*)$", max_length=MOST_DIGITS, description="An integer, zero or more."),

@@ -17,6 +17,7 @@ from priorveil.files.batches import Batch, OpenTable, RowProgress, WantedColumns
 from priorveil.files.data_table import DataTable
 from priorveil.files.threads import in_threads, thread_count
 from priorveil.frames import Column, Indices, distinct, holds_only, look_up, take
+from priorveil.plans.structure import CONTENT_ID
 from priorveil.priors.domain import MISSING, MISSING_ENTRY, OUTSIDE, Codes
 from priorveil.tables.forms import Plans, TableForms, table_forms
 from priorveil.tables.refusals import NO_COHORT, OTHER_FORM, OnRefused, RefusalLog
@@ -30,8 +31,6 @@ _MOST_GROUPS = 100_000
 _OTHER = OUTSIDE - 1
 # Why rows are in no tally, by the number in place of that of their cohort.
 _REASONS = {MISSING: MISSING_ENTRY, OUTSIDE: NO_COHORT, _OTHER: OTHER_FORM}
-
-_ID = re.compile(r"[0-9a-f]{64}")
 
 
 def tally_table(
@@ -128,7 +127,7 @@ def _column_error(error: InvalidInput, counter: BatchCounter) -> InvalidInput:
 def _other_form(name: str, forms: TableForms) -> ForeignReport:
     """The error for reports of another form. Only an id is shown: anything else may be private."""
     kind = forms.id_column
-    if not _ID.fullmatch(name):
+    if not re.fullmatch(CONTENT_ID, name):
         hint = Hint(
             "assume_plan=True", purpose=f"if it means something else and this {kind} made all reports"
         )
