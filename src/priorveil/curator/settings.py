@@ -31,13 +31,12 @@ _EXAMPLE = """\
 """
 
 
-def _wrong(kind: Any, value: object, strict: bool = True) -> str | None:
-    """What to do about a value that a setting of this type cannot have, or None."""
+def _read(name: str, kind: Any, value: object, strict: bool = True, source: str = "") -> Any:
+    """The value of a setting; one that its type cannot have is refused, with what to do."""
     try:
-        msgspec.convert(value, kind, strict=strict)
+        return msgspec.convert(value, kind, strict=strict)
     except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for a variable that is not UTF-8
-        return _advice(kind)
-    return None
+        raise InvalidInput(name, value, f"{_advice(kind)}{source}") from None
 
 
 def _advice(kind: Any) -> str:
@@ -73,9 +72,7 @@ class SettingsSection(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for each in msgspec.structs.fields(self):
-            value = getattr(self, each.name)
-            if advice := _wrong(each.type, value):
-                raise InvalidInput(each.name, value, advice)
+            _read(each.name, each.type, getattr(self, each.name))
 
 
 Count = Annotated[int, Meta(ge=1)]
@@ -276,11 +273,9 @@ def read_settings(
             found.append((name, value, "--" + name.rpartition(".")[2].replace("_", "-"), True))
     document: dict[str, Any] = {}
     for name, value, source, strict in found:
-        if advice := _wrong(_KINDS[name], value, strict):
-            raise InvalidInput(name, value, f"{advice} (it is set by {source})")
         section, _, key = name.rpartition(".")
         part = document.setdefault(section, {}) if section else document
-        part[key] = msgspec.convert(value, _KINDS[name], strict=strict)
+        part[key] = _read(name, _KINDS[name], value, strict, f" (it is set by {source})")
     sources = {name: source for name, _, source, _ in found}
     return Configuration(msgspec.convert(document, Settings), sources)
 
