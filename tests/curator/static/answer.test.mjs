@@ -20,7 +20,7 @@ import { Interview } from "/static/interview.js";
 import { bestLanguage, speaker } from "/static/language.js";
 import { failure, firstStep, whyKept, whyRefused } from "/static/outcomes.js";
 import { BudgetExceeded, NotSent, PriorveilError, ReportRefused, readCampaign } from "/static/priorveil.js";
-import { surveyWords } from "/static/survey_words.js";
+import { SurveyWords } from "/static/survey_words.js";
 import { campaign, formOf, plan, question } from "../../../clients/js/fixtures/campaigns.js";
 
 /** The campaign of a vector. */
@@ -237,7 +237,7 @@ test("numbers are rounded as Python prints them", () => {
 
 test("cumulative shares have their names in the language of the reader", () => {
   const survey = { languages: ["en"], questions: [] };
-  const words = (language, label) => surveyWords(survey, speaker(language), language).statisticWords(label);
+  const words = (language, label) => new SurveyWords(survey, speaker(language), language).statisticWords(label);
   assert.equal(words("en", "below 2500.5"), "below 2,500.5");
   assert.equal(words("de", "below 2500.5"), "unter 2.500,5");
   assert.equal(words("de", "up to 10000"), "bis 10.000");

@@ -4,14 +4,14 @@ import { badge, campaignList, ending, publishedLink, publishing, sharing } from 
 import { SignedOut, Unreachable, ask, forget, isAdmin, keepsTokens, read, signIn, signedIn } from "/static/curator.js";
 import { reportsByDay } from "/static/daily_counts.js";
 import { el, number, reportsText, saveFile } from "/static/dom.js";
-import { figureTables, inBlocks, measuredIn } from "/static/figures.js";
+import { blockTitle, figureTables, inBlocks } from "/static/figures.js";
 import { speaker } from "/static/language.js";
 import { levelTable, promiseFacts } from "/static/levels.js";
 import { newSurvey } from "/static/new_survey.js";
 import { sentence } from "/static/notes.js";
 import { recordTable } from "/static/records.js";
 import { madeWhen, noResults, releasing, withoutResults } from "/static/stored_results.js";
-import { surveyWords } from "/static/survey_words.js";
+import { SurveyWords } from "/static/survey_words.js";
 import { tokenPage } from "/static/tokens.js";
 
 const EVERY = 4000; // milliseconds between looks at the counts
@@ -183,7 +183,7 @@ async function refresh(view) {
     const { free } = counted ? await read(`/campaigns/${view.id}/invitations`) : { free: null };
     if (openCampaign !== view || view.method !== method) return; // another method was chosen meanwhile
     const content = [estimates, counters, free, method, view.cohort];
-    const words = surveyWords(estimates.survey, speak, estimates.survey.languages[0]);
+    const words = new SurveyWords(estimates.survey, speak, estimates.survey.languages[0]);
     draw(view, words.own(estimates.survey.title), reportsText(estimates.result.reports), content, () =>
       sections(view, estimates, { ...counters, free, warnings }, admin, words),
     );
@@ -358,14 +358,6 @@ function findings(block, { confidence, smallest_count: least }, words, several, 
         ]),
       ),
   ];
-}
-
-/** The questions of a block, with the unit of their numbers; of options the question that they belong to. */
-function blockTitle([found], words) {
-  const { attributes } = found;
-  const isOption = attributes.length === 1 && words.optionOf(attributes[0]) !== null;
-  const title = isOption ? words.own(words.questionAbout(attributes[0]).text) : words.titleOf(attributes);
-  return words.withUnit(title, measuredIn(found));
 }
 
 const optionName = ({ attributes }, words) => words.optionOf(attributes[0]) !== null && words.optionText(attributes[0]);

@@ -13,12 +13,20 @@ const GROUPED = {
 const DIGITS = 5; // of a number whose interval does not say how many are worth showing
 
 /** The findings in blocks: the options of one question "tick all that apply" stand together, every other finding alone. */
-export const inBlocks = (findings, { optionOf, questionAbout }) =>
+export const inBlocks = (findings, words) =>
   groupBy(findings, ({ attributes, margin_of: table }) =>
-    isOption(attributes, optionOf) ? [questionAbout(attributes[0]).name, table] : [attributes, table],
+    isOption(attributes, words) ? [words.questionAbout(attributes[0]).name, table] : [attributes, table],
   );
 
-const isOption = (attributes, optionOf) => attributes.length === 1 && optionOf(attributes[0]) !== null;
+const isOption = (attributes, words) => attributes.length === 1 && words.optionOf(attributes[0]) !== null;
+
+/** The questions of a block, with the unit of their numbers; of options the question that they belong to. */
+export function blockTitle(block, words) {
+  const { attributes } = block[0];
+  const question = isOption(attributes, words) && words.questionAbout(attributes[0]);
+  const title = question ? words.own(question.text) : words.titleOf(attributes);
+  return words.withUnit(title, block.map(measuredIn).find(Boolean) ?? null);
+}
 
 /**
  * The tables of a block of findings with figures; those of options have a row each. `precision` is a sentence below the first table.
@@ -37,7 +45,7 @@ export function figureTables(block, suffix, precision, words, speak, confidence)
 }
 
 /** The attribute that the numbers of a finding are; null if they are not about one. */
-export const measuredIn = ({ attributes, figures }) =>
+const measuredIn = ({ attributes, figures }) =>
   answerAverage(figures)?.of ?? (attributes.length === 1 ? attributes[0] : null);
 
 const answerAverage = (figures) =>
@@ -72,8 +80,9 @@ function display(found, words, speak) {
 
 function headOf(attributes, { statistic }, average, words, speak) {
   if (average) return speak.say("averageHead", { question: words.isolated(words.numberName(average.of)) });
-  if (isOption(attributes, words.optionOf)) return speak.say("ticked");
-  if (attributes.length > 1 && new Set(attributes.map(words.questionAbout)).size === 1) return speak.say("tickedSet");
+  if (isOption(attributes, words)) return speak.say("ticked");
+  if (attributes.length > 1 && new Set(attributes.map((attribute) => words.questionAbout(attribute))).size === 1)
+    return speak.say("tickedSet");
   return speak.say(statistic === "share" ? "answer" : "quantity");
 }
 
@@ -140,7 +149,7 @@ function groupTable({ kind, of, by }, rows, attributes, head, words, speak) {
     return { rows, head, picture, title: speak.say(title, { question }) };
   }
   const question = words.isolated(picture === "bars" ? words.nameOf(of) : words.numberName(of));
-  const groups = words.isolated(by.map(words.nameOf).join(" × "));
+  const groups = words.isolated(by.map((attribute) => words.nameOf(attribute)).join(" × "));
   return { rows, head: speak.say("group"), picture, title: speak.say(title, { question, groups }) };
 }
 
@@ -159,7 +168,7 @@ function pageIn(words, speak, confidence) {
       prior: say("prior"),
       numbers: say("numbers"),
     },
-    separate: words.separate,
+    separate: (parts) => words.separate(parts),
     labels: ({ answers, label }) =>
       answers.length > 0 ? words.answersWords(answers) : Array.isArray(label) ? label : [words.statisticWords(label)],
     value: (row) => text(row.value, row),

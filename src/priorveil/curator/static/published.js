@@ -3,12 +3,12 @@
 
 import { gradeOf } from "/static/disclosure.js";
 import { el } from "/static/dom.js";
-import { figureTables, inBlocks, confidenceText, measuredIn } from "/static/figures.js";
+import { blockTitle, confidenceText, figureTables, inBlocks } from "/static/figures.js";
 import { groupBy } from "/static/histogram.js";
 import { OWN_LANGUAGES, bestLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
 import { sentence } from "/static/notes.js";
-import { surveyWords } from "/static/survey_words.js";
+import { SurveyWords } from "/static/survey_words.js";
 
 const english = speaker("en"); // of the part for statisticians
 
@@ -60,7 +60,7 @@ function chooseLanguage() {
 
 function useLanguage(tag) {
   speak = speakOnPage(tag);
-  if (publication) words = surveyWords(publication.survey, speak, tag);
+  if (publication) words = new SurveyWords(publication.survey, speak, tag);
   document.title = words === null ? say("sheetTitle") : `${say("sheetTitle")} · ${words.own(publication.survey.title)}`;
 }
 
@@ -153,19 +153,16 @@ function blocksOf(findings) {
 function figures(block, place) {
   const cohorts = publication.result.cohorts.map(({ cohort }) => cohort);
   const several = cohorts.length > 1;
-  const { attributes, margin_of: table } = block[0];
+  const { margin_of: table } = block[0];
   /** @type {["h2", "h3"] | ["h3", "h4"]} */
   const [head, subhead] = table === null ? ["h2", "h3"] : ["h3", "h4"];
-  const isOption = attributes.length === 1 && words.optionOf(attributes[0]) !== null;
-  const title = isOption ? words.own(words.questionAbout(attributes[0]).text) : words.titleOf(attributes);
-  const measured = block.map(measuredIn).find(Boolean) ?? null;
   const parts = (several ? ["", ...cohorts] : [""])
     .map((cohort) => ({ cohort, findings: block.filter((found) => found.cohort === cohort) }))
     .filter(({ cohort, findings }) => findings.some((found) => !several || cohort !== "" || shownOf(found)));
   return el(
     "section",
     {},
-    el(head, {}, words.marked(words.withUnit(title, measured))),
+    el(head, {}, words.marked(blockTitle(block, words))),
     ...parts.map(({ cohort, findings }, n) => [
       several && el(subhead, {}, cohort === "" ? say("everyone") : el("bdi", {}, cohort)),
       figure(findings, `-${place}-${n}`),
