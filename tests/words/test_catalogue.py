@@ -21,7 +21,7 @@ SOURCE = Path(__file__).resolve().parent.parent.parent / "src" / "priorveil"
 # The modules of the answer page and of published results, which speak every language.
 SPEAKING = ["interview.js", "disclosure.js", "outcomes.js", "published.js", "language.js", "answer*.js"]
 SPEAKING += ["figures.js", "survey_words.js"]
-ENGLISH = ["dashboard.js", "levels.js", "notes.js", "survey_choices.js"]
+ENGLISH = ["campaign_page.js", "levels.js", "notes.js", "survey_choices.js"]
 STATIC = SOURCE / "curator/static"
 PAGES, PAGES_IN_ENGLISH = (
     "".join(path.read_text(encoding="utf-8") for name in names for path in STATIC.glob(name))
@@ -87,5 +87,5 @@ def test_one_text_is_what_everything_says(monkeypatch: pytest.MonkeyPatch, tmp_p
     for shown in (str(estimate), estimate._repr_html_(), str(estimate.mean([0, 1])), printed):
         assert "These numbers are inclined." in " ".join(shown.split())
     assert TEXTS["en"]["leaning"] not in PAGES
-    for page in ("dashboard.js", "published.js"):
+    for page in ("campaign_page.js", "published.js"):
         assert 'say("leaning")' in (STATIC / page).read_text(encoding="utf-8")
