@@ -91,7 +91,7 @@ def test_results_that_would_be_withheld_are_counted_before_publication(browser: 
     curator.close("unanswered")
     open_dashboard(browser, curator, "unanswered")
     browser.click("#publish")
-    browser.see("dialog p", "The campaign has 0 reports: 1 of 1 result would be withheld.")
+    browser.see("dialog p", "The campaign has 0 reports. Results that would be withheld: 1 of 1.")
     browser.click("dialog button", "Publish them")
     browser.see("#published")
     browser.open(curator.published_page("unanswered"))

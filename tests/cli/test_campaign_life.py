@@ -97,7 +97,7 @@ def test_results_are_published_after_the_end_and_only_when_confirmed(
     with pytest.raises(KeyboardInterrupt):
         admin.run("publish", campaign.id, typed="n\n")
     assert httpx.get(place, timeout=PATIENCE).status_code == 404
-    assert "The campaign has 0 reports: 1 of 1 result would be withheld." in capsys.readouterr().err
+    assert "The campaign has 0 reports. Results that would be withheld: 1 of 1." in capsys.readouterr().err
     assert admin.run("publish", campaign.id, typed="y\n") == 0
     assert capsys.readouterr().out == f"published {admin.url}/published/{campaign.id}\n"
     assert httpx.get(place, timeout=PATIENCE).status_code == 200
@@ -112,7 +112,7 @@ def test_results_are_released_to_analysts(admin: Admin, capsys: pytest.CaptureFi
     admin.create(campaign)
     with pytest.raises(KeyboardInterrupt):
         admin.run("release", campaign.id, typed="n\n")
-    assert "The campaign has 0 reports: 1 of 1 result would be withheld." in capsys.readouterr().err
+    assert "The campaign has 0 reports. Results that would be withheld: 1 of 1." in capsys.readouterr().err
     assert admin.run("release", campaign.id, typed="y\n") == 2
     assert "409: too few further reports for new results: 0 of 20" in capsys.readouterr().err
     place = f"{admin.url}/v1/campaigns/{campaign.id}/reports"

@@ -21,7 +21,7 @@ SOURCE = Path(__file__).resolve().parent.parent.parent / "src" / "priorveil"
 # The modules of the answer page and of published results, which speak every language.
 SPEAKING = ["interview.js", "disclosure.js", "outcomes.js", "published.js", "language.js", "answer*.js"]
 SPEAKING += ["figures.js", "survey_words.js"]
-ENGLISH = ["campaign_page.js", "levels.js", "notes.js", "survey_choices.js"]
+ENGLISH = ["campaign_page.js", "campaigns.js", "levels.js", "notes.js", "survey_choices.js"]
 STATIC = SOURCE / "curator/static"
 PAGES, PAGES_IN_ENGLISH = (
     "".join(path.read_text(encoding="utf-8") for name in names for path in STATIC.glob(name))

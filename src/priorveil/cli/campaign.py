@@ -129,7 +129,7 @@ def release(api: CuratorApi, campaign: str, yes: bool) -> None:
     """
     id = campaign_id(campaign)
     if not yes:
-        click.echo(_shown_of(api.request("GET", "v1", "campaigns", id, "estimates")), err=True)
+        click.echo(_publication_text(api.request("GET", "v1", "campaigns", id, "estimates")), err=True)
         click.confirm(f"Let analysts see the results of the campaign {id[:12]}?", abort=True, err=True)
     released = api.request("POST", "v1", "campaigns", id, "release")
     click.echo(f"released {id}: results from {plural(released['stored']['reports'], 'report')}")
@@ -178,7 +178,7 @@ def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
             raise click.ClickException(
                 f"the campaign is {estimates['state']}: close it first (priorveil campaign close)"
             )
-        click.echo(_shown_of(estimates), err=True)
+        click.echo(_publication_text(estimates), err=True)
         click.confirm(
             f"Publish the results of the campaign {id[:12]}? This cannot be undone.", abort=True, err=True
         )
@@ -186,19 +186,19 @@ def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
     click.echo(f"published {api.server.rstrip('/')}/published/{id}")
 
 
-def _shown_of(estimates: Any) -> str:
+def _publication_text(estimates: Any) -> str:
     """How many reports there are, and how many of the results would be withheld."""
+    from priorveil.catalogue import say
+    from priorveil.words.notes import reports_text
+
     found = estimates["result"]
     results = [each for each in found["findings"] if each["withheld"] != "other forms"]
     withheld = sum(each["withheld"] is not None for each in results)
-    reports = plural(found["reports"], "report")
+    reports = reports_text(found["reports"])
     if not withheld:
-        return f"The campaign has {reports}, and all results would be shown."
-    least = plural(found["smallest_count"], "report")
-    return (
-        f"The campaign has {reports}: {withheld} of {plural(len(results), 'result')} would be withheld. "
-        f"It promises to show nothing from fewer than {least}."
-    )
+        return say("allWouldBeShown", reports=reports)
+    least = reports_text(found["smallest_count"])
+    return say("someWouldBeWithheld", reports=reports, withheld=withheld, all=len(results), least=least)
 
 
 @campaign.command()
@@ -249,6 +249,7 @@ def from_plan(plan: Path, output: Path, force: bool, **texts: Any) -> None:
     PLAN may be a folder with a plan for each group of people. For several questions under one promise, write a
     survey file instead: priorveil campaign new.
     """
+    from priorveil.catalogue import say
     from priorveil.questions.campaign import ask_with
 
     inputs.require_new(force, output)
@@ -258,9 +259,9 @@ def from_plan(plan: Path, output: Path, force: bool, **texts: Any) -> None:
         file.write(new_campaign.to_json().encode("utf-8"))
     cohorts = plural(len(new_campaign.cohorts), "cohort")
     click.echo(f"saved {output}: {_answers(new_campaign)}, {cohorts}, id {new_campaign.id}")
-    missing = [name for name in ("asked-by", "purpose") if not texts[name.replace("-", "_")]]
+    missing = [f"--{name}" for name in ("asked-by", "purpose") if not texts[name.replace("-", "_")]]
     if missing:
-        click.echo(f"people should know who asks and why: give --{' and --'.join(missing)}", err=True)
+        click.echo(say("giveWhoAsks", keys=" and ".join(missing)), err=True)
     for warning in map(str, new_campaign.warnings):
         click.echo(warning, err=True)
 

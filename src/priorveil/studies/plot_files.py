@@ -15,6 +15,7 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.atomic_files import atomic_write
+from priorveil.catalogue import say
 from priorveil.plans import Plan
 from priorveil.priors.label_texts import label_text
 from priorveil.reading.estimate import Estimate
@@ -33,7 +34,7 @@ from priorveil.words.results import group_title, groups_warning, headlines
 
 _MOST_PANELS = 24
 _LONGEST_LINE = 30  # letters of the name of an axis
-_OTHER_BUDGET = f"without {curves.METHOD_STYLES[SAME_LDP][2]}, which has another budget"
+_OTHER_BUDGET = say("withoutOtherBudget", method=curves.METHOD_STYLES[SAME_LDP][2])
 
 # Without dates, the same plot is the same file.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -76,26 +77,23 @@ def plan_plot(plan: Plan, curve: curves.ResultRecords) -> Figure:
 def _error_panel(axes: Axes, curve: curves.ResultRecords, plan: Plan) -> None:
     """Error against epsilon: the best design with its bound, LDP, and no report."""
     none, keys = plan.no_report, ("epsilon", "mse", "bound", "ldp")
-    best = "best design"
-    if plan.domain.resolution:
-        best += f" for these {plan.domain.resolution}"
+    resolution = plan.domain.resolution
+    best = say("bestDesignForPoints", points=resolution) if resolution else say("bestDesign")
     epsilons, errors, bounds, ldp = (curves.column(curve, key) for key in keys)
-    curves.line(axes, ("best", "blue", f"{best}, its bound shaded"), epsilons, errors, bounds, "o")
+    curves.line(axes, ("best", "blue", say("boundShaded", curve=best)), epsilons, errors, bounds, "o")
     if not np.isnan(ldp).all():
-        curves.line(axes, ("ldp", "red", "LDP at the same epsilon"), epsilons, ldp, marker="s")
+        curves.line(axes, ("ldp", "red", say("ldpAtThisEpsilon")), epsilons, ldp, marker="s")
     least = float(bounds.min())
     if math.isinf(none):
         curves.log_scale(axes)
         axes.set_ylim(least / 1.3, 1.3 * float(np.nanmax([errors, ldp])))
     else:
-        curves.line(axes, ("baseline", "grey", "no report"), epsilons, np.full(len(curve), none))
+        curves.line(axes, ("baseline", "grey", say("noReport")), epsilons, np.full(len(curve), none))
         low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
         axes.set_ylim(low, none + 0.05 * (none - low))
     axes.axvline(plan.budget.smaller, color="black", linewidth=0.8, alpha=0.5)
-    axes.set(
-        xlabel="epsilon (the line: this plan)", ylabel=textwrap.fill(plan.query.error_unit, _LONGEST_LINE)
-    )
-    axes.set_title("error against epsilon")
+    axes.set(xlabel=say("epsilonOfPlan"), ylabel=textwrap.fill(plan.query.error_unit, _LONGEST_LINE))
+    axes.set_title(say("errorAgainstEpsilon"))
     axes.legend()
 
 
@@ -139,15 +137,14 @@ def _study_bars(study: Study, rows: curves.ResultRecords) -> Figure:
     if study.query.unbiased:
         curves.log_scale(errors, "x")
     levels.axvline(study.rows[0].epsilon, color=COLOURS["red"], linewidth=1)
-    budget_title = "real level, and the budget (the line)"
     without = f",\n{textwrap.fill(_OTHER_BUDGET, _LONGEST_LINE)}" if any(own_budget) else ""
-    levels.set(title=budget_title + without, xlabel=curves.LEVEL)
+    levels.set(title=say("levelAndBudget") + without, xlabel=curves.LEVEL)
     return figure
 
 
 def _survey_title(study: Study) -> str:
-    dots = f"; dots: {study.runs:,} simulated" if study.runs > 1 else ""
-    return f"surveys of {study.rows[0].people:,} people{dots}"
+    surveys = say("surveysOf", count=f"{study.rows[0].people:,}")
+    return say("simulatedDots", surveys=surveys, runs=f"{study.runs:,}") if study.runs > 1 else surveys
 
 
 # -- statistics --------------------------------------------------------------------------------------------
@@ -177,7 +174,7 @@ def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, plan: Pl
     for place, panel in zip(figure.axes, panels, strict=True):
         scaled_truth = np.asarray(truth) * (100 / panel.people if len(panels) > 1 else 1)
         place.plot(
-            scaled_truth, at, "|", label="truth", color=COLOURS["red"], markersize=12, markeredgewidth=2
+            scaled_truth, at, "|", label=say("truth"), color=COLOURS["red"], markersize=12, markeredgewidth=2
         )
     curves.legend(figure, figure.axes[0], columns=3)
     return figure
@@ -185,7 +182,7 @@ def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, plan: Pl
 
 def estimate_panels(estimates: PartEstimates, by: str | None, confidence: float) -> Iterator[Panel]:
     """Everybody, and the largest groups in the order of their names."""
-    yield estimate_panel("everybody", estimates.everybody, confidence)
+    yield estimate_panel(say("everybody"), estimates.everybody, confidence)
     largest = sorted(estimates.groups, key=lambda group: -estimates.groups[group].reports)[: _MOST_PANELS - 1]
     for group, estimate in estimates.groups.items():
         if group in largest:
@@ -198,9 +195,9 @@ def title_lines(estimates: PartEstimates, by: str | None, width: int) -> Iterato
     everybody = estimates.everybody
     contradicting = [group for group, each in estimates.groups.items() if each.warning]
     groups = groups_warning(by, contradicting)
-    for line in (*headlines(everybody), *([] if groups is None else [f"Warning: {groups}"])):
+    for line in (*headlines(everybody), *([] if groups is None else [say("warning", warning=groups)])):
         yield from textwrap.wrap(line, width)
     yield from textwrap.wrap(reading_title(estimates.plans, everybody), width)
     if len(estimates.groups) >= _MOST_PANELS:
-        yield f"the {_MOST_PANELS - 1} largest of {len(estimates.groups):,} groups by {by}"
-    yield from textwrap.wrap(f"intervals assume {'; '.join(map(str, everybody.assumes))}", width)
+        yield say("largestGroups", count=_MOST_PANELS - 1, all=f"{len(estimates.groups):,}", by=by)
+    yield from textwrap.wrap(say("intervalsAssume", assumes="; ".join(map(str, everybody.assumes))), width)

@@ -382,19 +382,19 @@ def trade_off_figure(trade_offs: TradeOffs) -> Figure:
         x = columns["epsilon"]
         line(
             axes,
-            ("best", colour, "best plan, its bound shaded"),
+            ("best", colour, say("boundShaded", curve=say("bestDesign"))),
             x,
             columns["error"],
             columns["lower_bound"],
             "o",
         )
         if not np.isnan(columns["ldp_error"]).all():
-            line(axes, ("ldp", "black", "LDP at the same epsilon"), x, columns["ldp_error"], marker="s")
+            line(axes, ("ldp", "black", say("ldpAtThisEpsilon")), x, columns["ldp_error"], marker="s")
         if np.isfinite(columns["no_report"]).all():
-            line(axes, ("baseline", "grey", "no report"), x, columns["no_report"])
+            line(axes, ("baseline", "grey", say("noReport")), x, columns["no_report"])
         else:
             log_scale(axes)
-        axes.set(xlabel=BUDGET, ylabel="error per person", title=name)
+        axes.set(xlabel=BUDGET, ylabel=say("errorPerPerson"), title=name)
     legend(figure, panels[0, 0])
     return figure
 

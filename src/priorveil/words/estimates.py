@@ -32,7 +32,7 @@ from priorveil.words.text_tables import text_lines
 _SUMMARISED = 3  # statistics in the representation of an estimate
 _CONFIDENCE = 0.95
 
-_Cells = tuple[
+_TextTable = tuple[
     int, Sequence[str], Sequence[Sequence[str]]
 ]  # how many columns of labels, their titles, the rows
 
@@ -69,7 +69,7 @@ def estimate_summary(estimate: Estimate) -> str:
     return f"Estimate({estimate.method}, {reports_text(estimate.reports)}: {', '.join(figures)})"
 
 
-def _tables(found: Finding) -> Iterator[tuple[list[str], _Cells]]:
+def _tables(found: Finding) -> Iterator[tuple[list[str], _TextTable]]:
     """Each table, after a sentence on which rows it has if they are not all."""
     for table in found.figures.tables if found.figures else ():
         rows, which = selection(table)
@@ -101,7 +101,7 @@ def averages_html(averages: Averages) -> str:
     return html.sheet(title, warnings, _html_table(_averages_cells(averages)), notes)
 
 
-def _averages_cells(averages: Averages) -> _Cells:
+def _averages_cells(averages: Averages) -> _TextTable:
     rows = averages_table(averages, _CONFIDENCE).rows
     labelled = ((row.label, row) for row in rows)
     return len(averages.by), *number_cells(averages.by, averages.name, labelled, "amount", _CONFIDENCE)
@@ -132,18 +132,18 @@ def unbounded_text(statistic: Statistic) -> str:
 def statistic_html(statistic: Statistic) -> str:
     """A single number with its 95 % interval, for a notebook."""
     row = statistic_row([statistic.method], statistic, _CONFIDENCE)
-    cells = number_cells((say("methodHead"),), "estimate", [(row.label, row)], "amount", _CONFIDENCE)
+    cells = number_cells((say("methodHead"),), say("estimateHead"), [(row.label, row)], "amount", _CONFIDENCE)
     unbounded = [sentence(unbounded_text(statistic))] if row.is_unbounded else []
     parts = html.warnings(headlines(statistic)), _html_table((1, *cells)), html.notes(unbounded)
     return html.sheet(statistic.name or say("statisticTitle"), *parts)
 
 
-def _text_lines(cells: _Cells) -> list[str]:
+def _text_lines(cells: _TextTable) -> list[str]:
     labels, heads, rows = cells
     return text_lines(heads, rows, labels)
 
 
-def _html_table(cells: _Cells) -> str:
+def _html_table(cells: _TextTable) -> str:
     labels, heads, rows = cells
     return html.table(heads, rows, range(labels, len(heads)))
 

@@ -15,9 +15,11 @@ from priorveil.plans.composition import REVEALING, JointLeakage
 from priorveil.plans.ledger import Ledger
 from priorveil.priors import Prior
 from priorveil.reading.estimate import Estimate
+from priorveil.reading.precision import Precision
+from priorveil.reading.precision_notes import promised_precision
 from priorveil.words import html
 from priorveil.words.levels import LEVEL_HEADS, lip_rows
-from priorveil.words.notes import reports_text
+from priorveil.words.notes import note_text, reports_text
 
 _BEST = 0.999  # the efficiency from which a mechanism is called the best one
 
@@ -59,6 +61,11 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
         (say("factIdentifies"), _identifies(plan)),
         (say("factId"), plan.id if plan.query.savable else say("cannotBeSaved")),
     ]
+
+
+def precision_text(precision: Precision) -> str:
+    """What is known about the population and, leaning on the prior, about these people."""
+    return note_text(promised_precision(precision))
 
 
 def _level_facts(plan: Plan) -> list[tuple[str, str]]:

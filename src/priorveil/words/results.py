@@ -134,7 +134,7 @@ def _quantity(found: Finding, table: ResultTable) -> str:
     """What the numbers of a table are, as the title of their column."""
     if (table.by or table.kind == "per person") and not _stands_alone(found, table):
         return statistic_name(found, table, table.rows[0]) if table.attributes else table.kind
-    return say("shareAmong") if table.kind == "share among" else "estimate"
+    return say("shareAmong") if table.kind == "share among" else say("estimateHead")
 
 
 def _labels(found: Finding, table: ResultTable, row: ResultRow) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def finding_name(found: Finding, result: Result) -> str:
     if found.group != "":
         return group_title(result.by, found.group)
     alone = result.by is None and len(result.cohorts) == 1
-    return found.cohort or ("" if alone else "everybody")
+    return found.cohort or ("" if alone else say("everybody"))
 
 
 def withheld_text(found: Finding, result: Result) -> str:

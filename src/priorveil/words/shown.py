@@ -17,7 +17,7 @@ from priorveil.reading.estimate import Estimate
 from priorveil.reading.precision import Precision
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import Tally
-from priorveil.words import estimates, levels, plans, precision, priors
+from priorveil.words import estimates, levels, plans, priors
 from priorveil.words.notes import note_text
 from priorveil.words.plots import channels as channel_plots
 from priorveil.words.plots import estimates as estimate_plots
@@ -46,7 +46,7 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "html": plans.plan_html,
         "figure": plan_plots.plan_figure,
     },
-    Precision: {"text": precision.precision_text},
+    Precision: {"text": plans.precision_text},
     Prior: {"html": priors.prior_html, "figure": channel_plots.prior_figure},
     Statistic: {"text": estimates.statistic_text, "html": estimates.statistic_html},
     Tally: {"html": estimates.tally_html},

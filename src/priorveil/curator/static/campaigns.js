@@ -3,6 +3,7 @@
 import { isAdmin, read, remove, send } from "/static/curator.js";
 import { closeButton, confirmButton, openDialog } from "/static/dialogs.js";
 import { day, el, number, reportsText, saveFile } from "/static/dom.js";
+import { speaker } from "/static/language.js";
 /** @import { Question, ShowErrors } from "/static/dialogs.js" */
 
 /** The page of all campaigns, newest first; `say` tells a screen reader. @param {(text: string) => void} say */
@@ -190,7 +191,7 @@ export function publishing(id, estimates, admin, showErrors, changed) {
   const publication = {
     title: "Publish these results for good?",
     text:
-      `${shownOf(result)} Everybody who has the link can read them, and they never change. From then on no report can be withdrawn, and the ` +
+      `${publicationText(result)} Everybody who has the link can read them, and they never change. From then on no report can be withdrawn, and the ` +
       "campaign cannot reopen: two tables that differ by one report reveal that report.",
     yes: "Publish them",
     no: "Not now",
@@ -210,14 +211,11 @@ export function publishing(id, estimates, admin, showErrors, changed) {
 }
 
 /** How many reports there are, and how many of the results would be withheld. @param {any} result */
-export function shownOf({ reports, findings }) {
+export function publicationText({ reports, findings, smallest_count: least }) {
   const results = findings.filter((/** @type {any} */ found) => found.withheld !== "other forms");
   const withheld = results.filter((/** @type {any} */ found) => found.withheld).length;
-  /** @param {number} count @param {string} word */
-  const plural = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
-  const came = `The campaign has ${plural(reports, "report")}`;
-  if (withheld === 0) return `${came}, and all results would be shown.`;
-  return `${came}: ${withheld} of ${plural(results.length, "result")} would be withheld.`;
+  const texts = { reports: reportsText(reports), withheld, all: results.length, least: reportsText(least) };
+  return speaker("en").say(withheld === 0 ? "allWouldBeShown" : "someWouldBeWithheld", texts);
 }
 
 /**

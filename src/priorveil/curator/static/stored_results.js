@@ -1,6 +1,6 @@
 // The results that analysts see: when they were made, what is next, and the button of an admin that releases new ones.
 
-import { badge, shownOf } from "/static/campaigns.js";
+import { badge, publicationText } from "/static/campaigns.js";
 import { read, send } from "/static/curator.js";
 import { confirmButton } from "/static/dialogs.js";
 import { el, moment, reportsText } from "/static/dom.js";
@@ -47,7 +47,7 @@ export function releasing(id, { stored, state, result }, showErrors, changed) {
   const release = {
     title: "Release interim results?",
     text:
-      `${shownOf(result)} Analysts see the results so far, and can compare them with the last ones. ` +
+      `${publicationText(result)} Analysts see the results so far, and can compare them with the last ones. ` +
       "This is refused until enough further reports have " +
       "come. A cohort or a question with too few keeps its last results.",
     yes: "Release them",

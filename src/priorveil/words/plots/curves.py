@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array
+from priorveil.catalogue import say
 from priorveil.words.plots.house_style import house_style
 
 if TYPE_CHECKING:
@@ -29,10 +30,8 @@ ResultRecords = Sequence[Mapping[str, Any]]  # the rows of a table of results, b
 Style = Sequence[str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label
 
 COLUMN = 3.5  # inches: the width of a column of print
-ROOT_ERROR = "error per person, √(MSE / N)"
-WRONG_SHARE = "share of wrong guesses"
-BUDGET = "privacy budget ε (nats)"
-LEVEL = "real LIP level (nats)"
+ROOT_ERROR, WRONG_SHARE = say("rootErrorPerPerson"), say("shareOfWrongGuesses")
+BUDGET, LEVEL = say("privacyBudget"), say("realLevel")
 _FILE = tomllib.loads(Path(__file__).with_name("styles.toml").read_text(encoding="utf-8"))
 _MANY_DECADES = 3_000.0  # the ratio of both ends of an axis from which only powers of ten have room
 MOST_TEXTS = 64  # cells of a map that hold their texts
@@ -51,7 +50,7 @@ def canvas(
     `width` and `height` are in inches, for each panel.
     """
     with house_style():
-        from priorveil.words.plots.figure import Picture
+        from priorveil.words.plots.picture import Picture
 
         figure = Picture(figsize=(width * columns, height * rows), layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
@@ -132,7 +131,7 @@ def shade_violations(axes: Axes, x: npt.ArrayLike, budget: npt.ArrayLike) -> Non
     axes.fill_between(x, budget, 10 * top, color=COLOURS["red"], alpha=0.10, linewidth=0)
     axes.plot(x, budget, color=COLOURS["grey"], linewidth=0.8, zorder=1)
     axes.set_ylim(0, top)
-    text = axes.text(0.02, 0.97, "breaks the budget", fontsize=7, color=COLOURS["red"], va="top")
+    text = axes.text(0.02, 0.97, say("breaksBudget"), fontsize=7, color=COLOURS["red"], va="top")
     text.set_transform(axes.transAxes)
 
 
