@@ -118,5 +118,5 @@ def without_joint_law(epsilon: float) -> tuple[Form, Law]:
         return Part(tuple(names), pv.design(prior, level, pv.Distribution(), rounds=3))
 
     stated, real = chained(same_ac, 1 - rare), chained(1 - rare / 10, 1 - rare)
-    drawn = Slot.drawn([part("ab", real, 0.01), part("abc", stated, 0.01)], [1.0, 1.0])
+    drawn = Slot.by_weights([part("ab", real, 0.01), part("abc", stated, 0.01)], [1.0, 1.0])
     return Form((drawn, Slot((part("bc", stated, 0.02),)), Slot((part("ac", stated, epsilon),)))), real

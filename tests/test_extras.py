@@ -56,7 +56,7 @@ privatize_table("people.parquet", plan, "answer", out="reports.parquet")
 """,
     "surveys": """
 from openpyxl import Workbook
-from priorveil.questions.files import read_survey
+from priorveil.questions.survey_reader import read_survey
 workbook = Workbook()
 sheet = workbook.active
 sheet.title = "survey"

@@ -38,7 +38,7 @@ from priorveil.device.client import AnswerStore, Client, RetryPolicy
 from priorveil.plans.form import Form, Part, Slot
 from priorveil.questions.campaign import Campaign, ask, ask_with
 from priorveil.questions.choices import SingleChoice
-from priorveil.questions.files import read_survey
+from priorveil.questions.survey_reader import read_survey
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
 from priorveil.studies.audit import audit_plan, sampled_leakage

@@ -911,7 +911,7 @@ def test_choosing_another_cohort_draws_nothing_new(browser: Any, curator: Any) -
 
     def form(share: float) -> Form:
         plan = design(Prior({"yes": share, "no": 1 - share}), 1.0, Distribution())
-        return Form((Slot.drawn([Part((name,), plan) for name in names], [1] * len(names)),))
+        return Form((Slot.by_weights([Part((name,), plan) for name in names], [1] * len(names)),))
 
     campaign = Campaign("Regions", questions, {"north": form(0.2), "south": form(0.3)})
     curator.create(campaign)

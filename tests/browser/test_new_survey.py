@@ -13,7 +13,7 @@ from browser.steps import ANALYST, COLOURS, SPACE, TAB, open_dashboard, start, t
 from patience import wait_until
 from priorveil.priors import Prior
 from priorveil.questions.campaign import Campaign, ask
-from priorveil.questions.files import read_survey
+from priorveil.questions.survey_reader import read_survey
 from sample_survey_files import SURVEY, TOML, changed, write_form
 
 HEADING = "main h1"

@@ -257,7 +257,7 @@ def test_options_among_those_who_were_asked_are_one_table(browser: Any, curator:
 def test_an_option_that_few_were_asked_about_is_named(browser: Any, curator: Any) -> None:
     question = MultipleChoice("ills", "Which of these?", {"back": "Back pain", "sleep": "Bad sleep"})
     plan = design(Prior({"yes": 0.3, "no": 0.7}), 2.0, Distribution())
-    drawn = Slot.drawn([Part((f"ills/{code}",), plan) for code in question.options], [49, 1])
+    drawn = Slot.by_weights([Part((f"ills/{code}",), plan) for code in question.options], [49, 1])
     campaign = Campaign("Ills", [question], {"everyone": Form((drawn,))}, smallest_count=50)
     curator.campaigns["rarely-drawn"] = campaign
     curator.create(campaign)

@@ -15,8 +15,8 @@ import pytest
 from browser.steps import TOKEN, choose_language, give_file, sign_in
 from patience import PATIENCE
 from priorveil.questions.campaign import Campaign
-from priorveil.questions.files import read_survey
 from priorveil.questions.survey import build
+from priorveil.questions.survey_reader import read_survey
 from sample_survey_files import PEOPLE, TOML, TRUTH, one_person, write_form
 
 CELLS = {"young, yes": 0.2, "young, no": 0.3, "old, yes": 0.1, "old, no": 0.4}

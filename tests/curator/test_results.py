@@ -354,7 +354,7 @@ def test_cohorts_that_report_in_different_ways_have_no_total() -> None:
         Part((name,), design(p, 1.0, Distribution())) for name, p in (("smokes", smokes), ("drinks", drinks))
     ]
     drawn, together = (
-        Form((Slot.drawn(parts, [1, 1]),)),
+        Form((Slot.by_weights(parts, [1, 1]),)),
         Form.of(("smokes", "drinks"), design(pair, 1.0, Distribution())),
     )
     campaign = Campaign("Habits", [SMOKES, other], {"a": drawn, "b": together}, smallest_count=1)

@@ -24,7 +24,7 @@ from priorveil.curator.operations import PROBLEM
 from priorveil.curator.server import find_address, serving
 from priorveil.curator.settings import DEFAULTS, Settings, SurveyLimits
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.survey_process import REFUSED, design_or_refuse
+from priorveil.curator.survey_process import REFUSED_STATUS, design_or_refuse
 from priorveil.curator.tokens import Token
 from priorveil.questions.campaign import Campaign
 from reserved_ports import free_port
@@ -97,7 +97,7 @@ def outcome(**changes: Any) -> tuple[int, dict[str, Any]]:
 def refusal(**changes: Any) -> dict[str, Any]:
     """What it says of a wrong one."""
     status, problem = outcome(**changes)
-    assert status == REFUSED
+    assert status == REFUSED_STATUS
     return problem
 
 
@@ -142,7 +142,7 @@ def test_keys_are_named_in_words() -> None:
 @pytest.mark.parametrize("ending", ["json", "toml", "xlsx"])
 def test_what_is_no_survey_is_refused(content: bytes, ending: str) -> None:
     status, problem = design_or_refuse(f"survey.{ending}", content, 300)
-    assert status == REFUSED and problem["detail"].startswith(f"survey.{ending}: ")
+    assert status == REFUSED_STATUS and problem["detail"].startswith(f"survey.{ending}: ")
 
 
 def test_a_survey_that_is_sent_reads_no_files(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_survey_that_is_sent_reads_no_files(tmp_path: Path) -> None:
     table.write_text("smokes,share\nyes,0.5\nno,0.5\n", encoding="utf-8")
     content = TOML.replace("prior = {yes = 0.2, no = 0.8}", f'prior = {{file = "{table}"}}')
     status, in_toml = design_or_refuse("survey.toml", content.encode(), 300)
-    assert status == REFUSED and in_toml["line"] == 12
+    assert status == REFUSED_STATUS and in_toml["line"] == 12
     assert "reads no files here: choose the table in the form" in in_toml["detail"]
     in_json = refusal(question=with_question(0, prior={"file": "/etc/passwd"}))
     assert "reads no files here" in in_json["detail"] and in_json["keys"] == ("question", 0, "prior")

@@ -336,7 +336,8 @@ def regions() -> Campaign:
     """Two cohorts that draw one of the same two questions; north asks about hours a little more often."""
     form = sample_surveys.form()
     north, south = (
-        Form((form.slots[0], Slot.drawn(form.slots[1].parts, weights))) for weights in ([1.01, 1], [1, 1])
+        Form((form.slots[0], Slot.by_weights(form.slots[1].parts, weights)))
+        for weights in ([1.01, 1], [1, 1])
     )
     return Campaign("Health", sample_surveys.QUESTIONS, {"north": north, "south": south})
 

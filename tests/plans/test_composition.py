@@ -30,7 +30,7 @@ def split(plans: dict[str, pv.Plan]) -> Form:
 
 
 def drawn(plans: dict[str, pv.Plan]) -> Form:
-    return Form((Slot.drawn([Part((name,), plan) for name, plan in plans.items()], [1.0] * len(plans)),))
+    return Form((Slot.by_weights([Part((name,), plan) for name, plan in plans.items()], [1.0] * len(plans)),))
 
 
 def random_plans(seed: int, count: int) -> tuple[dict[str, pv.Plan], np.random.Generator]:

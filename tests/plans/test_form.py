@@ -100,7 +100,7 @@ def test_the_draw_takes_one_word_for_each_slot_with_several_parts(form: Form) ->
 def test_shares_follow_the_weights_and_none_is_zero(parts: dict[str, Part]) -> None:
     def shares(*weights: float) -> tuple[int, ...]:
         plan = parts["smokes"].plan
-        return Slot.drawn([Part((f"q{i}",), plan) for i, _ in enumerate(weights)], weights).shares
+        return Slot.by_weights([Part((f"q{i}",), plan) for i, _ in enumerate(weights)], weights).shares
 
     assert shares(1.0, 1.0) == shares(0.0, 0.0) == (SHARE_DENOMINATOR // 2, SHARE_DENOMINATOR // 2)
     assert shares(1e-9, 3e-9)[1] == pytest.approx(0.75 * SHARE_DENOMINATOR, abs=1)
@@ -172,7 +172,7 @@ def test_a_form_of_one_plan_counts_as_the_plan_does(parts: dict[str, Part]) -> N
 @pytest.mark.statistical
 def test_estimates_are_for_all_people_and_intervals_cover(parts: dict[str, Part]) -> None:
     """300 surveys of 800 people with wrong priors: means within four standard errors, and so is the coverage."""
-    form = Form((Slot((parts["smokes"],)), Slot.drawn((parts["home"], parts["hours"]), (2.0, 1.0))))
+    form = Form((Slot((parts["smokes"],)), Slot.by_weights((parts["home"], parts["hours"]), (2.0, 1.0))))
     rng, N, runs = np.random.default_rng(4), 800, 300
     pair = np.outer(list(TRUTH["age"].values()), list(TRUTH["rents"].values())).ravel()
     truth = {
@@ -194,7 +194,7 @@ def test_estimates_are_for_all_people_and_intervals_cover(parts: dict[str, Part]
 
 
 def test_of_a_part_that_nobody_was_asked_about_nothing_is_known(parts: dict[str, Part]) -> None:
-    form = Form((Slot.drawn((parts["smokes"], parts["home"]), (1.0, 1.0)),))
+    form = Form((Slot.by_weights((parts["smokes"], parts["home"]), (1.0, 1.0)),))
     found = form.estimate(form.tallies(form.count(form.privatize({"smokes": ["daily"] * 9}, (0,)))))
     assert found["smokes",].total == 9 and np.isfinite(found["smokes",].std_error).all()
     assert np.isinf(found["age", "rents"].std_error).all()
@@ -204,7 +204,7 @@ def test_of_few_people_who_were_asked_the_notes_say_so() -> None:
     """Fifty-seven of four hundred people answer each question, and stand for seven people each."""
     plan = pv.design(pv.Prior([0.9, 0.1]), 5.0, pv.Distribution())
     names = [f"question {i}" for i in range(7)]
-    form = Form((Slot.drawn(tuple(Part((name,), plan) for name in names), (1.0,) * 7),))
+    form = Form((Slot.by_weights(tuple(Part((name,), plan) for name in names), (1.0,) * 7),))
     rng = np.random.default_rng(0)
     words = form.privatize({name: rng.choice(2, 400, p=[0.9, 0.1]).tolist() for name in names}, rng=rng)
     for found in form.estimate(form.tallies(form.count(words))).values():
@@ -252,7 +252,7 @@ def test_bad_forms_and_values(form: Form, parts: dict[str, Part]) -> None:
         ("attributes", lambda: Part("smokes", smokes.plan)),  # type: ignore[arg-type]
         ("attributes", lambda: Part(("a", "b"), smokes.plan)),
         ("parts", lambda: Slot(())),
-        ("parts", lambda: Slot.drawn((smokes, leaning), (1.0, 1.0))),
+        ("parts", lambda: Slot.by_weights((smokes, leaning), (1.0, 1.0))),
         ("shares", lambda: Slot((smokes, home), (1, 2))),
         ("shares", lambda: Slot((smokes, home), (0, SHARE_DENOMINATOR))),
         ("slots", lambda: Form(())),

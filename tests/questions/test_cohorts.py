@@ -11,9 +11,9 @@ import pytest
 
 from priorveil.errors import InvalidFile
 from priorveil.questions.campaign import Campaign
-from priorveil.questions.files import read_survey
 from priorveil.questions.survey import Survey, build
 from priorveil.questions.survey_check import SurveyCheck
+from priorveil.questions.survey_reader import read_survey
 from priorveil.results.form_estimates import CohortForms, estimate_forms
 from priorveil.words.surveys import survey_words
 from refusals import raises

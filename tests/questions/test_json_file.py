@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from priorveil.errors import InvalidFile, PriorveilError
-from priorveil.questions.files import read_survey, received_survey
 from priorveil.questions.survey import Survey
+from priorveil.questions.survey_reader import read_survey, received_survey
 from refusals import raises
 from sample_survey_files import TOML
 

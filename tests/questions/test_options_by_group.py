@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from priorveil.questions.campaign import EVERYONE
-from priorveil.questions.files import read_survey
 from priorveil.questions.survey import build
 from priorveil.questions.survey_check import SurveyCheck
+from priorveil.questions.survey_reader import read_survey
 from priorveil.results.form_estimates import CohortForms, estimate_forms
 
 PEOPLE = 4000

@@ -110,7 +110,7 @@ def test_a_follow_up_whose_prior_contradicts_its_gate(works: float, not_asked: f
 def test_one_report_about_a_gate_or_its_follow_up(works: float) -> None:
     """It has the largest level of LIP, for both answers."""
     campaign, law = overtime(works, 0.3, not_asked=1 - works)
-    drawn = Form((Slot.drawn(campaign.form_for(None).parts, [1.0, 2.0]),))
+    drawn = Form((Slot.by_weights(campaign.form_for(None).parts, [1.0, 2.0]),))
     campaign = Campaign("Overtime", campaign.questions, {"all": drawn})
     assert campaign.promise["all"].lip == pytest.approx(1.5)
     check(campaign, law, tight=0.999)
@@ -121,7 +121,7 @@ def test_a_drawn_question_beside_one_that_everybody_answers(share: float) -> Non
     paid = {"yes": 0.3, "no": 0.3, NOT_ASKED: 0.4}
     drawn = (Part(("works",), plan({"yes": 0.6, "no": 0.4})), Part(("paid",), plan(paid)))
     everybody = Slot((Part(("drives",), plan({"yes": 0.6, "no": 0.4})),))
-    form = Form((everybody, Slot.drawn(drawn, [share, 1 - share])))
+    form = Form((everybody, Slot.by_weights(drawn, [share, 1 - share])))
     campaign = Campaign("Overtime", [WORKS, PAID, DRIVES], {"all": form})
     law = [  # who works drives
         ({"works": "yes", "paid": "yes", "drives": "yes"}, 0.3),

@@ -11,8 +11,8 @@ import pytest
 
 from priorveil.curator.demo import run_curator, send_answers
 from priorveil.questions.campaign import EVERYONE, Campaign
-from priorveil.questions.files import read_survey
 from priorveil.questions.survey import build
+from priorveil.questions.survey_reader import read_survey
 from priorveil.reading.estimate import Estimate
 from priorveil.tables import estimate_table, privatize_table
 from sample_survey_files import PEOPLE, TRUTH, one_person, write_form

@@ -15,9 +15,9 @@ from priorveil import Prior
 from priorveil.curator.results import campaign_results
 from priorveil.curator.store import FormTally, count_cells
 from priorveil.questions.campaign import EVERYONE, Campaign, ask
-from priorveil.questions.files import read_survey
 from priorveil.questions.survey import SurveyDesign, build
 from priorveil.questions.survey_check import SurveyCheck
+from priorveil.questions.survey_reader import read_survey
 from priorveil.words.surveys import likely_afterwards, survey_words
 from sample_survey_files import TOML, write_form
 

@@ -13,11 +13,11 @@ import pytest
 
 from priorveil.errors import InvalidFile
 from priorveil.queries import Linear, Sum
-from priorveil.questions.files import read_survey, template
 from priorveil.questions.question import NOT_ASKED
 from priorveil.questions.survey import Survey
 from priorveil.questions.survey_document import SurveyDocument, nearest
 from priorveil.questions.survey_parts import TOGETHER_KEYS
+from priorveil.questions.survey_reader import read_survey, template
 from priorveil.questions.survey_rules import COHORT_KEYS, QUESTION_KEYS, SURVEY_KEYS, survey_of
 from priorveil.questions.toml_file import key_places
 from refusals import raises

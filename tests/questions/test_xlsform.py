@@ -12,9 +12,9 @@ from openpyxl import load_workbook
 
 from priorveil.errors import InvalidFile
 from priorveil.queries import Linear
-from priorveil.questions.files import read_survey, received_survey
 from priorveil.questions.question import NOT_ASKED
 from priorveil.questions.survey import Survey
+from priorveil.questions.survey_reader import read_survey, received_survey
 from refusals import raises
 from sample_survey_files import CHOICES, LAST_YEAR, SETTINGS, SHEETS, SURVEY, Rows, changed, write_form
 

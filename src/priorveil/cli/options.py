@@ -280,17 +280,17 @@ class QueryChoice:
         for name, query in NAMED_QUERIES.items():
             if name != self.name and query.own_option is not None and getattr(self, query.own_option):
                 raise click.UsageError(f"--{query.own_option} is for --query {name}, not for {self.name}")
-        if self.unbiased and not self.named.can_be_unbiased:
+        if self.unbiased and not self.named_query.can_be_unbiased:
             raise click.UsageError(f"--unbiased is not for --query {self.name}")
 
     @property
-    def named(self) -> NamedQuery:
+    def named_query(self) -> NamedQuery:
         """What the name stands for."""
         return NAMED_QUERIES[self.name]
 
     def of(self, prior: pv.Prior) -> Query:
         """Return the query about the values of a prior."""
-        return self.named.make(self, prior)
+        return self.named_query.make(self, prior)
 
     def quantiles(self, prior: pv.Prior) -> Query:
         """Return the cumulative shares of numbers, from which quantiles are read."""
@@ -336,7 +336,7 @@ class QueryChoice:
                 )
         elif not all(map(is_number, numbers)):
             others = "use --query distribution or cumulative for values that are words"
-            advice = "give --amounts, such as 0,1,2" if self.named.own_option == "amounts" else others
+            advice = "give --amounts, such as 0,1,2" if self.named_query.own_option == "amounts" else others
             raise click.UsageError(f"--query {self.name} needs a number for each value of PRIOR: {advice}")
         return [float(decimal_point(number)) for number in numbers]
 

@@ -58,7 +58,7 @@ class PriorSource:
             return prior, None, screen.NOTICES["no prior"] if prior.assumed and notion != "ldp" else None
         if self.equally_common:
             raise click.UsageError("--equally-common is for --numbers without PRIOR: leave it out")
-        if (self.outside != "refuse" and not self.grids) or query.named.needs_numbers:
+        if (self.outside != "refuse" and not self.grids) or query.named_query.needs_numbers:
             raise click.UsageError(screen.NOTICES["about numbers"])
         if self.path is None:
             raise click.UsageError(options.NO_PRIOR.format("design"))
@@ -128,7 +128,9 @@ class PriorSource:
         if self.equally_common and self.path is not None:
             raise click.UsageError("--equally-common is for --numbers without PRIOR: leave one of them out")
         low, high, points = numbers
-        make, usual = (pv.Prior.grid, _POINTS) if query.named.rounds_numbers else (pv.Prior.cells, _EDGES)
+        make, usual = (
+            (pv.Prior.grid, _POINTS) if query.named_query.rounds_numbers else (pv.Prior.cells, _EDGES)
+        )
         if self.path is not None and not self.columns:
             listed_prior = self.form.read(self.path)
             bounds = np.linspace(low, high, points or len(listed_prior) + (make == pv.Prior.cells))
@@ -138,7 +140,7 @@ class PriorSource:
         data: dict[str, Any] = {"sample": self._read_sample(low, high), "outside": self.outside}
         density = (lambda number: 1.0) if self.equally_common else None
         bounds = np.linspace(low, high, points or usual)
-        if query.named.chooses_points and points is None:
+        if query.named_query.chooses_points and points is None:
             plan = designs.design_mean(
                 low, high, budget, density, notion=options.DESIGN_NOTIONS[notion], **data
             )

@@ -66,7 +66,7 @@ def new(file: Path, force: bool) -> None:
     It is TOML, with a line for each setting. Then check it with `priorveil campaign check`, and make the campaign with
     `priorveil campaign build`.
     """
-    from priorveil.questions.files import template
+    from priorveil.questions.survey_reader import template
 
     if file.suffix.lower() != ".toml":
         raise click.UsageError(
@@ -155,7 +155,7 @@ def build(file: Path, output: Path, time_limit: float, force: bool) -> None:
 def _build(file: Path, time_limit: float) -> SurveyDesign:
     """Read and design a survey; print what could not be converted, and what should be done before people are asked."""
     from priorveil.questions import survey
-    from priorveil.questions.files import read_survey
+    from priorveil.questions.survey_reader import read_survey
 
     described = read_survey(file)
     if described.left_out:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from priorveil.curator.store import (
-    NUMBERS,
+    FORM_NUMBERS,
     REPORT_COUNT,
     Ended,
     Statements,
@@ -23,11 +23,10 @@ from priorveil.curator.store import (
     count_words,
     published_because,
 )
-from priorveil.device.wire import CODE_BYTES, hex_bytes
+from priorveil.device.wire import CODE_BYTES, NO_INVITATION, hex_bytes
 from priorveil.questions.campaign import Campaign
 
 FULL = "full"
-NO_INVITATION = "no invitation"  # no code, an unknown one or a used one: they are not told apart
 ID_IN_USE = "id in use"
 
 _FORMS = "SELECT id, number FROM forms WHERE campaign = $1"
@@ -91,7 +90,7 @@ def _admit(store: Store, claims: Sequence[Claim], new: Counter[str]) -> Statemen
     """Admit claims to one campaign, one after the other; count those that are new."""
     campaign = claims[0].campaign
     number, _, _ = yield from store.lock(campaign.id)
-    forms = {form: form_number for form, _, form_number in (yield NUMBERS, campaign.id)}
+    forms = {form: form_number for form, _, form_number in (yield FORM_NUMBERS, campaign.id)}
     if any(claim.form not in forms for claim in claims):
         raise Unavailable("the reports of this campaign were deleted, or its results published")
     room = math.inf

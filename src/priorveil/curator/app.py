@@ -186,7 +186,7 @@ class Curator:
 
     def _routes(self) -> list[Route]:
         shown = (each for each in OPERATIONS if each[0].path != "/metrics" or not self.settings.metrics.port)
-        routes = [Route(o.path, self._guarded(o, endpoint), methods=[o.method]) for o, endpoint in shown]
+        routes = [Route(o.path, self._with_roles(o, endpoint), methods=[o.method]) for o, endpoint in shown]
         return [*routes, *responses.page_routes()]
 
     # -- taking reports --------------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ class Curator:
 
     # -- the curator -----------------------------------------------------------------------------------------
 
-    def _guarded(self, operation: Operation, endpoint: Endpoint) -> Endpoint:
+    def _with_roles(self, operation: Operation, endpoint: Endpoint) -> Endpoint:
         """An endpoint for the holders of tokens with the roles of its operation; for everybody if it has none."""
         if not operation.roles:
             return partial(endpoint, self)

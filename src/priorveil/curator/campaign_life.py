@@ -96,7 +96,7 @@ class CampaignLife:
         campaign, last = live.campaign, await self.store.stored_result(live.campaign)
         if self.state(live) != "closed" or live.published is not None:
             return last
-        if last is not None and last.updated(await self.store.tallies(campaign), campaign) == last.tallies:
+        if last is not None and last.releasable(await self.store.tallies(campaign), campaign) == last.tallies:
             return last
         async with self._changing:
             await self._store_closing_result(campaign)

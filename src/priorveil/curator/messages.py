@@ -2,8 +2,8 @@
 
 Those of results are in `result_messages`.
 
-Where a schema says more than a decoder checks (`described`), the code that reads a body checks it: a wrong report is
-listed in the receipt and does not harm the others.
+Where a schema says more than decoding checks (`schema_keywords`), the code that reads a body checks it: a wrong
+report is listed in the receipt and does not harm the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Meta
 from priorveil.curator.store import ResultKind
 from priorveil.curator.tokens import NAME_PATTERN, Role
 from priorveil.device.wire import CODE_BYTES, ID_BYTES
-from priorveil.plans.structure import CONTENT_ID, Document, about, described
+from priorveil.plans.structure import CONTENT_ID, Document, about, schema_keywords
 from priorveil.questions.campaign import PublicState
 from priorveil.questions.survey_check import SurveyCheck
 from priorveil.reading.estimate import EstimateMethod
@@ -28,10 +28,10 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 LARGEST_WITHDRAWAL = 1000
 
 
-ContentId = Annotated[str, described(pattern=f"^{CONTENT_ID}$")]
-ReportId = Annotated[str, described(pattern=f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$")]
-Code = Annotated[str, described(pattern=f"^[0-9a-fA-F]{{{2 * CODE_BYTES}}}$")]
-ReportWords = Annotated[str, described(pattern="^([0-9a-fA-F]{16})+$")]
+ContentId = Annotated[str, schema_keywords(pattern=f"^{CONTENT_ID}$")]
+ReportId = Annotated[str, schema_keywords(pattern=f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$")]
+Code = Annotated[str, schema_keywords(pattern=f"^[0-9a-fA-F]{{{2 * CODE_BYTES}}}$")]
+ReportWords = Annotated[str, schema_keywords(pattern="^([0-9a-fA-F]{16})+$")]
 
 
 # -- reports -----------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ class ReportBody(Document, frozen=True, gc=False):
     """One submission with its id and the id of its form, and the code of an invitation where the campaign needs one."""
 
     report_id: ReportId
-    form: ContentId
+    form: IdText
     report: ReportWords
     code: Code | None = None
 
@@ -49,7 +49,7 @@ class ReportBody(Document, frozen=True, gc=False):
 class BatchBody(Document, frozen=True):
     """A batch of reports; a malformed one is refused and does not harm the others."""
 
-    reports: Annotated[list[ReportBody], described(maxItems=LARGEST_BATCH)]
+    reports: Annotated[list[ReportBody], schema_keywords(maxItems=LARGEST_BATCH)]
 
 
 class Refusal(Document, frozen=True):
@@ -70,7 +70,7 @@ class Receipt(Document, frozen=True):
 class WithdrawalBody(Document, frozen=True):
     """The ids of reports to remove."""
 
-    report_ids: Annotated[list[ReportId], described(minItems=1, maxItems=LARGEST_WITHDRAWAL)]
+    report_ids: Annotated[list[ReportId], schema_keywords(minItems=1, maxItems=LARGEST_WITHDRAWAL)]
 
 
 class Withdrawn(Document, frozen=True):
@@ -127,7 +127,7 @@ Warnings = Annotated[list[str], about("what should be changed before people are 
 class Created(Document, frozen=True):
     """Where a new campaign is."""
 
-    id: ContentId
+    id: IdText
     url: str
     warnings: Warnings
 
@@ -135,7 +135,7 @@ class Created(Document, frozen=True):
 class Status(Document, frozen=True):
     """Whether a campaign takes reports, leans on the prior, and is published; and what is wrong with it."""
 
-    campaign: ContentId
+    campaign: IdText
     state: PublicState
     leans_on_prior: bool
     published: bool
@@ -153,7 +153,7 @@ class ResultOrigin(Document, frozen=True):
 class Summary(Document, frozen=True):
     """A campaign in the list of campaigns. If it is damaged, `title` says what is wrong."""
 
-    id: ContentId
+    id: IdText
     title: str
     cohorts: list[str]
     state: PublicState | Literal["damaged"]
@@ -171,7 +171,7 @@ class Summary(Document, frozen=True):
 class Deleted(Document, frozen=True):
     """A campaign that is deleted, and how many reports it had."""
 
-    id: ContentId
+    id: IdText
     reports: Count
 
 
@@ -188,7 +188,7 @@ class Counters(Document, frozen=True):
     missing. Withdrawn reports stay in their day.
     """
 
-    campaign: ContentId
+    campaign: IdText
     reports: dict[str, Count]
     refused: dict[str, Count]
     by_day: dict[str, Count]
@@ -236,7 +236,7 @@ class SurveyQuery(msgspec.Struct, frozen=True):
 
 # -- tokens ------------------------------------------------------------------------------------------------
 
-TokenName = Annotated[str, described(pattern=NAME_PATTERN)]
+TokenName = Annotated[str, schema_keywords(pattern=NAME_PATTERN)]
 Expiry = Annotated[str | None, about("the time at which the token ends, such as 2027-01-31T12:00:00Z")]
 
 

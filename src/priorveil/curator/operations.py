@@ -107,7 +107,9 @@ def openapi(operations: Iterable[tuple[Operation, Endpoint]], *others: Struct) -
                     shape if isinstance(shape, tuple) else [shape] if isinstance(shape, type) else []
                 )
         structs.add(operation.refusal)
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, endpoint)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation_document(
+            operation, endpoint
+        )
     schemas = definitions(*sorted(structs, key=lambda struct: struct.__name__))
     document = {
         "openapi": "3.1.0",
@@ -134,7 +136,7 @@ def openapi(operations: Iterable[tuple[Operation, Endpoint]], *others: Struct) -
     return found
 
 
-def _described(operation: Operation, endpoint: Endpoint) -> dict[str, Any]:
+def _operation_document(operation: Operation, endpoint: Endpoint) -> dict[str, Any]:
     """One operation in words and schemas."""
     success: dict[str, Any] = {"description": _SUCCEEDED}
     if operation.sends is not None:
@@ -147,17 +149,17 @@ def _described(operation: Operation, endpoint: Endpoint) -> dict[str, Any]:
     if operation.refusal is not Problem:
         content = {PROBLEM: {"schema": _schema(operation.refusal)}}
         responses["422"] = {"description": inspect.getdoc(operation.refusal), "content": content}
-    described: dict[str, Any] = {
+    schema_keywords: dict[str, Any] = {
         "operationId": operation.name or endpoint.__name__,
         "summary": " ".join((inspect.getdoc(endpoint) or "").split()),
         "responses": responses,
         "parameters": [*_path_parameters(operation), *_query_parameters(operation.query)],
     }
     if operation.takes is not None:
-        described["requestBody"] = {"required": True, "content": _content(operation.takes)}
+        schema_keywords["requestBody"] = {"required": True, "content": _content(operation.takes)}
     if operation.roles or operation.optional:
-        described["security"] = [*([{}] if operation.optional else []), {"curator": []}]
-    return described
+        schema_keywords["security"] = [*([{}] if operation.optional else []), {"curator": []}]
+    return schema_keywords
 
 
 def _shapes(content: Struct | Mapping[str, Shape] | None) -> Mapping[str, Shape]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
-    NUMBERS,
+    FORM_NUMBERS,
     CellCounts,
     Group,
     Statements,
@@ -320,7 +320,7 @@ class PostgresStore(Store):
         campaigns = sorted({group.campaign for group in groups})
         await db.execute(_SHARE_CAMPAIGNS, campaigns)  # none of them is deleted meanwhile
         for id in campaigns:
-            numbers |= {(id, form): pair for form, *pair in await db.fetch(NUMBERS, id)}
+            numbers |= {(id, form): pair for form, *pair in await db.fetch(FORM_NUMBERS, id)}
         for group in groups:
             if (group.campaign, group.form.id) not in numbers:
                 raise Unavailable("this database does not have the campaign")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from priorveil.curator.messages import ResultOrigin
-from priorveil.plans.structure import Document, about, described
+from priorveil.plans.structure import Document, about, schema_keywords
 from priorveil.questions.campaign import PublicState
 from priorveil.questions.question import Question
 from priorveil.questions.structure import Admission, CampaignTexts, Texts
@@ -17,7 +17,7 @@ class QuestionTexts(Document, frozen=True):
     """A question as people read it, in all languages."""
 
     name: str
-    kind: Annotated[str, described(enum=list(Question.by_kind))]
+    kind: Annotated[str, schema_keywords(enum=list(Question.by_kind))]
     attributes: Annotated[list[str], about('one, or one for each option of "tick all that apply"')]
     text: Texts
     unit: Texts

@@ -75,7 +75,7 @@ class SettingsSection(msgspec.Struct, frozen=True):
             _read(each.name, each.type, getattr(self, each.name))
 
 
-Count = Annotated[int, Meta(ge=1)]
+AtLeastOne = Annotated[int, Meta(ge=1)]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Rate = Annotated[float, Meta(ge=0.001, le=1e9)]
 Seconds = Annotated[float, Meta(ge=0.01, le=1e6)]
@@ -96,27 +96,30 @@ class Listen(SettingsSection, frozen=True):
 class RequestLimits(SettingsSection, frozen=True):
     """Limits on requests. What is over a limit is refused, and the response says why."""
 
-    body: Annotated[Count, about("Bytes of an upload of reports.")] = 4 << 20
-    campaign: Annotated[Count, about("Bytes of a campaign.")] = 64 << 20
+    body: Annotated[AtLeastOne, about("Bytes of an upload of reports.")] = 4 << 20
+    campaign: Annotated[AtLeastOne, about("Bytes of a campaign.")] = 64 << 20
     seconds: Annotated[Seconds, about("Seconds for all of a body.")] = 10.0
-    bodies: Annotated[Count, about("Bytes of all large bodies that are being read; then 429.")] = 64 << 20
+    bodies: Annotated[AtLeastOne, about("Bytes of all large bodies that are being read; then 429.")] = (
+        64 << 20
+    )
     threads: Annotated[
-        Count, about("Large bodies that are decoded at once; also campaigns that are loaded, and estimates.")
+        AtLeastOne,
+        about("Large bodies that are decoded at once; also campaigns that are loaded, and estimates."),
     ] = 2
-    waiting: Annotated[Count, about("Bytes of reports that wait to be stored; then 429.")] = 16 << 20
+    waiting: Annotated[AtLeastOne, about("Bytes of reports that wait to be stored; then 429.")] = 16 << 20
 
 
 class CampaignLimits(SettingsSection, frozen=True):
     """Campaigns that stay in memory, those used last; others are loaded again."""
 
-    loaded: Annotated[Count, about("How many campaigns.")] = 1000
-    loaded_bytes: Annotated[Count, about("Bytes that they take, about, with their tables.")] = 256 << 20
+    loaded: Annotated[AtLeastOne, about("How many campaigns.")] = 1000
+    loaded_bytes: Annotated[AtLeastOne, about("Bytes that they take, about, with their tables.")] = 256 << 20
 
 
 class AttemptLimits(SettingsSection, frozen=True):
     """Limits on wrong tokens. Beyond them a token is refused with 429, without looking at it."""
 
-    burst: Annotated[Count, about("Wrong tokens of one address at once.")] = 10
+    burst: Annotated[AtLeastOne, about("Wrong tokens of one address at once.")] = 10
     rate: Annotated[Rate, about("Further ones of one address in a second.")] = 1.0
 
 
@@ -130,7 +133,7 @@ class ConnectionLimits(SettingsSection, frozen=True):
         64 << 10
     )
     send_seconds: Annotated[Seconds, about("Seconds in which a reader must take something.")] = 30.0
-    connections: Annotated[Count, about("Connections at once; further ones wait.")] = 4096
+    connections: Annotated[AtLeastOne, about("Connections at once; further ones wait.")] = 4096
     stop_seconds: Annotated[Seconds, about("Seconds to finish requests at the end.")] = 30.0
 
 
@@ -138,7 +141,7 @@ class DatabaseLimits(SettingsSection, frozen=True):
     """Limits on the database."""
 
     connections: Annotated[
-        Count, about("Connections to PostgreSQL, besides the one that stores reports.")
+        AtLeastOne, about("Connections to PostgreSQL, besides the one that stores reports.")
     ] = 4
     lock_seconds: Annotated[Seconds, about("Seconds to wait for a lock that another program holds.")] = 5.0
     statement_seconds: Annotated[Seconds, about("Seconds for one statement, on PostgreSQL.")] = 30.0
@@ -175,20 +178,22 @@ class MetricsSettings(SettingsSection, frozen=True):
 class SubmissionLimits(SettingsSection, frozen=True):
     """Limits on what people send without a token: reports, withdrawals, questions about codes. Beyond them: 429."""
 
-    burst: Annotated[Count, about("Submissions of one address at once. This machine has no limit.")] = 120
+    burst: Annotated[AtLeastOne, about("Submissions of one address at once. This machine has no limit.")] = (
+        120
+    )
     rate: Annotated[Rate, about("Further ones of one address in a second.")] = 2.0
-    total_burst: Annotated[Count, about("Submissions of all addresses at once.")] = 100_000
+    total_burst: Annotated[AtLeastOne, about("Submissions of all addresses at once.")] = 100_000
     total_rate: Annotated[Rate, about("Further ones of all addresses in a second.")] = 10_000.0
 
 
 class SurveyLimits(SettingsSection, frozen=True):
     """Limits on surveys that are designed for the dashboard: one at a time, in a process of its own."""
 
-    body: Annotated[Count, about("Bytes of a survey.")] = 4 << 20
+    body: Annotated[AtLeastOne, about("Bytes of a survey.")] = 4 << 20
     seconds: Annotated[
         Annotated[float, Meta(ge=1, le=1e6)], about("Seconds to design one; a proxy must wait for longer.")
     ] = 50.0
-    memory: Annotated[Count, about("Bytes of memory for it.")] = 1 << 30
+    memory: Annotated[AtLeastOne, about("Bytes of memory for it.")] = 1 << 30
     nice: Annotated[
         Annotated[int, Meta(ge=0, le=19)], about("How far it stands back for other processes, from 0 to 19.")
     ] = 10

@@ -21,7 +21,7 @@ import numpy as np
 from priorveil.atomic_files import atomic_write, lock_file
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
-    NUMBERS,
+    FORM_NUMBERS,
     CellCounts,
     Group,
     Statements,
@@ -241,7 +241,7 @@ class SqliteStore(Store):
 
         It is the only writer, so this check cannot race.
         """
-        numbers = _execute(db, f"{NUMBERS} AND id = $2", group.campaign, group.form.id)
+        numbers = _execute(db, f"{FORM_NUMBERS} AND id = $2", group.campaign, group.form.id)
         if not numbers:
             raise Unavailable("this store does not have the campaign")
         _, campaign, form = numbers[0]

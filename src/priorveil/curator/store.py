@@ -70,7 +70,7 @@ ON CONFLICT DO NOTHING RETURNING name"""
 _INVITATIONS = f"invitations WHERE campaign = {_OF_CAMPAIGN}"
 LASTING = "deleted IS NULL AND published IS NULL"  # of a campaign that can still take reports
 _OF_LASTING_CAMPAIGN = f"(SELECT number FROM campaigns WHERE id = $1 AND {LASTING})"
-NUMBERS = f"SELECT id, campaign, number FROM forms WHERE campaign = {_OF_LASTING_CAMPAIGN}"
+FORM_NUMBERS = f"SELECT id, campaign, number FROM forms WHERE campaign = {_OF_LASTING_CAMPAIGN}"
 _ADD_CAMPAIGN = """
     INSERT INTO campaigns (id, document, keep_until) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING number
 """
@@ -184,7 +184,7 @@ class FormTally:
         parts = [[[tally.reports], tally.counts.ravel()] for tally in self.parts]
         return np.concatenate([[self.reports], *(cells for part in parts for cells in part)])
 
-    def updated(self, now: FormTally, campaign: Campaign) -> FormTally:
+    def releasable(self, now: FormTally, campaign: Campaign) -> FormTally:
         """Each of these tallies as it is now, or as it was if the difference could reveal single reports.
 
         It cannot where enough further reports came, or where the tally had too few reports to be shown.
@@ -212,9 +212,9 @@ class StoredResult:
         """How many submissions they are made from."""
         return sum(tally.reports for tally in self.tallies.values())
 
-    def updated(self, now: Mapping[str, FormTally], campaign: Campaign) -> dict[str, FormTally]:
+    def releasable(self, now: Mapping[str, FormTally], campaign: Campaign) -> dict[str, FormTally]:
         """The tallies that new results may have, one of each form."""
-        return {form: tally.updated(now[form], campaign) for form, tally in self.tallies.items()}
+        return {form: tally.releasable(now[form], campaign) for form, tally in self.tallies.items()}
 
     @classmethod
     def read(cls, campaign: Campaign, kind: ResultKind, made: str, content: str) -> Self:
@@ -339,7 +339,7 @@ class Store(ABC):
     def _probe(self) -> list[tuple[Any, ...]]:
         """What an upload does to each table, to be rolled back. Random keys do not wait for another process's probe."""
         return [
-            (NUMBERS, ""),
+            (FORM_NUMBERS, ""),
             (self.add_reports, 0, os.urandom(ID_BYTES), 0, bytes(WORD_BYTES), WORD_BYTES),
             (self.add_cells, 0, json.dumps({secrets.randbelow(1 << 31): 1})),
             (self.use_invitations, 0, os.urandom(DIGEST_BYTES)),
@@ -463,7 +463,7 @@ class Store(ABC):
             if rows:
                 last = StoredResult.read(campaign, *rows[0])
                 further -= last.reports
-                tallies = last.updated(tallies, campaign)
+                tallies = last.releasable(tallies, campaign)
             if further < least or (rows and tallies == last.tallies):
                 raise TooFewReports(_too_few(campaign, further))
             return (yield from _store_result(campaign.id, kind, when, tallies))

@@ -16,7 +16,7 @@ import msgspec
 
 from priorveil.curator.group_commit import QueueFull
 from priorveil.curator.settings import SurveyLimits
-from priorveil.curator.survey_process import REFUSED, TOO_LARGE
+from priorveil.curator.survey_process import REFUSED_STATUS, TOO_LARGE
 from priorveil.errors import PriorveilError
 
 _TOO_LONG = (
@@ -92,7 +92,7 @@ class SurveyDesigner:
                 await _end(child)
         if child.returncode == -signal.SIGKILL:  # by the kernel, which has no memory left
             raise SurveyRefused({"detail": TOO_LARGE, "advice": TOO_LARGE})
-        if child.returncode == REFUSED and result:
+        if child.returncode == REFUSED_STATUS and result:
             raise SurveyRefused(msgspec.json.decode(result))
         if child.returncode != 0:
             places = " < ".join(":".join(frame) for frame in reversed(_FRAME.findall(errors.decode())))

@@ -22,7 +22,7 @@ import msgspec
 
 from priorveil.errors import InvalidFile, PriorveilError
 
-REFUSED = 1  # the exit status for a survey that cannot be designed
+REFUSED_STATUS = 1  # the exit status for a survey that cannot be designed
 TOO_LARGE = "it needs too much memory: ask fewer questions, or give fewer options"
 _SEARCH = 0.5  # share of the time for searches: afterwards the best plans so far are taken
 _SEARCH_EACH = 10.0  # seconds to search for each report, as on the command line
@@ -52,17 +52,17 @@ def design_or_refuse(
         return 0, _design(name, content, people, deadline)
     except InvalidFile as error:
         place = {"line": error.line, "cell": error.cell, "keys": error.keys}
-        return REFUSED, {"detail": error.message, "advice": error.advice, **place}
+        return REFUSED_STATUS, {"detail": error.message, "advice": error.advice, **place}
     except PriorveilError as error:
-        return REFUSED, {"detail": error.message, "advice": error.message}
+        return REFUSED_STATUS, {"detail": error.message, "advice": error.message}
     except MemoryError:
-        return REFUSED, {"detail": TOO_LARGE, "advice": TOO_LARGE}
+        return REFUSED_STATUS, {"detail": TOO_LARGE, "advice": TOO_LARGE}
 
 
 def _design(name: str, content: bytes, people: int, deadline: float) -> dict[str, Any]:
-    from priorveil.questions.files import received_survey
     from priorveil.questions.survey import build
     from priorveil.questions.survey_check import SurveyCheck
+    from priorveil.questions.survey_reader import received_survey
     from priorveil.words.surveys import survey_words
 
     survey = received_survey(name, content)

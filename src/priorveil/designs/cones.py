@@ -24,6 +24,7 @@ from priorveil.arrays import Array, Mask
 from priorveil.designs.column_generation import new_model, run_model
 from priorveil.designs.stopping import MOST_ENTRIES, Stop, never
 from priorveil.designs.tolerances import SLACK
+from priorveil.designs.value_groups import Indices
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.notions import ExactOrFloat
 
@@ -31,7 +32,6 @@ MOST_RAYS = 8_000  # extreme rays that are listed: with more, search for the bes
 EMPTY = "the inequalities allow no column at all, not even the constant one"
 
 
-Index = npt.NDArray[np.intp]
 Integers = npt.NDArray[Any]  # Python integers: they have no largest one
 Signs = npt.NDArray[np.int8]
 
@@ -111,7 +111,7 @@ def _cut_cone(
     return np.vstack([rays[keep], fresh]), np.column_stack([table, signs[:, first] == 0]), signs
 
 
-def _adjacent_pairs(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple[Index, Index]:
+def _adjacent_pairs(on: Mask, above: Indices, below: Indices, d: int, stop: Stop) -> tuple[Indices, Indices]:
     """Pairs across the cut that share a two-dimensional face: no third ray lies on all they have in common.
 
     A ray on exactly `d - 1` hyperplanes is simple: any `d - 2` of them define an edge, without a test.

@@ -212,7 +212,9 @@ def _draw(problem: _FormProblem) -> Candidate | None:
     if len(problem.parts) == 1 or not all(spec.query.unbiased for spec in problem.parts):
         return None
     parts = [problem.part(at, problem.epsilon) for at in range(len(problem.parts))]
-    slot = Slot.drawn(parts, np.sqrt(problem.weights * [relative_variance(part) for part in parts]).tolist())
+    slot = Slot.by_weights(
+        parts, np.sqrt(problem.weights * [relative_variance(part) for part in parts]).tolist()
+    )
     return Form((slot,)), problem.cost(parts, [share / SHARE_DENOMINATOR for share in slot.shares])
 
 

@@ -38,4 +38,4 @@ def design_margins(
     parts = [
         Part(names, design(prior, epsilon, Distribution(), **options)) for names, prior in priors.items()
     ]
-    return Form((Slot.drawn(parts, [math.sqrt(part.plan.expected_mse) for part in parts]),))
+    return Form((Slot.by_weights(parts, [math.sqrt(part.plan.expected_mse) for part in parts]),))

@@ -20,7 +20,7 @@ from priorveil.device import transport as http
 from priorveil.device.answer_store import AnswerStore, NotStored, StoredAnswer
 from priorveil.device.state_folder import default_folder
 from priorveil.device.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
-from priorveil.device.wire import CODE_BYTES, Report, fresh_id, hex_bytes, words_to_hex
+from priorveil.device.wire import CODE_BYTES, NO_INVITATION, Report, fresh_id, hex_bytes, words_to_hex
 from priorveil.errors import NOT_SHOWN, BudgetExceeded, InvalidInput, PriorveilError, short_repr
 from priorveil.questions.campaign import DEFAULT_LIMIT, Campaign
 
@@ -38,11 +38,10 @@ __all__ = [
 _LARGEST_CAMPAIGN = 64 << 20
 _LARGEST_RECEIPT = 64 << 10
 _LONGEST_REASON = 80
-_NO_INVITATION = "no invitation"
 _WITHDRAWN = "withdrawn"
 # The same report may be taken later: when a wrong clock is right again or the campaign reopens, after somebody has
 # withdrawn, or with another code.
-_NOT_FINAL = ("not yet open", "closed", "full", _NO_INVITATION)
+_NOT_FINAL = ("not yet open", "closed", "full", NO_INVITATION)
 
 
 class ReportRefused(PriorveilError):
@@ -193,7 +192,7 @@ class Client:
             advice = "the stored draw is not one of this campaign: move its file away, to draw again"
             raise InvalidInput("state", str(self._answers.folder), advice)
         cohort_name = self.campaign.cohort_of[form.id]
-        ldp = self.campaign.spent(cohort_name)
+        ldp = self.campaign.ldp_cost(cohort_name)
         self._check_limit(ldp)
         if stored is None:
             code, draws = self._free_code(), self.campaign.draw_forms()
@@ -228,7 +227,7 @@ class Client:
         if self._code is None:
             raise InvalidInput("code", None, "people need an invitation to answer: give its code or its link")
         if not self._ask(self._url, "invitation", {"code": self._code}, "free"):
-            raise ReportRefused(_NO_INVITATION, final=False)
+            raise ReportRefused(NO_INVITATION, final=False)
         return self._code
 
     def _ask(self, url: str, path: str, document: object, field: str) -> object:

@@ -23,6 +23,7 @@ PACKED_MAGIC = b"PVR1"
 PACKED_HEADER = struct.Struct("<4s32sI")  # magic, form id, number of submissions
 ID_BYTES = 16
 CODE_BYTES = 16  # of an invitation
+NO_INVITATION = "no invitation"  # why a report without a code, or with an unknown or used one, is refused
 WORD_BYTES = 8
 
 

@@ -173,7 +173,7 @@ class Slot:
             )
 
     @classmethod
-    def drawn(cls, parts: Sequence[Part], weights: Sequence[float]) -> Slot:
+    def by_weights(cls, parts: Sequence[Part], weights: Sequence[float]) -> Slot:
         """A slot whose shares are as the weights, as near as whole numbers can be, and none of them zero.
 
         A part with a single value has the weight zero, but still gets a share.

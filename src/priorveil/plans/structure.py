@@ -29,13 +29,13 @@ def about(text: str) -> Meta:
     return Meta(description=text)
 
 
-def described(**schema: Any) -> Meta:
-    """Words of a schema that no decoder checks: the code that reads the document does."""
+def schema_keywords(**schema: Any) -> Meta:
+    """Keywords of a schema that decoding does not check: the code that reads the document does."""
     return Meta(extra_json_schema=schema)
 
 
 Some = Meta(min_length=1)  # of a list or a text
-Unique = described(uniqueItems=True)
+Unique = schema_keywords(uniqueItems=True)
 
 CONTENT_ID = "[0-9a-f]{64}"
 ContentId = Annotated[str, Meta(pattern=f"^{CONTENT_ID}$")]
@@ -61,7 +61,7 @@ Positives = Annotated[list[Positive], Some]
 Reals = Annotated[list[Real], Some]
 Codes = Annotated[list[Index], Unique]
 Assumed = Annotated[
-    Annotated[bool, described(enum=[True])] | UnsetType,
+    Annotated[bool, schema_keywords(enum=[True])] | UnsetType,
     about("There only if the prior was assumed and not known: LIP then holds only if it is right."),
 ]
 
@@ -75,8 +75,8 @@ class NumberLevel(Document, frozen=True):
 
 
 Level = str | int | NumberLevel
-Names = Annotated[list[Level | Annotated[list[Level], Some]], Some, Unique]
-Bounds = Annotated[list[Real], Meta(min_length=2)]
+Labels = Annotated[list[Level | Annotated[list[Level], Some]], Some, Unique]
+IncreasingReals = Annotated[list[Real], Meta(min_length=2)]
 
 
 class GridDomain(Document, frozen=True, tag_field="kind", tag="grid"):
@@ -85,14 +85,14 @@ class GridDomain(Document, frozen=True, tag_field="kind", tag="grid"):
     A number outside the range is refused, or counted at the nearest end.
     """
 
-    points: Bounds
+    points: IncreasingReals
     outside: Outside
 
 
 class CellsDomain(Document, frozen=True, tag_field="kind", tag="cells"):
     """Numbers: the increasing edges of cells. A number outside the range is refused, or counted at the nearest end."""
 
-    edges: Bounds
+    edges: IncreasingReals
     outside: Outside
 
 
@@ -148,7 +148,7 @@ class BallPriors(Document, frozen=True, tag_field="kind", tag="ball"):
 class Scenario(Document, frozen=True):
     """Pr(value | secret): a row for each secret."""
 
-    labels: Names
+    labels: Labels
     rows: Annotated[list[Reals], Some]
 
 
@@ -252,13 +252,14 @@ _OTHER_MECHANISM = {
 MechanismDocument = Annotated[
     dict[str, Any],
     about("What a device samples from: integers only."),
-    described(
+    schema_keywords(
         anyOf=[*({"$ref": place} for place in _PLACES.values()), _OTHER_MECHANISM],
         discriminator={"propertyName": "kind", "mapping": _PLACES},
     ),
 ]
 NamedDocument = Annotated[
-    dict[str, Any], described(properties={"name": {"type": "string", "minLength": 1}}, required=["name"])
+    dict[str, Any],
+    schema_keywords(properties={"name": {"type": "string", "minLength": 1}}, required=["name"]),
 ]
 
 # -- plans and forms ---------------------------------------------------------------------------------------
@@ -292,7 +293,7 @@ class PlanDocument(Document, frozen=True):
     format: Literal["priorveil-plan"]
     version: Literal[1]
     labels: Annotated[
-        Names | JointDomain | GridDomain | CellsDomain,
+        Labels | JointDomain | GridDomain | CellsDomain,
         about("What a value may be: names in the order of their codes; several attributes; or numbers."),
     ]
     prior: Annotated[
@@ -326,7 +327,7 @@ class PartDocument(Document, frozen=True):
 
     attributes: Annotated[list[Name], Some]
     share: Annotated[int, Meta(ge=1, le=1 << 20)]
-    plan: Annotated[dict[str, Any], described(**{"$ref": "#/$defs/PlanDocument"})]
+    plan: Annotated[dict[str, Any], schema_keywords(**{"$ref": "#/$defs/PlanDocument"})]
 
 
 class FormDocument(Document, frozen=True):

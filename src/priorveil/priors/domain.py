@@ -326,7 +326,7 @@ class Domain(ReadOnly):
         """What the caller gave, as columns: one for each attribute."""
         return [as_column(values)]
 
-    def permuted(self, order: Sequence[int]) -> Domain:
+    def in_order(self, order: Sequence[int]) -> Domain:
         """The domain of the same values in another order."""
         return LabelDomain([self.labels[at] for at in order])
 

@@ -316,7 +316,7 @@ class Joint(Domain):
             for remark in part.remarks()
         )
 
-    def permuted(self, order: Sequence[int]) -> Joint:
+    def in_order(self, order: Sequence[int]) -> Joint:
         """The domain of the same cells in another order."""
         numbers = {name: part for name, part in self.attributes.items() if isinstance(part, NumberDomain)}
         return Joint([self.labels[at] for at in order], self.names, numbers)

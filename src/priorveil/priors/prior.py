@@ -550,7 +550,7 @@ for counts, use Prior.from_counts
             raise InvalidPrior("prior", list(self.labels)[:5], advice) from None
         if isinstance(order, range):
             return self
-        return Prior._exact([self.weights[at] for at in order], self.domain.permuted(order), self.assumed)
+        return Prior._exact([self.weights[at] for at in order], self.domain.in_order(order), self.assumed)
 
     # A prior is a set of one: it answers what `PriorSet` answers.
 

@@ -180,13 +180,13 @@ class Campaign(CampaignDetails):
             values = {"notion": "LIP" if lip < ldp else "LDP", "level": min(lip, ldp)}
             notes.append(Note("weakForSecret" if has_secret else "weakForAnswer", values))
         limit = min(DEFAULT_LIMIT, math.inf if self.limit is None else self.limit)
-        spent = max(map(self.spent, self.cohorts))
+        spent = max(map(self.ldp_cost, self.cohorts))
         if limit < spent < math.inf:
             code = "devicesRefuseByLimit" if limit == self.limit else "devicesRefuse"
             notes.append(Note(code, {"level": spent, "limit": limit}))
         return tuple(notes)
 
-    def spent(self, cohort: str) -> float:
+    def ldp_cost(self, cohort: str) -> float:
         """How much of a device's limit a submission of a cohort uses: its LDP level, which is infinite for a secret."""
         unbounded = any(part.is_unbounded for part in self.cohorts[cohort].parts)
         return math.inf if unbounded else self.promise[cohort].ldp

@@ -10,7 +10,7 @@ from typing import Literal
 from priorveil.errors import short_repr
 
 WHOLE_NUMBERS = ("integer", "int")
-NUMBERS = (*WHOLE_NUMBERS, "decimal", "range")
+NUMBER_TYPES = (*WHOLE_NUMBERS, "decimal", "range")
 _SELECT = re.compile(
     r"(?:add )?(select[ _]one|select1|select[ _]multiple|select all that apply)(?: from| prompt using)?"
     r"\s+(\S+)(\s+or[ _](?:specify[ _])?other)?",
@@ -44,7 +44,7 @@ _OTHER_TYPES = re.compile(
 )
 _SUGGESTED = (
     *("select one", "select multiple", "begin group", "end group", "begin repeat", "end repeat"),
-    *(name for name in (*NUMBERS, *_DEVICE_TYPES, *_PLAIN_TYPES, "note", "rank") if " " not in name),
+    *(name for name in (*NUMBER_TYPES, *_DEVICE_TYPES, *_PLAIN_TYPES, "note", "rank") if " " not in name),
 )
 _BRACKET = re.compile(r"(begin|end) (group|repeat|lgroup|looped group|loop|kobomatrix|score|rank)( .*)?")
 _REPEATS = ("lgroup", "looped group")  # older names

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from priorveil.plans.structure import ContentId, Document, Name, Real, Some, about, described
+from priorveil.plans.structure import ContentId, Document, Name, Real, Some, about, schema_keywords
 from priorveil.questions.texts import LANGUAGE, LONGEST_NAME, LONGEST_TEXT
 
 Admission = Literal["open", "invitation"]
@@ -64,7 +64,7 @@ class CampaignDocument(CampaignTexts, frozen=True):
     cohorts: Annotated[
         dict[
             Annotated[str, Some, Meta(max_length=LONGEST_TEXT)],
-            Annotated[dict[str, Any], described(**{"$ref": "#/$defs/FormDocument"})],
+            Annotated[dict[str, Any], schema_keywords(**{"$ref": "#/$defs/FormDocument"})],
         ],
         Some,
     ]

@@ -105,15 +105,15 @@ class SurveyCheck(Struct, frozen=True):
             warnings=tuple(map(str, built.campaign.warnings)),
         )
 
-    def hidden(self, at: int) -> list[PartPrecision]:
+    def hidden_parts(self, at: int) -> list[PartPrecision]:
         """The parts that have too few reports to be shown, with the number of people at this position."""
         people = self.people_by_cohort(at)
         parts = [part for part in self.parts if part.cohort in people]
         return [part for part in parts if people[part.cohort] * part.drawn < self.smallest_count]
 
-    def shown(self, at: int) -> list[PartPrecision]:
+    def shown_parts(self, at: int) -> list[PartPrecision]:
         """The parts that have enough reports; for all cohorts together, only those that have enough in each cohort."""
-        hidden = {(part.questions, part.cohort) for part in self.hidden(at)}
+        hidden = {(part.questions, part.cohort) for part in self.hidden_parts(at)}
         in_some_cohort = {questions for questions, _ in hidden}
         together = "" if len(self.cohorts) > 1 else None
         return [

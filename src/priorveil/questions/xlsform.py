@@ -28,7 +28,7 @@ from priorveil.questions.given_priors import COHORTS
 from priorveil.questions.language_tags import language_tag
 from priorveil.questions.question_types import (
     CARRIED_OVER,
-    NUMBERS,
+    NUMBER_TYPES,
     WHOLE_NUMBERS,
     mistyped_advice,
     read_bracket,
@@ -300,7 +300,7 @@ def _questions(form: _XlsForm, rows: Iterable[Row]) -> Iterator[tuple[_Draft, _D
         kind = _type(row)
         bracket = read_bracket(kind)
         outer = next((sort for _, sort in around if sort != "group"), None)
-        is_question = read_select(kind) is not None or kind.lower() in NUMBERS
+        is_question = read_select(kind) is not None or kind.lower() in NUMBER_TYPES
         reason = _why_not_asked(row, kind) if is_question else why_left_out(kind)
         if row.text("disabled").lower() in _TRUE:
             form.leave_out(row, "disabled", f"{row.text('name') or kind}, which is disabled")
@@ -466,10 +466,10 @@ def _add_options(form: _XlsForm, row: Row, name: str, draft: _Draft) -> None:
 def _add_prior(form: _XlsForm, row: Row, draft: _Draft) -> None:
     """The prior in the row of a question."""
 
-    def typed(column: str) -> tuple[Row, Any] | None:
+    def own_cell(column: str) -> tuple[Row, Any] | None:
         return (row, _toml_value(form, row, column)) if column in row.cells else None
 
-    _add_priors(form, draft, typed)
+    _add_priors(form, draft, own_cell)
 
 
 def _add_priors(form: _XlsForm, draft: _Draft, read: Callable[[str], tuple[Row, Any] | None]) -> None:

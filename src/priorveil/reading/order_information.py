@@ -57,7 +57,7 @@ class LowRank(NamedTuple):
         both[size:, size:] = S
         return LowRank(self.diagonal, np.vstack([self.U, U]), both)
 
-    def scaled(self, factor: float) -> LowRank:
+    def scale(self, factor: float) -> LowRank:
         """The product with a number."""
         return LowRank(factor * self.diagonal, self.U, factor * self.S)
 
@@ -236,7 +236,7 @@ class OrdersInformation:
         S = np.block([[inner @ images @ U.T @ inner, -inner], [-inner, 0 * inner]])
         remainder = approximate.plus(np.vstack([Y, images]), S)
         trace_left = self._trace - float(np.trace(inner @ Y @ Y.T))
-        return remainder.scaled(trace_left / float(remainder.entries().sum())).plus(Y, inner)
+        return remainder.scale(trace_left / float(remainder.entries().sum())).plus(Y, inner)
 
     def times_rows(self, rows: Array) -> Array:
         """`J v` for every row `v`."""

@@ -293,7 +293,7 @@ def _reading_function(
     or_default: bool,
 ) -> _Read:
     """The function that estimates a part of a form from the tallies of all its parts."""
-    known = None if prior is None else _aligned(forms, prior)
+    known = None if prior is None else _align_prior(forms, prior)
 
     def read(form: Form, tallies: Sequence[Tally], attributes: Names) -> Estimate:
         if known is not None:
@@ -308,7 +308,7 @@ def _reading_function(
     return read
 
 
-def _aligned(forms: CohortForms, prior: Prior | Sequence[float]) -> Prior:
+def _align_prior(forms: CohortForms, prior: Prior | Sequence[float]) -> Prior:
     """A prior for the only part; one without names has the order of the first plan."""
     if any(len(form.parts) > 1 for form in forms.forms.values()):
         advice = "the form has several parts, and each has a prior of its own: leave it out"

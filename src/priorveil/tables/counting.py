@@ -25,7 +25,7 @@ from priorveil.tables.repeats import IdSpool, only_repeats, repeated_rows
 from priorveil.tables.reports import REPORT, REPORT_ID
 from priorveil.tables.tallies import Key, TableCounts, Tallies
 
-_Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
+_CountedRows = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 
 _MOST_GROUPS = 100_000
 _OTHER = OUTSIDE - 1
@@ -189,7 +189,7 @@ class BatchCounter:
         """The indices of the rows that are not counted, by reason."""
         return self._count(batch, self._parts(batch))[2]
 
-    def _parts(self, batch: Batch) -> Iterator[_Part]:
+    def _parts(self, batch: Batch) -> Iterator[_CountedRows]:
         """The rows of a batch by cohort and group; a negative cohort says why rows are refused."""
         names = None if self.made_by is None else batch.columns[self.made_by]
         if names is not None and len(self._ids) == 1 and holds_only(names, self._ids[0]):
@@ -232,7 +232,7 @@ class BatchCounter:
         return self._groups.setdefault(name, len(self._groups))
 
     def _count(
-        self, batch: Batch, parts: Iterable[_Part]
+        self, batch: Batch, parts: Iterable[_CountedRows]
     ) -> tuple[Batch, dict[tuple[int, int], TableCounts], dict[str, Indices]]:
         """A batch, what it has by cohort and group, and the indices of its refused rows by reason."""
         formats, counts = list(self.forms.formats.values()), {}

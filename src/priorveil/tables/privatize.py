@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.device.wire import ID_BYTES
 from priorveil.errors import InvalidInput
 from priorveil.files.batches import Batch, RowProgress, WantedColumns, batch_rows
 from priorveil.files.data_table import DataTable
@@ -23,7 +24,7 @@ from priorveil.tables import write
 from priorveil.tables.forms import Plans, TableForms, table_forms
 from priorveil.tables.private_columns import PrivateColumns
 from priorveil.tables.refusals import NothingWritten, OnRefused, RefusalLog, RefusedRows
-from priorveil.tables.reports import ID_BYTES, REPORT, REPORT_ID
+from priorveil.tables.reports import REPORT, REPORT_ID
 from priorveil.tables.sampling import SampledReports, sample_reports
 from priorveil.tables.substitutes import Substitutes
 

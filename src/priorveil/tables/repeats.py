@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Mask
+from priorveil.device.wire import ID_BYTES
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files.batches import Batch
 from priorveil.frames import Column, distinct, look_up, present_rows, pyarrow
 from priorveil.mechanisms.randomness import Words
-from priorveil.tables.reports import ID_BYTES, REPORT_ID, number_buffer
+from priorveil.tables.reports import REPORT_ID, number_buffer
 
 RowPlace = tuple[
     str | None, int
@@ -259,7 +260,7 @@ class _Spool:
     def buckets(self) -> Iterator[Words]:
         """The rows of each bucket, sorted; in one bucket if all are in memory."""
         if self._file is None:
-            yield self._sorted()
+            yield self._take_sorted()
             return
         self._flush()
         row_bytes = 8 * self._width
@@ -272,7 +273,7 @@ class _Spool:
                 words = np.frombuffer(b"".join(pieces), dtype=np.uint64).reshape(-1, self._width)
                 yield _sorted_rows(words)
 
-    def _sorted(self) -> Words:
+    def _take_sorted(self) -> Words:
         empty = np.empty((0, self._width), dtype=np.uint64)
         rows = np.concatenate([empty, *self._parts])
         self._parts, self._words = [], 0
@@ -282,7 +283,7 @@ class _Spool:
         """Write what is in memory to the file, sorted, as one block."""
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed after the buckets are read
-        block = self._sorted()
+        block = self._take_sorted()
         bounds = [0, *np.searchsorted(block[:, 0], _BUCKETS).tolist(), len(block)]
         self._blocks.append((self._file.tell(), bounds))
         self._file.write(block.data)

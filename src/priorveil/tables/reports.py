@@ -19,7 +19,6 @@ from priorveil.tables.refusals import FOREIGN
 
 # The columns of a table of reports.
 REPORT, REPORT_ID, PLAN, FORM = "report", "report_id", "plan", "form"
-ID_BYTES = 16
 
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _HEX = re.compile(r"[0-9a-fA-F]*")

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.atomic_files import atomic_write
+from priorveil.device.wire import ID_BYTES
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.frames import Column, distinct, pyarrow
 from priorveil.priors.domain import Codes
-from priorveil.tables.reports import ID_BYTES, REPORT, REPORT_ID
+from priorveil.tables.reports import REPORT, REPORT_ID
 
 Format = Literal["parquet", "csv", "arrow"]
 Columns = Mapping[str, Column | npt.NDArray[Any]]  # also integers, or rows of bytes

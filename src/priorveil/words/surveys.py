@@ -127,7 +127,7 @@ def _precision_sentences(check: SurveyCheck) -> Iterator[str]:
         few = [part for part in check.parts if part.half_widths[at] is None]
         if few:
             yield say("tooFewPeople", people=f"{people:,}", names=_names(check, few))
-        shown = check.shown(at)
+        shown = check.shown_parts(at)
         key = _SHARES[bool(few), len(shown) == len(check.parts)]
         where = {"": shown}
         if len(check.cohorts) > 1:
@@ -138,7 +138,7 @@ def _precision_sentences(check: SurveyCheck) -> Iterator[str]:
         for words, parts in where.items():
             if widest := _widest_share(at, parts):
                 yield say(key, people=f"{people:,}", width=widest, where=words)
-    if hidden := check.hidden(0):
+    if hidden := check.hidden_parts(0):
         yield say(
             "noResultShown",
             people=f"{check.people[0]:,}",

@@ -126,7 +126,7 @@ def _draw_domain(rows: ResultRecords) -> curves.Figure:
 # -- figure 11: the district of each user's latest check-in; the prior comes from the earlier ones -----------
 
 SIDE, DISTRICTS = 36, 82  # the paper's grid; with "elsewhere" its 83 values
-SHOWN = 3.0  # the budget at which estimated histograms are drawn
+SHOWN_BUDGET = 3.0  # the budget at which estimated histograms are drawn
 _CERTIFIED = (*_FORMS, "best")
 # Surveys of the users' real districts, and their styles.
 _REAL = FIGURE_STYLES["gowalla"]
@@ -162,7 +162,7 @@ def gowalla(settings: FigureSettings) -> Outcome:
         rows, estimates[epsilon] = _real_surveys(prior, truth, epsilon, limit, settings)
         real += rows
     part = "the Gowalla check-ins within New York City (the full file is not on this machine)"
-    at_shown = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
+    at_shown = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN_BUDGET}
     check = at_shown["best"]["prior_check"]
     words = {
         "data": "the whole Gowalla data set" if checkins.whole else part,
@@ -173,7 +173,7 @@ def gowalla(settings: FigureSettings) -> Outcome:
         "check": "p < 0.0001" if check < 1e-4 else f"p = {check}",
     }
     verdicts, numbers = _gowalla_verdicts(study, prior)
-    draw = partial(_draw_gowalla, study, prior, truth, real, estimates[SHOWN])
+    draw = partial(_draw_gowalla, study, prior, truth, real, estimates[SHOWN_BUDGET])
     return Outcome([*study.table(), *real], draw, verdicts, words | numbers)
 
 
@@ -205,9 +205,9 @@ def _gowalla_verdicts(study: Study, prior: Prior) -> tuple[dict[str, bool], Figu
     errors: dict[float, dict[str, float]] = {}
     for row in study.rows:
         errors.setdefault(row.epsilon, {"epsilon": row.epsilon})[row.method] = row.expected
-    low, high, expected = errors[min(errors)], errors[max(errors)], errors[SHOWN]
+    low, high, expected = errors[min(errors)], errors[max(errors)], errors[SHOWN_BUDGET]
     gaps = [at["ldp-unary"] - at["published-unary"] for at in errors.values()]
-    five = design(Prior.uniform(5), SHOWN, Histogram())
+    five = design(Prior.uniform(5), SHOWN_BUDGET, Histogram())
     remaining, of_five = expected["best"] / expected["none"], five.expected_mse / five.no_report
     verdicts = {
         "small budgets": low["rr"] > max(low["hashing"], low["unary"]),
@@ -248,7 +248,7 @@ def _draw_gowalla(
         estimate = estimates[f"{method}, real districts"]
         panel.plot(truth, estimate, marker="o", color=COLOURS["blue"], label="estimate", **small)
         panel.plot(ends, ends, color="black", linewidth=0.8)
-        panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{title}, ε = {SHOWN:g}")
+        panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{title}, ε = {SHOWN_BUDGET:g}")
         panel.set_xlabel("users in the district, truth")
         panel.legend(loc="upper left")
     axes[2, 0].set_ylabel("users, estimated")

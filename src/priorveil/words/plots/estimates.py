@@ -65,7 +65,9 @@ def estimate_figure(estimate: Estimate, confidence: float) -> Figure:
     """An estimate against its prior, in the picture that fits its query; the title has its headlines and its method."""
     panel = estimate_panel("", estimate, confidence)
     lines = [*headlines(estimate), str(estimate.notes[0])]
-    return _titled(statistics_figure([panel], estimate_layout(estimate), interval_legend(confidence)), lines)
+    return _add_title(
+        statistics_figure([panel], estimate_layout(estimate), interval_legend(confidence)), lines
+    )
 
 
 @house_style()
@@ -77,7 +79,7 @@ def averages_figure(averages: Averages, confidence: float) -> Figure:
     layout = Layout(averages.by, names, np.eye(len(names)), False, averages=averages.name)
     figure = statistics_figure([panel], layout, interval_legend(confidence))
     figure.axes[0].set_ylabel(", ".join(averages.by))
-    return _titled(figure, headlines(averages.statistics[0]))
+    return _add_title(figure, headlines(averages.statistics[0]))
 
 
 def interval_legend(confidence: float) -> str:
@@ -85,7 +87,7 @@ def interval_legend(confidence: float) -> str:
     return say("estimateLegend", interval=interval_title(confidence))
 
 
-def _titled(figure: Figure, lines: Sequence[str]) -> Figure:
+def _add_title(figure: Figure, lines: Sequence[str]) -> Figure:
     """The figure with a title above it, and a legend below it if there is anything to tell apart."""
     width = int(figure.get_figwidth() * _LETTERS)
     title = [part for line in lines for part in textwrap.wrap(line, width)]

@@ -29,7 +29,7 @@ _MOST_COLUMNS = 4  # columns of such a map
 _PRIOR, _WEIGHTED = say("whatPriorExpects"), say("weightedSum")
 _AXES = {"people": "{x:,.0f}", "percent": "{x:g} %"}  # the numbers on an axis of counts or shares
 
-Name = tuple[str, ...]  # of a value or a statistic: the level of each attribute, or a single text
+NameParts = tuple[str, ...]  # of a value or a statistic: the level of each attribute, or a single text
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Layout:
     """
 
     attributes: tuple[str, ...]
-    values: Sequence[Name]
+    values: Sequence[NameParts]
     rows: Array | None
     counts_people: bool
     edges: Array | None = None
@@ -64,7 +64,7 @@ class Panel:
     """
 
     title: str
-    names: Sequence[Name]
+    names: Sequence[NameParts]
     numbers: Array
     people: float
     unit: str = "people"
@@ -210,8 +210,8 @@ def draw_map(axes: Axes, panel: Panel, layout: Layout, words: str) -> None:
     """
     table = _TableCells.of(panel.names)
     values, low, high, expected = panel.numbers
-    shares = table.filled(values, np.nan)
-    texts = table.filled([f"{share:.1f} ({a:.1f} to {b:.1f})" for share, a, b in panel.numbers[:3].T], "")
+    shares = table.fill(values, np.nan)
+    texts = table.fill([f"{share:.1f} ({a:.1f} to {b:.1f})" for share, a, b in panel.numbers[:3].T], "")
     caption = say("mapCaption", attribute=layout.attributes[-1], legend=words)
     roomy = len(table.across) <= _MOST_COLUMNS and len(table.down) <= _MOST_ROWS
     image = curves.heat_map(axes, shares, texts if roomy else texts[:0], float(np.nanmax(shares)))
@@ -235,17 +235,17 @@ def draw_map(axes: Axes, panel: Panel, layout: Layout, words: str) -> None:
 class _TableCells:
     """A cell for each name: its last level is across, the others are down; `cells` are their places."""
 
-    down: list[Name]
-    across: list[Name]
+    down: list[NameParts]
+    across: list[NameParts]
     cells: tuple[list[int], list[int]]
 
     @classmethod
-    def of(cls, names: Sequence[Name]) -> _TableCells:
+    def of(cls, names: Sequence[NameParts]) -> _TableCells:
         down = list(dict.fromkeys(name[:-1] for name in names))
         across = list(dict.fromkeys(name[-1:] for name in names))
         return cls(down, across, ([down.index(n[:-1]) for n in names], [across.index(n[-1:]) for n in names]))
 
-    def filled(self, entries: npt.ArrayLike, empty: object) -> npt.NDArray[Any]:
+    def fill(self, entries: npt.ArrayLike, empty: object) -> npt.NDArray[Any]:
         """The entries in their cells; `empty` is in cells without a name."""
         table = np.full(
             (len(self.down), len(self.across)), empty, dtype=object if isinstance(empty, str) else None
@@ -272,9 +272,9 @@ def shares_figure(shares: Array, layout: Layout) -> Figure:
     figure, ((axes,),) = curves.canvas()
     if draw_function(layout) is draw_map:
         table = _TableCells.of(layout.values)
-        texts = table.filled([f"{share:.1f}" for share in percents], "")
+        texts = table.fill([f"{share:.1f}" for share in percents], "")
         image = curves.heat_map(
-            axes, table.filled(percents, np.nan), texts if texts.size <= curves.MOST_TEXTS else texts[:0],
+            axes, table.fill(percents, np.nan), texts if texts.size <= curves.MOST_TEXTS else texts[:0],
             float(percents.max()),
         )  # fmt: skip
         if texts.size > curves.MOST_TEXTS:
@@ -300,5 +300,5 @@ def _bars(axes: Axes, shares: Array, layout: Layout, words: str) -> None:
     axes.set_ylabel(", ".join(layout.attributes))
 
 
-def _ticks(names: Sequence[Name], most: int) -> tuple[range, list[str]]:
+def _ticks(names: Sequence[NameParts], most: int) -> tuple[range, list[str]]:
     return ticks([", ".join(name) for name in names], most)
