@@ -57,7 +57,7 @@ def is_arrow(values: Any) -> bool:
 
 
 def read_stream(values: Any) -> Any:
-    """What has Arrow's stream interface and not numpy's, as a pyarrow table or column; anything else as it is.
+    """Data with Arrow's stream interface and without numpy's, as a pyarrow table or column; anything else as it is.
 
     A stream can often be read only once, so whoever takes one reads it first.
     """

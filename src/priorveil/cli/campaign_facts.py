@@ -29,7 +29,7 @@ def inspect_campaign(path: Path, as_json: bool) -> None:
 
 
 def _sentences(campaign: Campaign) -> list[str]:
-    """What a whole submission tells, in the words of `campaign check`: that of the cohort that tells most."""
+    """The most that a whole submission of any cohort tells, in the words of `campaign check`."""
     from priorveil.words.surveys import promise_sentences
 
     lip, ldp = (max(getattr(each, name) for each in campaign.promise.values()) for name in ("lip", "ldp"))

@@ -237,7 +237,7 @@ class Curator:
             raise HTTPException(429, "too many submissions: try again later", advice)
 
     def _address(self, request: Request) -> str:
-        """Where a request comes from. Only a trusted proxy is believed, which says it in X-Real-IP."""
+        """Where a request comes from. Only a trusted proxy may state it, in X-Real-IP."""
         peer = request.client.host if request.client else ""
         forwarded = request.headers.get("x-real-ip")
         return forwarded if forwarded is not None and is_inside(peer, self._proxies) else peer
@@ -349,7 +349,7 @@ class Curator:
         if admin is None:
             self._count_submission(request)
         removed = await withdraw(self.service.store, live.campaign, report_ids)
-        if admin is not None:  # when a person withdraws is nobody's business
+        if admin is not None:  # the time at which a person withdraws is private
             await self.service.record(admin, "removed", live.campaign.id, removed)
         return json_response(messages.Withdrawn(removed), headers=_ANY_ORIGIN)
 
@@ -390,7 +390,7 @@ class Curator:
         return _require_role(token, roles)
 
     def _token(self, request: Request) -> Token | None:
-        """The token of a request; None if it has none, or a wrong one. Refuses to look after too many wrong ones."""
+        """The token of a request; None if it has none, or a wrong one. Refuses any after too many wrong ones."""
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         secret, address, attempts = secret.strip(), self._address(request), self.service.attempts
         if scheme.lower() != "bearer" or not secret:

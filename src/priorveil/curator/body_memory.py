@@ -13,8 +13,8 @@ SMALL_BODY = 4 << 10  # bytes: a smaller body is read at once, and there is alwa
 class BodyMemory:
     """The memory for large bodies that are being read or decoded.
 
-    It is limited in total, so that unfinished bodies cannot use it up. The first bytes of a body are not counted:
-    strangers who fill the memory hold up batches, never single submissions.
+    It is limited in total, so that unfinished bodies cannot use it up. The first bytes of a body are not counted, so
+    strangers who fill the memory can delay batches but no single submission.
     """
 
     def __init__(self, capacity: int) -> None:

@@ -38,8 +38,8 @@ _log = logging.getLogger(__name__)
 class CampaignLife:
     """Changes of campaigns, one at a time.
 
-    A clock may be wrong for a while, and deleted reports do not come back: reports are deleted when the clock has
-    been past the time until which they are kept for `grace` seconds.
+    Reports are deleted once the clock has been past `keep_until` for `grace` seconds: a clock may be wrong for a while,
+    and deleted reports do not come back.
     """
 
     store: Store
@@ -90,8 +90,8 @@ class CampaignLife:
     async def stored_result(self, live: StoredCampaign) -> StoredResult | None:
         """The results that analysts see.
 
-        Those of a campaign whose end has passed are made when they are first asked for. Later ones would show too few
-        further reports, so two requests at once, or to two processes, get the same.
+        Those of a campaign whose end has passed are made at the first request. Others at the same time, also to other
+        processes, get the same, because new ones would show too few further reports.
         """
         campaign, last = live.campaign, await self.store.stored_result(live.campaign)
         if self.state(live) != "closed" or live.published is not None:

@@ -101,7 +101,7 @@ class Writer:
             while size < TRANSACTION and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
                 size += batch[-1].size
-            # Claims first: who waits for the queue to be empty waits without any.
+            # Claims first, because `flush` waits for an upload without claims.
             await self._commit([upload for upload in batch if upload.claims], self._admit)
             await self._commit([upload for upload in batch if not upload.claims], self._store)
             self.waiting -= size

@@ -28,7 +28,7 @@ def frames(error: BaseException) -> str:
 class FailureLog:
     """Logs each kind of failure of the store at once, and then at most once in `seconds`.
 
-    Our own errors say what to do and quote nothing; of any other error the message is not logged.
+    Our own errors say what to do and quote nothing; the messages of others are not logged.
     """
 
     seconds: float

@@ -74,7 +74,7 @@ class WithdrawalBody(Document, frozen=True):
 
 
 class Withdrawn(Document, frozen=True):
-    """How many reports were removed. Those that were not there are not counted."""
+    """How many reports were removed. Ids without a report are not counted."""
 
     removed: Count
 

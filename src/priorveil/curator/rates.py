@@ -39,7 +39,7 @@ class Allowance:
         return max(0.0, (self.used + 1 - self.burst) / self.rate)
 
     def add(self, now: float) -> None:
-        """Count one more, also one that was not allowed: it makes nobody wait longer than the burst does."""
+        """Count one more, even if it was not allowed; the wait never grows beyond that after a whole burst."""
         self.wait(now)  # what was used before recovers until now
         self.used = min(self.burst, self.used + 1)
 

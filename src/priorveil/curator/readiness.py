@@ -24,7 +24,7 @@ class Readiness:
         """Return if the probe succeeded; otherwise raise its error."""
         if self._task is None or (self._task.done() and self._clock() - self._began >= self._seconds):
             self._task, self._began = asyncio.create_task(self._outcome()), self._clock()
-        error = await asyncio.shield(self._task)  # who leaves does not end it for the others
+        error = await asyncio.shield(self._task)  # a request that is cancelled does not cancel it for others
         if error is not None:
             raise error.with_traceback(None)
 

@@ -49,7 +49,7 @@ def campaign_results(
 def publication(campaign: Campaign, tallies: Mapping[str, FormTally], published: str) -> Publication:
     """What is published of a campaign: its results, who asked, why and when.
 
-    What a method cannot read is read by the default one.
+    Parts that a method cannot read are read by the default one.
     """
     unbiased, public = (
         _estimates(campaign, tallies, method, or_default=True) for method in ("unbiased", "mle")

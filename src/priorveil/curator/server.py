@@ -95,10 +95,10 @@ async def _wait_until_listening(address: Address) -> None:
 
 
 def _disconnect_stalled_readers(address: Address, seconds: float) -> None:
-    """Let the kernel close connections whose reader takes nothing for so long: granian waits for ever.
+    """Let the kernel close connections whose reader takes nothing for so long, because granian waits for ever.
 
-    Connections inherit the option from the socket that listens, which granian does not give away: it is the one of this
-    process that listens on the address.
+    Connections inherit the option from the listening socket. Granian does not expose it, so it is found among the
+    sockets of this process by its address.
     """
     if not hasattr(socket, "TCP_USER_TIMEOUT"):  # not Linux
         return

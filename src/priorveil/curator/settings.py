@@ -94,7 +94,7 @@ class Listen(SettingsSection, frozen=True):
 
 
 class RequestLimits(SettingsSection, frozen=True):
-    """Limits on requests. What is over a limit is refused, and the response says why."""
+    """Limits on requests. Requests over a limit are refused, and the response says why."""
 
     body: Annotated[AtLeastOne, about("Bytes of an upload of reports.")] = 4 << 20
     campaign: Annotated[AtLeastOne, about("Bytes of a campaign.")] = 64 << 20

@@ -135,7 +135,7 @@ class SqliteStore(Store):
             await asyncio.to_thread(save)
 
     async def restore(self, file: Path, replace: bool) -> None:
-        """Fill the file from a backup, in one transaction: it works as a whole, or changes nothing."""
+        """Fill the file from a backup in one transaction, which succeeds as a whole or changes nothing."""
 
         def load() -> None:
             self._check_path()

@@ -187,7 +187,7 @@ class FormTally:
     def releasable(self, now: FormTally, campaign: Campaign) -> FormTally:
         """Each of these tallies as it is now, or as it was if the difference could reveal single reports.
 
-        It cannot where enough further reports came, or where the tally had too few reports to be shown.
+        It could not if enough further reports came, or if the tally had too few reports to be shown.
         """
 
         def select(old: _Counted, new: _Counted) -> _Counted:

@@ -59,12 +59,12 @@ class ReportRefused(PriorveilError):
 class Client:
     """Answers one campaign, once.
 
-    `campaign_url` ends in the campaign's id, which is checked against the content. `state` is the folder where
-    answers are remembered, `default_folder()` if not given; `AnswerStore()` remembers in this process only, for
-    simulations. `code` is that of an invitation, for campaigns that need one; a link of an invitation has it in it.
-    `limit` is the LDP level that all remembered answers to campaigns of the same curator may reach together; a campaign
-    may lower it. A form with an infinite level (for a latent secret) is only answered if nothing else was, and then
-    nothing else is answered. `transport` replaces httpx's, for proxies and tests.
+    `campaign_url` ends in the campaign's id, which is checked against the content. `state` is the folder where answers
+    are remembered, `default_folder()` if not given; `AnswerStore()` remembers in this process only, for simulations.
+    `code` is that of an invitation, for campaigns that need one; a link of an invitation has it in it. `limit` is the
+    LDP level that all remembered answers to campaigns of the same curator may reach together; a campaign may lower it.
+    A form with an infinite level (for a latent secret) has to be the only one that is answered. `transport` replaces
+    httpx's, for proxies and tests.
     """
 
     def __init__(

@@ -113,7 +113,7 @@ def scan_shared(rows: Ints, words: Words, own: Word, guide: Guide, reports: Ints
         start = guide.thresholds[0, x]
         past = draw >= start
         is_own = past and draw - start < own
-        # An own draw looks up zero, which ends at once, and then takes x instead of what it found.
+        # If the draw is own, zero is looked up, which ends at once, and the result is x.
         common_draw = np.uint64(0) if is_own else (draw - own if past else draw)
         y = np.int64(guide.starts[0, np.int64(common_draw >> guide.shift)])
         y += np.int64(guide.thresholds[0, y + 1] <= common_draw)

@@ -305,8 +305,8 @@ class Form:
     def levels(self) -> JointLeakage:
         """What a whole submission tells about all answers together, and so about each of them.
 
-        It holds whatever the answers have to do with each other. One report has its levels of LIP, under the prior of
-        its plan; several have the sum of their LDP levels, whatever anyone knows.
+        It holds however the answers depend on each other. One report has its levels of LIP, under the prior of its
+        plan; several have the sum of their LDP levels, whatever anyone knows.
         """
         return JointLeakage.together([slot.levels() for slot in self.slots])
 

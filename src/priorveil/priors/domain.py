@@ -53,7 +53,7 @@ LEFT_OUT = "a combination that the plan leaves out"
 NAME_ATTRIBUTES = Hint("Prior.joint", purpose="for several attributes")
 BLANKS = " \t\r\n"  # around a text they do not count
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
-# What does not matter in a spelling: hyphens between letters, and all marks but the signs of ranges and numbers.
+# Ignored in a spelling: hyphens between letters, and all marks but the signs of ranges and numbers.
 _PUNCTUATION = re.compile(r"[^\w<>=≤≥+±-]|_|(?<=[^\W\d_])-(?=[^\W\d_])")
 
 

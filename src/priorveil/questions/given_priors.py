@@ -1,7 +1,7 @@
 """What a survey file says under `prior`: "unknown", typed shares, rows of shares, or a table, for all or by cohort.
 
-Entries are by question. Those of "tick all that apply" are the codes of a set, which becomes a yes or no for each
-option.
+Entries are by question. An entry of "tick all that apply" has the codes of the ticked options, from which a yes or no
+for each option is made.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class Question(ABC):
         """The answers of many people, in the rows of a table in which it is asked."""
 
     def refusal(self, advice: str) -> InvalidInput:
-        """The error about an answer that is none."""
+        """The error about an invalid answer."""
         return InvalidInput(f"answers[{self.name!r}]", NOT_SHOWN, advice)
 
     # -- words -----------------------------------------------------------------------------------------------

@@ -148,8 +148,8 @@ def typed_prior(
 ) -> Prior:
     """The prior from typed shares of entries, which add up to one.
 
-    Of a question that is not always asked, shares without "not asked" are among the people who are asked: `asked` is
-    their share of all people, where it is known.
+    If a question is not always asked, shares without "not asked" are among the people who are asked: `asked` is their
+    share of all people, where it is known.
     """
     shares = list(rows)
     total = math.fsum(share for _, share in shares)
@@ -275,7 +275,7 @@ def _complete(
 ) -> dict[Combination, float]:
     """The masses of all possible combinations, with `smoothing` added to each; one without mass is refused.
 
-    A combination `of_people` that is not possible is not shown: somebody gave these answers.
+    An impossible combination `of_people` is not shown: it holds somebody's answers.
     """
     combinations = _combinations(attributes, only_asked)
     if foreign := [each for each in masses if each not in set(combinations)]:

@@ -340,7 +340,7 @@ def _type(row: Row) -> str:
 
 
 def _ticks(kind: str) -> bool:
-    """Whether a question is "tick all that apply": nothing ticked is an answer."""
+    """Whether a question is "tick all that apply", where ticking nothing is an answer, too."""
     select = read_select(kind)
     return select is not None and select.kind == "choices"
 

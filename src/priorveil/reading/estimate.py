@@ -60,8 +60,8 @@ class Estimate(EstimateData):
     def covariance(self) -> Array:
         """The covariance of `values`; `TooLarge` beyond 2,000 of them, where `contrast` still works.
 
-        The most that rounding to a grid adds to sums of numbers is on the diagonal only: it depends on where people are
-        between the points how it goes together. `contrast` adds the most that it can be in a weighted sum.
+        The most that rounding to a grid adds to sums of numbers is on the diagonal only, because its correlations
+        depend on where people are between the points. `contrast` adds the most that it can be in a weighted sum.
         """
         return contrasts.covariance(self)
 

@@ -115,12 +115,12 @@ def _has_few_people(estimate: EstimateData) -> bool:
 
 
 def unbounded_averages(averages: Averages) -> tuple[Note, ...]:
-    """That the reports do not bound the averages of some groups, and how many people would; none if they do."""
+    """Notes that the reports do not bound the averages of some groups, and how many people would; none if they do."""
     return _unbounded_note(averages, 0.95, "unboundedAverage")
 
 
 def unbounded_shares(shares: Averages, confidence: float) -> tuple[Note, ...]:
-    """That the reports do not bound the shares within some groups, and how many people would; none if they do."""
+    """Notes that the reports do not bound the shares within some groups, and how many people would; none if they do."""
     return _unbounded_note(shares, confidence, "unboundedShare")
 
 

@@ -53,9 +53,9 @@ def averages_by(
 def _mean_in_cells(
     estimate: EstimateData, found: Statistic, points: Array, low: Array, high: Array
 ) -> Statistic:
-    """The mean with what cells hide: the true mean is between those of their lower and of their upper edges.
+    """The mean with the bias that cells allow: the true mean is between those of their lower and of their upper edges.
 
-    If reports do not determine these, nobody is further from their number than an edge of a cell is.
+    If reports do not determine these two, the bias is the largest distance from a number to an edge of its cell.
     """
     P = estimate.own_readings[0].prior.probabilities
     try:

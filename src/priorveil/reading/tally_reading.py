@@ -134,7 +134,7 @@ class Reading:
     def covariance(self) -> Array:
         """The covariance of the statistics of the query; for mle, of the linear answer behind its intervals.
 
-        What rounding adds to sums of numbers is on the diagonal: it is not known how it goes together.
+        What rounding adds to sums of numbers is on the diagonal, because its correlations are not known.
         """
         covariance = self._noise_covariance()
         if self.rows is None or not self.sums_numbers:

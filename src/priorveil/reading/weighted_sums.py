@@ -26,9 +26,9 @@ def sums_of_values(
 ) -> Moments:
     """Weighted sums of the counts of all values: a row of weights for each sum.
 
-    The sums of a histogram, or of a margin, are those of its own counts. So they are projected if these are; what
-    the counts do not determine is read from the tally, but not once they are projected. `row_names` are the groups
-    that rows belong to, for the error if reports do not determine them. `of_numbers` is that of `Reading.moments`.
+    The sums of a histogram, or of a margin, are those of its own counts, projected if these are. Sums that the counts
+    do not determine are read from the tally, unless the counts are projected. `row_names` are the groups that rows
+    belong to, for the error if reports do not determine them. `of_numbers` is that of `Reading.moments`.
     """
     if estimate.histogram:
         cells = estimate.own_readings[0].rows

@@ -155,7 +155,7 @@ class FigureMaker:
     def _shares_among(self) -> Iterator[ResultTable]:
         """The answers to a question that is not always asked, as shares of the people who were asked it.
 
-        There are none if the reports do not tell how many people that are, or if the estimate counts nobody.
+        None if the reports do not determine how many people these are, or if the estimate counts nobody.
         """
         estimate, names = self.estimate, self.attributes
         labels = estimate.labels if estimate.histogram else ()
@@ -166,7 +166,7 @@ class FigureMaker:
             yield shares_among(estimate, asked, names, self.confidence)
 
     def _unbounded_notes(self, tables: Sequence[ResultTable]) -> Iterator[Note]:
-        """That the averages or the shares of some groups have no ends, and how many people would bound them."""
+        """Notes that the averages or the shares of some groups have no ends, and how many people would bound them."""
         open_kinds = {table.kind for table in tables if any(row.is_unbounded for row in table.rows)}
         known = {note.code for note in self.estimate.notes}
         if "average" in open_kinds and "unboundedAverage" not in known:

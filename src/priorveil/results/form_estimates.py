@@ -224,7 +224,7 @@ def estimate_forms(
     """The estimates from the tallies of the parts of each form, by cohort and group.
 
     `by` names the column of the groups, None without groups. `prior` replaces that of the only part; its labels are in
-    the order of the first plan. With `or_default`, what the method cannot read is read by the default one.
+    the order of the first plan. With `or_default`, parts that the method cannot read are read by the default one.
     """
     of_cohort: defaultdict[Any, list[Sequence[Tally]]] = defaultdict(list)
     for (cohort, _), own in tallies.items():

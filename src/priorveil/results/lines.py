@@ -3,8 +3,8 @@
 `attributes` names what a line is about, `cohort` and `group` whose reports it is from (empty: everybody), and
 `statistic` what its number is: `people`, `mean`, `share within age` and so on. Each attribute has a column with the
 answer that the line is about; it is empty if the line is about all answers. Then come the number of `reports`, the
-`method`, the `estimate` with its standard error and interval, and numbers of people as a `share` of everybody. What is
-withheld has a line that says why, such as `withheld: few reports`, and no numbers but that of its reports.
+`method`, the `estimate` with its standard error and interval, and numbers of people as a `share` of everybody. A
+withheld result has a line that says why, such as `withheld: few reports`, and no number but that of its reports.
 """
 
 from __future__ import annotations

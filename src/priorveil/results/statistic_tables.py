@@ -99,8 +99,8 @@ def number_tables(
 ) -> Iterator[ResultTable]:
     """The means of numbers on a grid, over all and by group, or quantiles of numbers in cells; none for other values.
 
-    `attribute` is the name of values that are numbers themselves. There are none either if reports do not determine
-    them, if there are no reports, or if cohorts have other numbers.
+    `attribute` is the name of values that are numbers themselves. There are also none if reports do not determine them,
+    if there are no reports, or if the cohorts have different numbers.
     """
     domain = estimate.readings[0].prior.domain if estimate.readings else None
     if domain is None:
@@ -174,7 +174,7 @@ def shares_among(
 
 
 def unbounded_within(estimate: Estimate, groups: Sequence[str], confidence: float) -> tuple[Note, ...]:
-    """That the reports do not bound the shares within some groups, and how many people would; none if they do."""
+    """Notes that the reports do not bound the shares within some groups, and how many people would; none if they do."""
     everybody = np.ones(len(estimate.readings[0].prior))
     return unbounded_shares(group_shares(estimate, everybody, groups), confidence)
 

@@ -120,9 +120,9 @@ class QuestionColumns(PrivateColumns):
 def _matched_columns(
     column: str | Sequence[str], attributes: Sequence[tuple[str, ...] | None]
 ) -> Sequence[str]:
-    """The private columns, one for each attribute of the plans: by name if they have its names, or in its order.
+    """The private columns, one for each attribute of the plans: by name if they have its names, otherwise in its order.
 
-    None at all stand for those that have its names.
+    Without any, the columns with its names are taken.
     """
     columns = [column] if isinstance(column, str) else list(column)
     names = attributes[0]

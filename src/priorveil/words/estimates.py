@@ -122,7 +122,7 @@ def statistic_text(statistic: Statistic) -> str:
 
 
 def unbounded_text(statistic: Statistic) -> str:
-    """That the reports do not bound a ratio, and how many people would."""
+    """A sentence that the reports do not bound a ratio, and how many people would."""
     needed = statistic.people_to_bound
     if needed is None:
         return say("unboundedStatistic")
