@@ -1862,7 +1862,7 @@ function compiled(pattern) {
 }
 
 /**
- * What the keywords of a schema ask of a value. One that is about another type than the value has asks nothing.
+ * What the keywords of a schema ask of a value; those for another type than the value's ask nothing.
  *
  * @type {Record<string, (argument: Json, value: Json, field: string, schema: Schema) => void>}
  */
@@ -3102,7 +3102,7 @@ function drawOf({ forms }, { form: id, report }) {
 }
 
 /**
- * What a form takes of a device's limit: its LDP level; a plan for a latent secret is not about that, and has no bound.
+ * How much of a device's limit a form uses: its LDP level, which is infinite for a plan for a latent secret.
  *
  * @param {Form} form
  */

@@ -23,6 +23,8 @@ from priorveil.formatting import read_number
 
 Fields = list[str | None]
 
+DAMAGED = "the file is damaged: it cannot be read to the end; copy or write it again"
+
 _GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 1 << 20  # characters
 _SAMPLE = 100  # lines that decide which delimiter the file uses
@@ -50,9 +52,7 @@ def read_rows(file: Any) -> Iterator[tuple[int, Fields]]:
     except UnicodeDecodeError:
         raise InvalidInput("data", NOT_SHOWN, not_text) from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InvalidInput(
-            "data", NOT_SHOWN, "the file is damaged: it cannot be read to the end; copy or write it again"
-        ) from None
+        raise InvalidInput("data", NOT_SHOWN, DAMAGED) from None
     except csv.Error:
         advice = "it has a cell or line that is too long, or a quotation mark that is not closed"
         raise InvalidInput("data", NOT_SHOWN, advice) from None

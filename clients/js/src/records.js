@@ -51,7 +51,7 @@ export function drawOf({ forms }, { form: id, report }) {
 }
 
 /**
- * What a form takes of a device's limit: its LDP level; a plan for a latent secret is not about that, and has no bound.
+ * How much of a device's limit a form uses: its LDP level, which is infinite for a plan for a latent secret.
  *
  * @param {Form} form
  */

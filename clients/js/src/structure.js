@@ -37,7 +37,7 @@ function compiled(pattern) {
 }
 
 /**
- * What the keywords of a schema ask of a value. One that is about another type than the value has asks nothing.
+ * What the keywords of a schema ask of a value; those for another type than the value's ask nothing.
  *
  * @type {Record<string, (argument: Json, value: Json, field: string, schema: Schema) => void>}
  */

@@ -226,7 +226,7 @@ def _print_csv(result: Result) -> None:
 
 
 def _print_tables(result: Result, forms: CohortForms) -> None:
-    """Print the tables of each finding with its notes; how all were read is said once, last."""
+    """Print the tables of each finding with its notes; a note about the method that several share comes once, last."""
     console = screen.open_console()
     tables = [
         list(own) for _, own in groupby(result.findings, lambda found: (found.attributes, found.margin_of))

@@ -24,6 +24,7 @@ import numpy as np
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
     FORM_NUMBERS,
+    NO_CAMPAIGN,
     CellCounts,
     Group,
     Statements,
@@ -42,6 +43,7 @@ T = TypeVar("T")
 
 _INSERT = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
 _SCHEMA_LOCK, _WRITER_LOCK = 0x70760001, 0x70760002  # advisory locks of ours
+_IN_USE = "a curator is writing to this database: stop it first"
 _HAS_TABLES = "SELECT to_regclass('schema_version') IS NOT NULL"
 _CAMPAIGN_LOCKS = 0x70760003  # and one for each campaign, by its number
 _SHARE_CAMPAIGNS = (
@@ -160,7 +162,7 @@ class PostgresStore(Store):
                 f"{problem}: stop all curators, run `priorveil backup`, then `priorveil serve --migrate`"
             )
         if not await db.fetchval("SELECT pg_try_advisory_xact_lock($1)", _WRITER_LOCK):
-            raise Unavailable("a curator is writing to this database: stop it first")
+            raise Unavailable(_IN_USE)
 
     async def close(self) -> None:
         """Close all connections. Work that does not end soon is interrupted and raises `Unavailable`."""
@@ -202,7 +204,7 @@ class PostgresStore(Store):
                 if has_tables and not replace:
                     raise self._holds_something()
                 if not await db.fetchval("SELECT pg_try_advisory_lock($1)", _WRITER_LOCK):
-                    raise Unavailable("a curator is writing to this database: stop it first")
+                    raise Unavailable(_IN_USE)
                 options = ["--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
                 await self._run(
                     "pg_restore", *options, *(["--clean", "--if-exists"] if has_tables else []), str(file)
@@ -323,7 +325,7 @@ class PostgresStore(Store):
             numbers |= {(id, form): pair for form, *pair in await db.fetch(FORM_NUMBERS, id)}
         for group in groups:
             if (group.campaign, group.form.id) not in numbers:
-                raise Unavailable("this database does not have the campaign")
+                raise Unavailable(NO_CAMPAIGN)
             campaign, form = numbers[group.campaign, group.form.id]
             by_form.setdefault(form, []).append(group)
             numbered.append((campaign, form, group))
@@ -344,7 +346,7 @@ class PostgresStore(Store):
         async with self._writing:
             db = await self._retry(self._connect_writer)
             if not await db.fetchval("SELECT pg_try_advisory_lock($1)", _WRITER_LOCK):
-                raise Unavailable("a curator is writing to this database: stop it first")
+                raise Unavailable(_IN_USE)
             try:
                 yield
             finally:

@@ -22,6 +22,7 @@ from priorveil.atomic_files import atomic_write, lock_file
 from priorveil.curator.settings import DEFAULTS, DatabaseLimits
 from priorveil.curator.store import (
     FORM_NUMBERS,
+    NO_CAMPAIGN,
     CellCounts,
     Group,
     Statements,
@@ -243,7 +244,7 @@ class SqliteStore(Store):
         """
         numbers = _execute(db, f"{FORM_NUMBERS} AND id = $2", group.campaign, group.form.id)
         if not numbers:
-            raise Unavailable("this store does not have the campaign")
+            raise Unavailable(NO_CAMPAIGN)
         _, campaign, form = numbers[0]
         new = group.select(np.unique(group.rows()[0], return_index=True)[1])  # sorted, each id once
         arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size}

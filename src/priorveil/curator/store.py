@@ -70,6 +70,7 @@ ON CONFLICT DO NOTHING RETURNING name"""
 _INVITATIONS = f"invitations WHERE campaign = {_OF_CAMPAIGN}"
 LASTING = "deleted IS NULL AND published IS NULL"  # of a campaign that can still take reports
 _OF_LASTING_CAMPAIGN = f"(SELECT number FROM campaigns WHERE id = $1 AND {LASTING})"
+NO_CAMPAIGN = "this store does not have the campaign"
 FORM_NUMBERS = f"SELECT id, campaign, number FROM forms WHERE campaign = {_OF_LASTING_CAMPAIGN}"
 _ADD_CAMPAIGN = """
     INSERT INTO campaigns (id, document, keep_until) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING number
@@ -491,7 +492,7 @@ class Store(ABC):
             query = "SELECT number, published, closed FROM campaigns WHERE id = $1 AND document <> ''"
             rows = yield query, campaign
         if not rows:
-            raise Unavailable("this store does not have the campaign")
+            raise Unavailable(NO_CAMPAIGN)
         number, published, closed = rows[0]
         return number, published, closed
 

@@ -41,6 +41,7 @@ _LONGEST_REASON = 80
 _WITHDRAWN = "withdrawn"
 # The same report may be taken later: when a wrong clock is right again or the campaign reopens, after somebody has
 # withdrawn, or with another code.
+_NO_CURATOR = "the response did not come from a curator (a proxy or a login page?): try again later"
 _NOT_FINAL = ("not yet open", "closed", "full", NO_INVITATION)
 
 
@@ -232,14 +233,13 @@ class Client:
 
     def _ask(self, url: str, path: str, document: object, field: str) -> object:
         """One field of the curator's response to a small request about the campaign at this address."""
-        other = "the response did not come from a curator (a proxy or a login page?): try again later"
         try:
             response = self._http.request(f"{url}/{path}", _LARGEST_RECEIPT, document)
             if response.status != 200:
                 raise ReportRefused(f"the curator answered {response.status}", final=False)
             return json.loads(response.body)[field]
         except (UnreadableResponse, ValueError, RecursionError, KeyError, TypeError) as error:
-            raise NotSent(other) from error
+            raise NotSent(_NO_CURATOR) from error
 
     def _check_limit(self, ldp: float) -> None:
         """Refuse an answer if the LDP level of all answers to this curator would then exceed the limit."""
@@ -273,8 +273,7 @@ class Client:
                 raise ReportRefused(f"the curator answered {response.status}", final=False)
             refused = _reason(response.body)
         except (NotSent, UnreadableResponse) as error:
-            other = "the response did not come from a curator (a proxy or a login page?): try again later"
-            why, folder = error if isinstance(error, NotSent) else other, self._answers.folder
+            why, folder = error if isinstance(error, NotSent) else _NO_CURATOR, self._answers.folder
             where = f"in {folder}: answer() or flush()" if folder else "until this process ends: flush()"
             raise NotSent(f"{why}. The report is kept {where} sends it") from error
         if refused in _NOT_FINAL:

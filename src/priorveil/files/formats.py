@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.csv_reader import Fields, is_number, read_rows
+from priorveil.csv_reader import DAMAGED, Fields, is_number, read_rows
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files.batches import Batch, OpenTable, WantedColumns
 from priorveil.files.threads import in_threads, thread_count
@@ -67,9 +67,7 @@ def _name_in_errors(name: str) -> Iterator[None]:
         raise InvalidInput(error.argument, error.value, f"{name}: {error.advice}") from None
     except Exception as error:
         if type(error).__module__.startswith("pyarrow"):
-            raise InvalidInput(
-                "data", name, "the file is damaged: it cannot be read to the end; copy or write it again"
-            ) from None
+            raise InvalidInput("data", name, DAMAGED) from None
         raise
 
 

@@ -167,7 +167,7 @@ def _finding(view: View, part: PartEstimates, own: _Selection, public: _Selectio
 
 
 def _group_text(group: Any) -> str | None:
-    """The name of a group; None for the rows without one. An empty text is written out, as it stands for everybody."""
+    """The name of a group; None for the rows without one. An empty text would stand for everybody."""
     return None if group is None else str(group) or "(empty)"
 
 

@@ -96,9 +96,9 @@ class ArcCells:
         another prior, or for a secret behind the value. But within a cell the law of a report is linear in its place.
         So the law at any place is a mixture of those at the first and the last place, and the law of the whole cell is
         half of each, times its width. Here a cell is these two halves. The reports can be drawn from this channel's (a
-        mixture is post-processing), so no level of theirs lies above its own; and its columns are, up to scale, those
-        of real reports, so LIP, LDP, DI and Pufferfish, which look at single columns, are exactly theirs under every
-        prior and secret. MIL and MIP, which are averages, are bounds from above.
+        mixture is post-processing), so none of their levels is above its own. Its columns are, up to scale, those of
+        real reports, so LIP, LDP, DI and Pufferfish, which look at single columns, are exact under every prior and
+        secret. MIL and MIP, which are averages, are bounds from above.
 
         >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
         >>> matrix, reports = ArcCells(toy).leakage_matrix
