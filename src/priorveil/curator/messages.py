@@ -28,7 +28,7 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 LARGEST_WITHDRAWAL = 1000
 
 
-ContentId = Annotated[str, schema_keywords(pattern=f"^{CONTENT_ID}$")]
+IdText = Annotated[str, schema_keywords(pattern=f"^{CONTENT_ID}$")]
 ReportId = Annotated[str, schema_keywords(pattern=f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$")]
 Code = Annotated[str, schema_keywords(pattern=f"^[0-9a-fA-F]{{{2 * CODE_BYTES}}}$")]
 ReportWords = Annotated[str, schema_keywords(pattern="^([0-9a-fA-F]{16})+$")]
