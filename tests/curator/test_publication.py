@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from curator.test_campaign_life import CLOSES, KEPT, TIMES, Curator, on
+from priorveil.curator import service
 from priorveil.curator.admission import withdraw
 from priorveil.curator.store import Ended, StillOpen, Store
 from refusals import raises
@@ -80,8 +81,9 @@ async def test_nothing_comes_or_goes_after_publication(store_url: str) -> None:
 
 @pytest.mark.parametrize("limits", [{}, {"most_reports": 5}])
 async def test_a_process_that_has_not_noticed_stores_nothing_either(
-    store_url: str, limits: dict[str, Any]
+    store_url: str, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(service, "_REFRESH", 600.0)  # it notices nothing meanwhile
     async with on(store_url, **limits) as curator:
         await curator.upload()
         store: Store = curator.service.store
