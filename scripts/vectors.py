@@ -7,6 +7,8 @@ Both sides read the files; only this script writes them. A vector has random byt
 * of a plan (clients/js/vectors, one file for each): a value and its report; also reports that the plan cannot have made
 * of a campaign (campaigns/): answers, with the draw, the level of each attribute and the submission
 * of a campaign with several cohorts (draws/): the draw of each form
+
+A file keeps its plans: the last digits of a design depend on the processor. To design them again, delete it first.
 """
 
 from __future__ import annotations
@@ -351,15 +353,21 @@ def main() -> None:
     path.write_text(text.replace('{"randomness"', '\n{"randomness"') + "\n", encoding="utf-8")
     (FOLDER / "campaigns").mkdir(parents=True, exist_ok=True)
     for seed, (name, campaign, answers) in enumerate(campaigns()):
+        path = FOLDER / "campaigns" / f"{name}.json"
+        if path.exists():
+            form = Form.read(json.loads(path.read_bytes())["campaign"]["cohorts"]["everyone"])
+            campaign = dataclasses.replace(campaign, cohorts={"everyone": form})
         vector = campaign_vector(campaign, answers, seed)
         text = json.dumps(vector, ensure_ascii=False, separators=(",", ":"))
-        path = FOLDER / "campaigns" / f"{name}.json"
         path.write_text(text.replace('{"answers"', '\n{"answers"') + "\n", encoding="utf-8")
     for seed, (name, plan) in enumerate(plans()):
+        path = FOLDER / f"{name}.json"
+        if path.exists():
+            plan = Plan.read(json.loads(path.read_bytes())["plan"])
         foreign = foreign_reports(plan.mechanism)
         vector = {"plan": json.loads(plan.to_json()), "foreign": foreign, "cases": cases(plan, seed)}
         text = json.dumps(vector, ensure_ascii=False, indent=None, separators=(",", ":"))
-        (FOLDER / f"{name}.json").write_text(text.replace('{"value"', '\n{"value"') + "\n", encoding="utf-8")
+        path.write_text(text.replace('{"value"', '\n{"value"') + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
