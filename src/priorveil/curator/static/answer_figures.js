@@ -1,6 +1,7 @@
 // What the report about one question reveals, in figures of a hundred people.
 
-import { ownText, paragraph, phrase, quiet, say, speak } from "/static/answer_page.js";
+import { paragraph, phrase, quiet, say, speak } from "/static/answer_page.js";
+import { pageOf } from "/static/answer_kinds.js";
 import { answeredBetween, codeOf, outOfHundred, reportsOf } from "/static/disclosure.js";
 import { el } from "/static/dom.js";
 /** @import { Part } from "/static/priorveil.js" */
@@ -68,19 +69,11 @@ function anyReport(interview, part, code) {
   });
 }
 
-/** @param {Interview} interview @param {Part} part @param {number} code */
-const quoted = (interview, part, code) =>
-  el("span", {}, ...phrase("quotedAnswer", { answer: el("bdi", {}, nameOf(interview, part, code)) }));
-
 /** The name of one of the answers of a part about one question. @param {Interview} interview @param {Part} part @param {number} code */
-function nameOf({ campaign }, { attributes: [name], plan }, code) {
-  const { numbers, labels } = plan;
-  if (numbers?.kind === "grid") return say("near", { number: speak.exact(numbers.bounds[code]) });
-  const question = campaign.questions.find((q) => q.name === name);
-  const bounds = (numbers ?? question?.ranges)?.bounds;
-  if (bounds) return say("between", { from: speak.exact(bounds[code]), to: speak.exact(bounds[code + 1]) });
-  const option = question?.options.find((o) => o.code === String(labels[code]));
-  return option ? ownText(option.text) : String(labels[code]);
+function quoted(interview, part, code) {
+  const [question] = interview.questionsOf(part);
+  const answer = el("bdi", {}, pageOf(question).level(question, part.plan, code));
+  return el("span", {}, ...phrase("quotedAnswer", { answer }));
 }
 
 /** @param {number} share */

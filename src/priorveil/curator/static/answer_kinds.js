@@ -3,13 +3,14 @@
 import { clearComplaint, hasText, own, ownText, say, speak } from "/static/answer_page.js";
 import { MANY } from "/static/disclosure.js";
 import { el } from "/static/dom.js";
-/** @import { Question } from "/static/priorveil.js" */
+/** @import { Numbers, Plan, Question } from "/static/priorveil.js" */
 /** @import { Interview } from "/static/interview.js" */
 
 /**
  * @typedef {object} KindPage
  * @property {(interview: Interview, question: Question) => any} field where people answer
  * @property {(interview: Interview, question: Question) => any} answer what they answered
+ * @property {(question: Question, plan: Plan, code: number) => string} level the name of a value of its plan
  * @property {string} missing the key of the text for people who give no answer
  */
 
@@ -18,14 +19,16 @@ const KINDS = {
   choice: {
     field: (interview, question) => (question.options.length > MANY ? optionList : optionButtons)(interview, question),
     answer: chosenOptions,
+    level: optionText,
     missing: "chooseOne",
   },
   choices: {
     field: (interview, question) => optionButtons(interview, question, true),
     answer: chosenOptions,
+    level: optionText,
     missing: "chooseOne",
   },
-  number: { field: numberField, answer: countedNumber, missing: "enterNumber" },
+  number: { field: numberField, answer: countedNumber, level: numberText, missing: "enterNumber" },
 };
 
 /** The page of a question's kind. @param {Question} question */
@@ -141,4 +144,19 @@ function countedNumber(interview, question) {
   const number = speak.exact(answer);
   const counted = end === answer ? number : say("countsAs", { number, end: speak.exact(end) });
   return [counted, hasText(question.unit) && [" ", own(question.unit)]];
+}
+
+/** @param {Question} question @param {Plan} plan @param {number} code */
+function optionText({ options }, { labels }, code) {
+  const option = options.find((o) => o.code === String(labels[code]));
+  return option ? ownText(option.text) : String(labels[code]);
+}
+
+/** A point, or a range. @param {Question} question @param {Plan} plan @param {number} code */
+function numberText({ ranges }, { numbers }, code) {
+  const { kind, bounds } = /** @type {Numbers} */ (numbers ?? ranges);
+  const number = speak.exact(bounds[code]);
+  return kind === "grid"
+    ? say("near", { number })
+    : say("between", { from: number, to: speak.exact(bounds[code + 1]) });
 }
