@@ -3,14 +3,14 @@
 import { clearComplaint, hasText, own, ownText, say, speak } from "/static/answer_page.js";
 import { MANY } from "/static/disclosure.js";
 import { el } from "/static/dom.js";
-/** @import { Numbers, Plan, Question } from "/static/priorveil.js" */
+/** @import { Plan, Question } from "/static/priorveil.js" */
 /** @import { Interview } from "/static/interview.js" */
 
 /**
  * @typedef {object} KindPage
  * @property {(interview: Interview, question: Question) => any} field where people answer
  * @property {(interview: Interview, question: Question) => any} answer what they answered
- * @property {(question: Question, plan: Plan, code: number) => string} level the name of a value of its plan
+ * @property {(question: Question, plan: Plan, code: number) => any} level the name of a value of its plan
  * @property {string} missing the key of the text for people who give no answer
  */
 
@@ -152,11 +152,7 @@ function optionText({ options }, { labels }, code) {
   return option ? ownText(option.text) : String(labels[code]);
 }
 
-/** A point, or a range. @param {Question} question @param {Plan} plan @param {number} code */
-function numberText({ ranges }, { numbers }, code) {
-  const { kind, bounds } = /** @type {Numbers} */ (numbers ?? ranges);
-  const number = speak.exact(bounds[code]);
-  return kind === "grid"
-    ? say("near", { number })
-    : say("between", { from: number, to: speak.exact(bounds[code + 1]) });
+/** A point, or a range. @param {Question} _question @param {Plan} plan @param {number} code */
+function numberText(_question, { labels }, code) {
+  return speak.range(labels[code]) ?? say("near", { number: speak.exact(labels[code]) });
 }

@@ -7,6 +7,7 @@ const FALLBACK = "en"; // the language that has every text
 /** The texts of Python and of the pages by language and key. All languages are loaded at once: which one is read stays here.
  * @type {Record<string, Record<string, string>>} */
 const TEXTS = await (await fetch("/static/texts.json")).json();
+const RANGE = /^\[(.+), (.+)[\])]$/; // the label of a range of numbers
 const LARGE = 1e6; // factors from here on are written with a power of ten
 
 /** The language of a tag without its region: `pt` of `pt-BR`. @param {string} tag */
@@ -89,15 +90,24 @@ export function speaker(language, regions = []) {
       .split(/(\{\w+\})/)
       .map((piece) => (piece.startsWith("{") ? values[piece.slice(1, -1)] : piece));
 
+  const say = (/** @type {string} */ key, /** @type {Record<string, any>} */ values = {}) =>
+    phrase(key, values).join("");
+  const exact = (value) => number(value, { maximumFractionDigits: 20 });
+
   return Object.freeze({
     language: own,
     direction: direction(own),
     phrase,
     /** Whether a text is in this language; otherwise it is in English, and has to be marked so. */
     has: (/** @type {string} */ key) => key in texts,
-    say: (/** @type {string} */ key, /** @type {Record<string, any>} */ values = {}) => phrase(key, values).join(""),
+    say,
     number,
-    exact: (value) => number(value, { maximumFractionDigits: 20 }),
+    exact,
+    /** A range from its label, such as [0, 5); null if the label is none. */
+    range(label) {
+      const ends = RANGE.exec(label);
+      return ends && say("between", { from: exact(Number(ends[1])), to: exact(Number(ends[2])) });
+    },
     isOne: (count) => new Intl.PluralRules(locale).select(count) === "one",
 
     percent: (share) => number(share, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 }),

@@ -5,7 +5,6 @@ import { bestLanguage, direction, markLanguage } from "/static/language.js";
 
 const NOT_ASKED = "not asked"; // the level of a question that earlier answers skip
 const TICKED = "yes"; // the level of an option of "tick all that apply"
-const RANGE = /^\[(.+), (.+)[\])]$/; // the level of a number in a range
 const UP_TO = /^(below|up to) (\S+)$/; // the label of a cumulative share of a number
 
 /** The words of a survey for a reader who speaks through `speak`, with the texts in the language nearest to `tag`. */
@@ -117,10 +116,7 @@ export class SurveyWords {
 
   #levelWords(question, level) {
     if (level in question.options) return [this.marked(this.own(question.options[level]))];
-    const ends = RANGE.exec(level)
-      ?.slice(1)
-      .map((end) => this.#speak.exact(Number(end)));
-    return [ends ? this.#speak.say("between", { from: ends[0], to: ends[1] }) : el("bdi", {}, level)];
+    return [this.#speak.range(level) ?? el("bdi", {}, level)];
   }
 
   /** Whether levels say only that an option was not ticked: the share of those who did tick it says it too. */
