@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import Counter
 from functools import cache
@@ -25,7 +26,9 @@ from priorveil.priors.domain import LabelDomain
 from priorveil.questions.campaign import Campaign, ask, ask_with
 from priorveil.questions.choices import MultipleChoice, SingleChoice
 from priorveil.questions.question import NOT_ASKED
+from priorveil.results.findings import result_of
 from priorveil.results.form_estimates import PartEstimates
+from priorveil.results.lines import write_lines
 from priorveil.tables import estimate_table, privatize_table, tally_table
 from priorveil.tables.answers import attribute_columns
 from priorveil.tables.substitutes import Substitutes
@@ -373,6 +376,18 @@ def results_csv(campaign: Campaign, columns: dict[str, list[Any]]) -> list[dict[
     Path("c.json").write_text(campaign.to_json())
     privatize_table(columns, campaign, out=Path("r.csv"), replace=True)
     return list(csv.DictReader(done("estimate", "c.json", "r.csv", "--csv").out.splitlines()))
+
+
+def test_a_frame_has_the_lines_of_the_csv() -> None:
+    """For every finding of a campaign; what is withheld has a line without numbers."""
+    campaign = health(smallest_count=250)
+    answers = as_columns(people(300, np.random.default_rng(6)))
+    found = estimate_table(privatize_table(answers, campaign).table, campaign)
+    write_lines(result_of(found), written := io.StringIO())
+    lines = [*csv.DictReader(written.getvalue().splitlines())]
+    assert any(line["statistic"].startswith("withheld") for line in lines)
+    rows = found.to_frame("pyarrow").to_pylist()
+    assert [{key: "" if cell is None else str(cell) for key, cell in row.items()} for row in rows] == lines
 
 
 def test_results_as_csv_are_tidy(folder: Path) -> None:

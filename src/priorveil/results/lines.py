@@ -1,4 +1,4 @@
-"""The result document as CSV, with a line for each statistic.
+"""The result document as a table, with a line for each statistic: CSV files and data frames.
 
 `attributes` names what a line is about, `cohort` and `group` whose reports it is from (empty: everybody), and
 `statistic` what its number is: `people`, `mean`, `share within age` and so on. Each attribute has a column with the
@@ -13,6 +13,7 @@ import csv
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+from priorveil.frames import Library, to_frame
 from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable
 
 _ABOUT = ("attributes", "cohort", "group", "statistic")
@@ -41,12 +42,22 @@ def statistic_lines(result: Result) -> Iterator[dict[str, Any]]:
                 }
 
 
+def heads_of(result: Result) -> list[str]:
+    """The names of all columns, in order."""
+    return [*_ABOUT, *columns_of(result).values(), *_COLUMNS[len(_ABOUT) :]]
+
+
 def write_lines(result: Result, file: TextIO) -> None:
     """Write all lines as CSV; a number that is not known or has no end is empty."""
-    heads = [*_ABOUT, *columns_of(result).values(), *_COLUMNS[len(_ABOUT) :]]
-    writer = csv.DictWriter(file, heads, lineterminator="\n")
+    writer = csv.DictWriter(file, heads_of(result), lineterminator="\n")
     writer.writeheader()
     writer.writerows(statistic_lines(result))
+
+
+def frame_of(result: Result, library: Library | None = None) -> Any:
+    """All lines as a data frame of pandas, polars or pyarrow; what is empty in CSV is missing."""
+    lines = [*statistic_lines(result)]
+    return to_frame({head: [line.get(head) for line in lines] for head in heads_of(result)}, library)
 
 
 def statistic_name(found: Finding, table: ResultTable, row: ResultRow) -> str:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from priorveil.errors import plural
+from priorveil.frames import Library
 from priorveil.priors import Prior
 from priorveil.reading.estimate import EstimateMethod
+from priorveil.results.findings import View, result_of
 from priorveil.results.form_estimates import CohortForms, Estimates, estimate_forms
+from priorveil.results.lines import frame_of
 from priorveil.tables.counting import tally_table
 from priorveil.tables.forms import Plans
 from priorveil.tables.refusals import RefusedRows
@@ -26,6 +29,10 @@ class TableEstimates(Estimates):
     def refused(self) -> RefusedRows:
         """The rows that were not counted."""
         return self.tallies.refused
+
+    def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
+        """The result document as a data frame of pandas, polars or pyarrow: a line for each statistic, as in CSV."""
+        return frame_of(result_of(self, View(confidence)), library)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {plural(self.refused.total, 'row')} refused)"
@@ -56,7 +63,7 @@ def estimate_table(
 
     `by` names a public column: each of its values gets an estimate with its own intervals. With plans by `cohort`,
     the estimate for everybody adds up those of the cohorts. The reports of a campaign have estimates for each part of
-    its forms (`parts`, `of`). `results.findings.result_of` makes the result document of all of them.
+    its forms (`parts`, `of`). `to_frame` lists the statistics of all of them.
 
     >>> import priorveil as pv
     >>> plan = pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram())
