@@ -17,7 +17,7 @@ from priorveil.designs.bounds import information_bound, uniform_variance
 from priorveil.designs.spaces import Box, LdpCone
 from priorveil.designs.stopping import Limits, never
 from priorveil.designs.variances import best_unbiased
-from priorveil.designs.weights import Statistics, _feasible, best_weights, good_weights, interior_point
+from priorveil.designs.weights import DesignStatistics, _feasible, best_weights, good_weights, interior_point
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.information import lift_variance, variance, variance_bound
 from priorveil.priors import Prior
@@ -212,7 +212,7 @@ class TestStatistics:
     def test_many_rows_take_no_matrix_of_rows_by_rows(self) -> None:
         rows = np.random.default_rng(0).normal(size=(5_000, 40))
         tracemalloc.start()
-        Statistics(40, rows)
+        DesignStatistics(40, rows)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 10 * rows.nbytes
@@ -302,7 +302,9 @@ class TestStatistics:
         P, row = P / P.sum(), rng.integers(-5, 6, 9) + 0.0
         space = LdpCone(P, hi) if pairwise else Box(P, lo, hi)
         exact = best_weights(P, space.vertices(), Limits(1e-7), row[None])
-        fine = variances._Generation(space, Limits(1e-6), Statistics(9, row[None]), [np.arange(9)]).run()
+        fine = variances._Generation(
+            space, Limits(1e-6), DesignStatistics(9, row[None]), [np.arange(9)]
+        ).run()
         assert fine.value == pytest.approx(exact.value, rel=1e-4)
         assert exact.value * (1 - 1e-4) <= fine.bound <= exact.value * (1 + 1e-7)
         points = np.unique(row)[[0, len(np.unique(row)) // 2, -1]]

@@ -36,8 +36,8 @@ from priorveil.designs.stopping import Limits
 from priorveil.designs.tolerances import TOLERANCE
 from priorveil.designs.value_groups import distinct_rows
 from priorveil.designs.weights import (
+    DesignStatistics,
     PriorTerms,
-    Statistics,
     drop_idle_columns,
     interior_point,
     variance_solution,
@@ -140,7 +140,7 @@ class _Search:
 
     def __init__(self, known: PriorSet, rows: Array, limits: Limits) -> None:
         self.known, self.rows, self.limits = known, rows, limits
-        self.statistics = Statistics(rows.shape[1], rows)
+        self.statistics = DesignStatistics(rows.shape[1], rows)
         self.is_finite = bool(known.members)
         self.priors = known.centre.probabilities[None]
         if self.is_finite:

@@ -28,7 +28,7 @@ from priorveil.designs.weights import (
     FINE,
     LEAST_WEIGHT,
     PROGRESS,
-    Statistics,
+    DesignStatistics,
     Weighing,
     best_weights,
     drop_idle_columns,
@@ -94,7 +94,7 @@ def best_unbiased(
         return _rotations(box, limits.target)
     values = [np.arange(len(prior))]
     if rows is None:
-        return _Generation(space, limits, Statistics(len(prior)), values, start).run()
+        return _Generation(space, limits, DesignStatistics(len(prior)), values, start).run()
     if len(rows) == 1 and len(points := _grid(prior, rows[0])) < len(prior):
         return _rounded_sum(space, limits, rows[0], points)
     if (groups := equal_groups(rows)).max() + 1 < len(prior):
@@ -109,10 +109,10 @@ def best_unbiased(
         plane = scipy.linalg.orth((levels - levels.mean(axis=1, keepdims=True)).T, rcond=1e-10)
         alone = len(prior) > _MOST_WEIGHED
         share = limits if alone else limits.share(FIRST_STEP)
-        start = _Generation(space, share, Statistics(len(prior), rows, plane), views).run()
+        start = _Generation(space, share, DesignStatistics(len(prior), rows, plane), views).run()
         if alone:
             return start
-    return _Generation(space, limits, Statistics(len(prior), rows), values, start).run()
+    return _Generation(space, limits, DesignStatistics(len(prior), rows), values, start).run()
 
 
 def _grid(prior: Array, row: Array) -> Array:
@@ -140,7 +140,7 @@ def _rounded_sum(space: Space, limits: Limits, row: Array, points: Array) -> Sol
     solution = best_unbiased(merged, limits, points[None])
     duals = solution.duals
     if not len(duals):  # all columns were listed
-        duals = Statistics(len(points), points[None]).duals(solution.columns, solution.weights)
+        duals = DesignStatistics(len(points), points[None]).duals(solution.columns, solution.weights)
     duals = space.prior * np.array([np.interp(row, points, dual) for dual in duals / merged.prior])
     columns, centred = solution.columns @ rounding.T, row - space.prior @ row
     value = lift_variance(columns, solution.weights, row[None])
@@ -213,7 +213,7 @@ class _Generation:
 
     space: Space
     limits: Limits
-    statistics: Statistics
+    statistics: DesignStatistics
     views: Sequence[Indices]
     start: Solution | None = None
 

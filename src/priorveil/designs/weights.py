@@ -16,7 +16,7 @@ convex in `lam`. Since `tr S^-1 >= 2 s tr N - s^2 tr N^2 S` for any symmetric `N
     every design's variance  >=  (tr N)^2 / max_r [ |N z|^2 - nu . z ],
 
 which is the proven bound (equality at the optimum, where `N = S^-1`). The maximum runs over the given columns.
-For statistics `W @ shares` the variance is `tr(W V S^-1 V' W')` (L-optimal), which `Statistics` writes in other
+For statistics `W @ shares` the variance is `tr(W V S^-1 V' W')` (L-optimal), which `DesignStatistics` writes in other
 coordinates.
 
 If there are several priors `p_i`, the worst one counts. With weights `w` on them, their mean `m`, columns of any scale
@@ -63,7 +63,7 @@ _NO_CHANNEL = "no weights make these columns a channel, or the solver could not 
 _Inverse = Callable[[Array], Array]
 
 
-class Statistics:
+class DesignStatistics:
     """The statistics `W @ shares` of `size` values, in the coordinates of the design; `rows` is `W`, None the identity.
 
     The coordinates of a lift are `z = basis' (r - 1)`, those of the statistics `targets` (k, d - 1): their variance is
@@ -130,7 +130,7 @@ def best_weights(prior: Array, columns: Array, limits: Limits = FINE, rows: Arra
     (array([0.333, 0.333, 0.333]), 10.667)
     """
     lifts = columns / (columns @ prior)[:, None]
-    statistics, target = Statistics(len(prior), rows), limits.target
+    statistics, target = DesignStatistics(len(prior), rows), limits.target
     directions, targets = statistics.directions(lifts), statistics.targets
     try:
         state = interior_point(directions, target, limits.over, targets)

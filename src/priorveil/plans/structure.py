@@ -59,7 +59,7 @@ Name = Annotated[str, Some]
 Naturals = Annotated[list[Natural], Some]
 Positives = Annotated[list[Positive], Some]
 Reals = Annotated[list[Real], Some]
-Codes = Annotated[list[Index], Unique]
+CodeList = Annotated[list[Index], Unique]
 Assumed = Annotated[
     Annotated[bool, schema_keywords(enum=[True])] | UnsetType,
     about("There only if the prior was assumed and not known: LIP then holds only if it is right."),
@@ -74,8 +74,8 @@ class NumberLevel(Document, frozen=True):
     number: Real
 
 
-Level = str | int | NumberLevel
-Labels = Annotated[list[Level | Annotated[list[Level], Some]], Some, Unique]
+DocumentLevel = str | int | NumberLevel
+Labels = Annotated[list[DocumentLevel | Annotated[list[DocumentLevel], Some]], Some, Unique]
 IncreasingReals = Annotated[list[Real], Meta(min_length=2)]
 
 
@@ -100,7 +100,7 @@ class JointAttribute(Document, frozen=True):
     """An attribute and its levels."""
 
     name: str
-    levels: Annotated[list[Level], Some, Unique] | GridDomain | CellsDomain
+    levels: Annotated[list[DocumentLevel], Some, Unique] | GridDomain | CellsDomain
 
 
 class JointDomain(Document, frozen=True, tag_field="kind", tag="joint"):
@@ -179,8 +179,8 @@ class ArcParameters(Document, frozen=True, tag_field="kind", tag="arc"):
 
     bits: Bits
     lengths: Positives
-    owners: Codes
-    circle: Codes
+    owners: CodeList
+    circle: CodeList
     start: Natural
     window: Natural
     keep: Natural
@@ -198,7 +198,7 @@ class OrdersParameters(Document, frozen=True, tag_field="kind", tag="orders"):
 
     bits: Bits
     lengths: Positives
-    owners: Codes
+    owners: CodeList
     count: Annotated[int, Meta(ge=1, le=65536)]
     window: Natural
     keep: Natural

@@ -16,7 +16,7 @@ from priorveil.questions.question import Question
 
 
 @dataclass(frozen=True)
-class Cohort:
+class SurveyCohort:
     """A public group of people: the parts that are designed for it, and how many people it has, if that is known."""
 
     parts: tuple[PartSpec, ...]
@@ -33,7 +33,7 @@ class Survey:
 
     details: CampaignDetails
     questions: tuple[Question, ...]
-    cohorts: Mapping[str, Cohort]
+    cohorts: Mapping[str, SurveyCohort]
     epsilon: float
     left_out: tuple[str, ...] = ()
 

@@ -11,7 +11,7 @@ from priorveil.catalogue import every_language
 from priorveil.questions.campaign import DETAILS, EVERYONE, CampaignDetails
 from priorveil.questions.choices import NO, YES, SingleChoice
 from priorveil.questions.question import Question, checked_after
-from priorveil.questions.survey import Cohort, Survey, people_shares
+from priorveil.questions.survey import Survey, SurveyCohort, people_shares
 from priorveil.questions.survey_document import LISTS, Section, SurveyDocument
 from priorveil.questions.survey_parts import DESIGN_KEYS, PartReader, number_bounds
 
@@ -38,7 +38,7 @@ def survey_of(document: SurveyDocument) -> Survey:
         reader.add(each)
     shares = people_shares(people)
     parts = PartReader(document, reader.questions, reader.sections, epsilon, shares).read()
-    cohorts = {name: Cohort(parts[name], number) for name, number in people.items()}
+    cohorts = {name: SurveyCohort(parts[name], number) for name, number in people.items()}
     _refuse_equal_cohorts(document, cohorts)
     questions = tuple(reader.questions.values())
     return Survey(details, questions, cohorts, epsilon, document.left_out)
@@ -79,7 +79,7 @@ def _people_by_cohort(document: SurveyDocument) -> dict[str, int | None]:
     return people
 
 
-def _refuse_equal_cohorts(document: SurveyDocument, cohorts: Mapping[str, Cohort]) -> None:
+def _refuse_equal_cohorts(document: SurveyDocument, cohorts: Mapping[str, SurveyCohort]) -> None:
     """Refuse cohorts with the same priors: their forms would be the same, and nobody could tell their reports apart."""
     for (one, first), (other, second) in combinations(cohorts.items(), 2):
         if [spec.prior for spec in first.parts] == [spec.prior for spec in second.parts]:

@@ -131,5 +131,5 @@ def _unbounded_note(averages: Averages, confidence: float, code: str) -> tuple[N
     needed = [each.people_to_bound for each in unbounded]
     if None in needed:
         return (Note(code),)
-    level = (normal_width(confidence) / normal_width(0.95)) ** 2
-    return Note(code), Note("peopleToBound", {"people": level * max(filter(None, needed))})
+    factor = (normal_width(confidence) / normal_width(0.95)) ** 2
+    return Note(code), Note("peopleToBound", {"people": factor * max(filter(None, needed))})
