@@ -161,7 +161,7 @@ def best_sum(space: Space, values: Array, limits: Limits = UNLIMITED) -> Solutio
         labels = similar_groups(prior, values[None], BLOCKS if many else max(FEW_VALUES, len(prior) // 4))
         merged = space.merge(labels)
         centres = np.bincount(labels, prior * values) / merged.prior
-        # what is proven of the blocks is no bound for the values, so a start does not report its progress
+        # a bound for the blocks does not hold for the values, so a start does not report its progress
         part = limits if many else replace(limits.share(FIRST_STEP), progress=None)
         coarse = best_sum(merged, centres, part)
         above = coarse.duals - merged.sum_duals(centres)

@@ -55,7 +55,7 @@ class RoundClock(Clock):
 _SECONDS = Clock()
 
 FINEST_GAP = 1e-10  # the smallest gap that a search closes; smaller gains are rounding noise
-PATIENCE = 2.5  # seconds that a last step has at least, when a search has used up the time
+PATIENCE = 2.5  # the least seconds for a last step after a search has used up the time
 # A larger table is neither written out nor held in memory: these are 32 MiB of floats.
 MOST_ENTRIES = 4_000_000
 MOST_ROUNDS = 500  # a search that no other limit ends stops after these; nearly all end far earlier

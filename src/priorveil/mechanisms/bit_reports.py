@@ -34,7 +34,7 @@ MOST_LISTED = 5_000  # reports up to which the channel is written out
 class BitReports(Mechanism):
     """A mechanism whose reports are rows of bits.
 
-    `masses` is the prior in integers, for lifts alone: neither sampling nor privacy looks at it.
+    `masses` is the prior in integers, used for lifts alone, not for sampling or privacy.
     """
 
     masses: Ints
