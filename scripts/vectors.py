@@ -238,7 +238,7 @@ def campaigns() -> Iterator[tuple[str, Campaign, list[dict[str, Any]]]]:
     street = SingleChoice("street", "Where?", {str(i): f"Street {i}" for i in range(70)})
 
     def slot(*parts: tuple[tuple[str, ...], Plan]) -> Slot:
-        return Slot.drawn([Part(*part) for part in parts], [1.0 + i for i in range(len(parts))])
+        return Slot.by_weights([Part(*part) for part in parts], [1.0 + i for i in range(len(parts))])
 
     def made(questions: list[Question], *slots: Slot) -> Campaign:
         return Campaign("Test", questions, {"everyone": Form(slots)})
@@ -326,9 +326,9 @@ def cohorts() -> Campaign:
     plans = {name: pv.design(pv.Prior({"yes": p, "no": 1 - p}), 0.5, pv.Distribution()) for name, p in SHARES}
     a, b, c, d = (Part((name,), plan) for name, plan in plans.items())
     forms = {
-        "first": Form((Slot.drawn([a, b, c], [1, 2, 3]), Slot((d,)))),
-        "last": Form((Slot((d,)), Slot.drawn([c, b, a], [1, 1, 1]))),
-        "both": Form((Slot.drawn([a, b], [1, 9]), Slot.drawn([c, d], [1, 1]))),
+        "first": Form((Slot.by_weights([a, b, c], [1, 2, 3]), Slot((d,)))),
+        "last": Form((Slot((d,)), Slot.by_weights([c, b, a], [1, 1, 1]))),
+        "both": Form((Slot.by_weights([a, b], [1, 9]), Slot.by_weights([c, d], [1, 1]))),
         "none": Form(tuple(Slot((part,)) for part in (a, b, c, d))),
     }
     return Campaign("Test", [SingleChoice(name, f"{name}?", options=yes_no) for name in plans], forms)
