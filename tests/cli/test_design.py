@@ -19,6 +19,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from priorveil.cli import screen
 from priorveil.cli.design import design
 from priorveil.designs import METHODS
 from priorveil.information import gain_share
-from priorveil.plans.document import DESIGN_METHODS
+from priorveil.plans.structure import DesignMethod
 from priorveil.studies.trade_offs import ldp_plan
 from priorveil.words.plans import plan_facts
 from terminal import refused, run
@@ -523,7 +524,7 @@ def test_the_commands_of_the_readme_need_no_extra(files: Path) -> None:
 def test_the_command_offers_every_design_method() -> None:
     """The command names the methods itself, since importing them would slow its help down."""
     offered = next(option.type.choices for option in design.params if option.name == "method")
-    assert tuple(offered) == ("auto", *METHODS) == ("auto", *DESIGN_METHODS)
+    assert tuple(offered) == ("auto", *METHODS) == ("auto", *get_args(DesignMethod))
 
 
 # Several attributes

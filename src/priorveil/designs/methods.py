@@ -50,7 +50,7 @@ from priorveil.errors import (
 )
 from priorveil.notions import Cone, PriorOrSet, Secrets
 from priorveil.plans import Plan
-from priorveil.plans.document import DesignMethod
+from priorveil.plans.structure import DesignMethod
 from priorveil.priors import Budget
 from priorveil.progress_bar import Progress, design_progress
 from priorveil.queries import Query

@@ -40,7 +40,6 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notes import Note
 from priorveil.notions import LIP, Cone, Leakage, PriorOrSet, Secrets, as_cone, as_prior_or_set
 from priorveil.plans.document import (
-    GIVEN,
     Json,
     content_id,
     parse,
@@ -132,7 +131,7 @@ class Plan(PlanData):
             expected_mse=error,
             lower_bound=min(bound, error),
             no_report=without_report,
-            method=GIVEN,
+            method="given",
             why="not designed",
         )
 

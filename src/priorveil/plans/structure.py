@@ -264,6 +264,8 @@ NamedDocument = Annotated[
 
 # -- plans and forms ---------------------------------------------------------------------------------------
 
+DesignMethod = Literal["closed", "arc", "columns", "unary", "subset", "hashing"]
+
 
 class BudgetDocument(Document, frozen=True):
     """The most that belief may fall or rise, in natural logarithms; "inf" is no limit."""
@@ -314,7 +316,10 @@ class PlanDocument(Document, frozen=True):
     expected_mse: Real
     lower_bound: Real
     no_report: Real
-    method: Annotated[Name, about("How the mechanism was designed.")]
+    method: Annotated[
+        Literal[DesignMethod, "given"],
+        about("How the mechanism was designed; given if its channel was given and not designed."),
+    ]
     why: str
     reading_prior: Annotated[
         FixedPrior | UnsetType,
