@@ -26,6 +26,8 @@ from priorveil.questions.expressions import (
 )
 from priorveil.questions.given_priors import COHORTS
 from priorveil.questions.language_tags import language_tag
+from priorveil.questions.number import NumberQuestion
+from priorveil.questions.question import Question
 from priorveil.questions.question_types import (
     CARRIED_OVER,
     NUMBER_TYPES,
@@ -43,12 +45,13 @@ from priorveil.questions.survey_document import (
     SurveyDocument,
     nearest,
 )
+from priorveil.questions.survey_parts import DESIGN_KEYS
 from priorveil.questions.workbook import OURS, SHEETS, Cell, Row, cell_text, cell_words, read_sheets
 
 _SURVEY_COLUMNS = (
     *("type", "name", "label", "hint", "relevant", "constraint", "parameters", "required", "disabled"),
 )
-_QUESTION_KEYS = ("prior", "query", "weight", "epsilon", "range", "points", "unit", "together")
+_QUESTION_KEYS = (*DESIGN_KEYS, *NumberQuestion.survey_keys, "unit", "together")
 _SETTINGS = tuple(sorted({"epsilon", *DETAILS} - {"languages"}))
 _WORDS = ("contact", "admission")  # settings that are no numbers, whatever they look like
 _QUESTION_TEXTS = {"text": "label", "hint": "hint", "unit": f"{OURS}unit"}  # the columns of texts, by key
@@ -342,7 +345,7 @@ def _type(row: Row) -> str:
 def _ticks(kind: str) -> bool:
     """Whether a question is "tick all that apply", where ticking nothing is an answer, too."""
     select = read_select(kind)
-    return select is not None and select.kind == "choices"
+    return select is not None and Question.by_kind[select.kind].by_option
 
 
 def _why_not_asked(row: Row, kind: str) -> str:
