@@ -1,9 +1,10 @@
 // The page of a new survey: write it in a form or choose a file, check what it promises, look at it, and create the campaign.
 
 import { JSON_TYPE, keep, usesOf } from "/static/campaign_uses.js";
-import { Refused, Unreachable, ask, isAdmin } from "/static/curator.js";
+import { Refused, Unreachable, isAdmin } from "/static/curator.js";
 import { el, pageHead, number as readable } from "/static/dom.js";
 import { readCampaign } from "/static/priorveil.js";
+import { SurveyDesigner } from "/static/survey_designer.js";
 import { newDraft, toDocument, toDraft } from "/static/survey_draft.js";
 import { SurveyForm } from "/static/survey_form.js";
 import { capital, checkParts, summary } from "/static/survey_check.js";
@@ -49,10 +50,9 @@ class NewSurvey {
   #chosen = null;
   /** What was checked: the text of the draft, or null if it was a file. @type {string | null} */
   #checked = null;
-  /** Cancels the request that is under way. @type {AbortController | null} */
-  #request = null;
   #showErrors;
   #say;
+  #designer;
 
   #results = el("div", { id: "checked" });
   #problem = el("p", { class: "warning", role: "alert", id: "refused", hidden: true });
@@ -62,13 +62,6 @@ class NewSurvey {
     "button",
     { type: "button", class: "plain", id: "save", onclick: () => this.#keepDraft() },
     "Save the survey as a file",
-  );
-  #waiting = el(
-    "div",
-    { id: "designing", class: "designing", hidden: true },
-    el("p", {}, "Designing the survey. This takes some seconds."),
-    el("progress", { "aria-label": "Designing" }),
-    el("button", { type: "button", class: "plain", id: "cancel", onclick: () => this.#cancel() }, "Cancel"),
   );
   #files = el("input", {
     type: "file",
@@ -106,8 +99,9 @@ class NewSurvey {
   constructor(showErrors, say) {
     this.#showErrors = showErrors;
     this.#say = say;
+    this.#designer = new SurveyDesigner(this.#check, say);
     this.form = this.#newForm();
-    addEventListener("hashchange", () => this.#cancel(), { once: true }); // nobody waits for it any more
+    addEventListener("hashchange", () => this.#designer.cancel(), { once: true }); // nobody waits for it any more
   }
 
   /** What the page shows. */
@@ -120,7 +114,7 @@ class NewSurvey {
       ),
       this.#filePart(),
       this.#formPart(),
-      this.#waiting,
+      this.#designer.element,
       this.#problem,
       this.#results,
     ];
@@ -196,37 +190,18 @@ class NewSurvey {
    * @param {string | null} [draftText] null for a file
    */
   async #design(body, type, showPlace, draftText = null) {
-    this.#cancel();
-    const mine = new AbortController();
-    this.#request = mine;
     this.#complain("");
     this.#results.replaceChildren();
-    this.#showWaiting(true);
-    this.#say("Designing the survey.");
     try {
-      const options = { method: "POST", body, headers: { "content-type": type }, signal: mine.signal };
-      const response = await ask(`/surveys?people=${encodeURIComponent(people || USUAL_PEOPLE)}`, options);
-      const answer = await response.json();
+      const answer = await this.#designer.design(body, type, people || USUAL_PEOPLE);
+      if (answer === null) return;
       this.#checked = draftText;
       this.#showReport(answer);
     } catch (error) {
-      const isMine = mine === this.#request;
-      if (error.name === "AbortError") return isMine && this.#say("The check was cancelled. Nothing is lost.");
       if (error instanceof Unreachable) return this.#complain(`${error.message} Nothing is lost.`);
       if (!(error instanceof Refused)) throw error;
       showPlace(error);
-    } finally {
-      if (mine === this.#request) this.#showWaiting(false);
     }
-  }
-
-  #cancel() {
-    this.#request?.abort();
-  }
-
-  #showWaiting(/** @type {boolean} */ on) {
-    this.#check.disabled = on;
-    this.#waiting.hidden = !on;
   }
 
   #checkDraft() {
@@ -307,7 +282,7 @@ class NewSurvey {
 
   /** Check this file from now on, in place of the form; null for the form. @param {{ name: string, check: () => any } | null} file */
   #choose(file) {
-    this.#cancel();
+    this.#designer.cancel();
     this.#chosen = file;
     this.#complain("");
     this.#results.replaceChildren();
