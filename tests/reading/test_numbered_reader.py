@@ -20,6 +20,7 @@ from priorveil.mechanisms.randomness import (
 from priorveil.priors import Prior
 from priorveil.queries import Histogram
 from priorveil.reading.families import reader_of
+from priorveil.reading.linear_answers import channel_inversion
 from refusals import raises
 from sample_mechanisms import POOL
 
@@ -72,6 +73,17 @@ def test_the_values_of_a_group_share_its_count_as_the_prior_says() -> None:
 
 
 @pytest.mark.statistical
+def test_a_rare_report_that_is_missing_by_chance_leaves_its_value_uncertain() -> None:
+    """Two of a thousand people are expected to send the only report that tells the last value from the second."""
+    prior, Q = np.array([0.5, 0.3, 0.2]), np.array([[0.6, 0.4, 0.0], [0.3, 0.7, 0.0], [0.3, 0.69, 0.01]])
+    expected, without = 1_000 * prior @ Q, np.array([450.0, 550.0, 0.0])
+    variances = [
+        channel_inversion(counts, Q, prior, None, population=True).moments(None).variance
+        for counts in (expected, without)
+    ]
+    assert (variances[1] > 0.25 * variances[0]).all(), "and not zero"
+
+
 def test_the_expected_error_is_the_measured_one() -> None:
     """Two hundred campaigns of 500 people: the mean squared error within 5 standard errors."""
     rng, prior = np.random.default_rng(24), Prior.zipf(30)
