@@ -130,7 +130,7 @@ def test_ask_takes_every_kind_of_prior() -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
 def test_a_question_knows_everything_about_its_kind(question: Question, survey: Campaign) -> None:
-    assert Question.read(question.checked(["en"]).document()) == question.checked(["en"])
+    assert Question.read(question.in_languages(["en"]).document()) == question.in_languages(["en"])
     assert Question.by_kind[question.kind] is type(question)
     assert question.queries and question.describe_answers(survey.domains, survey.text)
     assert question.levels(None) == dict.fromkeys(question.attributes, NOT_ASKED)

@@ -6,7 +6,7 @@ import { BudgetExceeded, NotSent, ReportRefused, need, printable } from "./error
 import { numberText, real } from "./fields.js";
 import { Memory } from "./memory.js";
 import { freshId } from "./randomness.js";
-import { ANSWERED, UNREADABLE, answersBy, drawOf, keyOf, readRecord, spentBy, wireReport } from "./records.js";
+import { ANSWERED, UNREADABLE, answersBy, drawOf, keyOf, readRecord, ldpCost, wireReport } from "./records.js";
 import { UNSENT, deviceStorage } from "./storage.js";
 import { Transport } from "./transport.js";
 import { inTurn, sleep } from "./turns.js";
@@ -243,7 +243,7 @@ export class Client {
       if (text !== null) records.push(readRecord(text));
     }
     const spent = records.filter((record) => record.origin === origin).map(({ ldp }) => real(ldp, "storage"));
-    const level = spent.reduce((total, earlier) => total + earlier, spentBy(form));
+    const level = spent.reduce((total, earlier) => total + earlier, ldpCost(form));
     const most = Math.min(this.#limit, limit ?? Infinity);
     // A level without bound is its device's only answer to a curator, whatever the limit.
     if (level === Infinity ? spent.length > 0 : level > most) throw new BudgetExceeded(level, most);
@@ -261,7 +261,7 @@ export class Client {
     const form = campaign.formFor(cohort);
     const report_id = freshId();
     const drawn = { report_id, form: form.id, report: form.privatize(values, draw) };
-    const level = { origin: new URL(this.url).origin, ldp: numberText(spentBy(form)) };
+    const level = { origin: new URL(this.url).origin, ldp: numberText(ldpCost(form)) };
     const text = JSON.stringify({ ...drawn, ...level, delivered: false });
     await this.#memory.exclusively(async () => {
       await this.#checkLimit(campaign, form); // another tab may have answered another campaign meanwhile

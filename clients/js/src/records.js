@@ -55,7 +55,7 @@ export function drawOf({ forms }, { form: id, report }) {
  *
  * @param {Form} form
  */
-export const spentBy = ({ parts, levels }) =>
+export const ldpCost = ({ parts, levels }) =>
   parts.some(({ plan }) => plan.protects === "secret") ? Infinity : levels.ldp;
 
 /**

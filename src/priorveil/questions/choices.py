@@ -50,9 +50,9 @@ class _WithOptions(Question):
         """The question in a section of a survey file."""
         return cls(options=section.table("options"), **common)
 
-    def checked(self, languages: Sequence[str]) -> Self:
+    def in_languages(self, languages: Sequence[str]) -> Self:
         """The same question with every text in all of these languages."""
-        complete = super().checked(languages)
+        complete = super().in_languages(languages)
         self._check_codes()
         options = {
             code: as_text(f"{self.where}, option {code}", text, languages, ("options", code), 1)

@@ -79,7 +79,7 @@ class NumberQuestion(Question):
         """The question in a section of a survey file; one that is not always asked takes the ranges of its prior."""
         return cls(edges=bounds(RANGES) if common["asked_if"] else (), **common)
 
-    def checked(self, languages: Sequence[str]) -> Self:
+    def in_languages(self, languages: Sequence[str]) -> Self:
         """The same question with every text in all of these languages."""
         if self.asked_if and not self.edges:
             advice = (
@@ -87,7 +87,7 @@ class NumberQuestion(Question):
             )
             raise InvalidInput(self.where, self.edges, advice)
         edges = self._ranges().bounds if self.edges else ()
-        return replace(super().checked(languages), edges=edges)
+        return replace(super().in_languages(languages), edges=edges)
 
     def _fits(self, domain: Domain) -> bool:
         return super()._fits(domain) if self.edges else isinstance(domain, NumberDomain)

@@ -126,7 +126,7 @@ class Question(ABC):
 
     # -- checks ----------------------------------------------------------------------------------------------
 
-    def checked(self, languages: Sequence[str]) -> Self:
+    def in_languages(self, languages: Sequence[str]) -> Self:
         """The same question with every text in all of these languages; refused with the keys of what is wrong."""
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             advice = "give a question a code of letters, digits, _ and -"
@@ -278,15 +278,15 @@ def check_questions(questions: Iterable[Question], languages: Sequence[str]) -> 
     for question in questions:
         if not isinstance(question, Question):
             raise InvalidInput("questions", type(question).__name__, "give a list of questions")
-        earlier[question.name] = checked_after(question, earlier, languages)
+        earlier[question.name] = complete_after(question, earlier, languages)
     if not earlier:
         raise InvalidInput("questions", [], "give at least one question")
     return tuple(earlier.values())
 
 
-def checked_after(question: Question, earlier: Mapping[str, Question], languages: Sequence[str]) -> Question:
+def complete_after(question: Question, earlier: Mapping[str, Question], languages: Sequence[str]) -> Question:
     """A question after a check of its own fields, and of those that refer to the questions before it."""
-    complete = question.checked(languages)
+    complete = question.in_languages(languages)
     if complete.name in earlier:
         advice = "two questions have this name: rename one"
         raise InvalidInput("questions", complete.name, advice, keys=("name",))

@@ -10,7 +10,7 @@ from typing import Any
 from priorveil.catalogue import every_language
 from priorveil.questions.campaign import DETAILS, EVERYONE, CampaignDetails
 from priorveil.questions.choices import NO, YES, SingleChoice
-from priorveil.questions.question import Question, checked_after
+from priorveil.questions.question import Question, complete_after
 from priorveil.questions.survey import Survey, SurveyCohort, people_shares
 from priorveil.questions.survey_document import LISTS, Section, SurveyDocument
 from priorveil.questions.survey_parts import DESIGN_KEYS, PartReader, number_bounds
@@ -121,7 +121,7 @@ class _QuestionReader:
         }
         with section.at():
             question = kind.of_survey(section, bounds, **common, asked_if=section.table("asked_if"))
-            question = checked_after(question, self.questions, self.languages)
+            question = complete_after(question, self.questions, self.languages)
         self.questions[question.name], self.sections[question.name] = question, section
 
     def _with_yes_and_no(self, section: Section) -> Section:

@@ -95,7 +95,7 @@ export function codeOf({ campaign, answers, questions }, { attributes: [name], p
   return distances.indexOf(Math.min(...distances));
 }
 
-/** Of 100 people who send any one report, between how many gave the answer with this code. */
+/** Between how many of 100 people who send the same report gave the answer with this code. */
 export function answeredBetween(/** @type {Plan} */ { prior, levels }, /** @type {number} */ code) {
   const before = prior === null ? NaN : prior[code];
   const { lipLower, lipUpper, ldp } = levels;
