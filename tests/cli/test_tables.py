@@ -305,6 +305,18 @@ def answers(plan: pv.Plan, values: Any) -> tuple[str, Any, list[Any]]:
     return shown[0], figures_of(shown[1]), list(csv.DictReader(shown[2].splitlines()))
 
 
+def test_the_mean_of_numbers(folder: Path) -> None:
+    plan = design_mean(0, 100, 1.0, lambda number: 1.0)
+    text, figures, lines = answers(plan, np.linspace(0, 90, 5000))
+    (total,), (mean,) = (table["rows"] for table in figures["tables"])
+    assert mean["low"] < 45 < mean["high"] < mean["low"] + 15
+    assert mean["value"] == pytest.approx(total["value"] / 5000)
+    assert lines[-1]["statistic"] == "mean" and float(lines[-1]["low"]) == mean["low"]
+    assert re.search(
+        rf"^mean +{mean['value']:.1f} +{mean['low']:.1f} +{mean['high']:.1f}$", text, re.MULTILINE
+    )
+
+
 def test_averages_by_group(folder: Path) -> None:
     rng = np.random.default_rng(4)
     ages = rng.choice(["young", "old"], 2_000)
