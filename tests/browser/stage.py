@@ -463,8 +463,6 @@ class Browser:
     forgiven: list[str] = field(default_factory=list)  # complaints of the console that a test expects
 
     def open(self, url: str) -> None:
-        """Load a page anew: where only the part after "#" differs, the old one would still be there for a moment."""
-        self.driver.get("about:blank")
         self.driver.get(url)
 
     def once(self, script: str, css: str, text: str = "") -> Any:

@@ -42,6 +42,7 @@ def open_dashboard(browser: Any, curator: Any, name: str = "", token: str = TOKE
     """Open the dashboard in a tab that is signed in, for the list of campaigns, one of them, or another view."""
     view = curator.campaigns[name].id if name in curator.campaigns else name
     browser.run("sessionStorage.setItem('priorveil-token', arguments[0])", token)
+    browser.open("about:blank")  # where only the part after "#" differs, the old view is there for a moment
     browser.open(f"{curator.url}/dashboard#{view}")
 
 
