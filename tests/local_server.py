@@ -208,7 +208,8 @@ class Server:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(PATIENCE) in (0, -signal.SIGTERM)
+        status = self.process.wait(PATIENCE)
+        assert status in (0, -signal.SIGTERM), f"status {status}\n{self.log.read_text()}"
 
 
 @contextmanager
