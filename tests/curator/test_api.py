@@ -127,7 +127,7 @@ async def test_a_sum_is_read_as_it_was_designed_and_warns_of_a_wrong_prior(sqlit
         expected = plan.estimate(plan.tally(numbers(sent)), "mmse")
         (only,) = found["result"]["findings"]
         shown, total = only["figures"], only["figures"]["tables"][0]
-        assert shown["method"] == "mmse" and shown["leans_on_prior"] and total["kind"] == "total"
+        assert shown["method"] == "mmse" and shown["leaning"] and total["kind"] == "total"
         assert [row["value"] for row in total["rows"]] == pytest.approx(expected.values.tolist())
         assert expected.warning is not None and shown["warning"]["code"] == expected.warning.code
         assert [note["code"] for note in shown["notes"]] == [note.code for note in expected.notes]
@@ -239,7 +239,7 @@ async def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) ->
         assert only["precision"] == pytest.approx(dataclasses.asdict(plan_of(shy).precision))
         await http.post(path(shy, "/reports"), json={"reports": reports(shy, 1)})
         (only,) = (await http.get(path(shy, "/estimates"))).json()["result"]["findings"]
-        assert only["withheld"] is None and only["figures"]["leans_on_prior"]
+        assert only["withheld"] is None and only["figures"]["leaning"]
         asked = await http.get(path(shy, "/estimates"), params={"method": "unbiased"})
         assert asked.status_code == (200 if plan_of(shy).identifiable else 409)
 

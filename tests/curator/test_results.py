@@ -144,7 +144,7 @@ def test_methods_that_the_reports_do_not_allow_are_not_offered() -> None:
         prior = Prior({"none": 0.9, **dict.fromkeys("abcd", 0.025)})
         campaign = ask("Which?", prior, 1.0, query, smallest_count=1)
         response = response_of(campaign, {"everyone": {"answer": ["none"]}}, "mmse")
-        assert figures(response.result.findings[0]).leans_on_prior
+        assert figures(response.result.findings[0]).leaning
         free = plan_of(campaign).identifiable
         assert set(response.methods) == ({"auto", "mmse", "unbiased", "mle"} if free else {"auto", "mmse"})
 
@@ -278,7 +278,7 @@ def test_a_publication_has_the_default_method_where_there_are_no_most_likely_sha
     campaign = ask("Which?", prior, 1.0, Histogram(), smallest_count=1)
     assert not plan_of(campaign).identifiable
     (found,) = published(campaign, {"everyone": {"answer": ["none"] * 40}}).result.findings
-    assert found.public is None and figures(found).method == "mmse" and figures(found).leans_on_prior
+    assert found.public is None and figures(found).method == "mmse" and figures(found).leaning
     (counts,) = tables(found, "people")
     assert min(numbers(counts, "low")) == 0 and max(numbers(counts, "high")) <= 40
 

@@ -87,5 +87,3 @@ def test_one_text_is_what_everything_says(monkeypatch: pytest.MonkeyPatch, tmp_p
     for shown in (str(estimate), estimate._repr_html_(), str(estimate.mean([0, 1])), printed):
         assert "These numbers are inclined." in " ".join(shown.split())
     assert TEXTS["en"]["leaning"] not in PAGES
-    for page in ("campaign_page.js", "published.js"):
-        assert 'say("leaning")' in (STATIC / page).read_text(encoding="utf-8")

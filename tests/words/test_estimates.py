@@ -11,7 +11,7 @@ import pytest
 import priorveil as pv
 from priorveil.notes import Note
 from priorveil.reading.estimate import Estimate
-from priorveil.reading.estimate_notes import FEW_PEOPLE
+from priorveil.reading.estimate_notes import FEW_PEOPLE, LEANING, LEANING_ON_ASSUMED
 from priorveil.results.document import ResultTable
 from priorveil.results.findings import finding_of
 from priorveil.results.statistic_tables import answer_rows, number_tables, shares_within, unbounded_within
@@ -290,9 +290,14 @@ def test_shares_that_reports_do_not_bound_say_how_many_people_would() -> None:
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_a_prior_that_nobody_knows_is_neither_shown_nor_checked(known: bool) -> None:
+@pytest.mark.parametrize("query", [pv.Distribution(), pv.Histogram()], ids=["unbiased", "mmse"])
+def test_a_prior_that_nobody_knows_is_neither_shown_nor_checked(query: pv.Linear, known: bool) -> None:
     prior = pv.Prior.uniform(["yes", "no"], assumed=not known)
-    estimate = estimate_of(prior, pv.Distribution(), ["yes"] * 900 + ["no"] * 100)
+    estimate = estimate_of(prior, query, ["yes"] * 900 + ["no"] * 100)
     assert [row.expected is not None for row in answer_rows(estimate)] == [known, known]
     assert any(note.code.startswith("checkFailed") for note in estimate.notes) == known
     assert (Note("noPrior") in estimate.notes) != known
+    leans = query == pv.Histogram()
+    assert (estimate.prior_check is not None) == known and (estimate.warning is not None) == (leans and known)
+    assert estimate.leaning == ((LEANING if known else LEANING_ON_ASSUMED) if leans else None)
+    assert estimate.mean([0, 1]).leaning == estimate.leaning

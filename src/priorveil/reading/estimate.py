@@ -30,7 +30,7 @@ from priorveil.queries import NumberByGroup
 from priorveil.reading import contrasts, group_means, projection, quantiles, table_margins
 from priorveil.reading.averages import Averages
 from priorveil.reading.estimate_data import EstimateData, answer_columns
-from priorveil.reading.estimate_notes import estimate_notes, prior_warning
+from priorveil.reading.estimate_notes import estimate_notes, leaning_note, prior_warning
 from priorveil.reading.label_weights import LabelWeights
 from priorveil.reading.moments import naming_statistics
 from priorveil.reading.prior_check import PriorCheck, set_check
@@ -164,6 +164,11 @@ class Estimate(EstimateData):
     def warning(self) -> Note | None:
         """What to do if the answer leans on a prior that the reports contradict; None if it does not."""
         return prior_warning(self)
+
+    @property
+    def leaning(self) -> Note | None:
+        """That the answer leans on a known or on an assumed prior; None if it does not."""
+        return leaning_note(self)
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -12,7 +12,7 @@ from priorveil.reading.estimate_data import EstimateData
 from priorveil.reading.moments import normal_width
 from priorveil.reading.prior_check import DOUBTFUL
 
-LEANING = Note("leaning")
+LEANING, LEANING_ON_ASSUMED = Note("leaning"), Note("leaningOnAssumed")
 _NOTABLE = 1.2  # a gain of mle that is worth a sentence
 # An interval with fewer people on one side contains the truth less often than its confidence says.
 _FEW_PEOPLE = 50
@@ -21,9 +21,16 @@ OUTSIDE_UNBIASED = Note("outsideUnbiased")
 ABOUT_POINTS, ABOUT_CELLS = Note("aboutPoints"), Note("aboutCells")
 
 
-def needs_no_prior(estimate: EstimateData) -> bool:
-    """Whether a prior was only assumed and the estimate does not use it, so that no numbers are expected of it."""
-    return not estimate.leans_on_prior and any(reading.prior.assumed for reading in estimate.readings)
+def prior_is_assumed(estimate: EstimateData) -> bool:
+    """Whether a prior was only assumed, so that no numbers are expected and reports cannot contradict it."""
+    return any(reading.prior.assumed for reading in estimate.readings)
+
+
+def leaning_note(estimate: EstimateData) -> Note | None:
+    """That the answer leans on a known or on an assumed prior; None if it does not."""
+    if not estimate.leans_on_prior:
+        return None
+    return LEANING_ON_ASSUMED if prior_is_assumed(estimate) else LEANING
 
 
 def prior_warning(estimate: EstimateData) -> Note | None:
@@ -65,7 +72,7 @@ def _notes(estimate: EstimateData) -> Iterator[Note]:
 
 def _check_notes(estimate: EstimateData) -> Iterator[Note]:
     p_value = estimate.prior_check
-    if needs_no_prior(estimate):
+    if prior_is_assumed(estimate):
         yield Note("noPrior")
         return
     if p_value is None:

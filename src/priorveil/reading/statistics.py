@@ -39,7 +39,7 @@ class Statistic(IntervalEstimate):
     - `ends`: for an interval that is not normal, the function from the width of a normal interval, in standard errors
       on each side, to the ends of this one.
     - `cell`: its edges, if the value was interpolated within a cell of numbers.
-    - `method`, `leans_on_prior`, `warning`: those of the estimate. A warning may also say that the value is outside the
+    - `method`, `leaning`, `warning`: those of the estimate. A warning may also say that the value is outside the
       interval of the unbiased answer.
     - `about`: a note if the number is about the points of a grid or one number for each cell, not people's own numbers.
     - `title`, `people`: what the number is (`name` in words), and how many people it was read from (or the sum of their
@@ -69,7 +69,7 @@ class Statistic(IntervalEstimate):
     title: Note | None = None
     people: float | None = None
     people_to_bound: float | None = None
-    leans_on_prior: bool = field(default=False, repr=False)
+    leaning: Note | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Statistic({self})"

@@ -14,7 +14,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable
 from priorveil.notes import Note
 from priorveil.priors import Label
 from priorveil.reading.estimate_data import EstimateData
-from priorveil.reading.estimate_notes import OUTSIDE_UNBIASED, prior_warning
+from priorveil.reading.estimate_notes import OUTSIDE_UNBIASED, leaning_note, prior_warning
 from priorveil.reading.label_weights import LabelWeights, weights_of
 from priorveil.reading.moments import UNBOUNDED, Ends, Moments, not_identifiable, sum_moments
 from priorveil.reading.statistics import Statistic
@@ -132,7 +132,7 @@ def with_source(
         about=about,
         title=title,
         people=estimate.people,
-        leans_on_prior=estimate.leans_on_prior,
+        leaning=leaning_note(estimate),
     )
 
 

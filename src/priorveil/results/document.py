@@ -92,7 +92,9 @@ class Figures(Document, frozen=True):
     people: Annotated[
         float, about("how many people the values are about: more than reports if only some were asked")
     ]
-    leans_on_prior: bool
+    leaning: Annotated[
+        Note | None, about("that the answer leans on the prior; null if it does not: show it first")
+    ]
     prior_check: Annotated[
         float | None, about("the p-value of the reports under the prior; null if there is none")
     ]

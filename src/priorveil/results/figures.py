@@ -65,7 +65,7 @@ class FigureMaker:
         return Figures(
             method=estimate.method,
             people=float(estimate.people),
-            leans_on_prior=estimate.leans_on_prior,
+            leaning=estimate.leaning,
             prior_check=estimate.prior_check,
             noticeable_change=estimate.noticeable_change,
             unbiased_difference=estimate.unbiased_difference,

@@ -22,7 +22,7 @@ from priorveil.priors.label_texts import label_parts, label_text, named_levels
 from priorveil.reading.averages import Averages
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.estimate_data import AnswerColumns, answer_columns
-from priorveil.reading.estimate_notes import needs_no_prior, unbounded_shares
+from priorveil.reading.estimate_notes import prior_is_assumed, unbounded_shares
 from priorveil.reading.group_means import group_shares
 from priorveil.reading.moments import Ends, normal_width, open_sides
 from priorveil.reading.statistics import Statistic
@@ -54,7 +54,7 @@ def answer_rows(
 ) -> list[ResultRow]:
     """A row for each number of the answer, or for those with these indices."""
     whole = answer(estimate, confidence)
-    expected = None if needs_no_prior(estimate) else whole.expected
+    expected = None if prior_is_assumed(estimate) else whole.expected
     shortest = _shortest_half_width(whole.columns)
     rows = []
     for i in range(len(whole.labels)) if indices is None else indices:

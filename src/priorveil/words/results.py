@@ -12,7 +12,6 @@ from typing import Literal
 from priorveil.catalogue import say
 from priorveil.formatting import percent, readable_number
 from priorveil.reading.estimate import Estimate
-from priorveil.reading.estimate_notes import LEANING
 from priorveil.reading.statistics import Statistic
 from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable
 from priorveil.results.lines import is_mean_of_sum, statistic_name
@@ -154,7 +153,7 @@ def headlines(answer: Estimate | Statistic | Figures) -> tuple[str, ...]:
     about = answer.about if isinstance(answer, Statistic) else None
     warnings = [str(note) for note in (answer.warning, about) if note is not None]
     warning = (say("warning", warning=" ".join(warnings)),) if warnings else ()
-    return (*warning, str(LEANING)) if answer.leans_on_prior else warning
+    return warning if answer.leaning is None else (*warning, str(answer.leaning))
 
 
 def finding_name(found: Finding, result: Result) -> str:

@@ -7,7 +7,7 @@ import { el, number, saveFile } from "/static/dom.js";
 import { blockTitle, figureTables, inBlocks } from "/static/figures.js";
 import { speaker } from "/static/language.js";
 import { levelTable, promiseFacts } from "/static/levels.js";
-import { sentence } from "/static/notes.js";
+import { sentence, sentences } from "/static/notes.js";
 import { madeWhen, releasing } from "/static/stored_results.js";
 
 const METHODS = { auto: "methodAuto", mmse: "methodMmse", unbiased: "methodUnbiased", mle: "methodMle" };
@@ -59,7 +59,10 @@ function contradictions(findings, words) {
     about([several && words.titleOf(attributes), cohort], sentence(figures.warning, speak), "warning"),
   );
   if (warnings.length > 0) return warnings;
-  return read.some(({ figures }) => figures.leans_on_prior) && el("p", { class: "warning" }, say("leaning"));
+  return sentences(
+    read.map(({ figures }) => figures.leaning),
+    speak,
+  ).map((text) => el("p", { class: "warning" }, text));
 }
 
 /** A sentence after the names of what it is about, such as a cohort; false and null are no names. */

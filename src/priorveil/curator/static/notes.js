@@ -28,6 +28,11 @@ export function sentence(note, speak) {
   return `${text.charAt(0).toLocaleUpperCase(speak.language)}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 }
 
+/** The different sentences of notes; null is none. */
+export const sentences = (notes, speak) => [
+  ...new Set(notes.filter((note) => note !== null).map((note) => sentence(note, speak))),
+];
+
 /** The text of a note; its values may be notes themselves. */
 function noteText({ code, values }, speak) {
   const texts = Object.entries(values).map(([name, value]) => [name, valueText(name, value, speak)]);

@@ -7,7 +7,7 @@ import { blockTitle, confidenceText, figureTables, inBlocks } from "/static/figu
 import { groupBy } from "/static/histogram.js";
 import { OWN_LANGUAGES, bestLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
-import { sentence } from "/static/notes.js";
+import { sentence, sentences } from "/static/notes.js";
 import { SurveyWords } from "/static/survey_words.js";
 
 const english = speaker("en"); // of the part for statisticians
@@ -78,11 +78,11 @@ const shownOf = ({ figures, public: possible }) => possible ?? figures ?? undefi
 function sheet() {
   const { findings } = publication.result;
   const shown = findings.map(shownOf).filter(Boolean);
-  const leans = shown.some((figures) => figures.leans_on_prior) && !shown.some((figures) => figures.warning);
+  const leanings = shown.some((figures) => figures.warning) ? [] : shown.map((figures) => figures.leaning);
   return [
     el("h1", {}, words.marked(words.own(publication.survey.title))),
     introduction(),
-    leans && el("p", { class: "warning" }, say("leaning")),
+    sentences(leanings, speak).map((text) => el("p", { class: "warning" }, text)),
     el("div", { class: "results" }, ...blocksOf(findings).map(figures)),
     el(
       "div",
