@@ -98,7 +98,7 @@ def test_a_survey_is_written_checked_looked_at_created_and_answered(page: Any, c
     page.see("#checked h2", "What this survey does")
     told = page.text("#checked")
     assert "Nobody knows how common the answers to q2, q3 are" in told and "protected by LDP" in told
-    assert "With 300 people every share is known to ±" in told and "(chosen)" in told
+    assert "How precise the results will be with 300 people" in told and "(chosen)" in told
     heads = [row.text for row in page.driver.find_elements("css selector", "#precision tbody th")]
     assert heads == ["Did you work overtime?\nq1", "Was it paid?\nq2", "How many hours did you sleep?\nq3"]
     assert page.faults() == []

@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_new_file_can_be_checked_and_built() -> None:
     assert run("campaign", "new")[0] == 0
     status, out, err = run("campaign", "check", "survey.toml", "--people", "2000")
-    assert (status, err) == (0, "") and "With 2,000 people every share is known to ±" in out
+    assert (status, err) == (0, "") and "How precise the results will be with 2,000 people" in out
     status, out, err = run("campaign", "build", "survey.toml", "-o", "c.json")
     campaign = Campaign.from_json(Path("c.json").read_bytes())
     assert (status, err) == (0, "") and campaign.id in out and len(campaign.questions) == 4

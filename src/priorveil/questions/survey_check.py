@@ -105,22 +105,23 @@ class SurveyCheck(Struct, frozen=True):
             warnings=tuple(map(str, built.campaign.warnings)),
         )
 
-    def hidden_parts(self, at: int) -> list[PartPrecision]:
-        """The parts that have too few reports to be shown, with the number of people at this position."""
-        people = self.people_by_cohort(at)
-        parts = [part for part in self.parts if part.cohort in people]
-        return [part for part in parts if people[part.cohort] * part.drawn < self.smallest_count]
-
     def shown_parts(self, at: int) -> list[PartPrecision]:
-        """The parts that have enough reports; for all cohorts together, only those that have enough in each cohort."""
-        hidden = {(part.questions, part.cohort) for part in self.hidden_parts(at)}
+        """The parts that have enough reports to be shown, with the number of people at this position.
+
+        For all cohorts together these are only those that have enough in each cohort.
+        """
+        people = self.people_by_cohort(at)
+        hidden = {
+            (part.questions, part.cohort)
+            for part in self.parts
+            if part.cohort in people and people[part.cohort] * part.drawn < self.smallest_count
+        }
         in_some_cohort = {questions for questions, _ in hidden}
-        together = "" if len(self.cohorts) > 1 else None
         return [
             part
             for part in self.parts
             if (part.questions, part.cohort) not in hidden
-            and not (part.cohort == together and part.questions in in_some_cohort)
+            and (part.cohort in people or part.questions not in in_some_cohort)
         ]
 
     def people_by_cohort(self, at: int) -> dict[str, int]:

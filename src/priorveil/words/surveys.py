@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -14,12 +14,6 @@ from priorveil.words.notes import reports_text
 
 _BEFORE = 0.1  # how likely an answer is, in the example of what a submission reveals
 _ALMOST_CERTAIN = 0.999  # a share above it would round up to 100.0 %
-_SHARES = {  # whether there are others, and whether all of them are shown
-    (False, True): "shareKnown",
-    (True, True): "shareKnownOther",
-    (False, False): "shareKnownShown",
-    (True, False): "shareKnownOtherShown",
-}
 _WAYS = {"split": "waySplit", "draw": "wayDraw", "together": "wayTogether"}
 
 
@@ -123,52 +117,9 @@ def _why_ldp(check: SurveyCheck) -> list[str]:
 
 
 def _precision_sentences(check: SurveyCheck) -> Iterator[str]:
-    for at, people in enumerate(check.people):
-        few = [part for part in check.parts if part.half_widths[at] is None]
-        if few:
-            yield say("tooFewPeople", people=f"{people:,}", names=_names(check, few))
-        shown = check.shown_parts(at)
-        key = _SHARES[bool(few), len(shown) == len(check.parts)]
-        where = {"": shown}
-        if len(check.cohorts) > 1:
-            where = {
-                say("inEachCohort"): [part for part in shown if part.cohort],
-                say("inAllCohorts"): [part for part in shown if not part.cohort],
-            }
-        for words, parts in where.items():
-            if widest := _widest_share(at, parts):
-                yield say(key, people=f"{people:,}", width=widest, where=words)
-    if hidden := check.hidden_parts(0):
-        yield say(
-            "noResultShown",
-            people=f"{check.people[0]:,}",
-            names=_names(check, hidden),
-            reports=reports_text(check.smallest_count),
-            needed=f"{check.people_to_show_all:,}",
-        )
-
-
-def _names(check: SurveyCheck, parts: Sequence[PartPrecision]) -> str:
-    """What these parts are about, each question once, with its cohorts if there are several."""
-    several, cohorts = len(check.cohorts) > 1, dict[str, list[str]]()
-    for part in parts:
-        if part.cohort or not several:
-            cohorts.setdefault(part.questions, []).append(part.cohort)
-    if not several:
-        return "; ".join(cohorts)
-    return "; ".join(
-        say("inEveryCohort", name=name)
-        if len(some) == len(check.cohorts)
-        else say("inCohorts", name=name, cohorts=", ".join(some))
-        for name, some in cohorts.items()
-    )
-
-
-def _widest_share(at: int, parts: Sequence[PartPrecision]) -> str:
-    """The largest half width of shares in points; empty if there is none."""
-    shares = (part.half_widths[at] for part in parts if part.statistic == "share")
-    widths = [width for width in shares if width is not None]
-    return str(round_up(100 * max(widths))) if widths else ""
+    if any(len(check.shown_parts(at)) < len(check.parts) for at in range(len(check.people))):
+        reports = reports_text(check.smallest_count)
+        yield say("noResultShown", reports=reports, needed=f"{check.people_to_show_all:,}")
 
 
 def _table(check: SurveyCheck) -> PrecisionTable:
@@ -176,10 +127,14 @@ def _table(check: SurveyCheck) -> PrecisionTable:
     cohort_head = (say("precisionCohort"),) if several else ()
     numbers = (say("precisionPeople", people=f"{people:,}") for people in check.people)
     heads = (say("precisionQuestion"), say("precisionResult"), *cohort_head, say("precisionDrawn"), *numbers)
+    shown = [check.shown_parts(at) for at in range(len(check.people))]
     rows = []
     for part in check.parts:
         cohort = (part.cohort or say("precisionAll"),) if several else ()
-        widths = (_half_width_text(part, width) for width in part.half_widths)
+        widths = (
+            _half_width_text(part, width) if part in parts else say("precisionHidden")
+            for parts, width in zip(shown, part.half_widths, strict=True)
+        )
         rows.append((part.questions, part.query, *cohort, f"{100 * part.drawn:.0f} %", *widths))
     return PrecisionTable(heads, tuple(rows), say("precisionNote"))
 
