@@ -490,6 +490,12 @@ def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
     for arguments in page_commands(page):
         status, _, err = run(*arguments)
         assert status == 0, err
+    if page == "docs/first-survey.md":
+        stored = Path(__file__).parent.parent.parent / "docs/plans/overtime-by-age.json"
+        made, shown = (
+            {label[-1] for label in pv.Plan.load(path).labels} for path in (Path("overtime.json"), stored)
+        )
+        assert made == shown
 
 
 PLAIN_INSTALL = """
