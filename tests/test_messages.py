@@ -153,6 +153,7 @@ def lay_out(folder: Path) -> None:
     (folder / "folder").mkdir()
     (folder / "exists.csv").write_text("x\na\n")
     (folder / "no-names.csv").write_text("41,flu\n35,cold\n")
+    (folder / "table.json").write_text('{"reports": []}')
     (folder / "open-quote.csv").write_text('x,y\na,"cut\n')
     (folder / "damaged.parquet").write_bytes(b"PAR1 and no more")
     (folder / "state").mkdir()

@@ -47,6 +47,8 @@ def open_file(source: Path | Any, wanted: WantedColumns, batch_rows: int) -> Ope
             table = _open_parquet(file, path, wanted, batch_rows)
         elif start.startswith((_ARROW_FILE, _ARROW_STREAM)):
             table = _open_ipc(file, start, wanted, batch_rows)
+        elif start.startswith(b"{"):
+            raise InvalidInput("data", NOT_SHOWN, "JSON is not read: export the table as Parquet or CSV")
         else:
             table = _open_csv(file, path, wanted, min(batch_rows, SMALL_BATCH))
         failed.pop_all()
