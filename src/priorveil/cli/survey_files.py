@@ -159,7 +159,7 @@ def _build(file: Path, time_limit: float) -> SurveyDesign:
 
     described = read_survey(file)
     if described.left_out:
-        click.echo(f"{file}: left out, because a campaign cannot have it:", err=True)
+        click.echo(f"{file}: the campaign differs from this file:", err=True)
         for words in described.left_out:
             click.echo(f"  {words}", err=True)
     for remark in described.remarks:

@@ -61,7 +61,7 @@ const leftOutList = (leftOut) =>
   leftOut.length === 0
     ? []
     : [
-        el("p", { class: "warning" }, "These parts of the file are left out, because a campaign cannot have them:"),
+        el("p", { class: "warning" }, "The campaign differs from this file:"),
         el("ul", { id: "left-out" }, ...leftOut.map((words) => el("li", {}, words))),
       ];
 
