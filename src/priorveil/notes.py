@@ -13,8 +13,8 @@ from priorveil import showing
 class Note:
     """A remark as a code with its values; `words` makes a sentence of it, which `str(note)` is.
 
-    >>> print(Note("checkPassed", {"p_value": 0.25}))
-    Prior check: p = 0.25. This does not show that the prior is right.
+    >>> print(Note("checkFailed", {"p_value": 0.0025}))
+    Prior check: p = 0.0025.
     """
 
     code: str

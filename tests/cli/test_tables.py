@@ -29,7 +29,6 @@ from priorveil.formatting import share_text  # noqa: E402
 from priorveil.reading.estimate_notes import LEANING as LEANING_NOTE  # noqa: E402
 from priorveil.results.findings import result_of  # noqa: E402
 from priorveil.tables import estimate_table  # noqa: E402
-from priorveil.words.results import headlines  # noqa: E402
 from terminal import done  # noqa: E402
 
 LEANING = str(LEANING_NOTE)
@@ -187,6 +186,18 @@ def test_csv_and_tables(folder: Path) -> None:
     assert [(row["group"], row["value"]) for row in rows] == [(t, v) for t in groups for v in LABELS]
     shown = done("estimate", "plan.json", "r.csv", "--by", "town").out
     assert "town = A" in shown and "everybody: reports: 297" in shown and "Prior check: p" in shown
+
+
+def test_what_several_results_share_is_said_once(folder: Path) -> None:
+    LEARNT.save("p.json")
+    reports = LEARNT.privatize([LABELS[2]] * 4000, rng=np.random.default_rng(3)).tolist()
+    rows = [f"{LEARNT.id},{report},{'AB'[i % 2]}" for i, report in enumerate(reports)]
+    Path("p.csv").write_text("\n".join(["plan,report,town", *rows]))
+    for form in ((), ("--csv",)):
+        printed = done("estimate", "p.json", "p.csv", "--by", "town", "--method", "mmse", *form)
+        text = " ".join((printed.err if form else printed.out).split())
+        assert text.count("contradict the prior") == text.count("Warning: ") == 1 and LEANING not in text
+        assert f"town = A, town = B, everybody: {CHECK_FAILED}" in text
 
 
 def test_attributes_of_the_plan_name_columns_and_margins(folder: Path) -> None:
@@ -523,7 +534,7 @@ def test_an_estimate_says_the_same_in_every_form(
         said.append(done("estimate", "p.json", "p.csv", *options, *form))
     text, beside = (" ".join(words.split()) for words in (said[0].out, said[1].err))
     (figures,) = (found.figures for found in result_of(estimate_table("p.csv", plan, method=method)).findings)
-    sentences = [*headlines(figures), *map(str, figures.notes)]
+    sentences = [first, *map(str, figures.notes)]
     assert all(sentence in text and sentence in beside for sentence in sentences)
     assert text.startswith(first) and text.startswith("Warning: ") == (first == CHECK_FAILED)
     record = figures_of(said[2].out)

@@ -16,7 +16,6 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'pr
 
 from matplotlib.axes import Axes
 
-from priorveil.reading.estimate_notes import LEANING
 from priorveil.results.form_estimates import PartEstimates
 from priorveil.studies import plot_files
 from priorveil.tables import estimate_table
@@ -108,12 +107,8 @@ def test_the_prior_expects_the_sum_that_is_estimated() -> None:
 
 
 def test_the_title_says_method_reports_and_level(tmp_path: Path) -> None:
-    warning, leaning, first, last = plot_files.title_lines(found(2), None, 200)
-    assert (
-        warning.startswith("Warning: ")
-        and leaning == str(LEANING)
-        and last.startswith("intervals assume the prior is right")
-    )
+    warning, first, last = plot_files.title_lines(found(2), None, 200)
+    assert warning.startswith("Warning: ") and last.startswith("intervals assume the prior is right")
     assert first == "Histogram, mmse reading of 600 reports, LIP at epsilon 2"
     assert plot_files.save(plot_files.estimate_plot(found(2), None, 0.9), tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")

@@ -170,7 +170,10 @@ def test_an_estimate_is_printed_alike_everywhere() -> None:
             "Prior check: none. There are too few reports, or they say too little, or the plan can check "
             "only its own prior.",
         ),
-        ({"prior_check": 0.25}, "Prior check: p = 0.25. This does not show that the prior is right."),
+        (
+            {"prior_check": 0.0152},
+            "Prior check: p = 0.0152. A p below 0.01 would contradict the prior; a larger one does not prove it.",
+        ),
         (
             {"prior_check": 0.25, "noticeable_change": 0.031},
             "In at least about nine of ten surveys the check would detect that 3.1 % of the people have moved from one "
@@ -183,9 +186,8 @@ def test_an_estimate_is_printed_alike_everywhere() -> None:
         ),
         (
             {"prior_check": 1e-9, "noticeable_change": 0.031, "unseen_changes": Note("unseenSomeChanges")},
-            "Prior check: p < 0.0001. The prior is wrong, or somebody manipulates the reports, or "
-            "it is chance: for a right prior p is below 0.01 in about one of a hundred surveys. This method does not "
-            "rest on the prior.",
+            "The prior is wrong, or somebody manipulates the reports, or it is chance: for a right prior p is below "
+            "0.01 in about one of a hundred surveys.",
         ),
         (
             {"unbiased_difference": 2.34},
@@ -232,7 +234,7 @@ def test_notes(changes: dict[str, Any], sentence: str) -> None:
 def test_a_warning_says_what_to_do(difference: float | None, advice: str) -> None:
     found = counts(leans_on_prior=True, prior_check=0.001, unbiased_difference=difference)
     assert str(found.warning) == (
-        "The reports contradict the prior (p = 0.001), and this estimate leans on it: the truth may be far outside "
+        "The reports contradict the prior, and this estimate leans on it: the truth may be far outside "
         f"the intervals. {advice}"
     )
     assert str(found).startswith("Warning: ")

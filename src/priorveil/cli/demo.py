@@ -116,8 +116,8 @@ def _estimate(
     console.print("The curator knows how often each report should come if the old census were right.")
     for line in headlines(prior_based):
         console.print(f"About the prior-based column: {line}", style="bold red")
-    for note in (*prior_based.notes, *unbiased.notes):
-        console.print(str(note))
+    for text in dict.fromkeys(map(str, (*prior_based.notes, *unbiased.notes))):
+        console.print(text)
     if picture is not None:
         from priorveil.studies import plot_files
 

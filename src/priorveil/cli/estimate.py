@@ -69,7 +69,11 @@ if TYPE_CHECKING:
     from priorveil.tables import TableEstimates, Tallies
 
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
-
+_EXPLANATIONS = (
+    "methodAssumes",
+    "whyCheckFailed",
+    "priorNotUsed",
+)  # notes that say the same of several results
 
 _SECTIONS = {
     "Options that most estimates need": ("--by", "--margin", "--within", "--method", "--confidence"),
@@ -214,34 +218,37 @@ def _print_json(result: Result, tallies: Tallies) -> None:
 def _print_csv(result: Result) -> None:
     """Print a line for each statistic; warnings and notes go to standard error."""
     from priorveil.results.lines import write_lines
-    from priorveil.words.results import finding_name, headlines
+    from priorveil.words.results import leaning_texts, result_headlines
 
     console = screen.open_console(stderr=True)
-    for found in result.findings:
-        if found.figures is not None:
-            outputs.print_headlines(console, headlines(found.figures), _prefix(finding_name(found, result)))
+    outputs.print_headlines(console, (*leaning_texts(result), *result_headlines(result.findings, result)))
     write_lines(result, sys.stdout)
     for note in dict.fromkeys(map(str, _notes(result.findings, result))):
         console.print(note)
 
 
 def _print_tables(result: Result, forms: CohortForms) -> None:
-    """Print the tables of each finding with its notes; a note about the method that several share comes once, last."""
+    """Print the tables of each finding with its notes; an explanation that several share comes once, last."""
+    from priorveil.words.results import leaning_texts, result_headlines
+
     console = screen.open_console()
+    outputs.print_headlines(console, leaning_texts(result))
     tables = [
         list(own) for _, own in groupby(result.findings, lambda found: (found.attributes, found.margin_of))
     ]
     notes = [list(_notes(found, result)) for found in tables]
-    methods = Counter(str(note) for own in notes for note in own if note.code == "methodAssumes")
+    shared = Counter(str(note) for own in notes for note in own if note.code in _EXPLANATIONS)
     for findings, own in zip(tables, notes, strict=True):
         if len(tables) > 1 or forms.texts:
             console.print(f"\n{forms.title(findings[0].attributes)}", style="bold")
+        if findings[0].margin_of is None:  # a margin has the warnings of its table
+            outputs.print_headlines(console, result_headlines(findings, result))
         for found in findings:
             _print_finding(console, found, result)
         for text in map(str, own):
-            if methods[text] < 2:
+            if shared[text] < 2:
                 console.print(text)
-    if repeated := [text for text, count in methods.items() if count > 1]:
+    if repeated := [text for text, count in shared.items() if count > 1]:
         console.print("", *repeated, sep="\n")
 
 
@@ -258,7 +265,6 @@ def _print_finding(console: Console, found: Finding, result: Result) -> None:
     from priorveil.catalogue import say
     from priorveil.words.results import (
         finding_name,
-        headlines,
         label_heads,
         selection,
         table_cells,
@@ -269,7 +275,6 @@ def _print_finding(console: Console, found: Finding, result: Result) -> None:
     if found.figures is None:
         console.print(f"{prefix}{withheld_text(found, result)}")
         return
-    outputs.print_headlines(console, headlines(found.figures), prefix)
     console.print(f"{prefix}reports: {found.reports:,}", style="italic")
     for table in found.figures.tables:
         rows, which = selection(table)

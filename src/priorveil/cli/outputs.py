@@ -43,10 +43,10 @@ def draw_plan(plan: pv.Plan, path: Path) -> None:
     save_plot(plot_files.plan_plot(plan, curve), path)
 
 
-def print_headlines(console: Console, lines: Iterable[str], title: str) -> None:
+def print_headlines(console: Console, lines: Iterable[str]) -> None:
     """Print the lines that come before the figures of an estimate."""
     for line in lines:
-        console.print(f"{title}{line}", style="bold red")
+        console.print(line, style="bold red")
 
 
 def run_on_table(

@@ -40,7 +40,7 @@ def prior_warning(estimate: EstimateData) -> Note | None:
     determined = bool(estimate.readings) and all(reading.determined for reading in estimate.readings)
     is_free = determined or estimate.unbiased_difference is not None
     code = "contradictedPrior" if is_free else "contradictedPriorUndetermined"
-    return Note(code, {"p_value": estimate.prior_check})
+    return Note(code)
 
 
 def estimate_notes(estimate: EstimateData, averages: Averages | None) -> tuple[Note, ...]:
@@ -81,10 +81,12 @@ def _check_notes(estimate: EstimateData) -> Iterator[Note]:
     if estimate.unseen_changes is not None:
         yield estimate.unseen_changes
     if p_value < DOUBTFUL:
-        code = "checkFailed" if estimate.leans_on_prior else "checkFailedUnusedPrior"
-        yield Note(code, {"p_value": p_value, "doubtful": DOUBTFUL})
+        yield Note("checkFailed", {"p_value": p_value})
+        yield Note("whyCheckFailed", {"doubtful": DOUBTFUL})
+        if not estimate.leans_on_prior:
+            yield Note("priorNotUsed")
         return
-    yield Note("checkPassed", {"p_value": p_value})
+    yield Note("checkPassed", {"p_value": p_value, "doubtful": DOUBTFUL})
     if estimate.noticeable_change is not None:
         code = "noticeableChange" if estimate.unseen_changes is None else "noticeableChangeToldApart"
         yield Note(code, {"change": estimate.noticeable_change})

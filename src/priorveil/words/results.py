@@ -13,7 +13,7 @@ from priorveil.catalogue import say
 from priorveil.formatting import percent, readable_number
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.statistics import Statistic
-from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable
+from priorveil.results.document import Finding, Result, ResultRow, ResultTable
 from priorveil.results.lines import is_mean_of_sum, statistic_name
 
 Unit = Literal["people", "share", "amount"]
@@ -148,12 +148,33 @@ def _stands_alone(found: Finding, table: ResultTable) -> bool:
 # -- sentences -------------------------------------------------------------------------------------------
 
 
-def headlines(answer: Estimate | Statistic | Figures) -> tuple[str, ...]:
-    """The lines above the figures: the warning, and whether they lean on the prior."""
+def headlines(answer: Estimate | Statistic) -> tuple[str, ...]:
+    """The lines above the figures: the warning, or else whether they lean on the prior."""
     about = answer.about if isinstance(answer, Statistic) else None
     warnings = [str(note) for note in (answer.warning, about) if note is not None]
     warning = (say("warning", warning=" ".join(warnings)),) if warnings else ()
-    return warning if answer.leaning is None else (*warning, str(answer.leaning))
+    leans = answer.leaning is not None and answer.warning is None  # a warning says it already
+    return (*warning, str(answer.leaning)) if leans else warning
+
+
+def result_headlines(findings: Sequence[Finding], result: Result) -> tuple[str, ...]:
+    """The lines above the figures of findings: each warning once, with the names of those that it is about."""
+    names: dict[str, list[str]] = {}
+    for found in findings:
+        if found.figures is not None and found.figures.warning is not None:
+            names.setdefault(str(found.figures.warning), []).append(finding_name(found, result))
+    warnings = ((", ".join(about), say("warning", warning=text)) for text, about in names.items())
+    return tuple(f"{about}: {text}" if about else text for about, text in warnings)
+
+
+def leaning_texts(result: Result) -> tuple[str, ...]:
+    """That results lean on the prior, for those without a warning, each text once."""
+    shown = [found.figures for found in result.findings if found.figures is not None]
+    return tuple(
+        dict.fromkeys(
+            str(each.leaning) for each in shown if each.leaning is not None and each.warning is None
+        )
+    )
 
 
 def finding_name(found: Finding, result: Result) -> str:
