@@ -65,8 +65,8 @@ def test_a_campaign_is_closed_reopened_and_deleted(
     file.write_text(campaign.to_json(), encoding="utf-8")
     assert admin.run("list") == 0
     assert f"{campaign.id}  open  Do you sing?\n" in capsys.readouterr().out
-    with pytest.raises(KeyboardInterrupt):
-        admin.run("close", str(file), typed="n\n")
+    assert admin.run("close", str(file), typed="n\n") == 1
+    assert capsys.readouterr().err.endswith("nothing was changed\n")
     assert admin.state(campaign) == "open"
     assert admin.run("close", str(file), typed="y\n") == 0
     assert admin.state(campaign) == "closed"
@@ -94,8 +94,7 @@ def test_results_are_published_after_the_end_and_only_when_confirmed(
     )
     assert admin.run("close", campaign.id, "--yes") == 0
     place = f"{admin.url}/v1/campaigns/{campaign.id}/publication"
-    with pytest.raises(KeyboardInterrupt):
-        admin.run("publish", campaign.id, typed="n\n")
+    assert admin.run("publish", campaign.id, typed="n\n") == 1
     assert httpx.get(place, timeout=PATIENCE).status_code == 404
     assert "The campaign has 0 reports. Results that would be withheld: 1 of 1." in capsys.readouterr().err
     assert admin.run("publish", campaign.id, typed="y\n") == 0
@@ -110,8 +109,7 @@ def test_results_are_published_after_the_end_and_only_when_confirmed(
 def test_results_are_released_to_analysts(admin: Admin, capsys: pytest.CaptureFixture[str]) -> None:
     campaign = ask("Do you row?", PRIOR, smallest_count=1)
     admin.create(campaign)
-    with pytest.raises(KeyboardInterrupt):
-        admin.run("release", campaign.id, typed="n\n")
+    assert admin.run("release", campaign.id, typed="n\n") == 1
     assert "The campaign has 0 reports. Results that would be withheld: 1 of 1." in capsys.readouterr().err
     assert admin.run("release", campaign.id, typed="y\n") == 2
     assert "409: too few further reports for new results: 0 of 20" in capsys.readouterr().err

@@ -121,7 +121,7 @@ def list_campaigns(api: CuratorApi) -> None:
 @click.argument("campaign")
 @_YES
 @with_curator
-def release(api: CuratorApi, campaign: str, yes: bool) -> None:
+def release(api: CuratorApi, campaign: str, yes: bool) -> int:
     """Let analysts see the results of a CAMPAIGN so far.
 
     Refused until enough further reports have come since the last results: `smallest_count` of the campaign, and at
@@ -130,42 +130,46 @@ def release(api: CuratorApi, campaign: str, yes: bool) -> None:
     id = campaign_id(campaign)
     if not yes:
         click.echo(_publication_text(api.request("GET", "v1", "campaigns", id, "estimates")), err=True)
-        click.confirm(f"Let analysts see the results of the campaign {id[:12]}?", abort=True, err=True)
+    if not _is_confirmed(yes, f"Let analysts see the results of the campaign {id[:12]}?"):
+        return 1
     released = api.request("POST", "v1", "campaigns", id, "release")
     click.echo(f"released {id}: results from {plural(released['stored']['reports'], 'report')}")
+    return 0
 
 
 @campaign.command()
 @click.argument("campaign")
 @_YES
 @with_curator
-def close(api: CuratorApi, campaign: str, yes: bool) -> None:
+def close(api: CuratorApi, campaign: str, yes: bool) -> int:
     """Accept no more reports for a CAMPAIGN. It can be reopened until its closing time."""
     id = campaign_id(campaign)
-    if not yes:
-        click.confirm(f"Close the campaign {id[:12]}?", abort=True, err=True)
+    if not _is_confirmed(yes, f"Close the campaign {id[:12]}?"):
+        return 1
     api.request("POST", "v1", "campaigns", id, "close")
     click.echo(f"closed {id}")
+    return 0
 
 
 @campaign.command()
 @click.argument("campaign")
 @_YES
 @with_curator
-def reopen(api: CuratorApi, campaign: str, yes: bool) -> None:
+def reopen(api: CuratorApi, campaign: str, yes: bool) -> int:
     """Accept reports again for a CAMPAIGN that was closed early."""
     id = campaign_id(campaign)
-    if not yes:
-        click.confirm(f"Reopen the campaign {id[:12]}?", abort=True, err=True)
+    if not _is_confirmed(yes, f"Reopen the campaign {id[:12]}?"):
+        return 1
     api.request("POST", "v1", "campaigns", id, "reopen")
     click.echo(f"reopened {id}")
+    return 0
 
 
 @campaign.command()
 @click.argument("campaign")
 @_YES
 @with_curator
-def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
+def publish(api: CuratorApi, campaign: str, yes: bool) -> int:
     """Publish the results of a closed CAMPAIGN. This is final.
 
     Everybody can read them, and they never change. From then on no report can be withdrawn, and the campaign cannot
@@ -179,11 +183,19 @@ def publish(api: CuratorApi, campaign: str, yes: bool) -> None:
                 f"the campaign is {estimates['state']}: close it first (priorveil campaign close)"
             )
         click.echo(_publication_text(estimates), err=True)
-        click.confirm(
-            f"Publish the results of the campaign {id[:12]}? This cannot be undone.", abort=True, err=True
-        )
+    if not _is_confirmed(yes, f"Publish the results of the campaign {id[:12]}? This cannot be undone."):
+        return 1
     api.request("POST", "v1", "campaigns", id, "publication")
     click.echo(f"published {api.server.rstrip('/')}/published/{id}")
+    return 0
+
+
+def _is_confirmed(yes: bool, question: str) -> bool:
+    """Return whether the user agrees; `yes` agrees beforehand. If not, nothing is changed, and a line says so."""
+    if yes or click.confirm(question, err=True):
+        return True
+    click.echo("nothing was changed", err=True)
+    return False
 
 
 def _publication_text(estimates: Any) -> str:
