@@ -414,8 +414,9 @@ def test_a_table_without_rows(folder: Path) -> None:
     Path("none.csv").write_text("answer\n")
     assert (
         done("privatize", "plan.json", "none.csv", "--column", "answer", "-o", "r.csv", status=1).err
-        == "0 reports written to r.csv: the table has no rows\n"
+        == "nothing is written: the table has no rows\n"
     )
+    assert not Path("r.csv").exists()
 
 
 @pytest.mark.parametrize(("wrong", "said"), [(5, False), (6, True)])

@@ -144,16 +144,12 @@ def privatize(
     if as_json:
         record = {"reports": outcome.reports, "substituted": outcome.substituted}
         screen.print_json({**record, **outputs.refused_record(outcome.refused)}, err=piped)
-    if outcome.refused.total and not outcome.reports:
+    if not outcome.reports:
         click.echo("; ".join([outcome.summary, *map(screen.option_advice, outcome.hints)]), err=True)
         return 1
     if not as_json:
         place = "standard output" if piped else str(out)
-        empty = "" if outcome.reports else ": the table has no rows"
-        click.echo(f"{plural(outcome.reports, 'report')} written to {place}{empty}", err=True)
-    if not outcome.reports:
-        return 1
-    if not as_json:
+        click.echo(f"{plural(outcome.reports, 'report')} written to {place}", err=True)
         click.echo(ONCE, err=True)
     outputs.refusal_status(outcome.refused, outcome.reports)
     return 0

@@ -68,8 +68,8 @@ def privatize_table(
     or an open file; without it the reports are returned as an Arrow table. A file appears when all of it is written.
     Other columns are left out, except those in `keep` and the public column `cohort`, whose values choose among several
     plans, `{value: plan}`. A row whose value is missing or outside the domain is refused: it is counted and listed by
-    number, and `on_refused(row, reason)` is called. If they are all the rows, or a larger share of them than
-    `most_refused`, nothing is written to `out`: `NothingWritten`.
+    number, and `on_refused(row, reason)` is called. If they are all the rows, a larger share of them than
+    `most_refused`, or there are no rows, nothing is written to `out`: `NothingWritten`.
     `progress(rows, of, share)` is called after each batch.
 
     With a label for `missing` an empty cell counts as this label, with one for `other` a value that is not among the
@@ -122,7 +122,7 @@ def privatize_table(
                 progress(batch.end, table.rows, table.share())
         refused = log.result()
         too_many = not count or refused.total > most_refused * (refused.total + count)
-        if target is not None and refused.total and too_many:
+        if target is not None and too_many:
             raise NothingWritten(refused, count)
 
     types = {name: table.types[name] for name in kept_names}

@@ -47,17 +47,18 @@ class RefusedRows:
 
 
 class NothingWritten(InvalidInput):
-    """More rows were refused than `most_refused` allows, or all, so nothing is written. Rows are counted from 0."""
+    """All rows were refused, or more than `most_refused` allows, or there are none. Rows are counted from 0."""
 
     reports = 0
     substituted: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, refused: RefusedRows, accepted: int) -> None:
-        first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
         rows = refused.total + accepted
-        self.summary = f"nothing is written: {refused.total:,} of {plural(rows, 'row')} are refused"
+        why = f"{refused.total:,} of {plural(rows, 'row')} are refused" if rows else "the table has no rows"
+        self.summary = f"nothing is written: {why}"
+        first = [f"row {row} ({reason})" for row, reason in refused.rows[:5]]
         hint = [Hint("most_refused", purpose="to allow a larger share of them")] if accepted else []
-        super().__init__("data", NOT_SHOWN, f"{self.summary}, {first}", *hint)
+        super().__init__("data", NOT_SHOWN, ", ".join([self.summary, *first]), *hint)
         self.refused = refused
 
 
