@@ -448,8 +448,8 @@ class DI(Cone):
         super().require_feasible(budget, prior)
         level = self.epsilon(Channel(np.ones((len(prior), 1))), prior)
         if level > budget.smaller:
-            message = f"the prior alone has a DI level of {level:.4g}"
-            raise Infeasible(f"{message}: use a larger epsilon, or design for LIP")
+            advice = "use a larger epsilon, or design for LIP" if math.isfinite(level) else "design for LIP"
+            raise Infeasible(f"the prior alone has a DI level of {level:.4g}: {advice}")
 
     def compared_rows(
         self, columns: ExactOrFloat, labels: Sequence[Label], prior: PriorOrSet | None, secret: Secrets
