@@ -421,6 +421,22 @@ def test_a_mistake_is_named_by_its_cell(
         read(tmp_path, **{sheet: changed(SHEETS[sheet], cell, value)})
 
 
+def test_a_form_without_settings_is_told_to_add_them(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile) as refusal:
+        read(tmp_path, settings=[])
+    assert "add a sheet settings" in str(refusal.value) and "cell" not in str(refusal.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_a_workbook_has_for_spreadsheet_programs_alone_is_no_warning(tmp_path: Path) -> None:
+    path, extended = write_form(tmp_path / "form.xlsx"), tmp_path / "extended.xlsx"
+    with zipfile.ZipFile(path) as form, zipfile.ZipFile(extended, "w") as other:
+        for name in form.namelist():
+            extension = b'<extLst><ext uri="{0}"/></extLst></worksheet>'
+            other.writestr(name, form.read(name).replace(b"</worksheet>", extension))
+    assert read_survey(extended).questions
+
+
 @pytest.mark.parametrize("column", ["pv::prior", "pv::prior::north"])
 def test_an_unreadable_prior_gets_advice_about_priors(tmp_path: Path, column: str) -> None:
     settings = [[*SETTINGS[0], "pv::cohorts"], [*SETTINGS[1], "north, south"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -58,8 +59,10 @@ def read_sheets(path: Path, content: bytes, left_out: list[str]) -> dict[str, li
     with needs_extra("surveys"):
         from openpyxl import load_workbook
     try:
-        values = load_workbook(io.BytesIO(content), data_only=True)
-        formulas = load_workbook(io.BytesIO(content))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about styles, which are not read
+            values = load_workbook(io.BytesIO(content), data_only=True)
+            formulas = load_workbook(io.BytesIO(content))
     except MemoryError:
         raise
     except Exception as error:  # whatever reading a zip, its XML and openpyxl's own classes raise

@@ -235,11 +235,13 @@ def _require_columns(document: SurveyDocument, places: Places, languages: Mappin
 
 
 def _settings(form: _XlsForm, rows: list[Row]) -> _Draft:
-    draft = _Draft(places={(): Place(cell="settings!A1")})
     if not rows:
-        return draft
+        advice = (
+            "add a sheet settings, with the columns form_title and pv::epsilon and a row below their names"
+        )
+        raise InvalidFile(form.path, advice)
     row = rows[0]
-    draft.places[()] = Place(cell=f"settings!A{row.number}")
+    draft = _Draft(places={(): Place(cell=f"settings!A{row.number}")})
     for other in rows[1:]:
         form.leave_out(other, next(iter(other.cells)), "settings are in one row: this one is not read")
     if "default_language" in row.cells:
