@@ -41,7 +41,7 @@ PHONE = 360  # pixels across
 
 def receipt(browser: Any) -> dict[str, Any]:
     """What the last page shows as sent."""
-    found: dict[str, Any] = json.loads(browser.see("#sent").get_attribute("textContent"))
+    found: dict[str, Any] = json.loads(browser.see("#sent").text)
     return found
 
 

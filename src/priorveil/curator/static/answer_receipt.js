@@ -19,15 +19,17 @@ import { NotSent, PriorveilError, ReportRefused } from "/static/priorveil.js";
  * @param {(error: unknown) => void} showBroken
  */
 export function drawThanks(report, before, withdraw, showBroken) {
+  const sent = fold(
+    say("whatWasSent"),
+    exactText(report, { id: "sent", "aria-label": say("exactText") }),
+    paragraph("everythingExplained"),
+  );
+  sent.open = true; // as promised before it was sent
   put(
     say(before ? "answeredTitle" : "thanksTitle"),
     paragraph(before ? "answered" : "thanks"),
     paragraph("remembersSent"),
-    fold(
-      say("whatWasSent"),
-      exactText(report, { id: "sent", "aria-label": say("exactText") }),
-      paragraph("everythingExplained"),
-    ),
+    sent,
     withdrawal(report, withdraw, showBroken),
   );
 }
@@ -113,7 +115,7 @@ export function drawShut(campaign, status, isKept) {
 
 /** @param {() => void} again */
 export function drawPreviewEnd(again) {
-  put(say("previewEnd"), paragraph("previewNothing"), actions(plainButton(say("again"), again)));
+  put(say("previewEnd"), actions(plainButton(say("again"), again)));
 }
 
 /** What went wrong. `asked` is the LDP level of one answer to the survey. @param {any} error @param {number} asked */
