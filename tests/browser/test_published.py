@@ -25,6 +25,7 @@ from browser.steps import (
 )
 from patience import PATIENCE, wait_until
 from priorveil import Distribution, Linear, Prior, design
+from priorveil.catalogue import say
 from priorveil.formatting import factor_at_most
 from priorveil.plans.form import SHARE_DENOMINATOR, Form, Part, Slot
 from priorveil.questions.campaign import Campaign, ask
@@ -191,8 +192,14 @@ def test_the_sheet_says_what_was_drawn_what_was_promised_and_what_the_server_rec
     assert "Each person sent a report about one of the questions, drawn at random." in remarks
     counts = re.findall(r"Reports about this: ([\d,]+)\.", browser.text(".results"))
     assert len(counts) == 3 and sum(int(count.replace(",", "")) for count in counts) == 1200
+    notes = browser.run(
+        "return [...document.querySelectorAll('details p.quiet')].map((note) => note.textContent)"
+    )
+    assert sum("Method mle assumes" in note for note in notes) == 1
     assert browser.faults() == []
     picture_both(browser, "sheet-drawn")
+    open_dashboard(browser, curator, "drawn")
+    browser.see("#admission", say("admittedOpen"))
     browser.open(survey_sheet)
     browser.see(".remarks", "Each person sent reports about some of the questions.")
 

@@ -7,7 +7,7 @@ import { blockTitle, confidenceText, figureTables, inBlocks } from "/static/figu
 import { groupBy } from "/static/histogram.js";
 import { OWN_LANGUAGES, bestLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
 import { levelTable } from "/static/levels.js";
-import { sentence, sentences } from "/static/notes.js";
+import { sentences } from "/static/notes.js";
 import { SurveyWords } from "/static/survey_words.js";
 
 const english = speaker("en"); // of the part for statisticians
@@ -261,16 +261,22 @@ function limits() {
   ].filter(Boolean);
 }
 
-/** For statisticians, in English: levels, the method of each figure, and how the reports fit the prior. */
+/** For statisticians, in English: levels, the method of each figure, and how the reports fit the prior; each sentence once. */
 function statistics() {
   const { result } = publication;
   const several = result.cohorts.length > 1;
   const shown = result.findings.filter((found) => shownOf(found) && (!several || found.cohort !== ""));
-  const notes = shown.map((found) => {
-    const title = words.marked(words.titleOf(found.attributes));
-    const name = el("strong", {}, title, several && el("bdi", {}, ` (${found.cohort})`));
-    const sentences = shownOf(found).notes.map((note) => sentence(note, english));
-    return el("p", { class: "quiet" }, name, " ", sentences.join(" "));
+  const said = shown.flatMap((found) =>
+    sentences(shownOf(found).notes, english).map((text) => ({ text, about: nameOf(found, several) })),
+  );
+  const notes = groupBy(said, ({ text }) => text).map((same) => {
+    const names = same.length < shown.length ? same.map(({ about }) => about) : [];
+    return el(
+      "p",
+      { class: "quiet" },
+      names.length > 0 && el("strong", {}, ...words.separate(names), ": "),
+      same[0].text,
+    );
   });
   return el(
     "details",
@@ -280,6 +286,10 @@ function statistics() {
     paragraph("campaignId", { id: el("code", {}, result.id) }),
   );
 }
+
+/** What a finding is about. */
+const nameOf = ({ attributes, cohort }, several) =>
+  el("span", {}, words.marked(words.titleOf(attributes)), several && el("bdi", {}, ` (${cohort})`));
 
 show().catch(() => {
   draw = () => put(el("h1", {}, say("notLoadedTitle")), paragraph("notLoaded"));
