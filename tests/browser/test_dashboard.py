@@ -306,6 +306,9 @@ def test_reports_are_shown_by_day(browser: Any, curator: Any) -> None:
     browser.see(".days figcaption", f"at most {max(counts.values()):,} on one day")
     browser.picture("dashboard-days")
     assert browser.faults() == []
+    browser.open(f"{curator.url}/dashboard#{curator.campaigns['work'].id}")  # all its reports came on one day
+    browser.see("#reports")
+    assert "at most" not in browser.text(".days figcaption")
 
 
 def test_refusals_are_counted(browser: Any, curator: Any) -> None:

@@ -168,7 +168,8 @@ function findings(block, { confidence, smallest_count: least }, words, several, 
   ];
 }
 
-const optionName = ({ attributes }, words) => words.optionOf(attributes[0]) !== null && words.optionText(attributes[0]);
+const optionName = ({ attributes }, words) =>
+  attributes.length === 1 && words.optionOf(attributes[0]) !== null && words.optionText(attributes[0]);
 
 /** How precise the plans make the answers, for a round number of people; a margin has no plan of its own. */
 function planPromises(findings, several, words) {

@@ -115,7 +115,7 @@ export function sharing(id, { state, survey }, free, showErrors, changed, say) {
       state === "closed" ? "It was answered at " : "People answer at ",
       el("a", { href: `/answer/${id}` }, address(id)),
     ),
-    el("p", { id: "admission" }, admissionText(survey)),
+    el("p", { id: "admission" }, state === "closed" ? pastAdmissionText(survey) : admissionText(survey)),
     free !== null && el("p", { id: "free" }, `Invitations that nobody has used yet: ${number(free)}.`),
     state !== "closed" &&
       el(
@@ -126,6 +126,10 @@ export function sharing(id, { state, survey }, free, showErrors, changed, say) {
       ),
   ];
 }
+
+/** Who could answer, as the published page has it. @param {any} survey */
+const pastAdmissionText = ({ admission }) =>
+  speaker("en").say(admission === "open" ? "admittedOpen" : "admittedInvited");
 
 /** Who may answer, and what that means for the results. @param {any} survey */
 function admissionText({ admission, most_reports: most }) {

@@ -54,7 +54,7 @@ function picture(days, counts) {
       height: `${height}%`,
     });
   });
-  const span = days.length === 1 ? dayText(first) : `${dayText(first)} to ${dayText(last)}`;
+  const among = `${dayText(first)} to ${dayText(last)}; at most ${number(most)} on one day`;
   return el(
     "figure",
     { class: "days" },
@@ -64,7 +64,7 @@ function picture(days, counts) {
       ...bars,
       el("line", { class: "zero", x1: 0, x2: "100%", y1: "100%", y2: "100%" }),
     ),
-    el("figcaption", { class: "quiet" }, `${span}; at most ${number(most)} on one day`),
+    el("figcaption", { class: "quiet" }, days.length === 1 ? dayText(first) : among),
   );
 }
 
