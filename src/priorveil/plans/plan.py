@@ -276,8 +276,7 @@ class Plan(PlanData):
         """
         reading = self._reading(tally, method, None if prior is None else self._align(Prior.of(prior)))
         check = None
-        # Reports need not fit the prior of a set that they are read at, nor one that is only assumed.
-        if reading.known is None and not reading.prior.assumed:
+        if reading.known is None:  # reports need not fit the prior of a set that they are read at
             check = self.reader.prior_check(tally.counts, reading.prior.probabilities)
         unseen_changes = check and self._unseen_changes(check.directions)
         remarks, by_group = self._remarks(reading, prior is None), self.query.number_by_group

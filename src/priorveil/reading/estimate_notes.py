@@ -22,7 +22,7 @@ ABOUT_POINTS, ABOUT_CELLS = Note("aboutPoints"), Note("aboutCells")
 
 
 def prior_is_assumed(estimate: EstimateData) -> bool:
-    """Whether a prior was only assumed, so that no numbers are expected and reports cannot contradict it."""
+    """Whether a prior was only assumed, so that no numbers are expected of it."""
     return any(reading.prior.assumed for reading in estimate.readings)
 
 
@@ -72,7 +72,7 @@ def _notes(estimate: EstimateData) -> Iterator[Note]:
 
 def _check_notes(estimate: EstimateData) -> Iterator[Note]:
     p_value = estimate.prior_check
-    if prior_is_assumed(estimate):
+    if prior_is_assumed(estimate) and not estimate.leans_on_prior:
         yield Note("noPrior")
         return
     if p_value is None:
