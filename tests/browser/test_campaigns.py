@@ -180,7 +180,7 @@ def test_an_analyst_is_offered_what_the_token_opens_and_no_more(browser: Any, cu
     browser.see("#stored", "There are no results yet")
     curator.close("invited")
     browser.see("#stored", "after the campaign closed")
-    browser.see("#admission", "Each answer needs an invitation")
+    browser.see("#admission", "Each answer needed an invitation")
     changes = "#free, #invite, #release, #close, #reopen, #delete"
     assert browser.gone(f"{changes}, #download, #download-csv, #download-json")
     curator.close("invited", "reopen")
