@@ -55,7 +55,7 @@ from priorveil.curator.tokens import NAME_PATTERN, ROLES, SECRET_BYTES, Role, To
 from priorveil.curator.uploads import UploadReader, is_batch, read_json, read_packed
 from priorveil.device.wire import ID_BYTES, JSON, PACKED, hex_bytes
 from priorveil.errors import InvalidInput, PriorveilError
-from priorveil.plans.structure import FormDocument, PlanDocument
+from priorveil.plans.structure import FormDocument, PlanDocument, decode
 from priorveil.questions.campaign import (
     Campaign,
     CampaignOutline,
@@ -356,7 +356,7 @@ class Curator:
     async def _read(self, request: Request, kind: type[T]) -> T:
         """A small body of a request."""
         try:
-            return msgspec.json.decode(await self._body(request, _SMALL_BODY), type=kind)
+            return decode(await self._body(request, _SMALL_BODY), kind)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise HTTPException(400, f"not a body of this request: {str(error)[:200]}") from error
 

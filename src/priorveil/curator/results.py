@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 
-import msgspec
-
 from priorveil.curator.result_messages import CampaignResults, Publication, QuestionTexts, SurveyTexts
 from priorveil.curator.store import FormTally
+from priorveil.plans.structure import decode
 from priorveil.questions.campaign import TEXTS, Campaign, State, public_state, stamp
 from priorveil.reading.estimate import ESTIMATE_METHODS, EstimateMethod
 from priorveil.results.document import Result
@@ -66,7 +65,7 @@ def results_csv(result: Result) -> str:
 
 def publication_csv(content: bytes) -> str:
     """The figures for computing of a stored publication as CSV."""
-    return results_csv(msgspec.json.decode(content, type=Publication).result)
+    return results_csv(decode(content, Publication).result)
 
 
 def survey_texts(campaign: Campaign) -> SurveyTexts:

@@ -15,7 +15,7 @@ from priorveil.curator.messages import LARGEST_BATCH, BatchBody, Refusal, Report
 from priorveil.curator.store import Group
 from priorveil.device import wire
 from priorveil.plans.form import Form
-from priorveil.plans.structure import Document
+from priorveil.plans.structure import Document, decode
 from priorveil.questions.campaign import Campaign
 
 MALFORMED = "malformed"
@@ -145,7 +145,7 @@ def _count_pieces(body: bytes) -> None:
         _check_batch(next(places))
         return _PIECE
 
-    msgspec.json.decode(body, type=_PiecesBatch, dec_hook=count)
+    decode(body, _PiecesBatch, count)
 
 
 def _decode(body: bytes) -> list[ReportBody | None]:

@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from priorveil.atomic_files import atomic_write, lock_file
 from priorveil.device.transport import parse_campaign_url
 from priorveil.device.wire import Report
 from priorveil.errors import InvalidInput, PriorveilError
+from priorveil.plans.structure import convert
 
 
 class NotStored(PriorveilError, OSError):
@@ -148,7 +147,7 @@ def _document(answer: StoredAnswer) -> dict[str, Any]:
 
 def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
     """The answer to a campaign from JSON; a wrong one raises some error."""
-    answer = msgspec.convert({**read, "ldp": float(read["ldp"])}, StoredAnswer)
+    answer = convert({**read, "ldp": float(read["ldp"])}, StoredAnswer)
     report = answer.report
     sound = (
         set(read) <= {field.name for field in fields(StoredAnswer)}

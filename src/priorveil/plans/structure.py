@@ -7,8 +7,10 @@ are and how they are written; whether they are true is proven in `plans.document
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from inspect import cleandoc
-from typing import Annotated, Any, Literal, get_args
+from threading import Lock
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -16,6 +18,7 @@ from msgspec import UNSET, Meta, UnsetType
 from priorveil.errors import PlanError
 from priorveil.priors.number_domains import Outside
 
+T = TypeVar("T")
 _LONGEST_PROBLEM = 200  # it may quote a document
 MOST_DIGITS = 4300  # longer integers are not read by Python
 
@@ -347,10 +350,26 @@ class FormDocument(Document, frozen=True):
 # -- checks and the schema ---------------------------------------------------------------------------------
 
 
+# msgspec prepares a struct at its first use; another thread that uses it meanwhile would crash the process.
+_preparing = Lock()
+
+
+def convert(value: object, kind: type[T]) -> T:
+    """The value as one of this type; raises `msgspec.ValidationError`. Threads may call it at once."""
+    with _preparing:
+        return msgspec.convert(value, kind)
+
+
+def decode(content: bytes, kind: type[T], hook: Callable[[type, Any], Any] | None = None) -> T:
+    """JSON as a value of this type, with `hook` for what msgspec does not know. Threads may call it at once."""
+    with _preparing:
+        return msgspec.json.decode(content, type=kind, dec_hook=hook)
+
+
 def require_structure(document: Any, structure: type[Document], field: str | None = None) -> None:
     """Refuse a document that is not as its struct says; the `PlanError` names `field`, or the outermost one."""
     try:
-        msgspec.convert(document, structure)
+        convert(document, structure)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$.")
         named = re.match(r"\w+", place) or re.search("(?<=field `).+(?=`)", problem, re.DOTALL)
@@ -363,7 +382,7 @@ def may_hold(structure: type[Document], field: str, value: object) -> bool:
     """Whether a field of a document may have this value."""
     kinds = {each.name: each.type for each in msgspec.structs.fields(structure)}
     try:
-        msgspec.convert(value, kinds[field])
+        convert(value, kinds[field])
     except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for half a surrogate pair
         return False
     return True
