@@ -69,11 +69,8 @@ if TYPE_CHECKING:
     from priorveil.tables import TableEstimates, Tallies
 
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
-_EXPLANATIONS = (
-    "methodAssumes",
-    "whyCheckFailed",
-    "priorNotUsed",
-)  # notes that say the same of several results
+# Notes that may say the same of several results.
+_EXPLANATIONS = ("methodAssumes", "whyCheckFailed", "priorNotUsed")
 
 _SECTIONS = {
     "Options that most estimates need": ("--by", "--margin", "--within", "--method", "--confidence"),

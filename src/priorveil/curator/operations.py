@@ -149,17 +149,17 @@ def _operation_document(operation: Operation, endpoint: Endpoint) -> dict[str, A
     if operation.refusal is not Problem:
         content = {PROBLEM: {"schema": _schema(operation.refusal)}}
         responses["422"] = {"description": inspect.getdoc(operation.refusal), "content": content}
-    schema_keywords: dict[str, Any] = {
+    document: dict[str, Any] = {
         "operationId": operation.name or endpoint.__name__,
         "summary": " ".join((inspect.getdoc(endpoint) or "").split()),
         "responses": responses,
         "parameters": [*_path_parameters(operation), *_query_parameters(operation.query)],
     }
     if operation.takes is not None:
-        schema_keywords["requestBody"] = {"required": True, "content": _content(operation.takes)}
+        document["requestBody"] = {"required": True, "content": _content(operation.takes)}
     if operation.roles or operation.optional:
-        schema_keywords["security"] = [*([{}] if operation.optional else []), {"curator": []}]
-    return schema_keywords
+        document["security"] = [*([{}] if operation.optional else []), {"curator": []}]
+    return document
 
 
 def _shapes(content: Struct | Mapping[str, Shape] | None) -> Mapping[str, Shape]:
