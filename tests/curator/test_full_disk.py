@@ -118,7 +118,8 @@ def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, r
         assert (
             full.json()["status"] == 507 and "full" in full.json()["detail"] and full.headers["retry-after"]
         )
-        assert [sender.send().status_code for _ in range(5)] == [507] * 5
+        later = [sender.send().status_code for _ in range(5)]
+        assert later == [507] * 5, server.log.read_text()[-2000:]
         assert sender.counted() == len(sender.acknowledged), "what was acknowledged can be read all the same"
         assert httpx.get(f"{sender.base}/healthz", timeout=PATIENCE).status_code == 200
         assert server.process.poll() is None
