@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import priorveil as pv
 from priorveil.channels import Channel
-from priorveil.errors import InvalidChannel, InvalidInput, TooLarge
+from priorveil.errors import ForeignReport, InvalidChannel, InvalidFile, InvalidInput, TooLarge
 from priorveil.priors import Prior
 from refusals import raises
 from strategies import after, channels, priors, sizes
@@ -111,3 +116,57 @@ def test_channels_are_joined_by_the_names_of_their_values() -> None:
         one.joint_with(Channel(rows, ["x", "y", "z"]))
     with raises(InvalidChannel, argument="after"):
         named @ Channel(np.eye(2), ["x", "y"])
+
+
+# -- labelled reports, and transition matrices in and out ----------------------------------------------------
+
+
+@pytest.mark.parametrize("column", [list, np.array, pd.Series, pd.Categorical])
+def test_labelled_reports_become_numbers(column: Callable[[list[str]], object]) -> None:
+    codes = Channel([[0.25, 0.75], [0.75, 0.25]], outputs=["same", "different"]).report_codes(
+        column(["same", "different", "same"])
+    )
+    assert codes.tolist() == [0, 1, 0] and codes.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("reports", "row"), [(["yes", "perhaps"], 1), (["yes", None], 1), (["no", "yes", 0], 2)]
+)
+def test_a_report_without_a_column_is_refused(reports: list[object], row: int) -> None:
+    with raises(ForeignReport, argument=f"reports[{row}]"):
+        Channel([[0.25, 0.75], [0.75, 0.25]], outputs=["yes", "no"]).report_codes(reports)
+
+
+PRAM = '"","east","north","west"\n"east",0.8,0.15,0.05\n"north",0.1,0.85,0.05\n"west",0.2,0.1,0.7\n'
+
+
+def test_a_transition_matrix_comes_in_and_goes_out(tmp_path: Path) -> None:
+    """As R's `write.csv` writes the matrix of sdcMicro's `pram`: true values in the rows, released ones in columns."""
+    (tmp_path / "pram.csv").write_text(PRAM)
+    channel = pv.Channel.from_file(tmp_path / "pram.csv")
+    prior = pv.Prior({"west": 0.2, "north": 0.3, "east": 0.5})  # in another order
+    plan = pv.Plan.of(channel, prior, pv.Distribution())
+    assert plan.labels == ("east", "north", "west")
+    assert plan.certificate.ldp == pytest.approx(math.log(14))
+    released = channel.report_codes(["east"] * 470 + ["north"] * 350 + ["west"] * 180)
+    estimate = plan.estimate(plan.tally(released))
+    assert estimate.proportions @ channel.matrix == pytest.approx([0.47, 0.35, 0.18])
+    for name in ("out.csv", "out.json"):
+        channel.save(tmp_path / name)
+        assert pv.Channel.from_file(tmp_path / name) == channel
+    assert (tmp_path / "out.csv").read_text() == PRAM.replace('"', "")
+
+
+def test_a_designed_plan_goes_out_as_a_transition_matrix(tmp_path: Path) -> None:
+    plan = pv.design(pv.Prior({"a": 0.5, "b, c": 0.3, 'd"': 0.2}), 1.0, pv.Distribution())
+    plan.channel.save(tmp_path / "plan.csv")
+    read = pv.Channel.from_file(tmp_path / "plan.csv")
+    assert read == plan.channel and read.inputs == ("a", "b, c", 'd"')
+    assert pd.read_csv(tmp_path / "plan.csv", index_col=0).to_numpy() == pytest.approx(read.matrix)
+
+
+def test_a_transposed_matrix_is_refused(tmp_path: Path) -> None:
+    transposed = [["", "a", "b"], ["a", "0.9", "0.3"], ["b", "0.1", "0.7"]]
+    (tmp_path / "pram.csv").write_text("\n".join(map(",".join, transposed)))
+    with raises(InvalidFile, argument="path"):
+        pv.Channel.from_file(tmp_path / "pram.csv")

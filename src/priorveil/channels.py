@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
@@ -11,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil import showing
-from priorveil.arrays import Array, as_matrix, not_one
-from priorveil.errors import NOT_SHOWN, Hint, InvalidChannel, TooLarge, plural
-from priorveil.frames import Library, to_frame
+from priorveil.arrays import Array, Ints, as_matrix, not_one
+from priorveil.atomic_files import atomic_write
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidChannel, TooLarge, plural
+from priorveil.frames import Library, as_column, look_up, to_frame
 from priorveil.priors import Label, Prior
 from priorveil.priors.domain import as_labels, label_positions
-from priorveil.priors.label_texts import label_columns
-from priorveil.priors.number_files import file_errors, read_matrix
+from priorveil.priors.label_texts import first_labels, label_columns, label_text
+from priorveil.priors.number_files import file_errors, is_json, read_matrix
 from priorveil.priors.read_only import ReadOnly
 from priorveil.showing import Figure
 
@@ -91,6 +94,24 @@ class Channel(ReadOnly):
             rows = matrix.shares().rows if normalise else matrix.rows
             return cls(rows, matrix.row_labels, matrix.column_labels)
 
+    def save(self, path: str | Path) -> None:
+        """Write the channel to a CSV or JSON file that `from_file` reads, replacing an older one.
+
+        The CSV is a transition matrix as other programs read it: reports in the first line, values in the first column.
+        """
+        target = Path(path)
+        text = self.to_json() + "\n" if is_json(target) else self._csv_text()
+        with atomic_write(target, replace=True, argument="path") as file:
+            file.write(text.encode())
+
+    def _csv_text(self) -> str:
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(["", *map(label_text, self.outputs)])
+        rows = zip(map(label_text, self.inputs), self.matrix.tolist(), strict=True)
+        lines.writerows([label, *row] for label, row in rows)
+        return text.getvalue()
+
     @classmethod
     def identity(cls, inputs: int | Iterable[Label]) -> Self:
         """The channel that reports the value as it is."""
@@ -101,6 +122,21 @@ class Channel(ReadOnly):
     def shape(self) -> tuple[int, int]:
         """The number of values and the number of reports."""
         return self.matrix.shape[0], self.matrix.shape[1]
+
+    def report_codes(self, reports: Any) -> Ints:
+        """The numbers of labelled reports, which are those of their columns: what a plan for this channel counts.
+
+        `reports` is a column of any library; each entry is one of `outputs`.
+
+        >>> Channel([[0.75, 0.25], [0.25, 0.75]], outputs=["yes", "no"]).report_codes(["no", "yes"]).tolist()
+        [1, 0]
+        """
+        places = {label: y for y, label in enumerate(self.outputs)}
+        codes = look_up(as_column(reports, "reports"), lambda report: places.get(report, -1), -1)
+        if (codes < 0).any():
+            row, known = int((codes < 0).argmax()), first_labels(self.outputs)
+            raise ForeignReport(f"reports[{row}]", NOT_SHOWN, f"the reports of this channel are {known}")
+        return codes
 
     def output_law(self, prior: Prior) -> Array:
         """`lam = P Q`, the law of the report."""
