@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from priorveil.plans.ledger import Ledger
     from priorveil.priors import Budget, Prior, PriorSet, Secret
     from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Query, Sum
+    from priorveil.statistics import devices
     from priorveil.studies import published
     from priorveil.studies.trade_offs import compare, compare_with_ldp
 
@@ -78,6 +79,7 @@ __all__ = [
     "compare",
     "compare_with_ldp",
     "design",
+    "devices",
     "errors",
     "leakage",
     "published",
@@ -113,6 +115,7 @@ _PLACES = {
 }
 _LATER = {
     **{name: (f"priorveil.{module}", name) for module, names in _PLACES.items() for name in names},
+    "devices": ("priorveil.statistics.devices", ""),
     "errors": ("priorveil.errors", ""),
     "published": ("priorveil.studies.published", ""),
 }
