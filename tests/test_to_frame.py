@@ -31,6 +31,7 @@ COLUMNS = {
     "TradeOffs": [
         "query", "epsilon", "error", "lower_bound", "no_report", "efficiency", "lip", "ldp", "ldp_error",
     ],
+    "DeviceComparison": ["equal", "lip_lower", "lip_upper", "ldp", "error", "saved"],
 }  # fmt: skip
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Query, Sum
     from priorveil.statistics import devices
     from priorveil.studies import published
+    from priorveil.studies.device_comparison import compare_device
     from priorveil.studies.trade_offs import compare, compare_with_ldp
 
 __version__ = "0.1.0"
@@ -77,6 +78,7 @@ __all__ = [
     "Sum",
     "certify_table",
     "compare",
+    "compare_device",
     "compare_with_ldp",
     "design",
     "devices",
@@ -111,6 +113,7 @@ _PLACES = {
     "plans.ledger": ("Ledger",),
     "priors": ("Budget", "Prior", "PriorSet", "Secret"),
     "queries": ("Convex", "Distribution", "Guess", "Histogram", "Linear", "Query", "Sum"),
+    "studies.device_comparison": ("compare_device",),
     "studies.trade_offs": ("compare", "compare_with_ldp"),
 }
 _LATER = {
