@@ -32,7 +32,7 @@ def exhibits() -> dict[str, Any]:
         PRIOR, plan.channel, plan.levels, plan, plan.certificate, tally, estimate,
         estimate.contrast({"b": 1.0}), averages, ledger,
         pv.compare(PRIOR, [pv.Histogram()], [1.0]),
-        pv.compare_device(pv.devices.warner(0.75), [0.2, 0.8]),
+        pv.compare_device(pv.devices.warner(0.75), [0.2, 0.8]), pv.dice_menu({HOSTILE: 0.2, "b": 0.8}),
     )  # fmt: skip
     return {type(each).__name__: each for each in objects}
 

@@ -32,6 +32,7 @@ COLUMNS = {
         "query", "epsilon", "error", "lower_bound", "no_report", "efficiency", "lip", "ldp", "ldp_error",
     ],
     "DeviceComparison": ["equal", "lip_lower", "lip_upper", "ldp", "error", "saved"],
+    "DiceMenu": ["outcomes", "yes_first", "yes_second", "lip", "lip_lower", "lip_upper", "ldp", "variance"],
 }  # fmt: skip
 
 

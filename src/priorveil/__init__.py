@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from priorveil.priors import Budget, Prior, PriorSet, Secret
     from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Query, Sum
     from priorveil.statistics import devices
+    from priorveil.statistics.dice import dice_menu
     from priorveil.studies import published
     from priorveil.studies.device_comparison import compare_device
     from priorveil.studies.trade_offs import compare, compare_with_ldp
@@ -82,6 +83,7 @@ __all__ = [
     "compare_with_ldp",
     "design",
     "devices",
+    "dice_menu",
     "errors",
     "leakage",
     "published",
@@ -113,6 +115,7 @@ _PLACES = {
     "plans.ledger": ("Ledger",),
     "priors": ("Budget", "Prior", "PriorSet", "Secret"),
     "queries": ("Convex", "Distribution", "Guess", "Histogram", "Linear", "Query", "Sum"),
+    "statistics.dice": ("dice_menu",),
     "studies.device_comparison": ("compare_device",),
     "studies.trade_offs": ("compare", "compare_with_ldp"),
 }

@@ -48,6 +48,12 @@ def figure(thing: object, *arguments: object) -> Figure:
     return shown
 
 
+def page(thing: object, *arguments: object) -> str:
+    """A thing as a page of HTML to print."""
+    shown: str = _function(thing, "page")(thing, *arguments)
+    return shown
+
+
 def _function(thing: object, form: str) -> Callable[..., Any]:
     by_class = _places[0]()
     return next(by_class[each][form] for each in type(thing).__mro__ if each in by_class)

@@ -17,7 +17,8 @@ from priorveil.reading.estimate import Estimate
 from priorveil.reading.precision import Precision
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import Tally
-from priorveil.words import estimates, levels, plans, priors
+from priorveil.statistics.dice import DiceMenu, DicePair
+from priorveil.words import dice, estimates, levels, plans, priors
 from priorveil.words.notes import note_text
 from priorveil.words.plots import channels as channel_plots
 from priorveil.words.plots import estimates as estimate_plots
@@ -31,6 +32,8 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     },
     Certificate: {"html": levels.certificate_html},
     Channel: {"html": priors.channel_html, "figure": channel_plots.channel_figure},
+    DiceMenu: {"text": dice.menu_text, "html": dice.menu_html},
+    DicePair: {"page": dice.sheet_page},
     Estimate: {
         "text": estimates.estimate_text,
         "line": estimates.estimate_summary,
