@@ -116,6 +116,15 @@ def level_text(level: float | None) -> str:
     return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"
 
 
+def level_figure(level: float, digits: int = 6) -> str:
+    """A privacy level with at most so many significant digits.
+
+    >>> level_figure(1.0), level_figure(1.567814, 3), level_figure(math.inf)
+    ('1', '1.57', 'infinite')
+    """
+    return "infinite" if math.isinf(level) else f"{level:.{digits}g}"
+
+
 def level_at_most(level: float) -> str:
     """A certified privacy level with three decimals, rounded up.
 

@@ -156,6 +156,7 @@ def test_a_report_that_gives_an_answer_away_has_a_level_upwards_only(name: str, 
     assert pv.Plan.of(channel, PRIOR, SHARE, pv.Budget(math.inf, 1.0)).certificate == proof
     with pytest.raises(CertificateError):
         pv.Plan.of(channel, PRIOR, SHARE, pv.Budget(math.inf, 0.8))
+    assert "down infinite, up 0." in str(plan) and "lower infinite, upper 0." in str(plan)
     plan.save(tmp_path / "plan.json")
     assert pv.Plan.load(tmp_path / "plan.json") == plan
     with raises(InvalidInput, argument="channel"):  # LDP has no finite level

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import Hint, InvalidInput
+from priorveil.formatting import level_figure
 
 _LARGEST = 700.0  # levels beyond this are infinite for every purpose
 _POSITIVE = "give a number above zero"
@@ -57,8 +58,8 @@ class Budget:
             raise InvalidInput("epsilon", self.lower, advice)
 
     def __str__(self) -> str:
-        both = f"lower {self.lower:.6g}, upper {self.upper:.6g}"
-        return f"epsilon {self.lower:.6g}" if self.symmetric else both
+        both = f"lower {level_figure(self.lower)}, upper {level_figure(self.upper)}"
+        return f"epsilon {level_figure(self.lower)}" if self.symmetric else both
 
     @property
     def lo(self) -> float:

@@ -108,7 +108,7 @@ def kuk(p1: float, p2: float, cards: int = 1) -> Channel:
     """Kuk (1990): the number of red cards among some from a pack that has the share `p1` of red ones, or `p2`.
 
     Carriers draw from the first pack, everybody else from the second, each time from the whole pack. Report `y` is `y`
-    red cards.
+    red cards. Where people may not comply, the last report is read as the harmless one: choose `p1` below `p2` then.
 
     >>> kuk(0.75, 0.25, cards=2).matrix.tolist()
     [[0.0625, 0.375, 0.5625], [0.5625, 0.375, 0.0625]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from priorveil.catalogue import say
 from priorveil.certify import Certificate
-from priorveil.formatting import level_at_most, readable_number, share_at_least
+from priorveil.formatting import level_at_most, level_figure, readable_number, share_at_least
 from priorveil.information import gain_share
 from priorveil.notions import PairwiseLDP
 from priorveil.plans import Plan
@@ -36,7 +36,7 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
         facts.append((say("factHoldsFor"), say("everyPriorOf", set=plan.prior)))
     if certificate.notion not in ("LIP", "LDP"):
         key = "certifiedLevel" if plan.secret is None else "certifiedLevelBehind"
-        level = say(key, level=f"{certificate.level:.6g}")
+        level = say(key, level=level_figure(certificate.level))
         facts.append((say("factCertified", notion=certificate.notion), level))
     if isinstance(plan.notion, PairwiseLDP) and plan.notion.free_pairs:
         pairs = len(plan.labels) * (len(plan.labels) - 1)
@@ -71,10 +71,10 @@ def precision_text(precision: Precision) -> str:
 def _level_facts(plan: Plan) -> list[tuple[str, str]]:
     """The certified levels, LDP first where the prior is only assumed, and a warning if they protect little."""
     certificate = plan.certificate
-    sides = {"down": f"{certificate.lip_lower:.6g}", "up": f"{certificate.lip_upper:.6g}"}
+    sides = {"down": level_figure(certificate.lip_lower), "up": level_figure(certificate.lip_upper)}
     key = "certifiedLip" if plan.secret is None else "certifiedLipBehind"
-    lip = say(key, level=f"{certificate.lip:.6g}", **sides)
-    ldp_fact = (say("factLdp"), f"{certificate.ldp:.6g}")
+    lip = say(key, level=level_figure(certificate.lip), **sides)
+    ldp_fact = (say("factLdp"), level_figure(certificate.ldp))
     if plan.prior.assumed:
         assumed = (say("factPrior"), _what_is_assumed(plan))
         lip_fact = (say("factCertified", notion="LIP"), say("ifAssumedRight", level=lip))
@@ -137,7 +137,11 @@ def plan_title(plan: Plan) -> str:
 
 def levels_text(levels: JointLeakage | Certificate, assumed: bool) -> str:
     """The LIP and LDP levels in a few words; LDP first where the prior is only assumed."""
-    return say("ldpFirst" if assumed else "lipFirst", lip=f"{levels.lip:.4g}", ldp=f"{levels.ldp:.4g}")
+    return say(
+        "ldpFirst" if assumed else "lipFirst",
+        lip=level_figure(levels.lip, 4),
+        ldp=level_figure(levels.ldp, 4),
+    )
 
 
 def budget_text(plan: Plan) -> str:
