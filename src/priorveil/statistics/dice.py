@@ -21,7 +21,7 @@ from priorveil import showing
 from priorveil.atomic_files import atomic_write
 from priorveil.certify import Certificate, IntegerTable, Lifts, certificate, keeps_budget, lifts
 from priorveil.channels import Channel
-from priorveil.errors import Hint, Infeasible, InvalidInput
+from priorveil.errors import Infeasible, InvalidInput
 from priorveil.frames import Library, to_frame
 from priorveil.notions import Cone, as_cone
 from priorveil.priors import Budget, Prior
@@ -49,6 +49,16 @@ class DicePair:
     randomiser: str
     prior: Prior
     yes: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        _require_two(self.prior, self.randomiser)
+        if (
+            len(self.yes) != 2
+            or self.yes[0] == self.yes[1]
+            or not set(self.yes) <= {*range(1, self.outcomes)}
+        ):
+            advice = f"give two different whole numbers, from 1 to {self.outcomes - 1}"
+            raise InvalidInput("yes", self.yes, advice)
 
     @property
     def outcomes(self) -> int:
@@ -151,9 +161,11 @@ class DiceMenu:
         budget, notion = Budget.of(epsilon), as_cone(notion)
         kept = [pair for pair in self.every_pair if pair.keeps(budget, notion)]
         if not kept:
-            hints = [Hint("randomiser", "cards")] if self.randomiser != "cards" else []
-            message = f"no rows for {self.randomiser} keep {notion.name} at {budget}: use a larger epsilon"
-            raise Infeasible(message, *hints)
+            more = "" if self.randomiser == "cards" else ", or cards"
+            message = (
+                f"no rows for {self.randomiser} keep {notion.name} at {budget}: use a larger epsilon{more}"
+            )
+            raise Infeasible(message)
         return min(kept, key=lambda pair: pair.exact_variance)
 
     def to_frame(self, library: Library | None = None) -> Any:
@@ -179,13 +191,17 @@ def dice_menu(prior: Prior | Mapping[Any, float] | Sequence[float], randomiser: 
     >>> pair.yes, round(pair.certificate.lip, 3), round(pair.variance, 3)
     ((26, 6), 0.956, 0.65)
     """
+    known = Prior.of(prior)
+    _require_two(known, randomiser)
+    return DiceMenu(randomiser, known)
+
+
+def _require_two(prior: Prior, randomiser: str) -> None:
     if randomiser not in RANDOMISERS:
         raise InvalidInput("randomiser", randomiser, f"choose one of {', '.join(RANDOMISERS)}")
-    known = Prior.of(prior)
-    if len(known) != 2:
+    if len(prior) != 2:
         advice = "dice are for two values: for more, round the rows of a plan and use certify_table"
-        raise InvalidInput("prior", len(known), advice)
-    return DiceMenu(randomiser, known)
+        raise InvalidInput("prior", len(prior), advice)
 
 
 def _costs(pair: DicePair) -> tuple[Fraction, Fraction, Fraction]:

@@ -15,6 +15,7 @@ from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.formatting import readable_number
 from priorveil.frames import Library, to_frame
+from priorveil.notions import LipSides
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
 from priorveil.queries import Query, Sum
@@ -38,7 +39,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True)
-class DeviceRow:
+class DeviceRow(LipSides):
     """A device, or the best plan that promises the same: what is `equal`, the levels, and the error per person.
 
     `saved` is the part of the device's error that the plan does without; nan for the device.
@@ -50,11 +51,6 @@ class DeviceRow:
     ldp: float
     error: float
     saved: float
-
-    @property
-    def lip(self) -> float:
-        """The larger of the two LIP levels."""
-        return max(self.lip_lower, self.lip_upper)
 
     @property
     def saves(self) -> bool:
@@ -192,7 +188,9 @@ def _cells(row: DeviceRow) -> tuple[str, ...]:
 
 def _level(level: float) -> str:
     """A level; of very large ones only that, since rounding decides them where a probability is zero."""
-    return say("infinite") if math.isinf(level) else f"> {_LARGE}" if level > _LARGE else f"{level:.3f}"
+    if math.isinf(level):
+        return say("infinite")
+    return f"> {_LARGE}" if level > _LARGE else f"{level:.3f}"
 
 
 def _percent(share: float) -> str:
