@@ -15,6 +15,7 @@ BRIEFLY = {
     "curator": "--seconds 0.1 --connections 4 --stores bare,sqlite",
     "design": "--quick --only latent",
     "interval_coverage": "--surveys 1",
+    "planning": "--surveys 100",
     "run": """--job ["priorveil","GRR",16,2000]""",
     "scale": "--rows 1000 --mechanisms table --no-peers",
     "servers": "--seconds 0.1 --rates",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from priorveil.certify import Certificate, certify_table
     from priorveil.channels import Channel
     from priorveil.designs import design
+    from priorveil.designs.budget_for import budget_for
     from priorveil.designs.cohorts import Cohorts
     from priorveil.errors import PriorveilError
     from priorveil.mechanisms import Mechanism
@@ -77,6 +78,7 @@ __all__ = [
     "Query",
     "Secret",
     "Sum",
+    "budget_for",
     "certify_table",
     "compare",
     "compare_device",
@@ -95,6 +97,7 @@ _PLACES = {
     "certify": ("Certificate", "certify_table"),
     "channels": ("Channel",),
     "designs": ("design",),
+    "designs.budget_for": ("budget_for",),
     "designs.cohorts": ("Cohorts",),
     "errors": ("PriorveilError",),
     "mechanisms": ("Mechanism",),

@@ -98,6 +98,22 @@ def test_the_mean_score_of_a_value_is_its_statistics(kind: str, query: str) -> N
 
 
 @each_pair
+def test_the_mean_square_of_scores_by_value_is_that_of_all_reports(kind: str, query: str) -> None:
+    plan, P = pair_plan(kind, query), PRIOR.probabilities
+    rows = np.array([[1.0, -2.0, 0.5, 3.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]])
+    reports, Q = all_reports(plan.mechanism)
+    for statistics in (None, rows):
+        try:
+            scores = plan.reader.scores(reports, P, statistics)
+        except NotIdentifiable:
+            with pytest.raises(NotIdentifiable):
+                plan.reader.score_squares(P, statistics)
+            continue
+        squares = plan.reader.score_squares(P, statistics)
+        assert squares == pytest.approx((Q @ scores**2).T, rel=1e-6)
+
+
+@each_pair
 def test_the_mean_of_the_scores_is_the_unbiased_estimate(kind: str, query: str) -> None:
     """Subsets are counted with lifts that are rounded to 2**-30."""
     plan, rng = pair_plan(kind, query), np.random.default_rng(5)

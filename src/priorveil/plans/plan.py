@@ -53,7 +53,8 @@ from priorveil.plans.plan_data import PlanData
 from priorveil.plans.structure import PlanDocument
 from priorveil.priors import Budget, Label, Prior, PriorSet
 from priorveil.priors.domain import LabelDomain, Missing, require_integers
-from priorveil.queries import Query, require_query
+from priorveil.priors.label_texts import first_labels
+from priorveil.queries import Distribution, Query, require_query
 from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.estimate import ESTIMATE_METHODS, Estimate, EstimateMethod, read_estimate
 from priorveil.reading.families import reader_of
@@ -63,6 +64,7 @@ from priorveil.reading.rounding import expected_rounding
 from priorveil.reading.tally import Tally, WeightedCounts, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.showing import Figure
+from priorveil.statistics.planning import OneOrTwo, PowerAnalysis, ScoreMoments, StatisticTest, people_within
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
@@ -429,6 +431,87 @@ class Plan(PlanData):
             population = None  # the interval holds all possible values
         name, of_set = self.query.statistic_name, not isinstance(self.prior, Prior)
         return Precision(people, confidence, population, leaning, name, determined, of_set)
+
+    # -- planning ------------------------------------------------------------------------------------------
+
+    def people(self, within: float = 0.03, confidence: float = 0.95, worst: bool = False) -> int:
+        """How many people make half the width of every interval at most `within`.
+
+        Statistics are as in `std_error`: shares of the population, averages per person for a sum. By default people
+        follow the prior; with `worst` it is enough whatever the truth is. A query that leans on the prior is refused:
+        no number of people corrects a wrong prior. For known truths see `statistics.planning`.
+
+        >>> import priorveil as pv
+        >>> plan = pv.design(pv.Prior([0.2, 0.8]), 1.0, pv.Distribution())
+        >>> plan.people(within=0.02), plan.people(within=0.02, worst=True)
+        (5659, 7196)
+        """
+        return people_within(float(self.person_variances(worst).max()), within, confidence)
+
+    def power(
+        self,
+        statistic: Label | None = None,
+        *,
+        null: float,
+        truth: float | None = None,
+        people: int | None = None,
+        power: float | None = None,
+        level: float = 0.05,
+        sides: OneOrTwo = 2,
+        groups: OneOrTwo = 1,
+    ) -> PowerAnalysis:
+        """What a test of one statistic can find: give two of `truth`, `people` and `power`, and the third is found.
+
+        The test compares the statistic with `null`, and should find it to be `truth`. With two `groups` it compares
+        those, of which one has the value `null`, and `people` are those of each group. The truth that is found is the
+        nearest above `null`. `statistic` is a label, if there are several. Apart from the statistic people follow the
+        prior: the shares of other values keep their proportions.
+
+        >>> import priorveil as pv
+        >>> plan = pv.design(pv.Prior({"yes": 0.2, "no": 0.8}), 1.0, pv.Distribution())
+        >>> print(plan.power("yes", null=0.1, truth=0.2, power=0.8))
+        with 413 people, a two-sided test at level 5 % tells 0.2 from 0.1 with power 0.801 (yes)
+        """
+        return self._statistic_test(statistic, null, level, sides, groups).solve(truth, people, power)
+
+    def _statistic_test(
+        self, statistic: Label | None, null: float, level: float, sides: OneOrTwo, groups: OneOrTwo
+    ) -> StatisticTest:
+        self._require_unbiased()
+        labels, P = self.query.statistic_labels(self.labels), self.reference.probabilities
+        if statistic not in labels and not (statistic is None and len(labels) == 1):
+            raise InvalidInput("statistic", statistic, f"give one of {first_labels(labels)}")
+        rows, at = self.query.rows(self.reference), 0 if statistic is None else labels.index(statistic)
+        row = np.eye(1, len(P), at) if rows is None else rows[at : at + 1]
+        moments = self._moments_of(row if rows is None else centre_rows(row, P)[0], labels[at : at + 1])
+        return StatisticTest(labels[at], row[0], moments, P, null, level, sides, groups)
+
+    def person_variances(self, worst: bool = False) -> Array:
+        """The variance per person of each statistic, as shares: `N std_error**2`, or the largest under any truth."""
+        self._require_unbiased()
+        if worst:
+            return self.score_moments.worst_variances
+        people = 1 << 20  # any number gives the same
+        return people * self.std_error(people) ** 2
+
+    @cached_property
+    def score_moments(self) -> ScoreMoments:
+        """What one report adds to the statistics of an unbiased query, by value: see `statistics.planning`."""
+        self._require_unbiased()
+        rows, P = self.query.rows(self.reference), self.reference.probabilities
+        centred = None if rows is None else centre_rows(rows, P)[0]
+        return self._moments_of(centred, self.query.statistic_labels(self.labels))
+
+    @single_thread()
+    def _moments_of(self, rows: Array | None, labels: Sequence[Label]) -> ScoreMoments:
+        with naming_statistics(labels, of_values=self.query.rows(self.reference) is None):
+            squares = self.reader.score_squares(self.reference.probabilities, rows)
+        return ScoreMoments(np.eye(len(squares)) if rows is None else rows, squares)
+
+    def _require_unbiased(self) -> None:
+        if not self.query.unbiased:
+            advice = "its answers lean on the prior, which no number of people corrects: plan for an unbiased query"
+            raise InvalidInput("query", self.query, advice, Hint("query", Distribution()))
 
     def _unseen_changes(self, directions: int) -> Note | None:
         """Which changes a prior check in this many directions does not notice."""

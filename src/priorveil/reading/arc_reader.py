@@ -28,6 +28,7 @@ from priorveil.reading.linear_answers import (
     channel_inversion,
     channel_posteriors,
     channel_scores,
+    channel_squares,
 )
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
 from priorveil.reading.prior_check import ScoreTest, cells_test, split_prior
@@ -149,6 +150,11 @@ class ArcReader(Reader[Arc]):
         """The scores of the cells of the reports."""
         self._require_invertible()
         return channel_scores(self.mechanism.matrix, prior, rows)[self._columns(reports)]
+
+    def square_rows(self, prior: Array, rows: StatisticRows) -> Array:
+        """The squares of the scores of the cells, through the channel to them."""
+        self._require_invertible()
+        return channel_squares(self.mechanism.matrix, prior, rows)
 
     # -- answers -------------------------------------------------------------------------------------------
 

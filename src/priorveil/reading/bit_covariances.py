@@ -219,3 +219,39 @@ def ones_form(law: BitLaw, shares: Array) -> QuadraticForm:
     diagonal = (set_chances(law, shares) - t - 2 * u * shares) / k**2
     weights = np.array([t - q**2, 2 * (u - q * k)]) / k**2
     return QuadraticForm(diagonal, np.stack([one, shares]), np.stack([one, one]), weights)
+
+
+def ones_squares(law: BitLaw, rows: Array) -> Array:
+    """The mean of `(a . n)**2` for every row `a` and people with each value, where `n = (y - q) / (p - q)`.
+
+    It is `ones_form` for people who all have one value.
+
+    >>> from priorveil.mechanisms.bit_law import unary_law
+    >>> law = unary_law(3.0, 0.25)
+    >>> ones_squares(law, np.array([[0.0, 1.0]])).round(12).tolist()  # q (1 - q) / (p - q)**2, and 1 + p (1 - p) / ...
+    [[3.0, 5.0]]
+    """
+    q, k, t, u = law.q, law.contrast, law.t, law.u
+    sums = rows.sum(axis=1, keepdims=True)
+    common = (q - t) * np.square(rows).sum(axis=1, keepdims=True) + (t - q**2) * sums**2
+    return np.asarray((common + (k - 2 * u) * rows**2 + 2 * (u - q * k) * rows * sums) / k**2)
+
+
+def lift_squares(law: BitLaw, P: Array, rows: Array) -> Array:
+    """The mean of `(a . r)**2` for every row `a` and people with each value, `r` the lifts of a report under `P`.
+
+    It is `lift_form` for people who all have one value.
+
+    >>> from priorveil.mechanisms.bit_law import subset_law
+    >>> law, P, rows = subset_law(2.0, 4, 2), np.array([0.4, 0.3, 0.2, 0.1]), np.array([[1.0, -2.0, 0.5, 3.0]])
+    >>> squares = [float(lift_form(law, P, one).variances(rows)[0]) for one in np.eye(4)]
+    >>> bool(np.allclose(lift_squares(law, P, rows), [squares]))
+    True
+    """
+    c = law.odds - 1
+    w, h = tilted_bits(law, P, power=2)
+    noise, left = h * (1 - h), rows @ (1 + c * h).T
+    own = (w[:, None] * noise * (1 - 2 * h)).sum(axis=0)
+    squares = (left**2 * w + c**2 * (rows**2 @ noise.T) * w) @ (1 + c * h)
+    squares += 2 * c**2 * ((left * w) @ noise) * rows + c**3 * rows**2 * own
+    return np.asarray(squares.real / law.scale)

@@ -183,6 +183,11 @@ class BitReader(Reader[B]):
         histograms = self.unbiased_histograms(reports)
         return histograms if rows is None else np.asarray(histograms @ rows.T)
 
+    def square_rows(self, prior: Array, rows: StatisticRows) -> Array:
+        """The mean squares of sums of bits, from the law of the bits."""
+        self._require_information()
+        return bit_covariances.ones_squares(self.law, np.eye(self.size) if rows is None else rows)
+
     def unbiased_histograms(self, reports: Words) -> Array:
         """What each report adds to the unbiased histogram: its bits, less what the noise adds on average."""
         return np.asarray((self._bits(reports) - self.law.q) / self.law.contrast)
@@ -330,6 +335,14 @@ class SubsetReader(BitReader[Subset]):
         likelihood = self.likelihood_rows(reports)
         lifts = likelihood / (likelihood @ self.lift_prior)[:, None]
         return np.asarray(lifts @ self._inverse)
+
+    def square_rows(self, prior: Array, rows: StatisticRows) -> Array:
+        """The mean squares of the scores by lifts, or by bits."""
+        if not self.uses_lifts:
+            return super().square_rows(prior, rows)
+        self._require_information()
+        through = self._inverse if rows is None else rows @ self._inverse
+        return bit_covariances.lift_squares(self.law, self.lift_prior, through)
 
     def unbiased_answer(
         self, counts: Counts, prior: Array, rows: StatisticRows, population: bool

@@ -154,3 +154,13 @@ def channel_scores(Q: Array, prior: Array, rows: StatisticRows) -> Array:
     """
     histograms = unbiased_scores(Q, prior, rows)
     return histograms if rows is None else np.asarray(histograms @ rows.T)
+
+
+def channel_squares(Q: Array, prior: Array, rows: StatisticRows) -> Array:
+    """The mean square of the scores of a report for people with each value; a row for each statistic.
+
+    >>> Q = np.array([[0.75, 0.25], [0.25, 0.75]])
+    >>> channel_squares(Q, np.array([0.5, 0.5]), None).round(4).tolist()
+    [[1.75, 0.75], [0.75, 1.75]]
+    """
+    return np.asarray((Q @ channel_scores(Q, prior, rows) ** 2).T)

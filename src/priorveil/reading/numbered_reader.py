@@ -22,6 +22,7 @@ from priorveil.reading.linear_answers import (
     channel_inversion,
     channel_posteriors,
     channel_scores,
+    channel_squares,
 )
 from priorveil.reading.moments import Counts, StatisticRows, not_identifiable
 from priorveil.reading.prior_check import PriorCheck, ScoreTest, cells_test, split_prior
@@ -58,6 +59,10 @@ class NumberedReader(Reader[N]):
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """The scores of these reports, taken from those of all."""
         return np.asarray(channel_scores(self.invertible_channel(), prior, rows)[reports])
+
+    def square_rows(self, prior: Array, rows: StatisticRows) -> Array:
+        """The squares of the scores of all reports, through the channel."""
+        return channel_squares(self.invertible_channel(), prior, rows)
 
     def posterior_answers(self, counts: Counts, prior: Array) -> Iterator[LinearAnswer]:
         """An answer for each part of the channel."""
@@ -141,6 +146,11 @@ class GroupedReader(NumberedReader[Grouped]):
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """The scores that the groups give."""
         return self._groups.score_rows(reports, self._group_masses(prior), self.rows_by_group(rows))
+
+    def square_rows(self, prior: Array, rows: StatisticRows) -> Array:
+        """Those of the group of each value."""
+        squares = self._groups.square_rows(self._group_masses(prior), self.rows_by_group(rows))
+        return squares[:, self.mechanism.rows]
 
     def unbiased_answer(
         self, counts: Counts, prior: Array, rows: StatisticRows, population: bool

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from priorveil.arrays import Array, Ints
 from priorveil.errors import Hint, TooLarge
 from priorveil.mechanisms import Orders
+from priorveil.mechanisms.arc.cells import ArcCells
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.notes import Note
 from priorveil.priors import Prior
@@ -44,6 +45,7 @@ _DRAWN_LIFTS = 1 << 22
 _FEW_MEETINGS = 50  # a variance is not lowered if fewer drawn reports than this meet the value
 _CARRIED = 0.1  # nor if such values carry more than this part of the variance
 _KEPT = 4  # histograms that are kept: those of counts, of weights and of their squares, which statistics read again
+_MOST_PRODUCTS = 1 << 33  # for mean squares by value, which take some ten seconds
 _ARCS = 1 << 18  # arcs that are laid on a line at a time: they stay in the processor's cache
 
 
@@ -149,6 +151,27 @@ class OrdersReader(Reader[Orders]):
         else:
             products = self.information.solve_rows(excess) @ W.T
         return np.asarray(W @ self.shares + products)
+
+    def square_rows(self, prior: Array, rows: StatisticRows) -> Array:
+        """The mean squares of the scores over all places of all orders; `TooLarge` for many values or orders.
+
+        Within a cell the lifts are linear in the place, and so are the scores. The square times a lift is a cubic,
+        whose mean two places give exactly (the rule of Gauss).
+        """
+        W, size = np.eye(self.mechanism.size) if rows is None else rows, self.mechanism.size
+        work = 4 * self.mechanism.count * size**2 * (size + len(W))
+        if work > _MOST_PRODUCTS:
+            raise TooLarge(
+                f"variances for people who do not follow the prior would take long for {size:,} values in many orders"
+            )
+        solved, means = self.information.solve_rows(W), W @ self.shares
+        squares = np.zeros(W.shape)
+        for order, cells in enumerate(self.mechanism.cells):
+            places, weights = _gauss_places(cells, self.shares)
+            excess = self.likelihood_rows((order << self.mechanism.line.bits) + places) - 1
+            scores = means + excess @ solved.T
+            squares += (scores**2 * weights[:, None]).T @ (1 + excess)
+        return squares / self.mechanism.count
 
     # -- answers -------------------------------------------------------------------------------------------
 
@@ -435,6 +458,15 @@ class OrdersSamplingForm(NamedTuple):
         """For each drawn report the chances of the values, if people follow the estimated shares."""
         joint = np.maximum(1 + self.drawn.excess, 0.0) * self.shares
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def _gauss_places(cells: ArcCells, shares: Array) -> tuple[Ints, Array]:
+    """Places whose weighted sums are means of cubics over the reports of people who follow the prior of the layout."""
+    heavy, law = cells.line.heavy, cells.law(shares)
+    owned, base, half = cells.base[:heavy], cells.base[heavy:], (cells.width - 1) / 2
+    aside = np.sqrt(np.maximum(cells.width**2 - 1, 0.0) / 12)  # the standard deviation of a place in its cell
+    both = [base + np.rint(half - aside).astype(np.int64), base + np.rint(half + aside).astype(np.int64)]
+    return np.concatenate([owned, *both]), np.concatenate([law[:heavy], law[heavy:] / 2, law[heavy:] / 2])
 
 
 def _sum_overlaps(

@@ -115,6 +115,17 @@ class Reader(ABC, Generic[M]):
         _require_few("the scores", len(valid), self.mechanism.size if rows is None else len(rows), hint)
         return self.score_rows(valid, prior, rows)
 
+    def score_squares(self, prior: Array, rows: StatisticRows) -> Array:
+        """The mean square of what a report adds to each statistic, by value: `E[s_k**2 | x]`, a row for each statistic.
+
+        The scores `s` are those of `scores`. With them, `p . squares - (rows @ p)**2` is the variance of a report's
+        scores if people follow the distribution `p`, whatever that is.
+        """
+        size = self.mechanism.size
+        if size * (size if rows is None else len(rows)) > MOST_MATRIX_ENTRIES:
+            raise TooLarge(f"the variances of the statistics by value have too many entries: {size:,} values")
+        return self.square_rows(prior, rows)
+
     @abstractmethod
     def likelihood_rows(self, reports: npt.NDArray[Any]) -> Array:
         """As `likelihood`, for a few reports that `mechanism.accepts` has accepted."""
@@ -122,6 +133,10 @@ class Reader(ABC, Generic[M]):
     @abstractmethod
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """As `scores`, for a few reports that `mechanism.accepts` has accepted."""
+
+    @abstractmethod
+    def square_rows(self, prior: Array, rows: StatisticRows) -> Array:
+        """As `score_squares`, for few enough values and statistics."""
 
     # -- answers -------------------------------------------------------------------------------------------
 

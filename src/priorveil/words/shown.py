@@ -18,7 +18,8 @@ from priorveil.reading.precision import Precision
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import Tally
 from priorveil.statistics.dice import DiceMenu, DicePair
-from priorveil.words import dice, estimates, levels, plans, priors
+from priorveil.statistics.planning import PowerAnalysis
+from priorveil.words import dice, estimates, levels, planning, plans, priors
 from priorveil.words.notes import note_text
 from priorveil.words.plots import channels as channel_plots
 from priorveil.words.plots import estimates as estimate_plots
@@ -49,6 +50,7 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "html": plans.plan_html,
         "figure": plan_plots.plan_figure,
     },
+    PowerAnalysis: {"text": planning.power_text},
     Precision: {"text": plans.precision_text},
     Prior: {"html": priors.prior_html, "figure": channel_plots.prior_figure},
     Statistic: {"text": estimates.statistic_text, "html": estimates.statistic_html},
