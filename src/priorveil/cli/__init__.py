@@ -28,6 +28,7 @@ COMMANDS = {
     "demo": "Go from prior to estimate in a minute.",
     "design": "Find the best mechanism for a PRIOR, and certify it.",
     "inspect": "Show what a PLAN or a campaign guarantees, and how good it is.",
+    "size": "Say how many people a survey needs, or how precise it is with some.",
     "audit": "Measure what a CHANNEL leaks under a PRIOR.",
     "privatize": "Turn private columns of DATA into reports with a PLAN or a campaign.",
     "estimate": "Estimate from tables of REPORTS made by a PLAN or a campaign.",

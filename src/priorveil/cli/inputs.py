@@ -170,6 +170,14 @@ def _stated_format(path: Path) -> str | None:
     return str(document["format"]) if "format" in document else None
 
 
+def is_plan(path: Path) -> bool:
+    """Return whether a file is a plan, and not a prior in JSON or CSV."""
+    from priorveil.plans.structure import PlanDocument
+
+    format: str = edition(PlanDocument)["format"]
+    return _stated_format(path) == format
+
+
 def is_campaign(path: Path) -> bool:
     """Return whether a file is a campaign: anything else is read as a plan."""
     from priorveil.questions.structure import CampaignDocument
