@@ -41,6 +41,7 @@ from priorveil.questions.choices import SingleChoice
 from priorveil.questions.survey_reader import read_survey
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
+from priorveil.statistics.planning import neyman_people, people_for_coefficient
 from priorveil.studies.audit import audit_plan, sampled_leakage
 from priorveil.studies.simulate import simulate
 from priorveil.tables import estimate_table, privatize_table, tally_table

@@ -31,6 +31,8 @@ corrects a wrong prior.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from priorveil.designs.survey_sizes import SurveySize
+    from priorveil.notions import PriorOrSet
+    from priorveil.queries import Query
     from priorveil.words.planning import SizeQuestion
 
 _EPSILONS = (0.5, 1.0, 2.0)
@@ -103,43 +107,21 @@ def size(
     For a PRIOR, at a few epsilons; or for a PLAN. With --within it shows the people who are needed, with --people the
     margin of error, and with both also the least epsilon that is enough.
     """
-    from priorveil.designs.survey_sizes import SurveySize, survey_sizes
-    from priorveil.words.planning import SizeQuestion
-
     inputs.require_distinct({"FILE": file}, {"--plot": plot})
     if file is not None and inputs.is_campaign(file):
         advice = "give its survey file: priorveil campaign check survey.toml --people N"
         raise click.UsageError(f"{file} is a campaign: {advice}")
-    prior: pv.Prior | pv.PriorSet
-    settings: dict[str, Any] = {}
     with screen.waiting("designing"):
         if file is not None and inputs.is_plan(file):
             _refuse_options_of_priors(context)
-            plan = inputs.read_plan(file)
-            prior, asked = plan.prior, plan.query
-            settings |= {"notion": plan.notion, "secret": plan.secret}
-            sizes = [SurveySize.of(plan), SurveySize.without_noise(prior, asked)]
+            design = _Design.of_plan(inputs.read_plan(file))
         else:
             prior = _read_prior(file, prior_format, query, numbers, epsilons, notion)
-            asked = query.of(prior)
-            settings |= {"notion": options.DESIGN_NOTIONS[notion]}
-            sizes = list(survey_sizes(prior, asked, sorted({*epsilons}), **settings))
-        if within is None and people is None:
-            if asked.statistic_name != "share":
-                raise click.UsageError(
-                    "the answer has a unit of its own: give --within, in that unit, or --people"
-                )
-            within = _WITHIN
-        question = SizeQuestion(asked.statistic_name, confidence, within, people)
-        least = None
-        if within is not None and people is not None:
-            wanted: dict[str, Any] = {
-                "people": people,
-                "within": within,
-                "confidence": confidence,
-                **settings,
-            }
-            least = [_least_epsilon(prior, asked, {**wanted, "worst": worst}) for worst in (False, True)]
+            design = _Design(prior, query.of(prior), {"notion": options.DESIGN_NOTIONS[notion]})
+        question = _question(design.query, within, people, confidence)
+        sizes, least = design.sizes(epsilons), None
+        if question.within is not None and people is not None:
+            least = [design.least_epsilon(question, worst) for worst in (False, True)]
     if plot is not None:  # before anything is printed, since a pipe may close early
         from priorveil.words.plots.planning import size_figure
 
@@ -148,6 +130,54 @@ def size(
         screen.print_json(_record(sizes, question, least))
     else:
         _print(sizes, question, least)
+
+
+@dataclass(frozen=True)
+class _Design:
+    """What surveys are designed for: a prior and a query, with the options of `design`; or a plan that is known."""
+
+    prior: PriorOrSet
+    query: Query
+    settings: dict[str, Any]
+    plan: pv.Plan | None = None
+
+    @classmethod
+    def of_plan(cls, plan: pv.Plan) -> _Design:
+        """What a plan was designed for."""
+        return cls(plan.prior, plan.query, {"notion": plan.notion, "secret": plan.secret}, plan)
+
+    def sizes(self, epsilons: Sequence[float]) -> list[SurveySize]:
+        """Return the size of surveys at each epsilon, or with the plan; and without noise."""
+        from priorveil.designs.survey_sizes import SurveySize, survey_sizes
+
+        if self.plan is not None:
+            return [SurveySize.of(self.plan), SurveySize.without_noise(self.prior, self.query)]
+        return list(survey_sizes(self.prior, self.query, sorted({*epsilons}), **self.settings))
+
+    def least_epsilon(self, question: SizeQuestion, worst: bool) -> float | None:
+        """Return the least epsilon that is enough; None if none is."""
+        wanted: dict[str, Any] = {"people": question.people, "within": question.within, "worst": worst}
+        with suppress(Infeasible):
+            found: float = pv.budget_for(
+                self.prior, self.query, confidence=question.confidence, **wanted, **self.settings
+            )
+            return found
+        return None
+
+
+def _question(query: Query, within: float | None, people: int | None, confidence: float) -> SizeQuestion:
+    """Return what is asked; shares are known to three points if nothing else is said."""
+    from priorveil.words.planning import SizeQuestion
+
+    is_share = query.statistic_name == "share"
+    if within is None and people is None:
+        if not is_share:
+            advice = "give --within, in that unit, or --people"
+            raise click.UsageError(f"the answer has a unit of its own: {advice}")
+        within = _WITHIN
+    if is_share and within is not None and within >= 1:
+        raise click.UsageError(f"--within {within:g}: give a share, such as 0.03 for 3 points")
+    return SizeQuestion(query.statistic_name, confidence, within, people)
 
 
 def _refuse_options_of_priors(context: click.Context) -> None:
@@ -172,13 +202,6 @@ def _read_prior(
     if file is None:
         raise click.UsageError(options.NO_PRIOR.format("size"))
     return prior_format.read(file)
-
-
-def _least_epsilon(prior: pv.Prior | pv.PriorSet, query: Any, wanted: dict[str, Any]) -> float | None:
-    try:
-        return pv.budget_for(prior, query, **wanted)
-    except Infeasible:
-        return None
 
 
 def _record(

@@ -64,7 +64,14 @@ from priorveil.reading.rounding import expected_rounding
 from priorveil.reading.tally import Tally, WeightedCounts, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.showing import Figure
-from priorveil.statistics.planning import OneOrTwo, PowerAnalysis, ScoreMoments, StatisticTest, people_within
+from priorveil.statistics.planning import (
+    OneOrTwo,
+    PowerAnalysis,
+    ScoreMoments,
+    StatisticTest,
+    people_within,
+    require_people,
+)
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
@@ -398,8 +405,7 @@ class Plan(PlanData):
 
     def _expected_moments(self, method: EstimateMethod, people: int, population: bool) -> Moments:
         """The answer to the average counts of this many people who follow the prior."""
-        if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
-            raise InvalidInput("people", people, "give the number of people, one or more")
+        people = require_people(people)
         counts: Any = self.reader.expected_counts(self.reference.probabilities, people)  # no integers
         reading = replace(self._reading_by(method, Tally("", counts, people)), population=population)
         return reading.answer()

@@ -16,7 +16,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from priorveil import showing
 from priorveil.arrays import Array, Ints
@@ -251,6 +250,7 @@ class StatisticTest:
             raise InvalidInput(
                 "groups", self.groups, "give 1 to compare with a number, 2 to compare two groups"
             )
+        require_possible("null", self.null, self.row)
 
     def variance(self, value: float) -> float:
         """The variance per person where the statistic has this value."""
@@ -301,7 +301,14 @@ class StatisticTest:
             raise Infeasible(
                 f"with {people:,} people no value above {self.null:g} is found with power {power:g}: ask more people"
             )
-        return float(brentq(lambda truth: self.power(truth, people) - power, self.null, largest, xtol=1e-12))
+        return _root(lambda truth: self.power(truth, people) - power, self.null, largest)
+
+
+def require_possible(argument: str, value: float, row: Array) -> None:
+    """Refuse a value that the statistic `row @ shares` cannot have."""
+    low, high = float(row.min()), float(row.max())
+    if not low <= value <= high or low == high:
+        raise InvalidInput(argument, value, f"the statistic can have values from {low:g} to {high:g}")
 
 
 def tilted_shares(prior: Array, row: Array, value: float) -> Array:
@@ -312,9 +319,8 @@ def tilted_shares(prior: Array, row: Array, value: float) -> Array:
     >>> tilted_shares(np.array([0.5, 0.3, 0.2]), np.array([1.0, 0.0, 0.0]), 0.75).round(6).tolist()
     [0.75, 0.15, 0.1]
     """
+    require_possible("truth", value, row)
     low, high = float(row.min()), float(row.max())
-    if not low <= value <= high or low == high:
-        raise InvalidInput("truth", value, f"the statistic can have values from {low:g} to {high:g}")
     if value in (low, high):
         extreme = prior * (row == value)
         return np.asarray(extreme / extreme.sum())
@@ -332,7 +338,16 @@ def tilted_shares(prior: Array, row: Array, value: float) -> Array:
         raise InvalidInput(
             "truth", value, "it is too near to the end of what is possible: give the end itself"
         )
-    return tilted(float(brentq(excess, *ends, xtol=1e-13)))
+    return tilted(_root(excess, *ends))
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function of one number changes its sign between these two."""
+    from scipy.optimize import (
+        brentq,
+    )  # it takes time to load, which commands and devices that plan nothing do not need
+
+    return float(brentq(function, low, high, xtol=1e-13))
 
 
 # -- strata ------------------------------------------------------------------------------------------------
