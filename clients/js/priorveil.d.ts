@@ -461,6 +461,8 @@ declare class Campaign {
     smallestCount: number;
     /** No more reports than these are taken; null for no limit. @type {number | null} */
     mostReports: number | null;
+    /** How many people will probably answer; null if nobody knows. @type {number | null} */
+    expectedPeople: number | null;
     /** The LDP level to which the campaign lowers the limit of devices; null if it does not. */
     limit: number | null;
     cohorts: readonly string[];

@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -262,6 +262,18 @@ def test_inspect_shows_a_plan_without_a_lip_level(files: Path) -> None:
     plan.save("upwards.json")
     status, out, err = run("inspect", "upwards.json")
     assert (status, err) == (0, "") and "the same epsilon" in out and "the same LIP level" not in out
+
+
+def test_the_precision_is_that_of_the_people_who_will_answer(files: Path) -> None:
+    found = read("design", "prior.csv", "--epsilon", 1, "-o", "plan.json", "--people", 400)
+    plan = pv.Plan.load("plan.json")
+    expected = plan.expected_precision(400)
+    for record in (found, read("inspect", "plan.json", "--people", 400)):
+        precision: Any = record["precision"]
+        assert (precision["people"], precision["text"]) == (400, str(expected))
+    assert "with 400 people" in run("inspect", "plan.json", "--people", 400)[1]
+    assert "10,000 people" in run("inspect", "plan.json")[1]
+    assert "whole number" in refused("inspect", "plan.json", "--people", 0)
 
 
 def test_design_and_inspect_say_how_precise_an_answer_is(files: Path) -> None:

@@ -62,9 +62,10 @@ def test_any_change_makes_another_campaign(campaign: Campaign) -> None:
         {"closes": "2099-01-01T00:00:00Z", "keep_until": "2099-02-01T00:00:00Z"},
         {"admission": "invitation"},
         {"most_reports": 7},
+        {"expected_people": 400},
     ):
         ids.add(Campaign.from_json(changed(campaign, **fields)).id)
-    assert len(ids) == 10
+    assert len(ids) == 11
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,8 @@ def test_any_change_makes_another_campaign(campaign: Campaign) -> None:
         ({"most_reports": True}, "most_reports"),
         ({"most_reports": 2**53}, "most_reports"),
         ({"most_reports": ...}, "most_reports"),
+        ({"expected_people": 0}, "expected_people"),
+        ({"expected_people": 400.0}, "expected_people"),
         ({"id": "0" * 64}, "id"),
         ({"extra": 1}, "extra"),
         ({"extra": None}, "extra"),

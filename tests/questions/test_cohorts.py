@@ -138,6 +138,13 @@ def test_the_report_shows_every_cohort_and_all_of_them(tmp_path: Path) -> None:
     assert {row[-2] for row in few.table.rows} == {dash} and len(few.precision.sentences) == 1
 
 
+def test_the_people_of_cohorts_are_those_that_are_expected(tmp_path: Path) -> None:
+    assert read(tmp_path, TWO_COHORTS).details.expected_people == 480
+    assert read(tmp_path, f"expected_people = 480\n{TWO_COHORTS}").people == 480
+    with raises(InvalidFile, line=1):
+        read(tmp_path, f"expected_people = 400\n{TWO_COHORTS}")
+
+
 def test_people_are_split_evenly_where_nobody_says_how_many_there_are(tmp_path: Path) -> None:
     text = TWO_COHORTS.replace("people = 120\n", "").replace("people = 360\n", "")
     check = SurveyCheck.of(build(read(tmp_path, text), **SEARCH), 300)

@@ -98,6 +98,16 @@ def test_the_results_promise_what_the_report_said(toml: SurveyDesign) -> None:
         assert found.precision.people == 10_000 and "10,000 people" in str(found.promised)
 
 
+def test_promises_are_for_the_people_who_are_expected(toml: SurveyDesign) -> None:
+    campaign = replace(toml.campaign, expected_people=400)
+    form, survey_check = campaign.form_for(EVERYONE), SurveyCheck.of(toml, 400)
+    empty = {form.id: FormTally.of(form, count_cells(form, b""))}
+    findings = campaign_results(campaign, empty, "auto", 0.95, "open").result.findings
+    shown = [found.precision for found in findings if found.precision is not None]
+    assert [each.people for each in shown] == [400] * len(survey_check.parts)
+    assert [each.population for each in shown] == [part.half_widths[0] for part in survey_check.parts]
+
+
 def test_the_report_says_what_nobody_knows(toml: SurveyDesign, form: SurveyDesign) -> None:
     assert SurveyCheck.of(toml, 300).assumed == ("age",)
     assert SurveyCheck.of(form, 300).assumed == ("age x overtime",)

@@ -53,6 +53,8 @@ export class Campaign {
     this.smallestCount = document.smallest_count;
     /** No more reports than these are taken; null for no limit. @type {number | null} */
     this.mostReports = document.most_reports;
+    /** How many people will probably answer; null if nobody knows. @type {number | null} */
+    this.expectedPeople = document.expected_people;
     /** The LDP level to which the campaign lowers the limit of devices; null if it does not. */
     this.limit = document.limit === null ? null : Number(document.limit);
     this.cohorts = Object.freeze(Object.keys(forms));

@@ -136,6 +136,7 @@ def _facts(campaign: Campaign) -> list[tuple[str, str]]:
         "deleted": stamp(campaign.keep_until),
         "open to": invitation,
         "most reports": campaign.most_reports and f"{campaign.most_reports:,}",
+        "expected people": campaign.expected_people and f"{campaign.expected_people:,}",
         "shown from": plural(campaign.smallest_count, "report"),
         "id": campaign.id,
     }

@@ -175,6 +175,7 @@ _SECTIONS = {
 )
 @click.option("-o", "--output", type=options.OutputFile(stdout=True), help="Save the plan here, or -.")
 @click.option("--force", is_flag=True, help="Replace the plan if it exists.")
+@options.PEOPLE
 @options.PLOT
 @options.JSON
 def design(
@@ -191,6 +192,7 @@ def design(
     gap: float | None,
     output: Path | None,
     force: bool,
+    people: int,
     plot: Path | None,
     as_json: bool,
     **data: Any,
@@ -230,20 +232,20 @@ def design(
     if output is not None and not piped:
         plan.save(output)
     if plot is not None:  # before anything is printed, since a pipe may close early
-        outputs.draw_plan(plan, plot)
+        outputs.draw_plan(plan, plot, people)
     if piped:
         click.echo(plan.to_json().encode(), nl=False)
     if as_json:
         saved = None if output is None else str(output)
         outcome = {"notice": notice, "interrupted": interrupted.is_set(), "saved": saved}
-        screen.print_json({**screen.plan_record(plan), **outcome})
+        screen.print_json({**screen.plan_record(plan, people), **outcome})
     else:
-        _print(plan, interrupted.is_set(), output, piped)
+        _print(plan, people, interrupted.is_set(), output, piped)
 
 
-def _print(plan: pv.Plan, interrupted: bool, output: Path | None, piped: bool) -> None:
+def _print(plan: pv.Plan, people: int, interrupted: bool, output: Path | None, piped: bool) -> None:
     console = screen.open_console(stderr=piped)
-    screen.print_table(console, ("", ""), plan_facts(plan))
+    screen.print_table(console, ("", ""), plan_facts(plan, people))
     if interrupted:
         console.print("Stopped by ctrl-C: this is the best certified plan so far.", style="yellow")
     if output is None:

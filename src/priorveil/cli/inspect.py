@@ -24,6 +24,7 @@ import priorveil as pv
 from priorveil.catalogue import say
 from priorveil.cli import inputs, options, outputs, screen
 from priorveil.cli.campaign_facts import inspect_campaign
+from priorveil.reading.precision import USUAL_PEOPLE
 from priorveil.words.plans import is_best, ldp_fact, plan_facts
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ _MOST_COMPARED = 30  # values up to which a plan is compared with LDP in three w
 
 @click.command(epilog=options.epilog(__doc__))
 @click.argument("plan", type=options.INPUT_FILE)
+@options.PEOPLE
 @options.PLOT
 @options.JSON
-def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
+def inspect(plan: Path, people: int, plot: Path | None, as_json: bool) -> None:
     """Show what a PLAN or a campaign guarantees, and how good it is.
 
     Shows its expected error, compared with no report at all, with the best of local differential privacy and with the
@@ -49,6 +51,9 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
     if inputs.is_campaign(plan):
         if plot is not None:
             raise click.UsageError("--plot shows the channel of one plan: it cannot be used with a campaign")
+        if people != USUAL_PEOPLE:
+            advice = "for the precision of a survey: priorveil campaign check survey.toml --people N"
+            raise click.UsageError(f"--people is for one plan; {advice}")
         inspect_campaign(plan, as_json)
         return
     proven = inputs.read_plan(plan)
@@ -57,9 +62,9 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
         rival = ldp_plan(proven, proven.budget.smaller) if comparison is None else comparison.same_epsilon
         remark = flat_prior_remark(proven)
     if plot is not None:  # before anything is printed, since a pipe may close early
-        outputs.draw_plan(proven, plot)
+        outputs.draw_plan(proven, plot, people)
     if as_json:
-        record = screen.plan_record(proven)
+        record = screen.plan_record(proven, people)
         record["levels"] = screen.levels_record(proven.levels)
         record["ldp"] = rival and {
             "method": rival.method,
@@ -70,13 +75,13 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
         record["beside_ldp"] = None if comparison is None or rival is None else comparison.record()
         screen.print_json(record)
     else:
-        _print(proven, rival, comparison)
+        _print(proven, people, rival, comparison)
         if remark is not None:
             screen.open_console().print(f"\n{remark}")
 
 
-def _print(plan: pv.Plan, rival: pv.Plan | None, comparison: LdpComparison | None) -> None:
-    facts = plan_facts(plan)
+def _print(plan: pv.Plan, people: int, rival: pv.Plan | None, comparison: LdpComparison | None) -> None:
+    facts = plan_facts(plan, people)
     if rival is not None:
         facts.append(ldp_fact(plan, rival))
     console = screen.open_console()

@@ -20,6 +20,7 @@ from priorveil.errors import InvalidInput, MissingExtra, plural
 from priorveil.formatting import decimal_point, read_number
 from priorveil.notions import CONES
 from priorveil.priors.label_texts import first_labels
+from priorveil.reading.precision import USUAL_PEOPLE
 
 if TYPE_CHECKING:
     from priorveil.priors.joint import Impossible
@@ -101,6 +102,12 @@ def require_plots() -> None:
 PLOT = click.option("--plot", type=PictureFile(), help="Save a plot to this file (.png, .svg, .pdf).")
 JSON = click.option("--json", "as_json", is_flag=True, help='Print JSON; infinity is the text "inf".')
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random generator.")
+PEOPLE = click.option(
+    "--people",
+    type=WholeNumber(min=1),
+    default=USUAL_PEOPLE,
+    help="How many people will answer, for the precision.",
+)
 SECRET = click.option(
     "--secret", "secret_file", type=INPUT_FILE, help="Protect a secret: a file with Pr(value | secret)."
 )

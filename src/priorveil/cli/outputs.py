@@ -34,13 +34,13 @@ def save_plot(figure: Figure, path: Path) -> None:
     click.echo(f"Picture saved as {path}.{boxes}", err=True)
 
 
-def draw_plan(plan: pv.Plan, path: Path) -> None:
-    """Save a plot of a plan, with its error at other budgets."""
+def draw_plan(plan: pv.Plan, path: Path, people: int) -> None:
+    """Save a plot of a plan, with its error at other budgets, and what to expect from so many people."""
     from priorveil.studies import compare, plot_files
 
     with waiting("designing for other budgets"):
         curve = compare.error_curve(plan)
-    save_plot(plot_files.plan_plot(plan, curve), path)
+    save_plot(plot_files.plan_plot(plan, curve, people), path)
 
 
 def print_headlines(console: Console, lines: Iterable[str]) -> None:

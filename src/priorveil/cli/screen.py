@@ -154,8 +154,9 @@ def levels_record(levels: pv.Leakage) -> dict[str, object]:
     return {"lip": levels.lip, **asdict(levels)}
 
 
-def plan_record(plan: pv.Plan) -> dict[str, object]:
-    """Return what a plan guarantees and how good it is, for a program."""
+def plan_record(plan: pv.Plan, people: int) -> dict[str, object]:
+    """Return what a plan guarantees and how good it is with this many people, for a program."""
+    precision = plan.expected_precision(people)
     same = ("id", "method", "why", "expected_mse", "lower_bound", "no_report", "efficiency", "identifiable")
     return {
         **{name: getattr(plan, name) for name in same},
@@ -166,7 +167,7 @@ def plan_record(plan: pv.Plan) -> dict[str, object]:
         "budget": {"lower": plan.budget.lower, "upper": plan.budget.upper},
         "notion": plan.certificate.notion,
         "certificate": {k: getattr(plan.certificate, k) for k in ("lip", "lip_lower", "lip_upper", "ldp")},
-        "precision": {**plan.precision.document(), "text": str(plan.precision)},
+        "precision": {**precision.document(), "text": str(precision)},
     }
 
 

@@ -47,6 +47,7 @@ _ADVICE = {
     "smallest_count": "give a whole number, zero or more",
     "admission": f"choose one of {', '.join(get_args(Admission))}",
     "most_reports": "give a whole number above zero, or leave it out for no limit",
+    "expected_people": "give a whole number above zero, or leave it out if nobody knows",
 }
 
 
@@ -87,7 +88,8 @@ class CampaignDetails:
 
     `languages` are those of all texts, the default first; a plain text is in the only language. `asked_by` and
     `purpose` tell people who asks and why; `contact` is whom they can ask. `opens` and `closes` are aware times (None:
-    always); `smallest_count` is the number of reports below which no estimate is shown.
+    always); `smallest_count` is the number of reports below which no estimate is shown. `expected_people` is how many
+    people will probably answer, all cohorts together: the precision that is promised is for these (None: not known).
 
     Under open `admission` everybody who knows the address can send any number of reports; under `"invitation"` each
     report needs a single-use code. No more than `most_reports` are taken (None: no limit). Reports are deleted at
@@ -109,6 +111,7 @@ class CampaignDetails:
     most_reports: int | None = None
     keep_until: datetime | None = None
     limit: float | None = None
+    expected_people: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "languages", check_languages(self.languages))
@@ -307,6 +310,7 @@ class Campaign(CampaignDetails):
             "smallest_count": self.smallest_count,
             "admission": self.admission,
             "most_reports": self.most_reports,
+            "expected_people": self.expected_people,
             "contact": self.contact,
             "limit": None if self.limit is None else repr(self.limit),
         }

@@ -74,5 +74,6 @@ class CampaignDocument(CampaignTexts, frozen=True):
     smallest_count: Annotated[int, Meta(ge=0, le=LARGEST_COUNT)]
     admission: Admission
     most_reports: Annotated[int, Meta(ge=1, le=LARGEST_COUNT)] | None
+    expected_people: Annotated[int, Meta(ge=1, le=LARGEST_COUNT)] | None
     contact: Annotated[str, Meta(max_length=LONGEST_TEXT)]
     limit: Real | None

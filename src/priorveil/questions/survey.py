@@ -60,9 +60,8 @@ class Survey:
 
     @property
     def people(self) -> int | None:
-        """How many people the cohorts have, if the file says so."""
-        numbers = [cohort.people for cohort in self.cohorts.values() if cohort.people is not None]
-        return sum(numbers) if numbers else None
+        """How many people are expected, or the cohorts have, if the file says so."""
+        return self.details.expected_people
 
     @property
     def shares(self) -> dict[str, float]:

@@ -31,6 +31,7 @@ def survey_of(document: SurveyDocument) -> Survey:
     if epsilon is None:
         raise section.error("say how much a whole submission may tell, such as 1", "epsilon")
     people = _people_by_cohort(document)
+    details = _with_people(section, details, people)
     reader = _QuestionReader(tuple(details.languages), tuple(people))
     if not document.sections("question"):
         raise section.error("there is no question: add one")
@@ -51,6 +52,19 @@ def _details(section: Section) -> CampaignDetails:
     given.setdefault("languages", list(title) if isinstance(title, Mapping) and title else ["en"])
     with section.at():
         return CampaignDetails(**given)
+
+
+def _with_people(
+    section: Section, details: CampaignDetails, cohorts: Mapping[str, int | None]
+) -> CampaignDetails:
+    """The details with the people who are expected: those of the cohorts, where their numbers are given."""
+    numbers = [number for number in cohorts.values() if number is not None]
+    if not numbers:
+        return details
+    if details.expected_people not in (None, sum(numbers)):
+        advice = f"the cohorts have {sum(numbers):,} people: give this number, or leave it out"
+        raise section.error(advice, "expected_people")
+    return replace(details, expected_people=sum(numbers))
 
 
 # -- cohorts ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from typing import Any
 from priorveil import showing
 from priorveil.queries.matrices import StatisticName
 
+USUAL_PEOPLE = 10_000  # for what is expected, where nobody says how many people there will be
+
 
 @dataclass(frozen=True)
 class Precision:

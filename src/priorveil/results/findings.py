@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from priorveil.errors import InvalidInput
 from priorveil.plans.composition import Names
+from priorveil.plans.form import Form
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.precision import Precision
 from priorveil.reading.precision_notes import promised_precision
@@ -115,6 +117,13 @@ def result_of(
     )
 
 
+# Every request of a campaign's results needs the same promises again.
+@lru_cache(maxsize=64)
+def _promised(form: Form, people: int) -> Mapping[Names, Precision]:
+    """The precision that is expected of each part with so many people."""
+    return form.expected_precision(people)
+
+
 @dataclass(frozen=True, eq=False)
 class _Selection:
     """The people whom a finding is about: their estimate, or why it is withheld."""
@@ -129,8 +138,9 @@ class _Selection:
 
 def _selections(part: PartEstimates) -> Iterator[_Selection]:
     """Each cohort if there are several, or each group; then everybody."""
+    people = part.forms.people
     promises = {
-        name: None if part.margin_of else part.forms.forms[name].precision[part.attributes]
+        name: None if part.margin_of else _promised(part.forms.forms[name], people)[part.attributes]
         for name in part.parts
     }
     if part.group_reports:

@@ -24,6 +24,7 @@ from priorveil.priors.label_texts import named_levels
 from priorveil.questions.campaign import Campaign
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.estimate import Estimate, EstimateMethod
+from priorveil.reading.precision import USUAL_PEOPLE
 from priorveil.reading.tally import Tally
 from priorveil.results.document import Withheld
 
@@ -37,7 +38,8 @@ class CohortForms:
     """The form of each cohort, the question of each attribute, and how few reports are too few to be shown.
 
     The only cohort of a plan used alone is None. `id` is that of the campaign or of the plan. `texts` has those of
-    questions, and of the options of "tick all that apply" by attribute, in the default language.
+    questions, and of the options of "tick all that apply" by attribute, in the default language. `people` is how many
+    each cohort is expected to have, for promises of precision.
     """
 
     id: str
@@ -45,6 +47,7 @@ class CohortForms:
     questions: Mapping[str, str]
     smallest_count: int = 0
     texts: Mapping[str, str] = field(default_factory=dict)
+    people: int = USUAL_PEOPLE
 
     @classmethod
     def of(cls, source: Plan | Mapping[Any, Plan] | Campaign) -> CohortForms:
@@ -52,7 +55,9 @@ class CohortForms:
         if isinstance(source, Campaign):
             questions = {name: question.name for name, question in source.question_of.items()}
             texts = dict(_texts(source))
-            return cls(source.id, source.cohorts, questions, max(source.smallest_count, 1), texts)
+            expected = source.expected_people
+            people = USUAL_PEOPLE if expected is None else max(1, round(expected / len(source.cohorts)))
+            return cls(source.id, source.cohorts, questions, max(source.smallest_count, 1), texts, people)
         plans = {None: source} if isinstance(source, Plan) else source
         if not plans:
             raise InvalidInput("plan", NOT_SHOWN, "no plan: give one for each cohort")

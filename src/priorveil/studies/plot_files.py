@@ -19,6 +19,7 @@ from priorveil.catalogue import say
 from priorveil.plans import Plan
 from priorveil.priors.label_texts import label_text
 from priorveil.reading.estimate import Estimate
+from priorveil.reading.precision import USUAL_PEOPLE
 from priorveil.results.form_estimates import PartEstimates
 from priorveil.studies.compare import SAME_LDP
 from priorveil.studies.simulate import Study
@@ -60,8 +61,11 @@ def save(figure: Figure, path: Path) -> bool:
 
 
 @house_style()
-def plan_plot(plan: Plan, curve: curves.ResultRecords) -> Figure:
-    """The channel of a plan, where it can be written out, and its error against epsilon (from `error_curve`)."""
+def plan_plot(plan: Plan, curve: curves.ResultRecords, people: int = USUAL_PEOPLE) -> Figure:
+    """The channel of a plan, where it can be written out, and its error against epsilon (from `error_curve`).
+
+    Beside them is what to expect from so many people.
+    """
     lift = drawable_lift(plan)
     if lift is None:
         figure, axes = curves.canvas(width=4.6, height=3.4)
@@ -70,7 +74,7 @@ def plan_plot(plan: Plan, curve: curves.ResultRecords) -> Figure:
     figure, axes = plan_canvas(plan, 3)
     belief_panel(axes[0, 0], plan, lift)
     _error_panel(axes[0, 1], curve, plan)
-    precision_panel(axes[0, 2], plan)
+    precision_panel(axes[0, 2], plan, people)
     return figure
 
 

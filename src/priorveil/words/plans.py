@@ -15,7 +15,7 @@ from priorveil.plans.composition import REVEALING, JointLeakage
 from priorveil.plans.ledger import Ledger
 from priorveil.priors import Prior
 from priorveil.reading.estimate import Estimate
-from priorveil.reading.precision import Precision
+from priorveil.reading.precision import USUAL_PEOPLE, Precision
 from priorveil.reading.precision_notes import promised_precision
 from priorveil.words import html
 from priorveil.words.levels import LEVEL_HEADS, lip_rows
@@ -24,8 +24,8 @@ from priorveil.words.notes import note_text, reports_text
 _BEST = 0.999  # the efficiency from which a mechanism is called the best one
 
 
-def plan_facts(plan: Plan) -> list[tuple[str, str]]:
-    """The most important facts about a plan, as pairs of name and text."""
+def plan_facts(plan: Plan, people: int = USUAL_PEOPLE) -> list[tuple[str, str]]:
+    """The most important facts about a plan, as pairs of name and text; the precision is that with so many people."""
     certificate = plan.certificate
     query, values = plan.query.title(plan.reference), plan.domain.size_text()
     facts = [
@@ -46,7 +46,7 @@ def plan_facts(plan: Plan) -> list[tuple[str, str]]:
     return [
         *facts,
         *_level_facts(plan),
-        (say("factPrecision"), str(plan.precision)),
+        (say("factPrecision"), str(plan.expected_precision(people))),
         (
             say("factExpectedError"),
             say(

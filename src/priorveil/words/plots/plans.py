@@ -14,6 +14,7 @@ from priorveil.errors import TooLarge
 from priorveil.plans import Plan
 from priorveil.priors.label_texts import label_names, label_text
 from priorveil.reading.moments import normal_width
+from priorveil.reading.precision import USUAL_PEOPLE
 from priorveil.words.notes import interval_title
 from priorveil.words.plots import curves
 from priorveil.words.plots.curves import Axes, Figure
@@ -21,7 +22,6 @@ from priorveil.words.plots.house_style import house_style
 from priorveil.words.plots.lifts import MOST_ROWS, draw_lifts
 from priorveil.words.plots.statistics import Layout, Panel, draw_function, draw_map, in_units
 
-PEOPLE = 10_000  # for what is expected of a plan
 _MAP_WIDTH = 1.4  # of a map of a table beside other panels, so that four intervals fit side by side
 
 
@@ -78,17 +78,17 @@ def belief_panel(axes: Axes, plan: Plan, lift: Array) -> None:
     axes.set_ylabel(", ".join(plan.reference.names or ()))
 
 
-def precision_panel(axes: Axes, plan: Plan) -> None:
-    """What a plan is expected to learn, in the picture that fits its query."""
+def precision_panel(axes: Axes, plan: Plan, people: int = USUAL_PEOPLE) -> None:
+    """What a plan is expected to learn from so many people, in the picture that fits its query."""
     is_average, layout = plan.query.number_by_group is not None, plan_layout(plan)
-    expected = (1 if is_average else PEOPLE) * plan.query.expected_answer(plan.reference)
+    expected = (1 if is_average else people) * plan.query.expected_answer(plan.reference)
     # Averages come first among the statistics, and then the counts of their groups.
-    errors = (1 if is_average else PEOPLE) * plan.std_error(PEOPLE)[: len(expected)]
+    errors = (1 if is_average else people) * plan.std_error(people)[: len(expected)]
     width = normal_width(0.95, "confidence") * errors
     numbers = np.array([expected, expected - width, expected + width, expected])
     names = label_names(plan.query.statistic_labels(plan.labels)[: len(expected)])
-    (panel,) = in_units([Panel("", names, numbers, PEOPLE)], layout, per_person=True)
+    (panel,) = in_units([Panel("", names, numbers, people)], layout, per_person=True)
     draw_function(layout)(axes, panel, layout, interval_title(0.95))
     if axes.get_legend_handles_labels()[1]:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.5, ncols=2)
-    axes.set_title(say("toExpect", count=f"{PEOPLE:,}", interval=interval_title(0.95)))
+    axes.set_title(say("toExpect", count=f"{people:,}", interval=interval_title(0.95)))
