@@ -133,11 +133,19 @@ class FinitePriors(Document, frozen=True, tag_field="kind", tag="finite"):
     assumed: Assumed = UNSET
 
 
+class SampleDocument(Document, frozen=True):
+    """How many people of a sample have each value; a share `delta` of samples may mislead."""
+
+    counts: Naturals
+    delta: Real
+
+
 class IntervalPriors(Document, frozen=True, tag_field="kind", tag="interval"):
-    """All priors between two ends."""
+    """All priors between two ends, which may be those that a sample leaves possible."""
 
     lower: Reals
     upper: Reals
+    sample: SampleDocument | UnsetType = UNSET
 
 
 class BallPriors(Document, frozen=True, tag_field="kind", tag="ball"):

@@ -238,7 +238,7 @@ for counts, use Prior.from_counts
         else:
             own_labels, numbers = labelled_numbers("counts", counts)
             labels = _only_labels("counts", own_labels, labels)
-        whole = [_count(c) for c in numbers]
+        whole = [count_of(c) for c in numbers]
         _require_size(len(whole))
         if smoothing is None:
             if 0 in whole:
@@ -564,6 +564,11 @@ for counts, use Prior.from_counts
         """The prior alone."""
         return (self,)
 
+    @property
+    def sample(self) -> None:
+        """None: it is no set that a sample leaves possible."""
+        return
+
     def corners(self) -> list[tuple[Fraction, ...]]:
         """The probabilities as exact fractions, the only corner."""
         return [self.fractions]
@@ -649,7 +654,8 @@ def _require_size(size: int) -> None:
         raise InvalidPrior("size", size, "a prior needs a whole number of values, at least one")
 
 
-def _count(count: object) -> int:
+def count_of(count: object) -> int:
+    """A number of people: a whole number, zero or more."""
     value = count.item() if isinstance(count, np.generic) else count
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value % 1:
         raise InvalidPrior("counts", NOT_SHOWN, "a count is a whole number, zero or more", FROM_PEOPLE)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from priorveil.arrays import Array, Numbers, whole_numbers
-from priorveil.errors import InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, InvalidInput, TooLarge
 from priorveil.priors.domain import Domain, as_domain
 from priorveil.priors.label_texts import Label
 from priorveil.priors.number_files import file_errors, read_matrix
@@ -30,9 +30,11 @@ from priorveil.priors.prior import (
     Prior,
     Probabilities,
     assumption,
+    count_of,
     labelled_numbers,
 )
 from priorveil.priors.read_only import ReadOnly
+from priorveil.priors.sample import Sample
 
 _ROUNDING = 1e-6  # how far outside a set a prior may lie that was computed from its members
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
@@ -43,7 +45,8 @@ Fractions = tuple[Fraction, ...]
 class PriorSet(ReadOnly):
     """Priors among which the true one lies: the paper's bounded prior.
 
-    A list of priors over the same values, or one of `PriorSet.interval`, `PriorSet.ball`, `PriorSet.all`.
+    A list of priors over the same values, or one of `PriorSet.interval`, `PriorSet.from_sample`, `PriorSet.ball`,
+    `PriorSet.all`.
 
     >>> PriorSet([Prior([0.2, 0.8]), Prior([0.4, 0.6])]).extremes(np.array([[1.0], [0.0]]))
     (array([0.2]), array([0.4]))
@@ -51,6 +54,7 @@ class PriorSet(ReadOnly):
 
     kind = "finite"
     members: tuple[Prior, ...] = ()  # empty where the set is not finite
+    sample: Sample | None = None  # the sample that the set was made from
     domain: Domain
 
     def __init__(self, priors: Iterable[Prior | Probabilities]) -> None:
@@ -94,6 +98,26 @@ class PriorSet(ReadOnly):
             raise InvalidInput("upper", upper, "lower and upper need the same labels")
         number = dict(zip(above, most, strict=True))
         return PriorInterval(least, [number[label] for label in below], below)
+
+    @staticmethod
+    def from_sample(counts: Probabilities, delta: float = 1e-6, labels: LabelsOrDomain = None) -> PriorSet:
+        """All priors that a sample leaves possible, by Clopper-Pearson at `delta / (2 d)` a side for each value.
+
+        `counts` says how many people of an independent sample have each value, as a mapping or with `labels`. The
+        set holds the shares of their population, unless the sample was one of a share `delta` of misleading ones. Ask
+        people of the same population; a plan says nothing about how those in the sample are protected.
+
+        >>> known = PriorSet.from_sample({"yes": 120, "no": 880})
+        >>> known
+        PriorSet.from_sample(1,000 people, 2 values, delta 1e-06)
+        >>> [round(float(end), 4) for end in (known.lower[0], known.upper[0])]
+        [0.0749, 0.1787]
+        """
+        own_labels, numbers = labelled_numbers("counts", counts)
+        if own_labels is not None and labels is not None:
+            raise InvalidInput("labels", labels, "the counts have labels of their own: leave these out")
+        sample = Sample(tuple(map(count_of, numbers)), float(delta))
+        return PriorInterval(*sample.box, labels if own_labels is None else own_labels, sample)
 
     @staticmethod
     def ball(prior: Prior | Probabilities, radius: float) -> PriorSet:
@@ -220,7 +244,9 @@ class PriorInterval(PriorSet):
 
     kind = "interval"
 
-    def __init__(self, lower: Numbers, upper: Numbers, labels: LabelsOrDomain) -> None:
+    def __init__(
+        self, lower: Numbers, upper: Numbers, labels: LabelsOrDomain, sample: Sample | None = None
+    ) -> None:
         low, high = (tuple(_fraction(n, v) for v in side) for n, side in (("lower", lower), ("upper", upper)))
         if len(low) != len(high) or not low:
             raise InvalidInput("upper", upper, "lower and upper need one number for each value")
@@ -235,6 +261,7 @@ class PriorInterval(PriorSet):
             advice = "no prior lies between lower and upper: they must enclose mass one"
             raise InvalidInput("lower", lower, advice)
         self.domain = as_domain(labels, len(low))
+        self.sample = sample
 
     def encloses(self, prior: Prior) -> bool:
         """Whether a prior lies between the ends, up to rounding."""
@@ -244,7 +271,14 @@ class PriorInterval(PriorSet):
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
         lower, upper = ([repr(float(v)) for v in ends] for ends in (self.lower, self.upper))
-        return {"kind": self.kind, "lower": lower, "upper": upper}
+        sample = {} if self.sample is None else {"sample": self.sample.document()}
+        return {"kind": self.kind, "lower": lower, "upper": upper, **sample}
+
+    def __repr__(self) -> str:
+        if self.sample is None:
+            return super().__repr__()
+        people, delta = self.sample.people, self.sample.delta
+        return f"PriorSet.from_sample({people:,} people, {len(self)} values, delta {delta:g})"
 
     def _middle(self) -> Sequence[Fraction]:
         room = sum(self.upper) - sum(self.lower)
@@ -351,7 +385,12 @@ def _read_members(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorS
 
 def _read_interval(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:
     lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
-    return PriorSet.interval(lower, upper, labels)
+    if "sample" not in document:
+        return PriorSet.interval(lower, upper, labels)
+    sample = Sample.read(document["sample"])
+    if sample.box != (lower, upper):
+        raise InvalidInput("sample", NOT_SHOWN, "the ends of the shares are not those of the sample")
+    return PriorInterval(lower, upper, labels, sample)
 
 
 def _read_ball(document: Mapping[str, Any], labels: LabelsOrDomain) -> PriorSet:

@@ -1,4 +1,4 @@
-"""What a survey file says under `prior`: "unknown", typed shares, rows of shares, or a table, for all or by cohort.
+"""What a survey file says under `prior`: "unknown", shares, counts of a sample, or a table, for all or by cohort.
 
 Entries are by question. An entry of "tick all that apply" has the codes of the ticked options, from which a yes or no
 for each option is made.
@@ -16,13 +16,15 @@ from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files.batches import WantedColumns
 from priorveil.files.data_table import DataTable, text_columns
 from priorveil.formatting import number_text, read_number
-from priorveil.priors import Prior
+from priorveil.notions import PriorOrSet
+from priorveil.priors import Prior, PriorSet
 from priorveil.questions.choices import NO, YES
 from priorveil.questions.question import NOT_ASKED, Question
 from priorveil.questions.shares import (
     Attribute,
     counted_prior,
     read_range,
+    sample_priors,
     typed_prior,
     unknown_prior,
 )
@@ -31,6 +33,7 @@ from priorveil.questions.survey_document import Section, SurveyDocument, is_numb
 UNKNOWN = "unknown"
 PRIOR_KEYS = ("file", "sheet", "column", "cohort_column", "public", "smoothing")
 JOINT, COHORTS, COHORT_COLUMN = "joint", "cohorts", "cohort_column"
+COUNTS, DELTA = "counts", "delta"
 _NO_COHORTS = "the survey has no cohorts: add them, or leave this out"
 _NO_PEOPLE = (
     "it has a row for each person, and such rows should not be sent: give a column share or count, or run "
@@ -60,9 +63,14 @@ class GivenPrior:
         )
 
     @property
+    def of_sample(self) -> bool:
+        """Whether it has the counts of a sample."""
+        return isinstance(self.value, Mapping) and isinstance(self.value.get(COUNTS), Mapping)
+
+    @property
     def by_answer(self) -> bool:
         """Whether it has a share for each answer."""
-        return isinstance(self.value, Mapping) and not self.table
+        return isinstance(self.value, Mapping) and not self.table and not self.of_sample
 
     @property
     def by_set(self) -> bool:
@@ -70,8 +78,8 @@ class GivenPrior:
         return self.by_answer and isinstance(self.value.get(JOINT), Mapping)
 
     def range_ends(self) -> set[float]:
-        """The ends of the ranges that typed shares of a number are for."""
-        keys = self.value if self.by_answer else ()
+        """The ends of the ranges that typed shares or counts of a number are for."""
+        keys = self.value[COUNTS] if self.of_sample else self.value if self.by_answer else ()
         return {end for key in keys for end in read_range(str(key)) or ()}
 
 
@@ -99,8 +107,8 @@ class PriorReader:
 
     def prior(
         self, given: GivenPrior, attributes: tuple[Attribute, ...], cohort: str, asked: float | None
-    ) -> Prior:
-        """The prior of all attributes of some questions, as it is given for a cohort.
+    ) -> PriorOrSet:
+        """The prior of all attributes of some questions, as it is given for a cohort: a set if it is of a sample.
 
         `asked` is the share of people who are asked the first of them, where it is known.
         """
@@ -109,6 +117,8 @@ class PriorReader:
             return unknown_prior(attributes)
         if given.table:
             return self._table_prior(given.value, questions, attributes, cohort, asked)
+        if given.of_sample:
+            return _sample_priors(given.value, attributes)
         value, smoothing = given.value, None
         if given.by_set and [question.by_option for question in questions] == [True]:
             if unknown := [key for key in value if key not in (JOINT, "smoothing")]:
@@ -250,6 +260,28 @@ def _typed_shares(given: Any) -> dict[str, float]:
         advice = f'give the share of each answer, such as {{yes = 0.2, no = 0.8}}, a file, or "{UNKNOWN}"'
         raise InvalidInput("prior", given, advice)
     return {str(key): _share(str(key), share) for key, share in given.items()}
+
+
+def _sample_priors(given: Mapping[str, Any], attributes: Sequence[Attribute]) -> PriorSet:
+    """The priors that the typed counts of a sample leave possible, of a question with one answer."""
+    if unknown := [key for key in given if key not in (COUNTS, DELTA)]:
+        raise InvalidInput("prior", unknown[0], f"beside {COUNTS} there may only be {DELTA}")
+    if len(attributes) != 1:
+        advice = "counts of a sample are for one question with one answer: give shares, or a table"
+        raise InvalidInput("prior", NOT_SHOWN, advice)
+    delta = given.get(DELTA, 1e-6)
+    if not is_number(delta):
+        raise InvalidInput(DELTA, delta, "give a share between 0 and 1, such as 1e-6")
+    counts = {str(entry): _typed_count(str(entry), count) for entry, count in given[COUNTS].items()}
+    for entry in counts:
+        attributes[0].check_typed(entry)
+    return sample_priors(attributes[0], counts, delta)
+
+
+def _typed_count(name: str, count: Any) -> int:
+    if not is_number(count) or count < 0 or count % 1:
+        raise InvalidInput(name, count, "give a whole number of people, such as 120")
+    return int(count)
 
 
 def _share(name: str, share: Any) -> float:

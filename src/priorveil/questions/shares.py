@@ -20,7 +20,8 @@ import numpy as np
 from priorveil.arrays import whole_numbers
 from priorveil.errors import NOT_SHOWN, InvalidInput, InvalidPrior
 from priorveil.formatting import number_text, read_number
-from priorveil.priors import Domain, Label, Prior
+from priorveil.notions import PriorOrSet
+from priorveil.priors import Domain, Label, Prior, PriorSet
 from priorveil.priors.disclosure import require_no_rare, round_weights
 from priorveil.priors.label_texts import first_labels, label_parts
 from priorveil.priors.number_domains import Cells, NumberDomain
@@ -192,9 +193,22 @@ def counted_prior(
     return _as_prior(attributes, _of_all(attributes, _normalise(counts), asked))
 
 
-def asked_share(gates: Mapping[str, Sequence[str]], prior: Prior, names: Sequence[str]) -> float | None:
+def sample_priors(attribute: Attribute, counts: Mapping[str, int], delta: float) -> PriorSet:
+    """The priors that a sample leaves possible; `counts` has the people with each level, also those not asked."""
+    people: dict[Label, float] = dict.fromkeys(attribute.labels, 0.0)
+    for entry, count in counts.items():
+        for level, share in attribute.shares_of(entry).items():
+            people[level] += share * count
+    missing = attribute.conditional and NOT_ASKED not in counts
+    if missing or any(number % 1 for number in people.values()):
+        wanted = first_labels(attribute.labels)
+        raise InvalidInput("counts", NOT_SHOWN, f"give how many people of the sample have each of: {wanted}")
+    return PriorSet.from_sample([int(n) for n in people.values()], delta, attribute.domain)
+
+
+def asked_share(gates: Mapping[str, Sequence[str]], prior: PriorOrSet, names: Sequence[str]) -> float | None:
     """The share of people with one of these codes in all gates; None if the prior does not know about all of them."""
-    if prior.assumed or not set(gates) <= set(names):
+    if prior.assumed or not isinstance(prior, Prior) or not set(gates) <= set(names):
         return None
     levels = (dict(zip(names, label_parts(label), strict=True)) for label in prior.labels)
     chosen = [all(level[gate] in codes for gate, codes in gates.items()) for level in levels]

@@ -14,6 +14,7 @@ import numpy as np
 
 from priorveil.designs.form_design import PartSpec
 from priorveil.errors import short_repr
+from priorveil.notions import PriorOrSet
 from priorveil.priors import Prior
 from priorveil.queries import Distribution, Linear, Query, Sum
 from priorveil.questions.given_priors import PriorReader, given_priors, option_priors
@@ -28,7 +29,7 @@ MOST_SET_OPTIONS = 6  # options whose sets are one value: with more, LDP cannot 
 _MEAN = re.compile(r"mean of (\S+) by (.+)")
 _SHARES = re.compile(r"shares of (\S+) by (.+)")
 
-Priors = Mapping[str, Prior]  # by cohort
+Priors = Mapping[str, PriorOrSet]  # by cohort
 QuestionGroup = tuple[Section, tuple[str, ...]]  # of questions that are designed together, and their names
 
 
@@ -97,7 +98,7 @@ class PartReader:
             raise section.error(f"{epsilon:g}: {advice}", "epsilon")
         return epsilon
 
-    def _priors(self, section: Section, attributes: tuple[Attribute, ...]) -> dict[str, Prior]:
+    def _priors(self, section: Section, attributes: tuple[Attribute, ...]) -> dict[str, PriorOrSet]:
         """The prior of all these attributes, for each cohort."""
         priors = {}
         for cohort, given in given_priors(section, tuple(self.shares)).items():
@@ -216,7 +217,7 @@ class PartReader:
                 others = [attribute.name for attribute in attributes if attribute.name != number]
                 query: Query = Linear.averages(self._pooled_prior(priors), number, others)
         else:
-            query = self._table_query(names, next(iter(priors.values())))
+            query = self._table_query(names, next(iter(priors.values())).centre)
         return self._spec(section, attributes, priors, query, section.positive("weight") or 1.0)
 
     def _asked_for(self, section: Section, names: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
@@ -255,10 +256,10 @@ class PartReader:
 
     def _pooled_prior(self, priors: Priors) -> Prior:
         """The prior of the people of all cohorts: one query has to serve them all."""
-        first = next(iter(priors.values()))
+        first = next(iter(priors.values())).centre
         if len(priors) == 1:
             return first
-        weighted = [self.shares[cohort] * prior.probabilities for cohort, prior in priors.items()]
+        weighted = [self.shares[cohort] * prior.centre.probabilities for cohort, prior in priors.items()]
         return Prior(np.sum(weighted, axis=0), first.domain)
 
     def _refuse_design_keys(self, name: str) -> None:
@@ -269,8 +270,9 @@ class PartReader:
                 raise section.error(f"{name} is designed together with others: give it there instead", key)
 
 
-def _query(name: str, prior: Prior) -> Query:
+def _query(name: str, known: PriorOrSet) -> Query:
     """The query about one question: unbiased, so that the prior shapes the noise, never the estimate."""
+    prior = known.centre
     if name == "mean" and prior.points is not None:
         return Sum(prior.points, unbiased=True)
     if name == "quantiles":

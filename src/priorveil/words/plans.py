@@ -33,7 +33,7 @@ def plan_facts(plan: Plan, people: int = USUAL_PEOPLE) -> list[tuple[str, str]]:
         (say("factMethod"), say("planMethod", method=plan.method, why=plan.why)),
     ]
     if not isinstance(plan.prior, Prior):
-        facts.append((say("factHoldsFor"), say("everyPriorOf", set=plan.prior)))
+        facts.append((say("factHoldsFor"), _holds_for(plan)))
     if certificate.notion not in ("LIP", "LDP"):
         key = "certifiedLevel" if plan.secret is None else "certifiedLevelBehind"
         level = say(key, level=level_figure(certificate.level))
@@ -178,6 +178,15 @@ def ldp_fact(plan: Plan, rival: Plan) -> tuple[str, str]:
         say(key, epsilon=f"{plan.budget.smaller:.4g}"),
         say("ldpError", error=error, share=share_at_least(share), method=rival.method),
     )
+
+
+def _holds_for(plan: Plan) -> str:
+    """The set of priors that a plan holds for; of a sample, whom it protects and how often that fails."""
+    sample = plan.prior.sample
+    if sample is None:
+        return say("everyPriorOf", set=plan.prior)
+    values = {"level": f"{plan.certificate.lip:.6g}", "people": f"{sample.people:,}"}
+    return say("populationOfSample", odds=f"{sample.odds:,}", **values)
 
 
 def _what_is_assumed(plan: Plan) -> str:
