@@ -287,6 +287,7 @@ LINEAR = [
     Linear.ranges(Prior.uniform(6)),
     Linear.margins(_ATTRIBUTES, ["a", ("b",)]),
     Linear.averages(_DOSES, "dose", by="age"),
+    Linear.log_odds(Prior.zipf(6)),
 ]
 
 
@@ -333,6 +334,9 @@ _AVERAGES = {
         {**_AVERAGES, "groups": [0, 2]},
         {**_AVERAGES, "numbers": ["0.0"]},
         {**_AVERAGES, "means": ["inf", "0.0"]},
+        {"kind": "log_odds", "shares": ["0.5", "0.0"], "baseline": 0},
+        {"kind": "log_odds", "shares": ["0.5", "0.5"], "baseline": 2},
+        {"kind": "log_odds", "shares": ["1.0"], "baseline": 0},
         {"kind": "dense", "rows": [["nan", "1.0"]]},
     ],
     ids=json.dumps,

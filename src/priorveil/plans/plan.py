@@ -64,6 +64,7 @@ from priorveil.reading.rounding import expected_rounding
 from priorveil.reading.tally import Tally, WeightedCounts, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.showing import Figure
+from priorveil.statistics.expected_information import coefficient_errors
 from priorveil.statistics.planning import (
     OneOrTwo,
     PowerAnalysis,
@@ -409,6 +410,21 @@ class Plan(PlanData):
         counts: Any = self.reader.expected_counts(self.reference.probabilities, people)  # no integers
         reading = replace(self._reading_by(method, Tally("", counts, people)), population=population)
         return reading.answer()
+
+    def coefficient_errors(self, X: npt.ArrayLike, beta: npt.ArrayLike, people: int) -> Array:
+        """The standard errors that the coefficients of a logit regression on this many reports will have.
+
+        The rows of `X` stand for the distribution of the covariates, with a column of ones for an intercept. `beta`
+        has the coefficients to expect: a row for each column of `X`, a column for each value but the last, which is
+        the baseline; for two values a list is enough. The answer has the same shape. `Linear.log_odds` is the query
+        that makes the errors small.
+
+        >>> import priorveil as pv
+        >>> plan = pv.design(pv.Prior({"yes": 0.2, "no": 0.8}), 1.0, pv.Distribution())
+        >>> plan.coefficient_errors([[1, 0], [1, 1]], [-1.6, 0.5], people=3_000).round(3).tolist()
+        [0.139, 0.176]
+        """
+        return coefficient_errors(self.channel.matrix, X, beta, people)
 
     def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> Precision:
         """The precision to expect from this many people who follow the prior (or the one that a set is read at).

@@ -111,7 +111,7 @@ class PriorSet(ReadOnly):
         >>> known
         PriorSet.from_sample(1,000 people, 2 values, delta 1e-06)
         >>> [round(float(end), 4) for end in (known.lower[0], known.upper[0])]
-        [0.0749, 0.1787]
+        [0.0745, 0.1786]
         """
         own_labels, numbers = labelled_numbers("counts", counts)
         if own_labels is not None and labels is not None:

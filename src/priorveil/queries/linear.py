@@ -20,7 +20,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, plural, short_repr
 from priorveil.information import histogram_bound, variance, variance_bound
 from priorveil.priors import Budget, Domain, Label, Prior, PriorSet
 from priorveil.priors.domain import NAME_ATTRIBUTES, as_label, label_from_json, label_to_json
-from priorveil.priors.label_texts import label_text
+from priorveil.priors.label_texts import first_labels, label_text
 from priorveil.priors.number_files import file_errors, read_statistics
 from priorveil.priors.prior import Probabilities
 from priorveil.queries.matrices import (
@@ -28,6 +28,7 @@ from priorveil.queries.matrices import (
     AverageInfluence,
     Cumulative,
     Identity,
+    LogOdds,
     Margins,
     Matrix,
     Ranges,
@@ -179,6 +180,27 @@ class Linear(Query):
         matrix = AverageInfluence(number, names, tuple(groups), *map(tuple, floats))
         texts = [", ".join(map("{}={}".format, names, map(label_text, cell))) for cell in levels]
         return Linear(matrix, [*texts, *(f"people with {text}" for text in texts)], unbiased=True)
+
+    @classmethod
+    def log_odds(cls, prior: Prior | PriorSet | Probabilities, baseline: Label | None = None) -> Linear:
+        """The log-odds of each value against a baseline, by default the last value: for coefficients of a regression.
+
+        The rows are `e_j / P_j - e_b / P_b`, the derivative of the log-odds at the prior. With weak covariates the
+        coefficients of a logit regression on reports have the least variance under a plan for these rows.
+
+        >>> query = Linear.log_odds(Prior({"yes": 0.2, "perhaps": 0.1, "no": 0.7}))
+        >>> query.names, query.matrix.rows.round(3).tolist()
+        (('yes against no', 'perhaps against no'), [[5.0, 0.0, -1.429], [0.0, 10.0, -1.429]])
+        """
+        prior = _one_prior(prior)
+        if len(prior) < 2:
+            raise InvalidInput("prior", prior, "log-odds need two values or more")
+        chosen = prior.labels[-1] if baseline is None else baseline
+        if chosen not in prior.labels:
+            raise InvalidInput("baseline", baseline, f"give one of the values: {first_labels(prior.labels)}")
+        matrix = LogOdds(tuple(prior.probabilities.tolist()), prior.labels.index(chosen))
+        names = [f"{label_text(x)} against {label_text(chosen)}" for x in prior.labels if x != chosen]
+        return Linear(matrix, names, unbiased=True)
 
     @property
     def kind(self) -> str:

@@ -6,6 +6,7 @@ lists the classes by their name in documents.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -346,6 +347,58 @@ class AverageInfluence(Matrix):
         return cls(str(document["number"]), by, groups, numbers, means, shares)
 
 
+@dataclass(frozen=True, eq=False)
+class LogOdds(Matrix):
+    """What a person adds to the log-odds of each value against a baseline, near a prior.
+
+    The log-odds of shares are not linear. Near the shares `P` they move by `e_j / P_j - e_b / P_b`, `b` the baseline.
+    An unbiased plan for these rows has the least variance of the coefficients of a logit regression.
+
+    >>> LogOdds((0.25, 0.25, 0.5), 2).rows.tolist()
+    [[4.0, 0.0, -2.0], [0.0, 4.0, -2.0]]
+    """
+
+    kind = "log_odds"
+    moved_by_rounding = True
+    shares: tuple[float, ...]
+    baseline: int
+
+    counts_people = False
+    takes_offsets = False
+    statistic_name = "statistic"
+
+    def __post_init__(self) -> None:
+        size = len(self.shares)
+        if size < 2 or not all(0 < share < math.inf for share in self.shares):
+            raise InvalidInput("shares", self.shares, "give two or more positive shares")
+        if type(self.baseline) is not int or not 0 <= self.baseline < size:
+            raise InvalidInput("baseline", self.baseline, f"give the position of a value, 0 to {size - 1}")
+        require_size("shares", 1 / np.array(self.shares))
+        require_writable(*self.shape)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """A statistic for each value but the baseline."""
+        return len(self.shares) - 1, len(self.shares)
+
+    @cached_property
+    def rows(self) -> Array:
+        """The derivative of the log-odds at the shares."""
+        scaled = np.diag(1 / np.array(self.shares))
+        return np.asarray(np.delete(scaled, self.baseline, axis=0) - scaled[self.baseline])
+
+    title = "log-odds"
+
+    def document(self) -> dict[str, Any]:
+        """The baseline, and the shares as the shortest texts that read back to them."""
+        return {"kind": self.kind, "shares": list(map(repr, self.shares)), "baseline": self.baseline}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read a matrix from its JSON document."""
+        return cls(tuple(map(float, document["shares"])), document["baseline"])
+
+
 class Dense(Matrix):
     """Any weights.
 
@@ -394,7 +447,7 @@ class Dense(Matrix):
 
 # The matrices of documents, by kind.
 MATRICES: dict[str, type[Matrix]] = {
-    m.kind: m for m in (Identity, Cumulative, Ranges, Margins, AverageInfluence, Dense)
+    m.kind: m for m in (Identity, Cumulative, Ranges, Margins, AverageInfluence, LogOdds, Dense)
 }
 
 
