@@ -75,6 +75,57 @@ def test_the_information_is_the_mean_of_products_of_lifts(size: int, epsilon: fl
     assert information @ m.shares == pytest.approx(1.0, rel=1e-9)
 
 
+@pytest.mark.parametrize("run", ["loop", "twin"])
+@pytest.mark.parametrize(
+    ("weights", "epsilon"),
+    [
+        ([1 / x for x in range(1, 31)], 1.0),
+        ([1.0] * 5, 0.5),
+        ([1.0, 1.0], 0.2),
+        ([400.0, 400.0, 200.0] + [1.0] * 12, 1.0),
+        ([400.0] + [1.0] * 12, 4.0),
+        ([0.8**x for x in range(20)], 0.1),
+    ],
+    ids=["zipf", "five", "two", "two long arcs", "owners", "wide windows"],
+)
+def test_the_information_is_written_out_from_pairs(
+    weights: list[float], epsilon: float, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m = pv.design(
+        pv.Prior(np.array(weights) / sum(weights)), epsilon, pv.Distribution(), method="arc"
+    ).mechanism
+    assert isinstance(m, Orders)
+    for name in ("add_window_overlaps", "add_kinks"):
+        chosen = getattr(getattr(counting_kernels, name), run)
+        monkeypatch.setattr(
+            counting_kernels, name, lambda *arguments, work, chosen=chosen: chosen(*arguments)
+        )
+    information = OrdersInformation(m)
+    by_products = np.array([information.times(unit) for unit in np.eye(m.size)])
+    assert information.matrix == pytest.approx(by_products, rel=1e-11)
+
+
+# -- scores ------------------------------------------------------------------------------------------------
+
+
+def test_scores_are_the_same_however_they_are_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few by conjugate gradients, many by the inverse, in blocks; for single statistics and for all."""
+    m, P = orders_pool(150), pv.Prior.zipf(150).probabilities
+    reports = m.sample(np.arange(150).repeat(2), GeneratorSource(np.random.default_rng(5)))
+    rows = np.stack([np.arange(150) < 10, np.linspace(-1, 1, 150)])
+    expected = np.linalg.solve(information_of(m).matrix, (lifts_of(m, reports) - 1).T).T + m.shares
+    for quick in (0, 10**6):
+        monkeypatch.setattr(order_information, "_ROWS_AS_QUICK", quick)
+        reader = reader_of(Orders(m.line, m.count))
+        assert reader.scores(reports[:1], P, None) == pytest.approx(expected[:1], abs=2e-4)
+        assert reader.scores(reports, P, rows) == pytest.approx(expected @ rows.T, abs=2e-4)
+    assert reader.scores(reports, P, None) == pytest.approx(expected, abs=1e-9)
+    monkeypatch.setattr("priorveil.reading.reader._BLOCK_ENTRIES", 150 * 7)
+    assert reader.scores(reports, P, None) == pytest.approx(expected, abs=1e-9)
+    assert reader.scores(reports, P, rows) == pytest.approx(expected @ rows.T, abs=1e-9)
+    assert reader.scores(reports[:0], P, None).shape == (0, 150)
+
+
 # -- counting ----------------------------------------------------------------------------------------------
 
 

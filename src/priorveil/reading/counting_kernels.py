@@ -160,3 +160,91 @@ def add_smoothed(
             gained[j] -= twice
         for j in range(n):
             sums[seed, at_rank[j]] += lost[j + 1] - lost[j] - gained[j + 1] + gained[j]
+
+
+def _add_window_overlaps(centres: Array, window: float, around: float, sums: Array) -> None:
+    for places in centres:
+        apart = np.abs(places[:, None] - places)
+        sums += np.maximum(window - apart, 0.0) + np.maximum(apart - (around - window), 0.0)
+
+
+@with_twin(_add_window_overlaps)
+def add_window_overlaps(centres: Array, window: float, around: float, sums: Array) -> None:
+    """Add to `sums`, for every row of places on a circle, the overlap of the windows at each two of them.
+
+    The loop fills the entries below the diagonal only.
+    """
+    rest = around - window
+    for x in range(1, centres.shape[1]):
+        for i in range(centres.shape[0]):
+            here = centres[i, x]
+            for y in range(x):
+                apart = abs(here - centres[i, y])
+                near, far = window - apart, apart - rest
+                sums[x, y] += (near if near > 0 else 0.0) + (far if far > 0 else 0.0)
+
+
+def _add_kinks(values: Ints, lengths: Array, window: float, sums: Array) -> None:
+    turn = values.shape[1]
+    for own, h in zip(values, lengths, strict=True):
+        ends = np.append(0.0, np.cumsum(h))
+        around = ends[-1]
+        cuts = np.unique(np.concatenate([ends + window, ends, ends + around]))
+        middles = (cuts[1:] + cuts[:-1]) / 2
+        middles = middles[(middles > window) & (middles < window + around)]
+        first = np.clip(np.searchsorted(ends, middles - window, side="right") - 1, 0, turn - 1)
+        second = np.searchsorted(np.append(ends[:-1], ends + around), middles, side="right") - 1
+        turns, last = np.divmod(second, turn)
+        middle = (ends[1:] + ends[:-1]) / 2
+        apart = middle[last] + turns * around - middle[first] - window
+        kinks = _kink(apart, h[first], h[last])
+        np.add.at(sums, (own[first], own[last]), kinks)
+        np.add.at(sums, (own[last], own[first]), kinks)
+
+
+def _kink(apart: Array, a: Array, b: Array) -> Array:
+    """The mean of `max(0, apart + u + v)` over `u` and `v` in arcs of these lengths, less its value at the middles."""
+    cubes = [
+        np.maximum(apart + (s * a + t * b) / 2, 0.0) ** 3 for s, t in ((1, 1), (1, -1), (-1, 1), (-1, -1))
+    ]
+    return np.asarray((cubes[0] - cubes[1] - cubes[2] + cubes[3]) / (6 * a * b) - np.maximum(apart, 0.0))
+
+
+@with_twin(_add_kinks)
+def add_kinks(values: Ints, lengths: Array, window: float, sums: Array) -> None:
+    """Add to `sums` by how much mean overlaps of windows that begin in two arcs exceed that at their middles.
+
+    Each row has the arcs of a circle in their order: their values, and their lengths. The overlap is linear in the
+    distance, except where this is the window: so only arcs that are a window apart differ, two for each arc.
+    """
+    n = values.shape[1]
+    ends = np.zeros(n + 1)
+    for i in range(values.shape[0]):
+        for j in range(n):
+            ends[j + 1] = ends[j] + lengths[i, j]
+        around, last, turned = ends[n], 0, 0.0
+        while last < n - 1 and ends[last + 1] <= window:
+            last += 1
+        first = 0
+        for _ in range(2 * n):
+            a, b = lengths[i, first], lengths[i, last]
+            apart = (ends[last] + b / 2 + turned) - (ends[first] + a / 2 + window)
+            kink = 0.0
+            for sign, shift in ((1.0, a + b), (-1.0, a - b), (-1.0, b - a), (1.0, -a - b)):
+                beyond = apart + shift / 2
+                if beyond > 0:
+                    kink += sign * beyond * beyond * beyond
+            kink /= 6 * a * b
+            if apart > 0:
+                kink -= apart
+            x, y = values[i, first], values[i, last]
+            sums[x, y] += kink
+            sums[y, x] += kink
+            if ends[first + 1] + window <= ends[last + 1] + turned:
+                first += 1
+                if first == n:
+                    break
+            else:
+                last += 1
+                if last == n:
+                    last, turned = 0, around

@@ -24,7 +24,10 @@ from priorveil.reading.shares_search import conjugate_gradients
 
 _IDENTIFIED = 1e-10  # eigenvalues of the information below this are not identified
 _WRITTEN_OUT = 128  # values up to which the information is inverted
-_PRODUCTS = 4  # products with `J` in solving for a single report, at least
+_ROWS_AS_QUICK = (
+    800  # values for which writing `J` out takes as long as solving for one row, about ten products
+)
+_BLOCK_ENTRIES = 1 << 16  # places of arcs that are read at a time: they stay in the processor's cache
 _LIKELY = 0.15  # a value with a larger share is solved for by itself
 _SIGNS = 2_048  # random signs that measure a trace
 _FEW = 8  # statistics, up to which each is worth some products with `J`, which take 0.03 to 10 s
@@ -138,8 +141,33 @@ class OrdersInformation:
 
     @cached_property
     def matrix(self) -> Array:
-        """`J`, written out: as many products as there are values."""
-        return np.array([self.times(unit) for unit in np.eye(self.mechanism.size)])
+        """`J`, written out: half as many steps as there are pairs of values, for each order.
+
+        Reports of two values on the circle agree as often as two windows overlap that begin in their arcs. This is the
+        overlap for the middles of the arcs, but for arcs that are a window apart.
+        """
+        m, k, light = self.mechanism.line, self.mechanism.line.keep_chance, self.mechanism.circle_values
+        window, circle, count = m.window / m.places, m.circumference / m.places, self.mechanism.count
+        overlaps, kinks = np.zeros((light.size, light.size)), np.zeros((light.size, light.size))
+        step, work = max(1, _BLOCK_ENTRIES // light.size), count * light.size**2
+        for first in range(0, count, step):
+            circles = self.mechanism.circles(np.arange(first, min(first + step, count)))
+            lengths, places = m.lengths[circles] / m.places, np.searchsorted(light, circles)
+            centres = np.empty_like(lengths)
+            np.put_along_axis(centres, places, np.cumsum(lengths, axis=1) - lengths / 2, axis=1)
+            counting_kernels.add_window_overlaps(centres, window, circle, overlaps, work=work)
+            counting_kernels.add_kinks(places, lengths, window, kinks, work=work)
+        below = np.tril(overlaps, -1)
+        J = np.full((self.mechanism.size, self.mechanism.size), 1 - k**2)
+        J[np.ix_(light, light)] += k**2 * (below + below.T + kinks) / (count * window**2)
+        np.fill_diagonal(J, 1 + self.lift_variances)
+        return J
+
+    @cached_property
+    def _written_inverse(self) -> Array:
+        """`J**-1`, written out."""
+        root = np.sqrt(self.mechanism.shares)
+        return np.asarray(root[:, None] * np.linalg.inv(root[:, None] * self.matrix * root) * root)
 
     @cached_property
     def inverse(self) -> Array | None:
@@ -171,13 +199,14 @@ class OrdersInformation:
     def solve_rows(self, rows: Array) -> Array:
         """`J**-1 b` for every row `b`, up to a relative error of a millionth.
 
-        Many rows are solved together: writing `J` out then takes fewer products than solving for one after the other.
+        Where it takes less time, or was done before, `J` is written out, and they are exact.
         """
         if self.inverse is not None:
             return np.asarray(rows @ self.inverse)
         size = self.mechanism.size
-        if _PRODUCTS * len(rows) >= size and size**2 <= MOST_MATRIX_ENTRIES:
-            return np.asarray(np.linalg.solve(self.matrix, rows.T).T)
+        is_quick = "matrix" in vars(self) or _ROWS_AS_QUICK * len(rows) >= size
+        if is_quick and size**2 <= MOST_MATRIX_ENTRIES:
+            return np.asarray(rows @ self._written_inverse)
         sizes = np.sqrt(np.maximum((rows * self._approximate_inverse.times(rows)).sum(axis=1), 0.0))
         solutions = [self.solve(b, _PRECISE * size) for b, size in zip(rows, sizes, strict=True)]
         return np.array(solutions).reshape(rows.shape)  # also of no rows

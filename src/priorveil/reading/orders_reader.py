@@ -144,13 +144,20 @@ class OrdersReader(Reader[Orders]):
 
     def score_rows(self, reports: npt.NDArray[Any], prior: Array, rows: StatisticRows) -> Array:
         """The shares of the layout, plus `J**-1` times the excess of the lifts; times the rows."""
-        W = np.eye(self.mechanism.size) if rows is None else rows
-        excess = self.likelihood_rows(reports) - 1
-        if len(W) <= len(excess):
-            products = excess @ self.information.solve_rows(W).T
-        else:
-            products = self.information.solve_rows(excess) @ W.T
-        return np.asarray(W @ self.shares + products)
+        statistics = self.mechanism.size if rows is None else len(rows)
+        blocks = (lifts - 1 for lifts in self.likelihood_blocks(reports))
+        if len(reports) < statistics:  # as many solutions as there are reports
+            solutions = self.information.solve_rows(np.vstack([np.empty((0, self.mechanism.size)), *blocks]))
+            return np.asarray(
+                apply_rows(rows, self.shares) + (solutions if rows is None else solutions @ rows.T)
+            )
+        scores = np.empty((len(reports), statistics))
+        solutions, first = self.information.solve_rows(np.eye(statistics) if rows is None else rows), 0
+        for excess in blocks:
+            np.matmul(excess, solutions.T, out=scores[first : first + len(excess)])
+            first += len(excess)
+        scores += apply_rows(rows, self.shares)
+        return scores
 
     def square_rows(self, prior: Array, rows: StatisticRows) -> Array:
         """The mean squares of the scores over all places of all orders; `TooLarge` for many values or orders.
