@@ -36,11 +36,13 @@ from priorveil.designs import design_margins, design_mean
 from priorveil.designs.form_design import PartSpec, design_form
 from priorveil.device.client import AnswerStore, Client, RetryPolicy
 from priorveil.plans.form import Form, Part, Slot
+from priorveil.queries.matrices import LogOdds
 from priorveil.questions.campaign import Campaign, ask, ask_with
 from priorveil.questions.choices import SingleChoice
 from priorveil.questions.survey_reader import read_survey
 from priorveil.reading.combination import combine_estimates
 from priorveil.reading.tally import Tally
+from priorveil.statistics.expected_information import coefficient_errors
 from priorveil.statistics.planning import neyman_people, people_for_coefficient
 from priorveil.studies.audit import audit_plan, sampled_leakage
 from priorveil.studies.simulate import simulate
