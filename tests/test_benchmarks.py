@@ -16,6 +16,7 @@ BRIEFLY = {
     "design": "--quick --only latent",
     "interval_coverage": "--surveys 1",
     "planning": "--surveys 100",
+    "regression_coverage": "--simulations 2",
     "run": """--job ["priorveil","GRR",16,2000]""",
     "scale": "--rows 1000 --mechanisms table --no-peers",
     "servers": "--seconds 0.1 --rates",

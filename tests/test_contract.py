@@ -58,6 +58,7 @@ def learner(prior: pv.Prior) -> pv.Plan:
         (pv.Plan.load, ["path"]),
         (pv.Ledger, ["prior", "secret=None", "limit=None"]),
         (pv.published.rr_lip, ["prior", "epsilon"]),
+        (pv.regress, ["reports", "X", "plan", "compliance=False"]),
     ],
     ids=lambda given: getattr(given, "__qualname__", ""),
 )

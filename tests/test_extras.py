@@ -68,6 +68,14 @@ for row in (["form_title", "pv::epsilon"], ["Ages", 1]):
 workbook.save("form.xlsx")
 assert read_survey("form.xlsx").questions[0].name == "age"
 """,
+    "statistics": DESIGN
+    + """
+people = {"age": list(range(20, 70)) * 2}
+reports = reports.tolist()
+import pandas
+fit = pv.regress(reports, formula="~ age", data=pandas.DataFrame(people), plan=plan)
+assert fit.names == ("Intercept", "age")
+""",
     "serve": """
 import priorveil as pv
 from priorveil.questions.campaign import ask

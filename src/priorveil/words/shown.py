@@ -19,7 +19,10 @@ from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import Tally
 from priorveil.statistics.dice import DiceMenu, DicePair
 from priorveil.statistics.planning import PowerAnalysis
-from priorveil.words import dice, estimates, levels, planning, plans, priors
+from priorveil.statistics.regression_estimates import MarginalEffects, Predictions
+from priorveil.statistics.regression_fit import RegressionFit
+from priorveil.statistics.significance import ChiSquareTest
+from priorveil.words import dice, estimates, levels, planning, plans, priors, regressions
 from priorveil.words.notes import note_text
 from priorveil.words.plots import channels as channel_plots
 from priorveil.words.plots import estimates as estimate_plots
@@ -35,6 +38,7 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     Channel: {"html": priors.channel_html, "figure": channel_plots.channel_figure},
     DiceMenu: {"text": dice.menu_text, "html": dice.menu_html},
     DicePair: {"page": dice.sheet_page},
+    ChiSquareTest: {"text": regressions.hypothesis_text, "html": regressions.hypothesis_html},
     Estimate: {
         "text": estimates.estimate_text,
         "line": estimates.estimate_summary,
@@ -43,6 +47,7 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     },
     Leakage: {"text": levels.leakage_text, "html": levels.leakage_html},
     Ledger: {"line": plans.ledger_title, "html": plans.ledger_html},
+    MarginalEffects: {"text": regressions.effects_text, "html": regressions.effects_html},
     Note: {"text": note_text},
     Plan: {
         "text": plans.plan_text,
@@ -52,7 +57,13 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     },
     PowerAnalysis: {"text": planning.power_text},
     Precision: {"text": plans.precision_text},
+    Predictions: {"text": regressions.predictions_text, "html": regressions.predictions_html},
     Prior: {"html": priors.prior_html, "figure": channel_plots.prior_figure},
+    RegressionFit: {
+        "text": regressions.fit_text,
+        "line": regressions.fit_summary,
+        "html": regressions.fit_html,
+    },
     Statistic: {"text": estimates.statistic_text, "html": estimates.statistic_html},
     Tally: {"html": estimates.tally_html},
 }

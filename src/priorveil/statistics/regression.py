@@ -1,0 +1,323 @@
+"""Regression on reports: multinomial logit by likelihood or by corrected scores, and linear models of a statistic."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from priorveil.arrays import Array
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable
+from priorveil.notes import Note
+from priorveil.priors import Label
+from priorveil.priors.label_texts import first_labels
+from priorveil.queries import Distribution
+from priorveil.reading.blas_threads import single_thread
+from priorveil.reading.label_weights import LabelWeights, weights_of
+from priorveil.statistics.corrected_scores import LinearScores, LogitScores
+from priorveil.statistics.covariate_table import CovariateTable
+from priorveil.statistics.device_reports import DeviceReports, merge_rows, read_devices
+from priorveil.statistics.estimating_equation import EstimatingEquation, climb
+from priorveil.statistics.logit import LogitLikelihood, comply
+from priorveil.statistics.logit_search import (
+    NOTICEABLE,
+    LogitMaximum,
+    maximise,
+    maximise_with_compliance,
+)
+from priorveil.statistics.readable_plan import ReadablePlan
+from priorveil.statistics.regression_fit import RegressionFit, not_determined, undetermined
+
+RegressionModel = Literal["logit", "linear"]
+RegressionMethod = Literal["auto", "likelihood", "scores"]
+
+MOST_VALUES = 50  # of a plan whose likelihood is maximised
+_LARGEST_COEFFICIENT = 8.0  # of a covariate of spread one
+
+
+@single_thread()
+def regress(
+    reports: Any,
+    X: Any = None,
+    plan: Any = None,
+    compliance: bool = False,
+    *,
+    formula: str | None = None,
+    data: Any = None,
+    model: RegressionModel = "logit",
+    method: RegressionMethod = "auto",
+    statistic: Label | LabelWeights | None = None,
+) -> RegressionFit:
+    """How the shares of values depend on covariates: a multinomial logit on reports. The last value is the baseline.
+
+    - `reports`: one for each row of covariates.
+    - `X`: the covariates as they are, an array or a data frame; no intercept is added. Or a `formula`, such as
+      `"~ age * region"`, for the columns of `data`; it does add one.
+    - `plan`: the plan that made the reports, or a list with the plan of each report; all have the same values. None in
+      it stands for a direct answer: the report is then the value itself.
+    - `compliance`: for two values, also estimate the share `t` of carriers (people with the first value) who do as the
+      device says. The others send its last report. Direct answers are taken as they are.
+    - `model`: "linear" is least squares on the scores of one statistic.
+    - `method`: "likelihood" is the best for plans with up to 50 values; "scores" (corrected scores, with robust errors)
+      is for larger ones, and the only one for a single statistic.
+    - `statistic`: one statistic of the plan's query by its label, or weights of the values, such as a list of labels.
+      For a logit it must be yes or no: weights 0 and 1.
+
+    >>> import numpy as np
+    >>> import priorveil as pv
+    >>> rng = np.random.default_rng(1)
+    >>> age = rng.uniform(-1, 1, 20_000)
+    >>> smokes = np.where(rng.uniform(size=len(age)) < 1 / (1 + np.exp(1 - age)), "yes", "no")
+    >>> plan = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 2.0, pv.Distribution())
+    >>> fit = pv.regress(plan.privatize(smokes, rng), {"one": np.ones(len(age)), "age": age}, plan)
+    >>> fit.coefficients.round(1).tolist(), fit.std_errors.round(2).tolist()
+    ([-1.0, 1.0], [0.02, 0.04])
+    """
+    _require_choices(model, method, compliance, statistic)
+    labels, devices, count = read_devices(reports, plan)
+    covariates = _covariates(X, formula, data)
+    covariates.require_fit(count)
+    _require_identifying(devices)
+    known = [device.plan for device in devices if device.plan is not None]
+    rows = _Rows(labels, devices, count, covariates, known)
+    if model == "linear" or statistic is not None:
+        chosen = _statistic(known[0], statistic)
+        return _linear_fit(rows, chosen) if model == "linear" else _statistic_fit(rows, chosen)
+    if len(labels) > MOST_VALUES:
+        advice = f"for {len(labels)} values give a single statistic: a label, or a list of labels"
+        raise InvalidInput("statistic", None, advice)
+    if method == "scores":
+        return _scores_fit(rows)
+    return _compliance_fit(rows) if compliance else _likelihood_fit(rows)
+
+
+class _Statistic(NamedTuple):
+    """A statistic: the weights of the values, its name, and whether it is a row of the query."""
+
+    weights: Array
+    name: Label
+    of_query: bool
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether it is the share of some values."""
+        return bool(np.isin(self.weights, (0.0, 1.0)).all())
+
+    @property
+    def centred(self) -> bool:
+        """Whether it is read by its distance from the mean."""
+        return self.of_query or not self.is_yes_or_no
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What a regression reads: reports of devices, and covariates."""
+
+    labels: tuple[Label, ...]
+    devices: Sequence[DeviceReports]
+    count: int
+    covariates: CovariateTable
+    plans: Sequence[ReadablePlan]
+
+    def scaled(self) -> Array:
+        """The covariates with spread one."""
+        return self.covariates.scaling @ self.covariates.values
+
+    def likelihoods(self) -> Array:
+        """How likely each report is for each value."""
+        return merge_rows(self.devices, (device.likelihoods() for device in self.devices), self.count)
+
+    def scores(self, statistic: _Statistic) -> Array:
+        """The scores of each report, in one row."""
+        weights, names = statistic.weights[None], [statistic.name]
+        parts = (device.scores(weights, names, statistic.centred) for device in self.devices)
+        return merge_rows(self.devices, parts, self.count)
+
+    @property
+    def ldp(self) -> float:
+        """The largest LDP level."""
+        direct = any(device.plan is None for device in self.devices)
+        return np.inf if direct else max(plan.certificate.ldp for plan in self.plans)
+
+    def fit(
+        self,
+        equation: EstimatingEquation,
+        theta: Array,
+        labels: tuple[Label, ...],
+        notes: Sequence[Note | None] = (),
+        loglik: float = np.nan,
+        compliance: float | None = None,
+        if_all_comply: float | None = None,
+    ) -> RegressionFit:
+        """The fit at these parameters, unless they are not a finite maximum."""
+        scaled, scaling = equation.coefficients(theta), self.covariates.scaling
+        if not isinstance(equation, LinearScores):
+            self._require_finite(scaled)
+        open_one = undetermined(equation.information(theta), self.covariates.names)
+        if open_one is not None:
+            raise not_determined(open_one)
+        rows = scaled @ scaling
+        return RegressionFit(
+            names=self.covariates.names,
+            labels=labels,
+            coefficients=rows[0] if len(rows) == 1 else np.ascontiguousarray(rows.T),
+            loglik=loglik,
+            compliance=compliance,
+            reports=self.count,
+            ldp=self.ldp,
+            errors="observed" if isinstance(equation, LogitLikelihood) else "robust",
+            notes=tuple(note for note in notes if note is not None),
+            covariates=self.covariates,
+            equation=equation,
+            theta=theta,
+            devices=self.devices,
+            loglik_if_all_comply=if_all_comply,
+        )
+
+    def _require_finite(self, scaled: Array) -> None:
+        largest = np.abs(scaled).max(axis=0)
+        if not (largest <= _LARGEST_COEFFICIENT).all():
+            name = self.covariates.names[int(np.argmax(largest))]
+            error = NotIdentifiable(
+                f"there is no finite maximum: the coefficient of {name} grows without end, since for some of its "
+                f"numbers a share is zero; leave {name} out, merge its groups, or collect more reports"
+            )
+            error.statistics = (name,)
+            raise error
+
+
+# -- the methods ---------------------------------------------------------------------------------------------
+
+
+def _likelihood_fit(rows: _Rows) -> RegressionFit:
+    likelihood = LogitLikelihood(rows.scaled(), rows.likelihoods())
+    best = maximise(likelihood, _value_scores(rows))
+    return rows.fit(likelihood, best.theta, rows.labels, [_warning(best)], best.value)
+
+
+def _compliance_fit(rows: _Rows) -> RegressionFit:
+    if len(rows.labels) != 2:
+        raise InvalidInput("compliance", True, f"it is for two values, not {len(rows.labels)}")
+    if any(device.table is None for device in rows.devices):
+        raise InvalidInput("compliance", True, "it is for devices whose reports are the columns of a table")
+    denials = merge_rows(rows.devices, (_denials(device)[None] for device in rows.devices), rows.count)[0]
+    likelihood = LogitLikelihood(rows.scaled(), rows.likelihoods(), denials)
+    best = maximise_with_compliance(likelihood, lambda t: _scores_at(rows, t))
+    t = float(best.theta[-1])
+    honest = maximise(likelihood.at(1.0), _value_scores(rows)).value
+    notes = [_warning(best), None if 0 < t < 1 else Note("complianceAtBound", {"share": t})]
+    inside = 0 < t < 1
+    equation, theta = (likelihood, best.theta) if inside else (likelihood.at(t), best.theta[:-1])
+    return rows.fit(equation, theta, rows.labels, notes, best.value, t, honest)
+
+
+def _scores_fit(rows: _Rows) -> RegressionFit:
+    equation = LogitScores(rows.scaled(), _value_scores(rows))
+    return rows.fit(equation, climb(equation, np.zeros(equation.size)).theta, rows.labels)
+
+
+def _statistic_fit(rows: _Rows, statistic: _Statistic) -> RegressionFit:
+    name = statistic.name
+    if not statistic.is_yes_or_no:
+        advice = "a logit needs a statistic that is yes or no: weights 0 and 1 of the values"
+        raise InvalidInput("statistic", name, advice, Hint("model", "linear", purpose="for other statistics"))
+    equation = LogitScores(rows.scaled(), rows.scores(statistic))
+    labels = (name, f"not {first_labels([name])}")
+    return rows.fit(equation, climb(equation, np.zeros(equation.size)).theta, labels)
+
+
+def _linear_fit(rows: _Rows, statistic: _Statistic) -> RegressionFit:
+    equation = LinearScores(rows.scaled(), rows.scores(statistic))
+    return rows.fit(equation, climb(equation, np.zeros(equation.size)).theta, (statistic.name,))
+
+
+def _warning(best: LogitMaximum) -> Note | None:
+    if best.next_below is None or best.next_below > NOTICEABLE:
+        return None
+    return Note("secondMaximum", {"width": best.next_below})
+
+
+def _value_scores(rows: _Rows) -> Array:
+    """Scores for each value but the last. Devices that do not identify them lend the mean of the others."""
+    able = [device for device in rows.devices if device.identifies]
+    weights = np.eye(len(rows.labels))[:-1]
+    found = {id(device): device.scores(weights, rows.labels[:-1]) for device in able}
+    centre = np.concatenate(list(found.values()), axis=1).mean(axis=1, keepdims=True)
+    parts = (found.get(id(device), np.repeat(centre, len(device.rows), axis=1)) for device in rows.devices)
+    return merge_rows(rows.devices, parts, rows.count)
+
+
+def _scores_at(rows: _Rows, compliance: float) -> Array | None:
+    """The scores of the first value if this share of carriers comply; None if no device tells the values apart then."""
+    parts: list[Array] = []
+    able = False
+    for device in rows.devices:
+        table = device.table
+        assert table is not None
+        if device.plan is not None:
+            table = comply(table, compliance)[0]
+        inverse = np.asarray(np.linalg.pinv(table), dtype=np.float64)  # a row for each value
+        able = able or bool(np.linalg.matrix_rank(table, tol=1e-6) == 2)
+        parts.append(inverse[:1, device.reports])
+    return merge_rows(rows.devices, iter(parts), rows.count) if able else None
+
+
+def _denials(device: DeviceReports) -> Array:
+    """The probability of each report if a carrier does not comply: one for the last report, and zero for the others."""
+    assert device.table is not None
+    if device.plan is None:
+        return np.asarray(device.table[device.reports, 0])
+    return np.asarray(device.reports == len(device.table) - 1, dtype=np.float64)
+
+
+# -- checks --------------------------------------------------------------------------------------------------
+
+
+def _require_choices(model: str, method: str, compliance: bool, statistic: Any) -> None:
+    if model not in ("logit", "linear"):
+        raise InvalidInput("model", model, "choose 'logit' or 'linear'")
+    if method not in ("auto", "likelihood", "scores"):
+        raise InvalidInput("method", method, "choose 'auto', 'likelihood' or 'scores'")
+    by_scores = model == "linear" or statistic is not None or method == "scores"
+    if by_scores and method == "likelihood":
+        raise InvalidInput("method", method, "a single statistic is read by scores", Hint("method", "scores"))
+    if by_scores and compliance:
+        raise InvalidInput("compliance", compliance, "it needs the likelihood of all values")
+
+
+def _covariates(X: Any, formula: str | None, data: Any) -> CovariateTable:
+    if (X is None) == (formula is None):
+        raise InvalidInput("X", NOT_SHOWN, "give either X, or formula and data")
+    if formula is None:
+        return CovariateTable.of(X)
+    if data is None:
+        raise InvalidInput("data", None, "give the table that has the columns of the formula")
+    return CovariateTable.of_formula(formula, data)
+
+
+def _require_identifying(devices: Sequence[DeviceReports]) -> None:
+    if not any(device.identifies for device in devices):
+        raise NotIdentifiable(
+            "reports of this plan do not determine the distribution of the values, and so no coefficients",
+            Hint("query", Distribution(), purpose="to learn the distribution, design another plan"),
+        )
+
+
+def _statistic(plan: ReadablePlan, statistic: Any) -> _Statistic:
+    """A statistic of the query by its name, or weights of the values."""
+    labels, rows = plan.labels, plan.query.rows(plan.reference)
+    names = plan.query.statistic_labels(labels)
+    if statistic is None and len(names) == 1:
+        statistic = names[0]
+    if isinstance(statistic, Hashable) and statistic in names:
+        place = names.index(statistic)
+        if rows is not None:
+            return _Statistic(rows[place], statistic, of_query=True)
+        return _Statistic(np.eye(1, len(labels), place)[0], statistic, of_query=False)
+    if statistic is None:
+        raise InvalidInput("statistic", None, f"choose one of {first_labels(names)}")
+    chosen = weights_of("statistic", statistic, labels)
+    name = first_labels([label for label, weight in zip(labels, chosen, strict=True) if weight])
+    return _Statistic(chosen, name, of_query=False)
