@@ -222,7 +222,7 @@ def add_kinks(values: Ints, lengths: Array, window: float, sums: Array) -> None:
     for i in range(values.shape[0]):
         for j in range(n):
             ends[j + 1] = ends[j] + lengths[i, j]
-        around, last, turned = ends[n], 0, 0.0
+        around, turned, last = float(ends[n]), 0.0, 0
         while last < n - 1 and ends[last + 1] <= window:
             last += 1
         first = 0

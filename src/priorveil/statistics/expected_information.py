@@ -38,7 +38,7 @@ def coefficient_information(channel: Array, X: Array, coefficients: Array) -> Ar
         # The derivative of the law of reports by the predictor of value j is pi_j (Q_j - law).
         slopes = shares[:, :-1, None] * (Q[:-1] - law[:, None]) / np.sqrt(law)[:, None]
         total += np.einsum("njy,nky,na,nb->jakb", slopes, slopes, Z, Z, optimize=True)
-    return total.reshape(q * columns, q * columns) / people
+    return np.asarray(total.reshape(q * columns, q * columns) / people)
 
 
 def coefficient_errors(channel: Array, X: npt.ArrayLike, beta: npt.ArrayLike, people: int) -> Array:
