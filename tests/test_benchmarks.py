@@ -11,6 +11,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 BRIEFLY = {
+    "covariate_coverage": "--simulations 2",
     "crashes": "--kills 1",
     "curator": "--seconds 0.1 --connections 4 --stores bare,sqlite",
     "design": "--quick --only latent",

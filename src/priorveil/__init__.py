@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Query, Sum
     from priorveil.statistics import devices
     from priorveil.statistics.dice import dice_menu
+    from priorveil.statistics.outcome_regression import regress_on
     from priorveil.statistics.regression import regress
     from priorveil.studies import published
     from priorveil.studies.device_comparison import compare_device
@@ -91,6 +92,7 @@ __all__ = [
     "leakage",
     "published",
     "regress",
+    "regress_on",
 ]
 
 # The module of each name. Names are loaded when first used: `import priorveil` is light, and the command line reacts
@@ -122,6 +124,7 @@ _PLACES = {
     "queries": ("Convex", "Distribution", "Guess", "Histogram", "Linear", "Query", "Sum"),
     "statistics.dice": ("dice_menu",),
     "studies.device_comparison": ("compare_device",),
+    "statistics.outcome_regression": ("regress_on",),
     "statistics.regression": ("regress",),
     "studies.trade_offs": ("compare", "compare_with_ldp"),
 }

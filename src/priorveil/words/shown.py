@@ -18,11 +18,12 @@ from priorveil.reading.precision import Precision
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import Tally
 from priorveil.statistics.dice import DiceMenu, DicePair
+from priorveil.statistics.outcome_fit import OutcomeFit
 from priorveil.statistics.planning import PowerAnalysis
 from priorveil.statistics.regression_estimates import MarginalEffects, Predictions
 from priorveil.statistics.regression_fit import RegressionFit
 from priorveil.statistics.significance import ChiSquareTest
-from priorveil.words import dice, estimates, levels, planning, plans, priors, regressions
+from priorveil.words import dice, estimates, levels, outcome_fits, planning, plans, priors, regressions
 from priorveil.words.notes import note_text
 from priorveil.words.plots import channels as channel_plots
 from priorveil.words.plots import estimates as estimate_plots
@@ -49,6 +50,11 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     Ledger: {"line": plans.ledger_title, "html": plans.ledger_html},
     MarginalEffects: {"text": regressions.effects_text, "html": regressions.effects_html},
     Note: {"text": note_text},
+    OutcomeFit: {
+        "text": outcome_fits.outcome_fit_text,
+        "line": outcome_fits.outcome_fit_summary,
+        "html": outcome_fits.outcome_fit_html,
+    },
     Plan: {
         "text": plans.plan_text,
         "line": plans.plan_title,
