@@ -126,6 +126,24 @@ def test_scores_are_the_same_however_they_are_solved(monkeypatch: pytest.MonkeyP
     assert reader.scores(reports[:0], P, None).shape == (0, 150)
 
 
+def test_reports_may_be_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a statistic needs is solved for once, not for each part."""
+    m, P = orders_pool(150), pv.Prior.zipf(150).probabilities
+    monkeypatch.setattr(order_information, "_ROWS_AS_QUICK", 0)
+    reader, products, product = reader_of(Orders(m.line, m.count)), [], OrdersInformation.times
+
+    def count_product(information: OrdersInformation, v: np.ndarray) -> np.ndarray:
+        products.append(v)
+        return product(information, v)
+
+    monkeypatch.setattr(OrdersInformation, "times", count_product)
+    reports = m.sample(np.arange(150), GeneratorSource(np.random.default_rng(5)))
+    whole = reader.scores(reports, P, np.linspace(-1, 1, 150)[None])
+    once = len(products)
+    parts = [reader.scores(reports[i : i + 50], P, np.linspace(-1, 1, 150)[None]) for i in (0, 50, 100)]
+    assert np.concatenate(parts) == pytest.approx(whole) and 0 < once == len(products)
+
+
 # -- counting ----------------------------------------------------------------------------------------------
 
 
