@@ -256,6 +256,13 @@ def designed(rng: np.random.Generator, method: str) -> Plan | None:
         return None
 
 
+def test_a_plan_for_a_sample_is_read() -> None:
+    """Its certificate is about a set of priors, which JavaScript cannot list: it proves the LDP level."""
+    plan = pv.design(pv.PriorSet.from_sample({"yes": 120, "no": 880}), 1.0, pv.Distribution())
+    (found,) = in_javascript([{"plan": json.loads(plan.to_json()), "cases": []}], [])["plans"]
+    assert isinstance(found, dict) and found["ldp"] == pytest.approx(plan.certificate.ldp, rel=1e-9)
+
+
 def test_random_plans_run_alike_in_both_languages() -> None:
     rng = np.random.default_rng(20)
     wanted = {
