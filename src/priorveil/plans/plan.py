@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,7 +60,7 @@ from priorveil.reading.estimate import ESTIMATE_METHODS, Estimate, EstimateMetho
 from priorveil.reading.families import reader_of
 from priorveil.reading.moments import Moments, naming_statistics, normal_width
 from priorveil.reading.precision import Precision
-from priorveil.reading.rounding import expected_rounding
+from priorveil.reading.rounding import expected_rounding, largest_variance
 from priorveil.reading.tally import Tally, WeightedCounts, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.showing import Figure
@@ -72,6 +72,17 @@ from priorveil.statistics.planning import (
     StatisticTest,
     people_within,
     require_people,
+from priorveil.statistics.calibration import Calibration, Margins
+from priorveil.statistics.samples import (
+    Population,
+    Sample,
+    SampleDesign,
+    SampleEstimate,
+    SampleMethod,
+    ScoreNoise,
+    VarianceMethod,
+    beside_columns,
+    sample_estimate,
 )
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
@@ -370,13 +381,95 @@ class Plan(PlanData):
         >>> plan.scores([0, 1]).round(3).tolist()
         [[1.291, -0.291], [-0.291, 1.291]]
         """
-        P, rows = self.reference.probabilities, self.query.rows(self.reference)
-        column = self._complete_reports(reports)
+        return self._scores_of(self._complete_reports(reports), self.query.rows(self.reference))
+
+    def _scores_of(self, reports: npt.NDArray[Any], rows: Array | None) -> Array:
+        """The unbiased scores of the query's statistics, or of other rows of numbers of the values."""
+        P = self.reference.probabilities
         with naming_statistics(self.query.statistic_labels(self.labels), of_values=rows is None):
             if rows is None:
-                return self.reader.scores(column, P, None)
+                return self.reader.scores(reports, P, None)
             centred, means = centre_rows(rows, P)
-            return self.reader.scores(column, P, centred) + means
+            return self.reader.scores(reports, P, centred) + means
+
+    @single_thread()
+    def score_noise(self, reports: npt.ArrayLike) -> ScoreNoise:
+        """The `scores` of reports with what is known of their noise; `score_noise(reports).each()` has the numbers.
+
+        The numbers are unbiased for the variance of a score given the person's value. They are what a finite-population
+        correction has to put back.
+
+        >>> import priorveil as pv
+        >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Distribution())
+        >>> plan.score_noise([0, 1]).each().round(3).tolist()
+        [[0.376, 0.376], [0.376, 0.376]]
+        """
+        if not self.query.unbiased:
+            unbiased = self.query.linear and not self.query.asks_all_counts
+            purpose = "to learn them from reports alone, design another plan"
+            hint = (
+                Hint("unbiased", True, purpose=purpose)
+                if unbiased
+                else Hint("query", Distribution(), purpose=purpose)
+            )
+            raise InvalidInput(
+                "query", self.query, "its estimates lean on the prior, and samples need unbiased ones", hint
+            )
+        column, rows = self._complete_reports(reports), self.query.rows(self.reference)
+        scores = self._scores_of(column, rows)
+        rounding = np.zeros(scores.shape[1])
+        if rows is not None and self.query.sums_numbers:
+            rounding = largest_variance(self.domain, rows)
+        return ScoreNoise(scores, rows, partial(self._scores_of, column), rounding)
+
+    @single_thread()
+    def estimate_sample(
+        self,
+        reports: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        strata: Any = None,
+        clusters: Any = None,
+        population: Population | None = None,
+        method: SampleMethod = "hajek",
+        variance: VarianceMethod = "taylor",
+        margins: Margins | None = None,
+    ) -> SampleEstimate:
+        """The query's statistics in a population, from the reports of a sample of it; for unbiased queries.
+
+        `weights`, `strata` and `clusters` have an entry for each report. `population` is how many sampling units there
+        are, a number or a mapping of strata to numbers: clusters where clusters were drawn, otherwise people. Variances
+        are then corrected for a finite population. `method` gives shares and means per person (`hajek`) or totals
+        (`horvitz-thompson`), `variance` is `taylor` or `jackknife`. `margins` calibrates the weights to sizes of groups
+        of the population, `{"age": (ages, {"young": 400, "old": 600})}`: one margin is post-stratification, several are
+        raked.
+
+        >>> import priorveil as pv
+        >>> prior = pv.Prior({"yes": 0.2, "no": 0.8})
+        >>> plan = pv.Plan.of([[13 / 24, 11 / 24], [1 / 24, 23 / 24]], prior, pv.Distribution())
+        >>> estimate = plan.estimate_sample([0] * 60 + [1] * 440, population=2_000)
+        >>> round(estimate["yes"].value, 6), round(estimate["yes"].std_error, 6)
+        (0.156667, 0.027929)
+        """
+        noise = self.score_noise(reports)
+        people = len(noise.scores)
+        design = SampleDesign.of(people, weights, strata, clusters, population)
+        sample = Sample(noise.scores, design, Calibration.of(margins, people))
+        is_alone = all(column is None for column in (weights, strata, clusters, margins))
+        return sample_estimate(
+            sample,
+            noise,
+            self.query.statistic_labels(self.labels),
+            method,
+            variance,
+            statistic=self.query.statistic_name if self.query.number_by_group is None else "statistic",
+            attributes=(self.domain.names or ()) if noise.rows is None else (),
+            beside=None if is_alone else self.promise_beside_columns,
+        )
+
+    @property
+    def promise_beside_columns(self) -> Note:
+        """Which level holds for somebody who sees public columns beside the reports: that of LDP."""
+        return beside_columns(self.certificate.ldp, self.certificate.lip)
 
     def _complete_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         """The reports as an array; none may be missing."""

@@ -15,7 +15,7 @@ from priorveil.reading.precision import Precision
 from priorveil.reading.precision_notes import promised_precision
 from priorveil.results.document import CohortReports, Figures, Finding, Levels, Result, Withheld
 from priorveil.results.figures import FigureMaker
-from priorveil.results.form_estimates import ALONE, Estimates, PartEstimates
+from priorveil.results.form_estimates import ALONE, CohortForms, Estimates, PartEstimates
 
 _LEVELS = Levels.__struct_fields__
 
@@ -92,23 +92,13 @@ def result_of(
     forms, counted = estimates.forms, estimates.reports if reports is None else reports
     own = view.tables(estimates)
     shown = own if public is None else view.tables(public)
-    cohorts = tuple(
-        CohortReports(
-            cohort=_text(name),
-            form=form.id,
-            reports=counted[name],
-            levels=Levels(*(getattr(form.levels(), bound) for bound in _LEVELS)),
-            identifiable=all(part.plan.identifiable for part in form.parts),
-        )
-        for name, form in forms.forms.items()
-    )
     return Result(
         id=forms.id,
         confidence=view.confidence,
         by=estimates.by,
         smallest_count=forms.smallest_count,
         reports=sum(counted.values()),
-        cohorts=cohorts,
+        cohorts=cohort_reports(forms, counted),
         findings=tuple(
             _finding(view, part, one, other)
             for part, same in zip(own, shown, strict=True)
@@ -122,6 +112,20 @@ def result_of(
 def _promised(form: Form, people: int) -> Mapping[Names, Precision]:
     """The precision that is expected of each part with so many people."""
     return form.expected_precision(people)
+
+
+def cohort_reports(forms: CohortForms, reports: Mapping[Any, int]) -> tuple[CohortReports, ...]:
+    """Each cohort with its levels, and how many reports it has."""
+    return tuple(
+        CohortReports(
+            cohort=_text(name),
+            form=form.id,
+            reports=reports[name],
+            levels=Levels(*(getattr(form.levels(), bound) for bound in _LEVELS)),
+            identifiable=all(part.plan.identifiable for part in form.parts),
+        )
+        for name, form in forms.forms.items()
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The words of estimates, averages, single statistics and tallies, as text and for notebooks.
+"""The words of estimates, averages, single statistics, samples and tallies, as text and for notebooks.
 
 An estimate alone is shown as a finding of a result is.
 """
@@ -15,7 +15,9 @@ from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import Tally
 from priorveil.results.document import Finding
 from priorveil.results.findings import finding_of
+from priorveil.results.samples import sample_finding
 from priorveil.results.statistic_tables import answer_rows, answer_size, averages_table, statistic_row
+from priorveil.statistics.samples import SampleEstimate
 from priorveil.words import html
 from priorveil.words.notes import interval_title, people_text, reports_text, sentence
 from priorveil.words.results import (
@@ -146,6 +148,27 @@ def _text_lines(cells: _TextTable) -> list[str]:
 def _html_table(cells: _TextTable) -> str:
     labels, heads, rows = cells
     return html.table(heads, rows, range(labels, len(heads)))
+
+
+# -- samples ---------------------------------------------------------------------------------------------
+
+
+def sample_text(estimate: SampleEstimate) -> str:
+    """The estimate from a sample as plain text; the level beside other columns comes first."""
+    found = sample_finding(estimate, _CONFIDENCE)
+    lines = [] if estimate.beside is None else [str(estimate.beside)]
+    for which, cells in _tables(found):
+        lines += [*which, *_text_lines(cells)]
+    return "\n".join([*lines, *map(str, estimate.notes)])
+
+
+def sample_html(estimate: SampleEstimate) -> str:
+    """The estimate from a sample for a notebook."""
+    found = sample_finding(estimate, _CONFIDENCE)
+    beside = [] if estimate.beside is None else [html.notes([str(estimate.beside)])]
+    tables = [html.notes(which) + _html_table(cells) for which, cells in _tables(found)]
+    title = say("estimateTitle", reports=reports_text(estimate.reports))
+    return html.sheet(title, *beside, *tables, html.notes(map(str, estimate.notes)))
 
 
 # -- tallies ---------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from priorveil.statistics.outcome_fit import OutcomeFit
 from priorveil.statistics.planning import PowerAnalysis
 from priorveil.statistics.regression_estimates import MarginalEffects, Predictions
 from priorveil.statistics.regression_fit import RegressionFit
+from priorveil.statistics.samples import SampleEstimate
 from priorveil.statistics.significance import ChiSquareTest
 from priorveil.words import dice, estimates, levels, outcome_fits, planning, plans, priors, regressions
 from priorveil.words.notes import note_text
@@ -70,6 +71,7 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "line": regressions.fit_summary,
         "html": regressions.fit_html,
     },
+    SampleEstimate: {"text": estimates.sample_text, "html": estimates.sample_html},
     Statistic: {"text": estimates.statistic_text, "html": estimates.statistic_html},
     Tally: {"html": estimates.tally_html},
 }
