@@ -19,6 +19,7 @@ BRIEFLY = {
     "planning": "--surveys 100",
     "regression_coverage": "--simulations 2",
     "run": """--job ["priorveil","GRR",16,2000]""",
+    "sample_coverage": "--surveys 1",
     "scale": "--rows 1000 --mechanisms table --no-peers",
     "servers": "--seconds 0.1 --rates",
     "sizing": "--seconds 0.1 --only sqlite postgres" + " nginx" * bool(shutil.which("nginx")),

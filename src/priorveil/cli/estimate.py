@@ -23,6 +23,8 @@ Examples
       no share below zero; for a program to read
   priorveil estimate plan.json reports.parquet --plot estimate.svg
       also as a plot
+  priorveil estimate plan.json reports.csv --weights w --strata region
+      for the population, from a sample of it; also --clusters, --population
   priorveil estimate campaign.json reports.parquet more/
       submissions to a campaign, from privatize or exported by a curator: a
       table for each question
@@ -56,7 +58,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from priorveil.cli import inputs, options, outputs, screen
+from priorveil.cli import inputs, options, outputs, samples, screen
 from priorveil.errors import InvalidInput, plural
 from priorveil.priors.label_texts import first_labels
 
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from priorveil.results.document import Finding, Result
     from priorveil.results.form_estimates import CohortForms
     from priorveil.tables import TableEstimates, Tallies
+    from priorveil.tables.samples import SampleReader
 
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 # Notes that may say the same of several results.
@@ -74,6 +77,7 @@ _EXPLANATIONS = ("methodAssumes", "whyCheckFailed", "priorNotUsed")
 
 _SECTIONS = {
     "Options that most estimates need": ("--by", "--margin", "--within", "--method", "--confidence"),
+    "A sample of a population": samples.NAMES,
     "What REPORTS hold": ("--column", "--cohort", "--assume-plan"),
     "The output": ("--json", "--csv", "--plot", "--refused"),
 }
@@ -85,7 +89,11 @@ _SECTIONS = {
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.argument("reports", nargs=-1, required=True)
 @click.option("--column", default="report", help="The column of the reports.")
-@click.option("--by", metavar="COLUMN", help="An estimate for each value of a public column.")
+@click.option(
+    "--by",
+    metavar="COLUMN",
+    help="An estimate for each value of a public column. Beside it the LDP level is what holds, unless it is --cohort.",
+)
 @click.option(
     "--margin",
     metavar="NAMES",
@@ -98,6 +106,7 @@ _SECTIONS = {
     help="For several attributes: within each group of these, such as age, the shares of those of --margin, or of all "
     "others.",
 )
+@samples.sample_options
 @options.COHORT
 @click.option(
     "--method",
@@ -140,8 +149,15 @@ def estimate(
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
-    inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
+    given = samples.take_settings(settings)
+    written = {"--plot": plot, "--refused": refused_file, "--scores": given.get("scores")}
+    inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, written)
     inputs.require_plan_first(plan, reports, "REPORTS")
+    if given:
+        others = {"by": by, "margin": margin, "within": within, "cohort": cohort, "plot": plot}
+        samples.require_alone(given, {**others, "json": as_json, "csv": as_csv}, settings.pop("method"))
+        options = {"refused_file": refused_file, "confidence": confidence, **settings}
+        return _estimate_sample(plan, reports, given, options, as_json, as_csv)
     settings |= {"by": by, "cohort": cohort, "refused_file": refused_file, "force": True}
     forms = inputs.read_forms(plan, cohort)
     estimates: TableEstimates = outputs.run_on_table(
@@ -158,14 +174,29 @@ def estimate(
             advice = "the results do not fit into one plot: choose one with --margin; --csv has all numbers"
             raise click.UsageError(f"--plot {plot}: {advice}")
         outputs.save_plot(plot_files.estimate_plot(tables[0], by, confidence), plot)
-    if as_json:
-        _print_json(result, estimates.tallies)
-    elif as_csv:
-        _print_csv(result)
-    else:
-        _print_tables(result, estimates.forms)
+    _print_result(result, estimates.forms, estimates.tallies, as_json, as_csv, cohort)
     _print_repeats(estimates.tallies)
     return outputs.refusal_status(estimates.refused, estimates.tallies.reports)
+
+
+def _estimate_sample(
+    plan: Path,
+    reports: tuple[str, ...],
+    given: dict[str, Any],
+    options: dict[str, Any],
+    as_json: bool,
+    as_csv: bool,
+) -> int:
+    """Estimate from a sample, or write its scores; return the exit status."""
+    from priorveil.results.form_estimates import CohortForms
+
+    reader, result = samples.read_sample(plan, reports, given, **options)
+    if result is None:
+        samples.print_scores_note(given["scores"], reader)
+    else:
+        _print_result(result, CohortForms.of(reader.plan), reader, as_json, as_csv)
+    _print_repeats(reader)
+    return outputs.refusal_status(reader.refused, reader.reports)
 
 
 def _names(text: str | None) -> tuple[str, ...]:
@@ -189,7 +220,24 @@ def _check_reports(estimates: TableEstimates, sources: Sequence[str]) -> None:
         click.echo(f"  {share:.0%} of the rows: they were probably made by another plan", err=True)
 
 
-def _print_repeats(tallies: Tallies) -> None:
+def _print_result(
+    result: Result,
+    forms: CohortForms,
+    tallies: Tallies | SampleReader,
+    as_json: bool,
+    as_csv: bool,
+    cohort: str | None = None,
+) -> None:
+    """Print a result in the way that was asked for; `cohort` is the column that chose the plans."""
+    if as_json:
+        _print_json(result, tallies)
+    elif as_csv:
+        _print_csv(result, cohort)
+    else:
+        _print_tables(result, forms, cohort)
+
+
+def _print_repeats(tallies: Tallies | SampleReader) -> None:
     """Print on standard error how many rows repeat a report, and whether repeats cannot be noticed."""
     rows = tallies.reports + tallies.repeated + tallies.refused.total
     if tallies.repeated:
@@ -205,30 +253,34 @@ def _print_repeats(tallies: Tallies) -> None:
         click.echo(f"{without} {verb} an id (column report_id): {advice}", err=True)
 
 
-def _print_json(result: Result, tallies: Tallies) -> None:
+def _print_json(result: Result, tallies: Tallies | SampleReader) -> None:
     """Print an object with the result document, and the rows that are not in it."""
     repeats = {"repeated": tallies.repeated, "without_id": tallies.without_id}
     document = json.loads(msgspec.json.encode(result))
     screen.print_json({"result": document, **outputs.refused_record(tallies.refused), **repeats})
 
 
-def _print_csv(result: Result) -> None:
+def _print_csv(result: Result, cohort: str | None) -> None:
     """Print a line for each statistic; warnings and notes go to standard error."""
     from priorveil.results.lines import write_lines
-    from priorveil.words.results import leaning_texts, result_headlines
+    from priorveil.words.results import beside_texts, leaning_texts, result_headlines
 
     console = screen.open_console(stderr=True)
+    for line in beside_texts(result, cohort):
+        console.print(line)
     outputs.print_headlines(console, (*leaning_texts(result), *result_headlines(result.findings, result)))
     write_lines(result, sys.stdout)
     for note in dict.fromkeys(map(str, _notes(result.findings, result))):
         console.print(note)
 
 
-def _print_tables(result: Result, forms: CohortForms) -> None:
+def _print_tables(result: Result, forms: CohortForms, cohort: str | None) -> None:
     """Print the tables of each finding with its notes; an explanation that several share comes once, last."""
-    from priorveil.words.results import leaning_texts, result_headlines
+    from priorveil.words.results import beside_texts, leaning_texts, result_headlines
 
     console = screen.open_console()
+    for line in beside_texts(result, cohort):
+        console.print(line)
     outputs.print_headlines(console, leaning_texts(result))
     tables = [
         list(own) for _, own in groupby(result.findings, lambda found: (found.attributes, found.margin_of))
@@ -250,12 +302,14 @@ def _print_tables(result: Result, forms: CohortForms) -> None:
 
 
 def _notes(findings: Sequence[Finding], result: Result) -> Iterator[Note]:
-    """The notes about everybody; those of a margin repeat those of its table."""
+    """The notes about everybody that come after the figures; those of a margin repeat those of its table."""
+    from priorveil.words.results import BESIDE_COLUMNS
+
     tables = {found.attributes for found in result.findings}
     for found in findings:
         is_repeated = found.margin_of in tables - {found.attributes}
         if found.figures is not None and found.cohort == found.group == "" and not is_repeated:
-            yield from found.figures.notes
+            yield from (note for note in found.figures.notes if note.code not in BESIDE_COLUMNS)
 
 
 def _print_finding(console: Console, found: Finding, result: Result) -> None:

@@ -115,7 +115,10 @@ MIX = click.option(
     "--mix", is_flag=True, help="Replace the prior by the nearest mixture of the secret's rows."
 )
 COHORT = click.option(
-    "--cohort", metavar="COLUMN", help="The public column that chooses the plan, or the cohort."
+    "--cohort",
+    metavar="COLUMN",
+    help="The public column that chooses the plan, or the cohort: with a plan for each public group, LIP holds given "
+    "the group.",
 )
 REFUSED = click.option("--refused", "refused_file", type=OutputFile(), help="List refused rows in this CSV.")
 

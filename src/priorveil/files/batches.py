@@ -127,6 +127,9 @@ class WantedColumns:
                 )
         return selected
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
     def without(self, names: Collection[str]) -> WantedColumns:
         """All but these columns."""
         return WantedColumns(

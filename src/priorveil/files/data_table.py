@@ -209,7 +209,7 @@ def _open_with_folders(path: Path, name: Path, wanted: WantedColumns, batch_rows
         unquote(key): None if text == _NO_VALUE else unquote(text) for key, sign, text in pairs if sign
     }
     table = open_file(path, wanted.without(folder_values), batch_rows)
-    extra = {key: value for key, value in folder_values.items() if key in wanted.columns}
+    extra = {key: value for key, value in folder_values.items() if key in wanted}
 
     def extend(batch: Batch) -> Batch:
         added = {key: [value] * batch.rows for key, value in extra.items()}

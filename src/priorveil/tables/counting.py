@@ -71,7 +71,7 @@ def tally_table(
     counter.log, repeats = RefusalLog(on_refused), replace(counter, log=RefusalLog())
     for rows in counter.count(ids.watch(table.batches), thread_count()):
         if counter.others:
-            raise _other_form(min(counter.others), counter.forms)
+            raise other_form(min(counter.others), counter.forms)
         if progress is not None:
             progress(rows, table.rows, table.share())
     flags = ids.repeated_keys()
@@ -124,7 +124,7 @@ def _column_error(error: InvalidInput, counter: BatchCounter) -> InvalidInput:
     return error
 
 
-def _other_form(name: str, forms: TableForms) -> ForeignReport:
+def other_form(name: str, forms: TableForms) -> ForeignReport:
     """The error for reports of another form. Only an id is shown: anything else may be private."""
     kind = forms.id_column
     if not re.fullmatch(CONTENT_ID, name):

@@ -5,6 +5,7 @@ Printed estimates, notebooks and the command line lay these out; none of them ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,9 +16,11 @@ from priorveil.reading.estimate import Estimate
 from priorveil.reading.statistics import Statistic
 from priorveil.results.document import Finding, Result, ResultRow, ResultTable
 from priorveil.results.lines import is_mean_of_sum, statistic_name
+from priorveil.statistics.samples import beside_columns
 
 Unit = Literal["people", "share", "amount"]
 
+BESIDE_COLUMNS = ("besideColumns", "besideColumnsWithoutLdp")  # notes that come before the figures
 _MOST_SHOWN = 50  # statistics that are printed
 _NAMED_GROUPS = 3  # that contradict the prior
 _SHARES = ("share within", "share among")
@@ -155,6 +158,18 @@ def headlines(answer: Estimate | Statistic) -> tuple[str, ...]:
     warning = (say("warning", warning=" ".join(warnings)),) if warnings else ()
     leans = answer.leaning is not None and answer.warning is None  # a warning says it already
     return (*warning, str(answer.leaning)) if leans else warning
+
+
+def beside_texts(result: Result, cohort: str | None = None) -> tuple[str, ...]:
+    """Which level holds beside public columns: of a sample, and of groups unless these are the cohorts of plans."""
+    notes = [note for found in result.findings if found.figures is not None for note in found.figures.notes]
+    if result.by is not None and result.by != cohort:
+        levels = [(own.levels.ldp, own.levels.lip) for own in result.cohorts]
+        ldp, lip = (
+            max(math.inf if each is None else each for each in own) for own in zip(*levels, strict=True)
+        )
+        notes.append(beside_columns(ldp, lip))
+    return tuple(dict.fromkeys(str(note) for note in notes if note.code in BESIDE_COLUMNS))
 
 
 def result_headlines(findings: Sequence[Finding], result: Result) -> tuple[str, ...]:
