@@ -88,7 +88,13 @@ class ResultTable(Document, frozen=True):
 class Figures(Document, frozen=True):
     """What reports say by one method."""
 
-    method: Annotated[str, about("mmse, unbiased or mle; mixed where cohorts were read by different ones")]
+    method: Annotated[
+        str,
+        about(
+            "mmse, unbiased or mle, mixed where cohorts were read by different ones; of samples "
+            "hajek or horvitz-thompson"
+        ),
+    ]
     people: Annotated[
         float, about("how many people the values are about: more than reports if only some were asked")
     ]

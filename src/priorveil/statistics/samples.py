@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -229,13 +229,13 @@ class SampleEstimate(IntervalEstimate):
     statistic: StatisticName = "share"
     attributes: tuple[str, ...] = ()
     beside: Note | None = None
-    noise: Callable[[], Array] = field(default=lambda: np.zeros(()), repr=False)  # what was put back of it
+    noise_covariance: Callable[[], Array] = field(default=lambda: np.zeros(()), repr=False)
     between: Array = field(default_factory=lambda: np.zeros(()), repr=False)  # covariance between clusters
 
     @cached_property
     def covariance(self) -> Array:
         """The covariance of `values`."""
-        return self.between + self.noise()
+        return self.between + self.noise_covariance()
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -380,7 +380,7 @@ def sample_estimate(
         strata=len(design.fractions),
         corrected=corrected,
         calibrated=bool(sample.calibration.sizes),
-        noise=(lambda: noise.sum(own)) if corrected else (lambda: np.zeros_like(between)),
+        noise_covariance=partial(noise.sum, own) if corrected else partial(np.zeros_like, between),
         between=between,
         **about,
     )
