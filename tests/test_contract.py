@@ -54,6 +54,10 @@ def learner(prior: pv.Prior) -> pv.Plan:
         (pv.Plan.privatize, ["self", "values", "rng=None"]),
         (pv.Plan.tally, ["self", "reports"]),
         (pv.Plan.estimate, ["self", "tally", "method='auto'", "prior=None"]),
+        (
+            pv.Plan.estimate_sample,
+            ["self", "reports", "weights=None", "strata=None", "clusters=None", "population=None"],
+        ),
         (pv.Plan.save, ["self", "path"]),
         (pv.Plan.load, ["path"]),
         (pv.Ledger, ["prior", "secret=None", "limit=None"]),

@@ -158,7 +158,7 @@ def test_a_census_has_the_variance_of_its_noise() -> None:
 @pytest.mark.parametrize("method", ["hajek", "horvitz-thompson"])
 def test_the_noise_that_is_put_back_is_that_of_each_stratum(method: Any) -> None:
     found = DRAWN.estimate(method=method, population=DRAWN.sizes)
-    noise, divisor = JOBS.score_noise(DRAWN.reports).each(), 1.0
+    noise = JOBS.score_noise(DRAWN.reports).each()
     divisor = DRAWN.weights.sum() if method == "hajek" else 1.0
     fractions = {
         h: len({*DRAWN.clusters[DRAWN.strata == h].tolist()}) / size for h, size in DRAWN.sizes.items()
@@ -245,6 +245,22 @@ def test_raked_residuals_are_taken_with_design_weights() -> None:
     for place in range(3):
         _, expected = oracle.stratified_total(residuals[:, place], own, DRAWN.strata, DRAWN.clusters)
         assert found.std_error[place] ** 2 == pytest.approx(expected)
+
+
+def test_raked_totals_of_equal_weights_are_those_of_r() -> None:
+    """As in `svyrecvar` of R's survey, which sweeps the means of every margin out of the scores, ten times."""
+    found = DRAWN.estimate(weights=np.full(PEOPLE, 2.5), margins=DRAWN.margins, method="horvitz-thompson")
+    sizes = [sizes for _, sizes in DRAWN.margins.values()]
+    own = oracle.raked(np.full(PEOPLE, 2.5), [DRAWN.ages, DRAWN.sexes], sizes)
+    assert found.values == pytest.approx(own @ DRAWN.scores, rel=1e-8)
+    for place in range(3):
+        parts = own * DRAWN.scores[:, place]
+        for _ in range(10):
+            for column in (DRAWN.ages, DRAWN.sexes):
+                for level in np.unique(column):
+                    parts[column == level] -= (own * (parts / own)[column == level].mean())[column == level]
+        _, expected = oracle.stratified_total(parts, np.ones(PEOPLE), DRAWN.strata, DRAWN.clusters)
+        assert found.std_error[place] ** 2 == pytest.approx(expected, rel=1e-8)
 
 
 # -- what it says ----------------------------------------------------------------------------------------------

@@ -405,16 +405,11 @@ class Plan(PlanData):
         [[0.376, 0.376], [0.376, 0.376]]
         """
         if not self.query.unbiased:
-            unbiased = self.query.linear and not self.query.asks_all_counts
-            purpose = "to learn them from reports alone, design another plan"
-            hint = (
-                Hint("unbiased", True, purpose=purpose)
-                if unbiased
-                else Hint("query", Distribution(), purpose=purpose)
-            )
-            raise InvalidInput(
-                "query", self.query, "its estimates lean on the prior, and samples need unbiased ones", hint
-            )
+            is_linear = self.query.linear and not self.query.asks_all_counts
+            argument, value = ("unbiased", True) if is_linear else ("query", Distribution())
+            hint = Hint(argument, value, purpose="to learn from reports alone, design another plan")
+            advice = "its estimates lean on the prior, and samples need unbiased ones"
+            raise InvalidInput("query", self.query, advice, hint)
         column, rows = self._complete_reports(reports), self.query.rows(self.reference)
         scores = self._scores_of(column, rows)
         rounding = np.zeros(scores.shape[1])
