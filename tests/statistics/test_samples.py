@@ -289,7 +289,31 @@ def test_totals_and_sums_are_printed() -> None:
     assert "horvitz-thompson" in str(drawn.estimate(method="horvitz-thompson"))
     frame = drawn.estimate().to_frame("pandas")
     assert list(frame.columns) == ["value", "estimate", "std_error", "low", "high"]
+    assert repr(drawn.estimate()).startswith("SampleEstimate(hajek, 120 reports: sum ")
     assert drawn.estimate()["sum"].value == pytest.approx(drawn.estimate().values[0])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_data_frames_are_read(library: str) -> None:
+    frames: Any = pytest.importorskip(library)
+    columns = {"report": DRAWN.reports, "w": DRAWN.weights, "h": DRAWN.strata, "c": DRAWN.clusters}
+    frame = frames.DataFrame({name: column.tolist() for name, column in columns.items()})
+    found = JOBS.estimate_sample(frame["report"], frame["w"], frame["h"], frame["c"], DRAWN.sizes)
+    assert found.std_error == pytest.approx(DRAWN.estimate(population=DRAWN.sizes).std_error)
+
+
+@pytest.mark.parametrize("method", ["arc", "unary", "subset"])
+def test_a_census_by_any_mechanism_has_the_expected_error(method: Any) -> None:
+    """That of a sample from the prior, less the variance of the people drawn."""
+    plan = pv.design(pv.Prior.uniform(12), 1.0, pv.Distribution(), method=method)
+    values = np.arange(2_400) % 12
+    census = plan.estimate_sample(
+        plan.privatize(values, np.random.default_rng(3), codes=True), population=2_400
+    )
+    sampling = (1 / 12) * (11 / 12) / 2_400
+    expected = np.sqrt(plan.std_error(2_400) ** 2 - sampling)
+    assert census.std_error == pytest.approx(expected, rel=0.1)
+    assert np.sqrt(np.diag(census.covariance)) == pytest.approx(census.std_error)
 
 
 # -- refusals --------------------------------------------------------------------------------------------------

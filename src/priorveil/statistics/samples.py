@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
+from priorveil import showing
 from priorveil.arrays import Array, Ints
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable
 from priorveil.frames import beside_labels
@@ -263,6 +264,9 @@ class SampleEstimate(IntervalEstimate):
         return Statistic(*numbers, method=self.method, title=title, people=self.reports)
 
     __iter__ = None  # labels are no positions
+
+    def __repr__(self) -> str:
+        return showing.line(self)
 
     def columns(self, confidence: float = 0.95) -> dict[str, Any]:
         """The columns of `to_frame`: attributes have a column each; other labels are in the column `value`."""

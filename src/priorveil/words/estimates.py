@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from priorveil.catalogue import say
+from priorveil.priors.label_texts import label_text
 from priorveil.reading.averages import Averages
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.estimate_notes import unbounded_averages
@@ -16,7 +17,12 @@ from priorveil.reading.tally import Tally
 from priorveil.results.document import Finding
 from priorveil.results.findings import finding_of
 from priorveil.results.samples import sample_finding
-from priorveil.results.statistic_tables import answer_rows, answer_size, averages_table, statistic_row
+from priorveil.results.statistic_tables import (
+    answer_rows,
+    answer_size,
+    averages_table,
+    statistic_row,
+)
 from priorveil.statistics.samples import SampleEstimate
 from priorveil.words import html
 from priorveil.words.notes import interval_title, people_text, reports_text, sentence
@@ -160,6 +166,17 @@ def sample_text(estimate: SampleEstimate) -> str:
     for which, cells in _tables(found):
         lines += [*which, *_text_lines(cells)]
     return "\n".join([*lines, *map(str, estimate.notes)])
+
+
+def sample_summary(estimate: SampleEstimate) -> str:
+    """The method, the reports and the first figures with their intervals, in a line."""
+    figures = []
+    for label in estimate.labels[:_SUMMARISED]:
+        texts = row_texts(statistic_row([label], estimate[label], _CONFIDENCE), "amount")
+        figures.append(f"{label_text(label)} {texts.value} ({texts.interval})")
+    more = len(estimate.labels) - _SUMMARISED
+    figures += [say("andMore", count=f"{more:,}")] if more > 0 else []
+    return f"SampleEstimate({estimate.method}, {reports_text(estimate.reports)}: {', '.join(figures)})"
 
 
 def sample_html(estimate: SampleEstimate) -> str:

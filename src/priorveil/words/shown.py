@@ -72,6 +72,11 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "html": regressions.fit_html,
     },
     SampleEstimate: {"text": estimates.sample_text, "html": estimates.sample_html},
+    SampleEstimate: {
+        "text": estimates.sample_text,
+        "line": estimates.sample_summary,
+        "html": estimates.sample_html,
+    },
     Statistic: {"text": estimates.statistic_text, "html": estimates.statistic_html},
     Tally: {"html": estimates.tally_html},
 }
