@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.tables import privatize_table
+from priorveil.tables import estimate_table, privatize_table
 from priorveil.tables.samples import SampleReader, estimate_sample_table, write_scores
 from terminal import done, run
 
@@ -135,15 +135,24 @@ def test_repeated_and_foreign_reports_are_left_out(folder: Path) -> None:
     assert "refused: 1 row" in shown.err
 
 
+def test_a_query_is_read_with_all_its_columns() -> None:
+    """Its rows are copied on the first reading."""
+    polars = pytest.importorskip("polars")
+    columns = {"report": [0, 1, 0, 1], "plan": [PLAN.id] * 4, "w": [1, 1, 2, 2]}
+    found = estimate_sample_table(SampleReader(polars.LazyFrame(columns), PLAN), weights="w")
+    assert found.values == pytest.approx(PLAN.estimate_sample([0, 1, 0, 1], [1, 1, 2, 2]).values)
+
+
 @pytest.mark.parametrize("method", ["unary", "columns"])
 def test_every_mechanism_is_read(method: str) -> None:
     plan = pv.design(pv.Prior({"a": 0.5, "b": 0.3, "c": 0.2}), 1.0, pv.Distribution(), method=method)
     values = {"answer": ["a", "b", "c", "a"] * 10, "w": ["1", "2"] * 20}
     table = privatize_table(values, plan, "answer", keep=["w"], rng=np.random.default_rng(1)).table
-    reports = plan.privatize(values["answer"], np.random.default_rng(1))
     found = estimate_sample_table(SampleReader(table, plan), weights="w")
-    assert found.values.shape == (3,) and len(reports) == 40
-    assert found.people == 60
+    whole = estimate_table(table, plan).everybody
+    alike = estimate_sample_table(SampleReader(table, plan))
+    assert found.people == 60 and found.values.shape == (3,)
+    assert alike.values == pytest.approx(whole.proportions)
 
 
 def test_a_table_without_reports_is_refused(tmp_path: Path) -> None:

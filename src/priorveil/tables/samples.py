@@ -5,17 +5,18 @@ Reports are read in batches, each once; a sample that is estimated is held in me
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array
+from priorveil.arrays import Array, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.files.batches import Batch, RowProgress, WantedColumns, batch_rows
+from priorveil.files.batches import Batch, OpenTable, RowProgress, WantedColumns, batch_rows
 from priorveil.files.data_table import DataTable
 from priorveil.formatting import read_number
 from priorveil.frames import Column, distinct, pyarrow
@@ -75,37 +76,44 @@ class SampleReader:
         counter = report_counter(forms, self.column, None, None, self.assume_plan)
         needed = tuple(dict.fromkeys([*counter.columns, *wanted]))
         columns = EveryColumn(needed) if every else WantedColumns(needed, (REPORT_ID,))
-        statistics = len(self.plan.query.statistic_labels(self.plan.labels))
-        size, ids, log = batch_rows([forms.widest, statistics]), IdSpool(), RefusalLog(self.on_refused)
-        ids_alone = WantedColumns(tuple(counter.columns), (REPORT_ID,))
+        size = batch_rows([forms.widest, len(self.plan.query.statistic_labels(self.plan.labels))])
+        open_again = partial(source.open, columns, size, again=True)
         with lacking_columns(counter):
-            first = source.open(ids_alone, size, again=True)
-        for _ in ids.watch(first.batches):
-            pass
-        self.without_id, flags = ids.without_id, ids.repeated_keys()
-        is_repeat = None
-        if flags is not None:
-            again = source.open(ids_alone, size, again=True)
-            is_repeat = repeated_rows(again.batches, flags, counter.columns, again.place)
-        table = source.open(columns, size, again=True)
-        self.types = table.types
+            table = open_again()
+        is_repeat, table = self._repeats(table, open_again, counter.columns), open_again()
+        self.types, log = table.types, RefusalLog(self.on_refused)
         format = next(iter(forms.formats.values()))
         for batch in table.batches:
             refused = counter.refused_indices(batch)
             if counter.others:
                 raise other_form(min(counter.others), forms)
             log.add(batch.refused_rows(refused))
-            kept = np.setdiff1d(np.arange(batch.rows), np.concatenate([[], *refused.values()]))
+            chosen = np.ones(batch.rows, dtype=bool)
+            for indices in refused.values():
+                chosen[indices] = False
             if is_repeat is not None:
-                repeats = is_repeat[batch.row_numbers[kept]]
-                self.repeated, kept = self.repeated + int(repeats.sum()), kept[~repeats]
-            own = batch.take(kept.astype(np.int64))
+                repeats = chosen & is_repeat[batch.row_numbers]
+                self.repeated, chosen = self.repeated + int(repeats.sum()), chosen & ~repeats
+            own = batch.take(np.flatnonzero(chosen))
             self.reports += own.rows
             if own.rows:
                 yield own, format.write(format.read(own.columns[self.column])[0])
             if self.progress is not None:
                 self.progress(batch.end, table.rows, table.share())
         self.refused = log.result()
+
+    def _repeats(
+        self, table: OpenTable, open_again: Callable[[], OpenTable], columns: Sequence[str]
+    ) -> Mask | None:
+        """Which rows repeat an earlier one; None if none do."""
+        ids = IdSpool()
+        for _ in ids.watch(table.batches):
+            pass
+        self.without_id, flags = ids.without_id, ids.repeated_keys()
+        if flags is None:
+            return None
+        again = open_again()
+        return repeated_rows(again.batches, flags, columns, again.place)
 
 
 def estimate_sample_table(
