@@ -64,6 +64,7 @@ from priorveil.reading.rounding import expected_rounding, largest_variance
 from priorveil.reading.tally import Tally, WeightedCounts, numbers_per_report, select_reports
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.showing import Figure
+from priorveil.statistics.calibration import Calibration, Margins
 from priorveil.statistics.expected_information import coefficient_errors
 from priorveil.statistics.planning import (
     OneOrTwo,
@@ -72,7 +73,7 @@ from priorveil.statistics.planning import (
     StatisticTest,
     people_within,
     require_people,
-from priorveil.statistics.calibration import Calibration, Margins
+)
 from priorveil.statistics.samples import (
     Population,
     Sample,

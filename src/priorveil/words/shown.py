@@ -71,7 +71,6 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "line": regressions.fit_summary,
         "html": regressions.fit_html,
     },
-    SampleEstimate: {"text": estimates.sample_text, "html": estimates.sample_html},
     SampleEstimate: {
         "text": estimates.sample_text,
         "line": estimates.sample_summary,
