@@ -74,6 +74,7 @@ async def test_a_survey_is_designed_and_can_be_created(store: SqliteStore, tmp_p
         assert [row[0] for row in found[0]["words"]["table"]["rows"]] == ["smokes", "quit", "age"]
         campaign = Campaign.from_json(found[0]["campaign"])
         assert [question.name for question in campaign.questions] == ["smokes", "quit", "age"]
+        assert campaign.expected_people == 2000, "the results promise what the check said"
         assert (await http.get("/v1/campaigns")).json() == {"campaigns": []}, "nothing is stored by a check"
         made = await http.post("/v1/campaigns", content=found[0]["campaign"])
         assert (made.status_code, made.json()["id"]) == (201, campaign.id)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
+from priorveil.designs.survey_sizes import survey_sizes
 from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.statistics.planning import (
     ScoreMoments,
@@ -103,6 +104,21 @@ def test_queries_that_lean_on_the_prior_are_refused() -> None:
     for plans in (plan.people, lambda: plan.power(0, null=0.5, truth=0.6, people=100)):
         with raises(InvalidInput, argument="query"):
             plans()
+
+
+def test_averages_of_groups_are_planned_at_the_prior() -> None:
+    """They are ratios, whose variance at another truth does not follow from these statistics."""
+    cells = {(age, hours): 0.25 for age in ("old", "young") for hours in (0, 40)}
+    prior = pv.Prior.joint(cells, ("age", "hours"), grids=("hours",))
+    plan = pv.design(prior, 1.0, pv.Linear.averages(prior, "hours", by="age"))
+    assert plan.people(5.0) > 100
+    for plans in (
+        lambda: plan.people(5.0, worst=True),
+        lambda: plan.power("age=old", null=0, truth=1, people=9),
+    ):
+        with raises(InvalidInput, argument="query"):
+            plans()
+    assert {size.worst_variance for size in survey_sizes(prior, plan.query, [1.0])} == {None}
 
 
 def test_many_orders_have_people_at_the_prior_and_say_that_the_worst_takes_long() -> None:

@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,10 @@ def _design(name: str, content: bytes, people: int, deadline: float) -> dict[str
     survey = received_survey(name, content)
     design = build(survey, time_limit=_SEARCH_EACH, should_stop=lambda: time.monotonic() > deadline)
     check = SurveyCheck.of(design, people)
-    campaign = design.campaign.to_json()
-    remarks = tuple(map(str, survey.remarks))
-    return {"check": check, "words": survey_words(check), "remarks": remarks, "campaign": campaign}
+    campaign, remarks = design.campaign, tuple(map(str, survey.remarks))
+    if campaign.expected_people is None:  # the results then promise what this check says
+        campaign = replace(campaign, expected_people=people)
+    return {"check": check, "words": survey_words(check), "remarks": remarks, "campaign": campaign.to_json()}
 
 
 def _limit(seconds: float, memory: int, nice: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,8 @@ class SurveySize:
     """The variance per person of the least precise statistic at one budget, and what follows from it.
 
     `epsilon` is infinite for people who report their values without noise. `variance` is for people who follow the
-    prior, `worst_variance` the largest whatever the truth is; None if it would take long to compute.
+    prior, `worst_variance` the largest whatever the truth is; None if it would take long to compute, and for averages
+    of groups, which are ratios.
     """
 
     epsilon: float
@@ -32,10 +34,10 @@ class SurveySize:
     @classmethod
     def of(cls, plan: Plan) -> SurveySize:
         """The size of surveys with this plan."""
-        try:
-            worst = float(plan.person_variances(worst=True).max())
-        except TooLarge:
-            worst = None
+        worst = None
+        if plan.query.number_by_group is None:
+            with suppress(TooLarge):
+                worst = float(plan.person_variances(worst=True).max())
         return cls(plan.budget.smaller, float(plan.person_variances().max()), worst)
 
     @classmethod
@@ -44,7 +46,8 @@ class SurveySize:
         P, rows = prior.centre.probabilities, query.centred_rows(prior.centre)
         if rows is None:
             return cls(math.inf, float((P * (1 - P)).max()), 0.25)
-        return cls(math.inf, float((rows**2 @ P).max()), float(np.ptp(rows, axis=1).max()) ** 2 / 4)
+        worst = None if query.number_by_group else float(np.ptp(rows, axis=1).max()) ** 2 / 4
+        return cls(math.inf, float((rows**2 @ P).max()), worst)
 
     def people(self, within: float, confidence: float = 0.95) -> tuple[int, int | None]:
         """How many people make half the width of the interval at most this, at the prior and whatever the truth is."""

@@ -615,6 +615,11 @@ class Plan(PlanData):
 
     @single_thread()
     def _moments_of(self, rows: Array | None, labels: Sequence[Label]) -> ScoreMoments:
+        if self.query.number_by_group is not None:
+            advice = (
+                "averages of groups are ratios: their variance is known for people who follow the prior only"
+            )
+            raise InvalidInput("query", NOT_SHOWN, advice)
         with naming_statistics(labels, of_values=self.query.rows(self.reference) is None):
             squares = self.reader.score_squares(self.reference.probabilities, rows)
         return ScoreMoments(np.eye(len(squares)) if rows is None else rows, squares)

@@ -15,7 +15,7 @@ export const ABOUT = [
 ];
 export const TEXTS = ABOUT.map(({ name }) => name);
 const TIMES = ["opens", "closes", "keep_until"];
-const NUMBERS = ["epsilon", "smallest_count", "most_reports", "expected_people"];
+const NUMBERS = ["epsilon", "smallest_count", "most_reports"];
 
 // -- what the form holds -----------------------------------------------------------------------------------------------
 

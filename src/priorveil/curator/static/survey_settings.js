@@ -128,6 +128,5 @@ export function timesPart(form) {
     form.select("admission", "Who may answer", admissions, draft.admission, admit),
     count("smallest_count", "Show no result from fewer reports than", "100"),
     count("most_reports", "Accept no more reports than", "no limit"),
-    count("expected_people", "People who will probably answer", "not known"),
   );
 }
