@@ -163,13 +163,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--simulations", type=int, default=4_000)
+    parser.add_argument("--values", type=int, choices=PRIORS, nargs="+", default=list(PRIORS))
+    parser.add_argument("--plans", choices=METHODS, nargs="+", default=METHODS)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--speed", action="store_true", help="measure times instead")
     parser.add_argument("--reports", type=int, default=1_000_000, help="for --speed")
-    parser.add_argument("--values", type=int, default=1_000, help="of the large plan for --speed")
+    parser.add_argument("--large", type=int, default=1_000, help="values of the large plan for --speed")
     given = parser.parse_args()
     if given.speed:
-        return speed(given.reports, given.values)
+        return speed(given.reports, given.large)
     heads = (
         "values",
         "plan",
@@ -181,8 +183,8 @@ def main() -> None:
     )
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
-        for values in PRIORS:
-            for method in METHODS:
+        for values in given.values:
+            for method in given.plans:
                 print(coverage(values, method, given.simulations, pool.map), flush=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -37,7 +38,7 @@ class CovariateTable:
     def _of_array(cls, X: Any) -> CovariateTable:
         advice = "give a matrix of numbers, a row for each report, or a data frame"
         try:
-            array = np.asarray(X, dtype=np.float64)
+            array = np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
         except (TypeError, ValueError):  # its message may show an entry
             raise InvalidInput("X", NOT_SHOWN, f"not all entries are numbers: {advice}") from None
         array = array[:, None] if array.ndim == 1 else array
@@ -50,12 +51,14 @@ class CovariateTable:
     def of_formula(cls, formula: Any, data: Any) -> CovariateTable:
         """The columns that a formula makes of data (by the library formulaic), or one that was applied before."""
         with needs_extra("statistics"):
+            import pandas as pd
             from formulaic import model_matrix
             from formulaic.errors import FormulaicError
         if isinstance(formula, str) and formula.partition("~")[0].strip() and "~" in formula:
             raise InvalidInput("formula", formula, "the reports are the outcome: begin with ~")
         try:
-            columns = model_matrix(formula, data, context={}, na_action="raise", output="numpy")
+            table = pd.DataFrame(data) if isinstance(data, Mapping) else data
+            columns = model_matrix(formula, table, context={"np": np}, na_action="raise", output="numpy")
         except (FormulaicError, ValueError) as error:
             if "null" in str(error):
                 raise InvalidInput(

@@ -1,8 +1,9 @@
 """The maximum of the likelihood of a logit on reports, which may have several.
 
 A search from one start ends at a wrong maximum too often. A safe start exists: corrected scores, halved towards their
-mean, whose function is concave. The other start is where BFGS ends from zero. With compliance the channel depends on a
-parameter, so corrected scores are made for a grid of it, and some random starts are added.
+mean, whose function is concave. The second start is where BFGS ends from zero, and random ones are added where reports
+are few: there other maxima are common. With compliance the channel depends on a parameter, so corrected scores are made
+for a grid of it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from priorveil.statistics.logit import LogitLikelihood
 NOTICEABLE = 2.0  # of log-likelihood: another maximum this near is worth a warning
 _SAME = 1e-3  # of log-likelihood: maxima that differ by less are one
 _SPACING = 0.04  # of the grid of compliance
-_RANDOM_STARTS = 10
+_RANDOM_STARTS = 8
+_RANDOM_REPORTS = 16_000  # in all random starts together: with many, other maxima are far below
+_RANDOM_SPREAD = 1.5  # of random coefficients of covariates of spread one
 _BOUND = 1e-5  # compliance this near to an end is at it
 _SEED = 20180901
 
@@ -37,8 +40,9 @@ class LogitMaximum(NamedTuple):
 
 
 def maximise(likelihood: LogitLikelihood, scores: Array) -> LogitMaximum:
-    """The best of the maxima that are found from the safe start and from BFGS at zero."""
-    starts = safe_start(likelihood, scores), quasi_newton(likelihood, np.zeros(likelihood.size))
+    """The best of the maxima that are found from the safe start, from BFGS at zero, and from random starts."""
+    starts = [safe_start(likelihood, scores), quasi_newton(likelihood, np.zeros(likelihood.size))]
+    starts += _random_starts(likelihood.size, min(_RANDOM_STARTS, _RANDOM_REPORTS // likelihood.reports))
     return _best([climb(likelihood, start) for start in starts])
 
 
@@ -63,9 +67,13 @@ def _starts(likelihood: LogitLikelihood, scores_at: ScoresAt) -> Iterator[Array]
         scores = scores_at(float(t))
         if scores is not None:
             yield np.append(safe_start(likelihood.at(float(t)), scores), t)
-    rng = np.random.default_rng(_SEED)
-    for _ in range(_RANDOM_STARTS):
-        yield np.append(rng.normal(size=likelihood.size - 1), rng.uniform())
+    compliances = np.random.default_rng(_SEED).uniform(size=_RANDOM_STARTS)
+    yield from map(np.append, _random_starts(likelihood.size - 1, _RANDOM_STARTS), compliances)
+
+
+def _random_starts(size: int, count: int) -> list[Array]:
+    """The same points for everybody."""
+    return list(np.random.default_rng(_SEED).normal(scale=_RANDOM_SPREAD, size=(count, size)))
 
 
 def _bounded_climb(likelihood: LogitLikelihood, start: Array) -> Maximum:

@@ -12,7 +12,7 @@ from priorveil.arrays import Array
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable
 from priorveil.notes import Note
 from priorveil.priors import Label
-from priorveil.priors.label_texts import first_labels
+from priorveil.priors.label_texts import first_labels, label_text
 from priorveil.queries import Distribution
 from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.label_weights import LabelWeights, weights_of
@@ -154,7 +154,7 @@ class _Rows:
         """The fit at these parameters, unless they are not a finite maximum."""
         scaled, scaling = equation.coefficients(theta), self.covariates.scaling
         if not isinstance(equation, LinearScores):
-            self._require_finite(scaled)
+            self._require_finite(scaled, labels)
         open_one = undetermined(equation.information(theta), self.covariates.names)
         if open_one is not None:
             raise not_determined(open_one)
@@ -176,13 +176,13 @@ class _Rows:
             loglik_if_all_comply=if_all_comply,
         )
 
-    def _require_finite(self, scaled: Array) -> None:
-        largest = np.abs(scaled).max(axis=0)
-        if not (largest <= _LARGEST_COEFFICIENT).all():
-            name = self.covariates.names[int(np.argmax(largest))]
+    def _require_finite(self, scaled: Array, labels: Sequence[Label]) -> None:
+        if not (np.abs(scaled) <= _LARGEST_COEFFICIENT).all():
+            outcome, covariate = divmod(int(np.argmax(np.abs(scaled))), scaled.shape[1])
+            name, value = self.covariates.names[covariate], label_text(labels[outcome])
             error = NotIdentifiable(
-                f"there is no finite maximum: the coefficient of {name} grows without end, since for some of its "
-                f"numbers a share is zero; leave {name} out, merge its groups, or collect more reports"
+                f"there is no finite maximum: the coefficient of {name} for {value} grows without end, as some share "
+                f"is best at zero; leave {name} out, merge its groups or the values, or collect more reports"
             )
             error.statistics = (name,)
             raise error

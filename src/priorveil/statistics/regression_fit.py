@@ -346,6 +346,7 @@ class RegressionFit:
         return showing.html(self)
 
 
+COMPLIANCE = "compliance"  # the name of this parameter
 _SINGULAR = 1e-10  # of the largest eigenvalue of the information
 
 
@@ -358,11 +359,14 @@ def undetermined(information: Array, names: Sequence[str]) -> str | None:
         return None
     worst = int(np.argmax(np.abs(directions[:, 0])))
     outcomes = len(information) // len(names)
-    return names[worst % len(names)] if worst < outcomes * len(names) else "compliance"
+    return names[worst % len(names)] if worst < outcomes * len(names) else COMPLIANCE
 
 
 def not_determined(name: str) -> NotIdentifiable:
     """The error for a coefficient that the reports do not determine."""
-    error = NotIdentifiable(f"the reports do not determine the coefficient of {name}: leave it out")
+    advice = "the compliance: use two devices with different channels"
+    if name != COMPLIANCE:
+        advice = f"the coefficient of {name}: leave it out"
+    error = NotIdentifiable(f"the reports do not determine {advice}")
     error.statistics = (name,)
     return error

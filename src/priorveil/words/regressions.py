@@ -39,13 +39,14 @@ def coefficient_text(number: float) -> str:
 def fit_text(fit: RegressionFit) -> str:
     """The summary as plain text."""
     level, *about = _headlines(fit)
-    return "\n".join([level, _title(fit), *about, *_text_lines(_coefficients(fit)), *map(str, fit.notes)])
+    return "\n".join([level, *map(str, fit.notes), _title(fit), *about, *_text_lines(_coefficients(fit))])
 
 
 def fit_html(fit: RegressionFit) -> str:
     """The summary for a notebook."""
-    notes = html.notes(map(str, fit.notes))
-    return html.sheet(_title(fit), html.notes(_headlines(fit)), _html_table(_coefficients(fit)), notes)
+    level, *about = _headlines(fit)
+    remarks = html.notes([level]) + html.warnings(map(str, fit.notes)) + html.notes(about)
+    return html.sheet(_title(fit), remarks, _html_table(_coefficients(fit)))
 
 
 def fit_summary(fit: RegressionFit) -> str:
