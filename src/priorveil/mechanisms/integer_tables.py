@@ -68,6 +68,11 @@ class TabledReports(NumberedReports):
         """The channel `Q[x, y] = Pr(y | x)` in floats."""
         return self.checked_weights / float(TOTAL)
 
+    @property
+    def integer_rows(self) -> Ints:
+        """The weights."""
+        return self.checked_weights
+
     def columns(self, reports: Ints) -> Array:
         """The columns of the channel for some of the reports, a row for each."""
         return self.checked_weights.T[reports] / float(TOTAL)
@@ -216,6 +221,11 @@ class Grouped(NumberedReports):
         """The channel in floats, a row for each value; raises `TooLarge` when huge."""
         require_writable(self.size, self.outputs)
         return self.table.matrix[self.rows]
+
+    @property
+    def integer_rows(self) -> Ints:
+        """The weights of the groups."""
+        return self.table.weights
 
     def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
         """Fill `reports` for valid codes."""

@@ -67,6 +67,11 @@ class Mechanism(ABC):
         """The channel in floats; raises `TooLarge` where it cannot be written out."""
 
     @property
+    def integer_rows(self) -> Ints | None:
+        """The different rows of the channel, if they are a table of integers that add up to `2**62`; otherwise None."""
+        return None
+
+    @property
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...] | None]:
         """A channel to measure levels on, which leaks no less than the reports, and the reports of its columns.
 

@@ -74,6 +74,7 @@ from priorveil.statistics.planning import (
     people_within,
     require_people,
 )
+from priorveil.statistics.published_totals import totals_level
 from priorveil.statistics.samples import (
     Population,
     Sample,
@@ -628,6 +629,25 @@ class Plan(PlanData):
         if not self.query.unbiased:
             advice = "its answers lean on the prior, which no number of people corrects: plan for an unbiased query"
             raise InvalidInput("query", self.query, advice, Hint("query", Distribution()))
+
+    def totals_level(self, people: int, delta: float = 1e-6) -> float:
+        """What somebody who sees only the tally of so many people can learn about one of them: `epsilon`, rounded up.
+
+        If that person had another value, the probability of any set of tallies would be at most `e^epsilon` times as
+        large, plus `delta`: whatever values the others have, and whoever knows them. It holds for somebody who has no
+        log of the order of arrival, and sees one tally with one report of each person. Whoever knows the reports of
+        some people sees a tally of the others: count only those. Infinite if nothing is proven.
+
+        >>> import priorveil as pv
+        >>> plan = pv.Plan.of([[0.75, 0.25], [0.25, 0.75]], pv.Prior([0.5, 0.5]), pv.Distribution())
+        >>> [round(plan.totals_level(people), 3) for people in (1, 1_000, 100_000)]
+        [1.099, 0.168, 0.014]
+        """
+        if self.secret is not None:
+            raise InvalidInput(
+                "plan", NOT_SHOWN, "its secret is behind the value: nothing is proven about published totals"
+            )
+        return totals_level(self.mechanism, self.certificate, people, delta)
 
     def _unseen_changes(self, directions: int) -> Note | None:
         """Which changes a prior check in this many directions does not notice."""
