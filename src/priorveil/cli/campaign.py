@@ -187,7 +187,18 @@ def publish(api: CuratorApi, campaign: str, yes: bool) -> int:
         return 1
     api.request("POST", "v1", "campaigns", id, "publication")
     click.echo(f"published {api.server.rstrip('/')}/published/{id}")
+    for text in _totals_texts(api.request("GET", "v1", "campaigns", id, "publication")):
+        click.echo(text, err=True)
     return 0
+
+
+def _totals_texts(publication: Any) -> tuple[str, ...]:
+    """What the published totals tell about one person, if that can be said."""
+    from priorveil.plans.structure import convert
+    from priorveil.results.document import Result
+    from priorveil.words.results import totals_texts
+
+    return totals_texts(convert(publication["result"], Result))
 
 
 def _is_confirmed(yes: bool, question: str) -> bool:

@@ -17,6 +17,7 @@ from priorveil.curator.estimate_cache import EstimateCache
 from priorveil.curator.group_commit import Writer
 from priorveil.curator.loaded_campaigns import CampaignLoader
 from priorveil.curator.results import publication
+from priorveil.curator.settings import DEFAULTS
 from priorveil.curator.store import (
     Ended,
     FormTally,
@@ -39,7 +40,8 @@ class CampaignLife:
     """Changes of campaigns, one at a time.
 
     Reports are deleted once the clock has been past `keep_until` for `grace` seconds: a clock may be wrong for a while,
-    and deleted reports do not come back.
+    and deleted reports do not come back. `colluding` is the share of the people that is left out of what
+    a publication says about its totals.
     """
 
     store: Store
@@ -47,6 +49,7 @@ class CampaignLife:
     campaigns: CampaignLoader
     estimates: EstimateCache
     save_counts: Callable[[], Awaitable[None]]
+    colluding: float = DEFAULTS.totals.colluding
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     grace: float = 600.0
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -122,7 +125,7 @@ class CampaignLife:
                 now = self.clock()
                 when = stamp(now) or ""
                 ended = campaign.state(now) == "closed"
-                calculate = partial(_publication, campaign, when)
+                calculate = partial(_publication, campaign, when, self.colluding)
                 tallies, content = await self.estimates.find(
                     campaign, partial(self.state, live), ("publication", when), calculate
                 )
@@ -187,7 +190,7 @@ class CampaignLife:
 
 
 def _publication(
-    campaign: Campaign, when: str, tallies: Mapping[str, FormTally], _: State
+    campaign: Campaign, when: str, colluding: float, tallies: Mapping[str, FormTally], _: State
 ) -> tuple[Mapping[str, FormTally], str]:
     """What is published of a campaign, as JSON, and the tallies that it is made from."""
-    return tallies, msgspec.json.encode(publication(campaign, tallies, when)).decode()
+    return tallies, msgspec.json.encode(publication(campaign, tallies, when, colluding)).decode()

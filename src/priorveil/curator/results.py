@@ -10,10 +10,11 @@ from priorveil.curator.store import FormTally
 from priorveil.plans.structure import decode
 from priorveil.questions.campaign import TEXTS, Campaign, State, public_state, stamp
 from priorveil.reading.estimate import ESTIMATE_METHODS, EstimateMethod
-from priorveil.results.document import Result
+from priorveil.results.document import Result, Totals
 from priorveil.results.findings import View, result_of
 from priorveil.results.form_estimates import CohortForms, Estimates, estimate_forms
 from priorveil.results.lines import write_lines
+from priorveil.results.totals import COLLUDING, totals_of
 
 _CONFIDENCE = 0.95  # of published intervals
 # Methods for reports that alone do not determine the answer.
@@ -45,15 +46,23 @@ def campaign_results(
     )
 
 
-def publication(campaign: Campaign, tallies: Mapping[str, FormTally], published: str) -> Publication:
-    """What is published of a campaign: its results, who asked, why and when.
+def publication(
+    campaign: Campaign, tallies: Mapping[str, FormTally], published: str, colluding: float = COLLUDING
+) -> Publication:
+    """What is published of a campaign: its results, who asked, why and when, and what its totals tell of one person.
 
-    Parts that a method cannot read are read by the default one.
+    Parts that a method cannot read are read by the default one. The store takes a publication only once, of a closed
+    campaign, and only if the tallies are still the same; then no report comes or goes any more. Under open admission
+    nothing is said about the totals, because somebody may have sent all other reports.
     """
     unbiased, public = (
         _estimates(campaign, tallies, method, or_default=True) for method in ("unbiased", "mle")
     )
-    found = result_of(unbiased, View(_CONFIDENCE), public, _reports(campaign, tallies))
+    totals: Mapping[str, Totals] = {}
+    if campaign.admission == "invitation":
+        own = {name: tallies[form.id].parts for name, form in campaign.cohorts.items()}
+        totals = totals_of(CohortForms.of(campaign), own, colluding)
+    found = result_of(unbiased, View(_CONFIDENCE), public, _reports(campaign, tallies), totals)
     return Publication(published, survey_texts(campaign), found)
 
 

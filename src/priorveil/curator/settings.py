@@ -200,6 +200,15 @@ class SurveyLimits(SettingsSection, frozen=True):
     waiting: Annotated[Annotated[int, Meta(ge=0)], about("Surveys that wait for their turn; then 429.")] = 4
 
 
+class TotalsSettings(SettingsSection, frozen=True):
+    """What published results say that their totals tell about one person."""
+
+    colluding: Annotated[
+        Annotated[float, Meta(ge=0, le=0.99)],
+        about("The share of the people who may let others see what they sent, and are not counted."),
+    ] = 0.1
+
+
 class Settings(SettingsSection, frozen=True):
     """All settings: some by themselves, the others in sections."""
 
@@ -215,6 +224,7 @@ class Settings(SettingsSection, frozen=True):
     attempts: AttemptLimits = msgspec.field(default_factory=AttemptLimits)
     submissions: SubmissionLimits = msgspec.field(default_factory=SubmissionLimits)
     surveys: SurveyLimits = msgspec.field(default_factory=SurveyLimits)
+    totals: TotalsSettings = msgspec.field(default_factory=TotalsSettings)
 
     def values(self) -> dict[str, Any]:
         """Every setting by its full name, such as `requests.body`."""

@@ -155,6 +155,36 @@ class Levels(Document, frozen=True):
     ldp: Finite
 
 
+class Belief(Document, frozen=True):
+    """How likely it seems that a given person has a value, before and after the totals of one tally.
+
+    It is for somebody who starts from the prior of the plan, and to whom people are independent draws of it.
+    """
+
+    attributes: Names
+    label: Annotated[Names, about("the value that changes by the largest factor")]
+    before: float
+    after: float
+
+
+class Totals(Document, frozen=True):
+    """What somebody who sees only the published totals of a cohort can learn about one of its people.
+
+    If that person had answered in another way, the probability of any totals would be at most `e^epsilon` times as
+    large, plus `delta`, whatever the others answered.
+    """
+
+    epsilon: Annotated[float, about("an upper bound, for all totals of a person together")]
+    delta: float
+    people: Annotated[Count, about("the reports that a person is hidden among, of the tally with the fewest")]
+    colluding: Annotated[
+        float, about("the share of the people who may let others see what they sent: they are not counted")
+    ]
+    beliefs: Annotated[
+        tuple[Belief, ...], about("one for each tally; none if a plan was designed for a set of priors")
+    ]
+
+
 class CohortReports(Document, frozen=True):
     """A cohort: its form, how many submissions it has, and what each of them reveals at most."""
 
@@ -163,6 +193,12 @@ class CohortReports(Document, frozen=True):
     reports: Count
     levels: Levels
     identifiable: Annotated[bool, about("whether reports alone determine all distributions")]
+    totals: Annotated[
+        Totals | None,
+        about(
+            "only of published results that each needed an invitation; null otherwise, or if nothing can be said"
+        ),
+    ] = None
 
 
 class Result(Document, frozen=True):

@@ -13,7 +13,7 @@ from priorveil.plans.form import Form
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.precision import Precision
 from priorveil.reading.precision_notes import promised_precision
-from priorveil.results.document import CohortReports, Figures, Finding, Levels, Result, Withheld
+from priorveil.results.document import CohortReports, Figures, Finding, Levels, Result, Totals, Withheld
 from priorveil.results.figures import FigureMaker
 from priorveil.results.form_estimates import ALONE, CohortForms, Estimates, PartEstimates
 
@@ -83,15 +83,27 @@ def result_of(
     view: View = View(),
     public: Estimates | None = None,
     reports: Mapping[Any, int] | None = None,
+    totals: Mapping[Any, Totals] | None = None,
 ) -> Result:
     """The document of estimates. The time that it takes grows with the values, never with the reports.
 
     `public` are the estimates that the public is shown in place of these. `reports` has the submissions of each cohort,
-    where they are counted apart from their parts.
+    where they are counted apart from their parts, and `totals` what published totals tell of each.
     """
     forms, counted = estimates.forms, estimates.reports if reports is None else reports
     own = view.tables(estimates)
     shown = own if public is None else view.tables(public)
+    cohorts = tuple(
+        CohortReports(
+            cohort=_text(name),
+            form=form.id,
+            reports=counted[name],
+            levels=Levels(*(getattr(form.levels(), bound) for bound in _LEVELS)),
+            identifiable=all(part.plan.identifiable for part in form.parts),
+            totals=(totals or {}).get(name),
+        )
+        for name, form in forms.forms.items()
+    )
     return Result(
         id=forms.id,
         confidence=view.confidence,

@@ -5,6 +5,10 @@
 answer that the line is about; it is empty if the line is about all answers. Then come the number of `reports`, the
 `method`, the `estimate` with its standard error and interval, and numbers of people as a `share` of everybody. A
 withheld result has a line that says why, such as `withheld: few reports`, and no number but that of its reports.
+
+Published results may end with lines on what their totals tell of one person of each cohort (`results.totals`):
+`totals epsilon` and `totals delta`, with the reports that a person is hidden among, and `belief before totals` and
+`belief after totals` for the answer whose probability changes most.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from priorveil.frames import Library, to_frame
-from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable
+from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable, Totals
 
 _ABOUT = ("attributes", "cohort", "group", "statistic")
 _COLUMNS = (*_ABOUT, "reports", "method", "estimate", "std_error", "low", "high", "share")
@@ -40,6 +44,9 @@ def statistic_lines(result: Result) -> Iterator[dict[str, Any]]:
                     **_answers(columns, table, row),
                     **_numbers(found, found.figures, table, row),
                 }
+    for cohort in result.cohorts:
+        if cohort.totals is not None:
+            yield from _totals_lines(cohort.cohort, cohort.totals, columns)
 
 
 def heads_of(result: Result) -> list[str]:
@@ -85,6 +92,18 @@ def _about(found: Finding, statistic: str) -> dict[str, Any]:
     group = "(missing)" if found.group is None else found.group
     names = " x ".join(found.attributes), found.cohort, group, statistic
     return dict(zip(_ABOUT, names, strict=True))
+
+
+def _totals_lines(cohort: str, totals: Totals, columns: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """What the totals of a cohort tell."""
+    for name, number in (("epsilon", totals.epsilon), ("delta", totals.delta)):
+        line = dict(zip(_ABOUT, ("", cohort, "", f"totals {name}"), strict=True))
+        yield {**line, "reports": totals.people, "estimate": number}
+    for belief in totals.beliefs:
+        answers = {columns[name]: level for name, level in zip(belief.attributes, belief.label, strict=True)}
+        for when, share in (("before", belief.before), ("after", belief.after)):
+            names = " x ".join(belief.attributes), cohort, "", f"belief {when} totals"
+            yield {**dict(zip(_ABOUT, names, strict=True)), **answers, "estimate": share}
 
 
 def _answers(columns: dict[str, str], table: ResultTable, row: ResultRow) -> dict[str, str | None]:

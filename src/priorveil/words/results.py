@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from priorveil.catalogue import say
-from priorveil.formatting import percent, readable_number
+from priorveil.formatting import factor_at_most, percent, readable_number
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.statistics import Statistic
-from priorveil.results.document import Finding, Result, ResultRow, ResultTable
+from priorveil.results.document import Belief, Finding, Result, ResultRow, ResultTable
 from priorveil.results.lines import is_mean_of_sum, statistic_name
 from priorveil.statistics.samples import beside_columns
 
@@ -189,6 +189,36 @@ def leaning_texts(result: Result) -> tuple[str, ...]:
         dict.fromkeys(
             str(each.leaning) for each in shown if each.leaning is not None and each.warning is None
         )
+    )
+
+
+def totals_texts(result: Result) -> tuple[str, ...]:
+    """What the published totals of a result tell about one person, of the cohort of which they tell most."""
+    every = [cohort.totals for cohort in result.cohorts if cohort.totals is not None]
+    if not every:
+        return ()
+    most = max(every, key=lambda totals: totals.epsilon)
+    odds, share = f"{round(1 / most.delta):,}", f"{100 * most.colluding:g} %"
+    beliefs = [belief for totals in every for belief in totals.beliefs]
+    return (
+        say("totalsTitle"),
+        say("totalsAny", factor=factor_at_most(most.epsilon), odds=odds),
+        *(_belief_text(belief) for belief in sorted(beliefs, key=_change)[-1:]),
+        say("totalsUnless", share=share),
+    )
+
+
+def _change(belief: Belief) -> float:
+    return abs(math.log(belief.after / belief.before)) if belief.after > 0 else math.inf
+
+
+def _belief_text(belief: Belief) -> str:
+    return say(
+        "totalsBelief",
+        question=" x ".join(belief.attributes),
+        answer=", ".join(belief.label),
+        before=figure_text(belief.before, "share", None),
+        after=figure_text(belief.after, "share", None),
     )
 
 

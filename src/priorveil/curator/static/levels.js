@@ -63,3 +63,20 @@ export function levelTable({ cohorts }, speak) {
     ),
   );
 }
+
+/** What the published totals of each cohort tell about one person, for people who know what epsilon and delta are. */
+export const totalsLevels = ({ cohorts }, speak) =>
+  cohorts
+    .filter(({ totals }) => totals)
+    .map(({ cohort, totals: { epsilon, delta, people } }) =>
+      el(
+        "p",
+        { class: "quiet" },
+        cohorts.length > 1 && el("strong", {}, el("bdi", {}, cohort), ": "),
+        speak.say("totalsLevel", {
+          epsilon: speak.number(epsilon, { maximumSignificantDigits: 3, roundingMode: "ceil" }),
+          delta: speak.number(delta, { notation: "scientific" }),
+          people: speak.number(people),
+        }),
+      ),
+    );

@@ -6,7 +6,7 @@ import { el } from "/static/dom.js";
 import { blockTitle, confidenceText, figureTables, inBlocks } from "/static/figures.js";
 import { groupBy } from "/static/histogram.js";
 import { OWN_LANGUAGES, bestLanguage, offerLanguages, speakOnPage, speaker } from "/static/language.js";
-import { levelTable } from "/static/levels.js";
+import { levelTable, totalsLevels } from "/static/levels.js";
 import { sentences } from "/static/notes.js";
 import { SurveyWords } from "/static/survey_words.js";
 
@@ -89,6 +89,7 @@ function sheet() {
       { class: "remarks" },
       section("howTitle", ...method(shown)),
       section("promisedTitle", ...promise()),
+      totals(),
       section("mindTitle", ...limits()),
     ),
     statistics(),
@@ -248,6 +249,38 @@ function promise() {
   ].filter(Boolean);
 }
 
+/** What the totals tell about one person, of the cohort of which they tell most; nothing where it cannot be said. */
+function totals() {
+  const every = publication.result.cohorts.map((cohort) => cohort.totals).filter(Boolean);
+  if (every.length === 0) return null;
+  const most = every.reduce((worst, one) => (one.epsilon > worst.epsilon ? one : worst));
+  const beliefs = every.flatMap((one) => one.beliefs);
+  const change = ({ before, after }) => Math.abs(Math.log(after / before));
+  const share = speak.number(most.colluding, { style: "percent", maximumFractionDigits: 1 });
+  return section(
+    "totalsTitle",
+    paragraph("totalsAny", {
+      factor: el("strong", {}, speak.factor(most.epsilon)),
+      odds: speak.number(Math.round(1 / most.delta)),
+    }),
+    ...beliefs
+      .sort((one, other) => change(other) - change(one))
+      .slice(0, 1)
+      .map(belief),
+    paragraph("totalsUnless", { share }),
+  );
+}
+
+function belief({ attributes, label, before, after }) {
+  const levels = Object.fromEntries(attributes.map((attribute, i) => [attribute, label[i]]));
+  return paragraph("totalsBelief", {
+    question: el("span", {}, words.marked(words.titleOf(attributes))),
+    answer: el("span", {}, ...words.separate(words.answersWords(words.answersOf(levels)))),
+    before: speak.percent(before),
+    after: speak.percent(after),
+  });
+}
+
 function limits() {
   const { result, survey } = publication;
   const { smallest_count: least } = result;
@@ -282,7 +315,7 @@ function statistics() {
     "details",
     {},
     el("summary", {}, say("statisticians")),
-    el("div", { lang: "en", dir: "ltr" }, levelTable(result, english), ...notes),
+    el("div", { lang: "en", dir: "ltr" }, levelTable(result, english), ...totalsLevels(result, english), ...notes),
     paragraph("campaignId", { id: el("code", {}, result.id) }),
   );
 }
