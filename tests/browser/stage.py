@@ -114,9 +114,10 @@ class Curator:
         columns = dict(
             zip(campaign.form_for(cohort).attributes, map(list, zip(*labels, strict=True)), strict=True)
         )
-        self._send(campaign, submissions(campaign, columns, cohort, rng))
+        self.send(campaign, submissions(campaign, columns, cohort, rng))
 
-    def _send(self, campaign: Campaign, sent: list[dict[str, Any]]) -> None:
+    def send(self, campaign: Campaign, sent: list[dict[str, Any]]) -> None:
+        """Submissions, with their codes where invitations are needed."""
         url, header = f"{self.url}/v1/campaigns/{campaign.id}/reports", {"authorization": f"Bearer {TOKEN}"}
         response = httpx.post(url, json={"reports": sent}, headers=header, timeout=PATIENCE)
         assert response.json() == {"accepted": len(sent), "refused": []}
@@ -128,7 +129,7 @@ class Curator:
         campaign, rng = self.campaigns[name], np.random.default_rng(seed)
         rows = [campaign.attribute_values(each) for each in answers]
         columns = {a: [row[a] for row in rows] for a in rows[0]}
-        self._send(campaign, submissions(campaign, columns, cohort, rng))
+        self.send(campaign, submissions(campaign, columns, cohort, rng))
 
     def counters(self, name: str) -> dict[str, Any]:
         place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/counters"

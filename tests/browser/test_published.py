@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
+from browser.stage import WORK, translated
 from browser.steps import (
     ANALYST,
     HOLD_REQUEST,
@@ -25,11 +27,12 @@ from browser.steps import (
 )
 from patience import PATIENCE, wait_until
 from priorveil import Distribution, Linear, Prior, design
-from priorveil.catalogue import say
+from priorveil.catalogue import every_language, say
 from priorveil.formatting import factor_at_most
 from priorveil.plans.form import SHARE_DENOMINATOR, Form, Part, Slot
 from priorveil.questions.campaign import Campaign, ask
 from priorveil.questions.choices import MultipleChoice, SingleChoice
+from submissions import plan_of, submissions
 
 
 def printed_pages(browser: Any, name: str) -> int:
@@ -526,3 +529,40 @@ def test_after_publication_the_page_says_that_a_report_stays(browser: Any, curat
     browser.see("[role=alert]", "The results are published")
     browser.open(curator.answer_page("withdrawing"))
     browser.see("main h1", "You have already answered")
+
+
+def test_a_survey_with_invitations_says_what_its_totals_tell(browser: Any, curator: Any) -> None:
+    campaign = translated(ask("Do you own a boat?", Prior(WORK), smallest_count=21, admission="invitation"))
+    curator.create(campaign)
+    curator.campaigns["boats"] = campaign
+    answers = np.random.default_rng(4).choice(list(WORK), 400, p=list(WORK.values())).tolist()
+    sent = submissions(campaign, {"answer": answers}, rng=np.random.default_rng(5))
+    codes = curator.invite("boats", len(sent))
+    curator.send(campaign, [{**body, "code": code} for body, code in zip(sent, codes, strict=True)])
+    curator.publish("boats")
+    browser.run("sessionStorage.clear()")
+    browser.open(curator.published_page("boats"))
+    totals = httpx.get(f"{curator.url}/v1/campaigns/{campaign.id}/publication", timeout=PATIENCE).json()
+    level = totals["result"]["cohorts"][0]["totals"]["epsilon"]
+    assert level == plan_of(campaign).totals_level(360)
+    browser.see("main h2", say("totalsTitle"))
+    browser.see(".remarks", f"at most {factor_at_most(level)} times as large, plus 1 in 1,000,000")
+    browser.see(".remarks", "Do you own a boat?")
+    browser.see(".remarks", "at most 10% of the people")
+    browser.click("summary")
+    browser.see("details", "hidden among 360 reports")
+    assert browser.faults() == []
+    for language in ("en", "de", "fr", "es", "ar"):
+        choose_language(browser, language)
+        browser.see("main h2", every_language()[language]["totalsTitle"])
+        assert "{" not in browser.text(".remarks")
+        picture_both(browser, f"published-totals-{language}")
+    choose_language(browser, "en")
+
+
+def test_a_survey_that_anybody_could_answer_says_nothing_about_its_totals(
+    browser: Any, survey_sheet: str
+) -> None:
+    browser.open(survey_sheet)
+    browser.see("main h2", "What people were promised")
+    assert say("totalsTitle") not in browser.text("main")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -9,10 +10,12 @@ import httpx
 import pytest
 
 from curator.test_campaign_life import CLOSES, KEPT, TIMES, Curator, on
+from local_server import report
 from priorveil.curator import service
 from priorveil.curator.admission import withdraw
 from priorveil.curator.store import Ended, StillOpen, Store
 from refusals import raises
+from submissions import plan_of
 
 
 async def publish(curator: Curator) -> httpx.Response:
@@ -182,3 +185,45 @@ async def test_deleting_the_whole_campaign_deletes_its_publication(store_url: st
         await curator.http.delete(curator.place)
         assert (await curator.http.get(f"{curator.place}/publication")).status_code == 404
         assert (await curator.rows())["results"] == 0
+
+
+@pytest.mark.parametrize("admission", ["invitation", "open"])
+async def test_published_totals_are_explained_only_if_each_report_needed_an_invitation(
+    store_url: str, admission: Any
+) -> None:
+    async with on(store_url, admission=admission) as curator:
+        codes: list[str | None] = [None] * 60
+        if admission == "invitation":
+            invited = await curator.http.post(f"{curator.place}/invitations", json={"count": 60})
+            codes = invited.json()["codes"]
+        bodies = [
+            {**json.loads(report(curator.campaign, place % 2)), "code": code}
+            for place, code in enumerate(codes)
+        ]
+        sent = await curator.http.post(f"{curator.place}/reports", json={"reports": bodies})
+        assert sent.json()["accepted"] == 60
+        draft = (await curator.http.get(f"{curator.place}/estimates")).json()
+        assert draft["result"]["cohorts"][0]["totals"] is None, "it may still change"
+        (cohort,) = json.loads(await close_and_publish(curator))["result"]["cohorts"]
+        csv = (await curator.http.get(f"{curator.place}/publication?format=csv")).text
+        if admission == "open":
+            assert cohort["totals"] is None and "totals" not in csv
+            return
+        totals, plan = cohort["totals"], plan_of(curator.campaign)
+        assert (totals["people"], totals["delta"], totals["colluding"]) == (54, 1e-6, 0.1)
+        assert totals["epsilon"] == plan.totals_level(54) < plan.certificate.ldp
+        assert f"totals epsilon,,54,,{totals['epsilon']}," in csv
+        (belief,) = totals["beliefs"]
+        tally = (await curator.service.store.tallies(curator.campaign))[cohort["form"]].parts[0]
+        shares = plan.estimate(tally, method="mmse").proportions
+        assert belief["after"] == pytest.approx(shares[list(plan.labels).index(belief["label"][0])])
+
+
+async def test_the_share_of_people_who_may_collude_is_a_setting(store_url: str) -> None:
+    async with on(store_url, admission="invitation") as curator:
+        curator.service.life.colluding = 0.5
+        codes = (await curator.http.post(f"{curator.place}/invitations", json={"count": 40})).json()["codes"]
+        bodies = [{**json.loads(report(curator.campaign)), "code": code} for code in codes]
+        await curator.http.post(f"{curator.place}/reports", json={"reports": bodies})
+        (cohort,) = json.loads(await close_and_publish(curator))["result"]["cohorts"]
+        assert (cohort["totals"]["people"], cohort["totals"]["colluding"]) == (20, 0.5)

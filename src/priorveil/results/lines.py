@@ -46,7 +46,8 @@ def statistic_lines(result: Result) -> Iterator[dict[str, Any]]:
                 }
     for cohort in result.cohorts:
         if cohort.totals is not None:
-            yield from _totals_lines(cohort.cohort, cohort.totals, columns)
+            name = cohort.cohort if len(result.cohorts) > 1 else ""
+            yield from _totals_lines(name, cohort.totals, columns)
 
 
 def heads_of(result: Result) -> list[str]:
