@@ -16,7 +16,7 @@ from priorveil.reading.tally import Tally
 from priorveil.results.document import Totals
 from priorveil.results.findings import result_of
 from priorveil.results.form_estimates import CohortForms, estimate_forms
-from priorveil.results.lines import frame_of, write_lines
+from priorveil.results.lines import frame_of, statistic_lines, write_lines
 from priorveil.results.totals import people_who_do_not_collude, totals_of
 from priorveil.words.results import totals_texts
 
@@ -59,6 +59,29 @@ def test_one_question_has_the_level_of_its_plan_for_the_people_who_do_not_collud
     assert belief.after / belief.before == pytest.approx(lifts[belief.label[0]])
     alone = told(forms_of([TRAVELS]), {"town 0": [tally]}, colluding=0.0)
     assert alone is not None and alone.epsilon == TRAVELS.totals_level(1_000, 1e-6)
+
+
+@pytest.mark.parametrize("method", ["arc", "unary", "hashing", "columns"])
+def test_every_mechanism_has_a_level_and_a_belief(method: Any) -> None:
+    """Several attributes in one part; without columns the LIP level decides."""
+    cells = {
+        (age, way): p * q
+        for age, p in (("young", 0.4), ("old", 0.6))
+        for way, q in (("bus", 0.7), ("car", 0.3))
+    }
+    plan = design(Prior.joint(cells, ("age", "way")), 1.0, Histogram(), method=method)
+    form = Form((Slot((Part(("age", "way"), plan),)),))
+    forms, tally = CohortForms("0" * 64, {"all": form}, {"age": "age", "way": "way"}, 1), tallied(plan, 2_000)
+    found = totals_of(forms, {"all": [tally]}, 0.1)["all"]
+    assert 0 < found.epsilon < plan.certificate.ldp
+    shares = dict(zip(plan.labels, plan.estimate(tally, method="mmse").proportions, strict=True))
+    (belief,) = found.beliefs
+    assert belief.after == pytest.approx(shares[belief.label]) and belief.before == pytest.approx(
+        cells[belief.label]
+    )
+    result = result_of(estimate_forms(forms, {("all", None): [tally]}), totals={"all": found})
+    (line,) = (each for each in statistic_lines(result) if each["statistic"] == "belief after totals")
+    assert (line["age"], line["way"], line["cohort"]) == (*belief.label, "")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +143,7 @@ def test_the_result_its_lines_and_its_words_have_the_totals() -> None:
     forms, tally = forms_of([TRAVELS]), tallied(TRAVELS, 1_000)
     estimates = estimate_forms(forms, {("town 0", None): [tally]})
     assert totals_texts(result_of(estimates)) == ()
-    totals = totals_of(forms, {"town 0": [tally]})
+    totals = totals_of(forms, {"town 0": [tally]}, 0.1)
     result = result_of(estimates, totals=totals)
     assert result.cohorts[0].totals == totals["town 0"]
     lines = {line["statistic"]: line for line in frame_of(result, "pandas").to_dict("records")}

@@ -14,7 +14,7 @@ import pytest
 from priorveil import LDP, Distribution, Histogram, Plan, Prior, Secret, design
 from priorveil.certify import TOTAL
 from priorveil.errors import InvalidInput
-from priorveil.mechanisms import Table
+from priorveil.mechanisms import Grouped, Table
 from priorveil.statistics.published_totals import (
     ColumnPair,
     LipPair,
@@ -227,6 +227,17 @@ def test_values_with_the_same_row_count_once() -> None:
     assert both is not None and alone is not None and len(both) == len(alone)
     many = np.random.default_rng(5).integers(1, 9, (100, 3))
     assert column_pairs(many) is None, "too many pairs"
+
+
+def test_the_rows_of_groups_count_once() -> None:
+    prior = Prior({"none": 0.9, **dict.fromkeys("abcdefghij", 0.01)})
+    pair = Table(response(2, 1.0))
+    plan = Plan.of(Grouped(np.array([0] + [1] * 10), pair), prior, Histogram())
+    assert plan.totals_level(5_000) == plan_of(response(2, 1.0)).totals_level(5_000)
+
+
+def test_reports_that_show_the_value_are_outside_the_blanket() -> None:
+    assert bound(np.eye(3, dtype=np.int64) * TOTAL, 100, 2.0) == 1
 
 
 def test_a_channel_that_tells_nothing_has_level_zero_and_a_revealing_one_has_none() -> None:

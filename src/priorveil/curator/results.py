@@ -6,6 +6,7 @@ import io
 from collections.abc import Mapping
 
 from priorveil.curator.result_messages import CampaignResults, Publication, QuestionTexts, SurveyTexts
+from priorveil.curator.settings import DEFAULTS
 from priorveil.curator.store import FormTally
 from priorveil.plans.structure import decode
 from priorveil.questions.campaign import TEXTS, Campaign, State, public_state, stamp
@@ -14,7 +15,7 @@ from priorveil.results.document import Result, Totals
 from priorveil.results.findings import View, result_of
 from priorveil.results.form_estimates import CohortForms, Estimates, estimate_forms
 from priorveil.results.lines import write_lines
-from priorveil.results.totals import COLLUDING, totals_of
+from priorveil.results.totals import totals_of
 
 _CONFIDENCE = 0.95  # of published intervals
 # Methods for reports that alone do not determine the answer.
@@ -47,7 +48,10 @@ def campaign_results(
 
 
 def publication(
-    campaign: Campaign, tallies: Mapping[str, FormTally], published: str, colluding: float = COLLUDING
+    campaign: Campaign,
+    tallies: Mapping[str, FormTally],
+    published: str,
+    colluding: float = DEFAULTS.totals.colluding,
 ) -> Publication:
     """What is published of a campaign: its results, who asked, why and when, and what its totals tell of one person.
 

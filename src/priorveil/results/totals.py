@@ -23,7 +23,6 @@ from priorveil.results.document import Belief, Totals
 from priorveil.results.form_estimates import CohortForms
 
 DELTA = 1e-6  # of all totals of a person together
-COLLUDING = 0.1
 
 _Published = list[tuple[Part, Tally]]
 
@@ -31,7 +30,7 @@ _Published = list[tuple[Part, Tally]]
 def totals_of(
     forms: CohortForms,
     tallies: Mapping[Any, Sequence[Tally]],
-    colluding: float = COLLUDING,
+    colluding: float,
     delta: float = DELTA,
 ) -> dict[Any, Totals]:
     """What the published totals of each cohort tell, from the tallies of its parts, without those that are withheld.
