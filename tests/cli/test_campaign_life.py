@@ -14,6 +14,7 @@ import pytest
 from conftest import PRIOR
 from local_server import Server
 from patience import PATIENCE
+from priorveil.catalogue import say
 from priorveil.cli import run
 from priorveil.questions.campaign import Campaign, ask
 from submissions import submission
@@ -119,6 +120,22 @@ def test_results_are_released_to_analysts(admin: Admin, capsys: pytest.CaptureFi
     assert httpx.post(place, json=sent, headers=header, timeout=PATIENCE).json()["accepted"] == 20
     assert admin.run("release", campaign.id, "--yes") == 0
     assert capsys.readouterr().out == f"released {campaign.id}: results from 20 reports\n"
+
+
+def test_publishing_says_what_the_totals_tell(admin: Admin, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = ask("Do you dive?", PRIOR, smallest_count=1, admission="invitation")
+    admin.create(campaign)
+    place, header = f"{admin.url}/v1/campaigns/{campaign.id}", {"authorization": f"Bearer {admin.secret}"}
+    made = httpx.post(f"{place}/invitations", json={"count": 40}, headers=header, timeout=PATIENCE)
+    sent = {"reports": [{**submission(campaign), "code": code} for code in made.json()["codes"]]}
+    assert (
+        httpx.post(f"{place}/reports", json=sent, headers=header, timeout=PATIENCE).json()["accepted"] == 40
+    )
+    assert admin.run("close", campaign.id, "--yes") == admin.run("publish", campaign.id, "--yes") == 0
+    said = capsys.readouterr().err
+    assert (
+        say("totalsTitle") in said and "plus 1 in 1,000,000" in said and "at most 10 % of the people" in said
+    )
 
 
 def test_what_has_ended_does_not_reopen(admin: Admin, capsys: pytest.CaptureFixture[str]) -> None:
