@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from priorveil.priors import Budget, Prior, PriorSet, Secret
     from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Query, Sum
     from priorveil.statistics import devices
+    from priorveil.statistics.comparing import difference, ratio
     from priorveil.statistics.dice import dice_menu
+    from priorveil.statistics.independence import independence
     from priorveil.statistics.outcome_regression import regress_on
     from priorveil.statistics.regression import regress
     from priorveil.studies import published
@@ -88,11 +90,14 @@ __all__ = [
     "design",
     "devices",
     "dice_menu",
+    "difference",
     "errors",
+    "independence",
     "leakage",
     "published",
     "regress",
     "regress_on",
+    "ratio",
 ]
 
 # The module of each name. Names are loaded when first used: `import priorveil` is light, and the command line reacts
@@ -126,6 +131,8 @@ _PLACES = {
     "studies.device_comparison": ("compare_device",),
     "statistics.outcome_regression": ("regress_on",),
     "statistics.regression": ("regress",),
+    "statistics.comparing": ("difference", "ratio"),
+    "statistics.independence": ("independence",),
     "studies.trade_offs": ("compare", "compare_with_ldp"),
 }
 _LATER = {

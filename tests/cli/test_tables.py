@@ -182,10 +182,19 @@ def test_shares_with_intervals_come_first_and_counts_beside_them(folder: Path) -
 def test_csv_and_tables(folder: Path) -> None:
     run("privatize", "plan.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.csv")
     rows = lines_of("estimate", "plan.json", "r.csv", "--by", "town", "--csv")
-    groups = ("A", "B", "")
-    assert [(row["group"], row["value"]) for row in rows] == [(t, v) for t in groups for v in LABELS]
+    groups, people = ("A", "B", ""), [row for row in rows if row["statistic"] == "people"]
+    assert [(row["group"], row["value"]) for row in people] == [(t, v) for t in groups for v in LABELS]
+    differences = [row for row in rows if row["statistic"] == "difference from others"]
+    assert [(row["value"], row["group"]) for row in differences] == [(v, t) for v in LABELS for t in "AB"]
     shown = done("estimate", "plan.json", "r.csv", "--by", "town").out
     assert "town = A" in shown and "everybody: reports: 297" in shown and "Prior check: p" in shown
+    tested = next(row for row in rows if row["statistic"] == "independence chi-square")
+    text = " ".join(shown.split())
+    assert f"Is value independent of town? chi-square {float(tested['estimate']):.2f} with 2 degrees" in text
+    assert "each p-value is for one difference" in text
+    together = done("estimate", "plan.json", "r.csv", "--by", "town", "--simultaneous").out
+    assert "hold all differences together" in together
+    assert run("estimate", "plan.json", "r.csv", "--simultaneous") == 2
 
 
 def test_what_several_results_share_is_said_once(folder: Path) -> None:
@@ -209,6 +218,7 @@ def test_attributes_of_the_plan_name_columns_and_margins(folder: Path) -> None:
     assert run("privatize", "table.json", "pets.csv", "--keep", "town", "-o", "r.csv") == 0
     whole = estimate_table("r.csv", plan, by="town")
     lines = lines_of("estimate", "table.json", "r.csv", "--margin", "age", "--by", "town", "--csv")
+    lines = [line for line in lines if line["statistic"] == "people"]
     groups = ("A", "B", "")
     assert [(line["group"], line["age"]) for line in lines] == [
         (town, age) for town in groups for age in ("old", "young")

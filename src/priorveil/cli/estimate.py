@@ -14,7 +14,9 @@ Examples
   priorveil estimate plan.json monday.csv tuesday.csv
       all the reports of several files
   priorveil estimate plan.json reports/ --by town --csv > towns.csv
-      an estimate for every town, each with its own interval
+      an estimate for every town, each with its own interval, a test that
+      answers and towns are independent, and the difference of each town from
+      the others
   priorveil estimate plan.json reports.csv --margin age
       for a plan on several attributes: the shares of one of them
   priorveil estimate plan.json reports.csv --margin smokes --within age
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from priorveil.notes import Note
-    from priorveil.results.document import Finding, Result
+    from priorveil.results.document import Finding, GroupComparison, Result
     from priorveil.results.form_estimates import CohortForms
     from priorveil.tables import TableEstimates, Tallies
     from priorveil.tables.samples import SampleReader
@@ -78,6 +80,14 @@ _EXPLANATIONS = ("methodAssumes", "whyCheckFailed", "priorNotUsed")
 _SECTIONS = {
     "Options that most estimates need": ("--by", "--margin", "--within", "--method", "--confidence"),
     "A sample of a population": samples.NAMES,
+    "Options that most estimates need": (
+        "--by",
+        "--simultaneous",
+        "--margin",
+        "--within",
+        "--method",
+        "--confidence",
+    ),
     "What REPORTS hold": ("--column", "--cohort", "--assume-plan"),
     "The output": ("--json", "--csv", "--plot", "--refused"),
 }
@@ -93,6 +103,11 @@ _SECTIONS = {
     "--by",
     metavar="COLUMN",
     help="An estimate for each value of a public column. Beside it the LDP level is what holds, unless it is --cohort.",
+)
+@click.option(
+    "--simultaneous",
+    is_flag=True,
+    help="With --by: intervals that hold all differences of groups together, and adjusted p-values.",
 )
 @click.option(
     "--margin",
@@ -129,6 +144,7 @@ def estimate(
     plan: Path,
     reports: tuple[str, ...],
     by: str | None,
+    simultaneous: bool,
     margin: str | None,
     within: str | None,
     cohort: str | None,
@@ -152,6 +168,9 @@ def estimate(
     given = samples.take_settings(settings)
     written = {"--plot": plot, "--refused": refused_file, "--scores": given.get("scores")}
     inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, written)
+    if simultaneous and by is None:
+        raise click.UsageError("--simultaneous is for differences of groups: choose their column with --by")
+    inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
     inputs.require_plan_first(plan, reports, "REPORTS")
     if given:
         others = {"by": by, "margin": margin, "within": within, "cohort": cohort, "plot": plot}
@@ -164,7 +183,7 @@ def estimate(
         estimate_table, reports, forms, words="counting", **settings
     )
     _check_reports(estimates, reports)
-    view = View(confidence, _names(margin), _names(within))
+    view = View(confidence, _names(margin), _names(within), simultaneous)
     result = result_of(estimates, view)
     if plot is not None:
         from priorveil.studies import plot_files
@@ -294,6 +313,9 @@ def _print_tables(result: Result, forms: CohortForms, cohort: str | None) -> Non
             outputs.print_headlines(console, result_headlines(findings, result))
         for found in findings:
             _print_finding(console, found, result)
+        for compared in result.comparisons:
+            if (compared.attributes, compared.margin_of) == (findings[0].attributes, findings[0].margin_of):
+                _print_comparison(console, compared, result)
         for text in map(str, own):
             if shared[text] < 2:
                 console.print(text)
@@ -334,6 +356,27 @@ def _print_finding(console: Console, found: Finding, result: Result) -> None:
         heads, cells = table_cells(found, table, rows, result.confidence)
         labels = len(label_heads(found, table))
         screen.print_table(console, heads, cells, "l" * labels + "r" * (len(heads) - labels))
+
+
+def _print_comparison(console: Console, compared: GroupComparison, result: Result) -> None:
+    from priorveil.catalogue import say
+    from priorveil.words.results import (
+        comparison_notes,
+        difference_cells,
+        first_differences,
+        independence_line,
+    )
+
+    if compared.independence is not None:
+        console.print(independence_line(compared, compared.independence, result))
+    for table in compared.tables:
+        rows, which = first_differences(table)
+        if which is not None:
+            console.print(say("allInCsv", selection=which))
+        heads, cells = difference_cells(compared, table, rows, result)
+        labels = 1 + max(len(table.attributes), 1)
+        screen.print_table(console, heads, cells, "l" * labels + "r" * (len(heads) - labels))
+    console.print(*comparison_notes(compared, result), sep="\n")
 
 
 def _prefix(name: str) -> str:

@@ -30,14 +30,7 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     first = estimates[0]
     if len(estimates) == 1:
         return first
-    if any(estimate.histogram != first.histogram for estimate in estimates):
-        raise InvalidInput("estimates", NOT_SHOWN, "some are histograms and some are not; use one query")
-    by_argument = [(f"estimates[{index}]", e) for index, e in enumerate(estimates)]
-    parts = [
-        (name, LabelledRows(r.labels, r.prior.labels, r.rows)) for name, e in by_argument for r in e.readings
-    ]
-    parts += [(name, LabelledRows(e.labels)) for name, e in by_argument if not e.readings]
-    require_same_statistics("estimates", parts)
+    require_same_numbers(estimates)
     sums = sum_moments([e.moments_in_order(first.labels) for e in estimates])
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
     changes = [e.noticeable_change for e in estimates if e.prior_check is not None]
@@ -61,3 +54,15 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         readings=sum((e.readings for e in estimates), ()) if all(e.readings for e in estimates) else (),
         remarks=tuple(dict.fromkeys(chain.from_iterable(e.remarks for e in estimates))),
     )
+
+
+def require_same_numbers(estimates: Sequence[Estimate]) -> None:
+    """Refuse estimates whose numbers are not those of the same statistics."""
+    if any(estimate.histogram != estimates[0].histogram for estimate in estimates):
+        raise InvalidInput("estimates", NOT_SHOWN, "some are histograms and some are not; use one query")
+    by_argument = [(f"estimates[{index}]", e) for index, e in enumerate(estimates)]
+    parts = [
+        (name, LabelledRows(r.labels, r.prior.labels, r.rows)) for name, e in by_argument for r in e.readings
+    ]
+    parts += [(name, LabelledRows(e.labels)) for name, e in by_argument if not e.readings]
+    require_same_statistics("estimates", parts)

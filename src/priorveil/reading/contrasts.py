@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
@@ -50,7 +51,8 @@ def contrast(estimate: EstimateData, weights: LabelWeights) -> Statistic:
     row = weights_of("weights", weights, estimate.labels)[None]
     sums_numbers = all(reading.sums_numbers for reading in estimate.own_readings)
     sums = sums_of_statistics(estimate, row, of_numbers=sums_numbers)
-    return with_source(estimate, single(sums), Note("contrast"), _about(estimate, row[0]))
+    found = with_source(estimate, single(sums), Note("contrast"), _about(estimate, row[0]))
+    return replace(found, is_total=True)
 
 
 def ratio(estimate: EstimateData, top: LabelWeights, bottom: LabelWeights) -> Statistic:
@@ -95,7 +97,8 @@ def single_value(estimate: EstimateData, label: Label) -> Statistic:
         raise _unknown_label(label, estimate.labels)
     at = estimate.labels.index(label)
     about = _about(estimate, np.eye(1, len(estimate.labels), at)[0])
-    return with_source(estimate, single(estimate.moments_at([at])), Note("label", {"label": label}), about)
+    found = with_source(estimate, single(estimate.moments_at([at])), Note("label", {"label": label}), about)
+    return replace(found, is_total=True)
 
 
 def _about(estimate: EstimateData, weights: Array) -> Note | None:

@@ -18,7 +18,7 @@ from priorveil.queries import NumberByGroup
 from priorveil.queries.matrices import StatisticName
 from priorveil.reading.averages import Averages
 from priorveil.reading.interval_estimate import IntervalEstimate
-from priorveil.reading.moments import UNBOUNDED, Moments, apply_rows, normal_width
+from priorveil.reading.moments import UNBOUNDED, Moments, apply_rows, joint_confidence, normal_width
 from priorveil.reading.tally_reading import Reading
 
 
@@ -97,14 +97,16 @@ class EstimateData(IntervalEstimate):
             raise InvalidInput(argument, NOT_SHOWN, advice)
         return self.people
 
-    def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, confidence: float = 0.95, simultaneous: bool = False) -> tuple[Array, Array]:
         """The ends of normal intervals, each of which holds its true value with this probability.
 
+        With `simultaneous` they hold all true values together with this probability (Bonferroni).
         They are longer by the `bias`. Those of mle and mmse are cut off at what is possible. Those of mle are around
         the possible answer nearest to the unbiased one, and reach to the value itself. So an unbiased answer far below
         zero does not leave an interval from zero to zero.
         """
-        width = normal_width(confidence) * self.std_error
+        single = joint_confidence(confidence, len(self.values)) if simultaneous else confidence
+        width = normal_width(single) * self.std_error
         least, most = (-math.inf, math.inf) if self.limits is None else self.limits
         centre = np.clip(self.interval_centre, least, most)
         below, above = (0.0, 0.0) if self.bias is None else self.bias

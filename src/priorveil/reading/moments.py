@@ -123,6 +123,17 @@ def normal_width(confidence: float, argument: str = "confidence") -> float:
     return -NormalDist().inv_cdf((1 - confidence) / 2)  # 1 + confidence could round to 2
 
 
+def joint_confidence(confidence: float, intervals: int) -> float:
+    """The confidence of each of so many intervals that all hold together with this probability (Bonferroni).
+
+    This is right however the numbers are correlated.
+
+    >>> joint_confidence(0.95, 1), round(joint_confidence(0.95, 10), 6)
+    (0.95, 0.995)
+    """
+    return confidence if intervals < 2 else 1 - (1 - confidence) / intervals
+
+
 def not_identifiable(statistics: Sequence[Label] = (), kind: str = "statistics") -> NotIdentifiable:
     """The error for an estimate that reports alone cannot give: of these statistics, or of the distribution.
 

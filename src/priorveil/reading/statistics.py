@@ -44,6 +44,9 @@ class Statistic(IntervalEstimate):
     - `about`: a note if the number is about the points of a grid or one number for each cell, not people's own numbers.
     - `title`, `people`: what the number is (`name` in words), and how many people it was read from (or the sum of their
       weights).
+    - `is_total`: whether it is a sum over these people, such as a count, and not a number per person.
+    - `for_population`: whether the standard error is for the population that people were drawn from, and not for these
+      very people.
     - `people_to_bound`: for a ratio, about how many people would bound its 95 % interval, if shares stay as estimated;
       None if it is not known, or for a number that is always bounded.
 
@@ -70,6 +73,8 @@ class Statistic(IntervalEstimate):
     people: float | None = None
     people_to_bound: float | None = None
     leaning: Note | None = field(default=None, repr=False)
+    is_total: bool = field(default=False, repr=False)
+    for_population: bool = field(default=True, repr=False)
 
     def __repr__(self) -> str:
         return f"Statistic({self})"
@@ -81,7 +86,11 @@ class Statistic(IntervalEstimate):
 
     def interval(self, confidence: float = 0.95) -> Ends:
         """The ends of an interval that holds the true number with this probability."""
-        low, high = self.linear_ends(normal_width(confidence))
+        return self.ends_at(normal_width(confidence))
+
+    def ends_at(self, width: float) -> Ends:
+        """The ends of an interval of this width, in standard errors on each side; it reaches to the value."""
+        low, high = self.linear_ends(width)
         return min(low, self.value), max(high, self.value)
 
     def is_unbounded(self, confidence: float = 0.95) -> bool:

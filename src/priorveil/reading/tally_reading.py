@@ -66,6 +66,11 @@ class Reading:
         """Whether the answer uses the prior, so that a wrong one makes it wrong."""
         return self.method == "mmse"
 
+    def unbiased(self) -> Reading:
+        """This reading by method unbiased, for the population that people were drawn from."""
+        adds_up = self.rows is not None or self.reader.adds_up("unbiased", self.prior.probabilities)
+        return replace(self, method="unbiased", population=True, known=None, knows_total=adds_up)
+
     @property
     def people(self) -> float:
         """The number of people, or the sum of their weights."""

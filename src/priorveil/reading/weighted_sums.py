@@ -133,6 +133,7 @@ def with_source(
         title=title,
         people=estimate.people,
         leaning=leaning_note(estimate),
+        for_population=all(reading.population for reading in estimate.readings),
     )
 
 

@@ -201,6 +201,49 @@ class CohortReports(Document, frozen=True):
     ] = None
 
 
+class Difference(Document, frozen=True):
+    """By how much a number of a group, per person, is above that of the other groups together."""
+
+    group: str
+    row: ResultRow
+    p_value: Annotated[float, about("of no difference; for all together where intervals are simultaneous")]
+
+
+class DifferenceTable(Document, frozen=True):
+    """The differences of numbers of one kind."""
+
+    attributes: Annotated[Names, about("what the labels have levels of; none where they name statistics")]
+    rows: tuple[Difference, ...]
+
+
+class IndependenceTest(Document, frozen=True):
+    """A chi-square test that what is reported is independent of the group."""
+
+    chi_square: float
+    degrees: Annotated[Count, about("of freedom")]
+    p_value: float
+    few_people: Annotated[
+        bool, about("fewer than five people are expected in some cell: the p-value is only rough")
+    ]
+
+
+class GroupComparison(Document, frozen=True):
+    """The groups of a public column compared with each other, by method unbiased.
+
+    Only groups whose figures are shown are compared, so that nothing follows about the others; rows without a group are
+    left out.
+    """
+
+    attributes: Annotated[Names, Meta(min_length=1)]
+    margin_of: Annotated[
+        Names | None, about("for a margin: the attributes of the table that it is read from")
+    ]
+    groups: tuple[str, ...]
+    statistic: Annotated[StatisticKind, about("what the differences are of, per person")]
+    independence: Annotated[IndependenceTest | None, about("null for too many values")]
+    tables: tuple[DifferenceTable, ...]
+
+
 class Result(Document, frozen=True):
     """What was found, by question, cohort and group."""
 
@@ -211,3 +254,8 @@ class Result(Document, frozen=True):
     reports: Count
     cohorts: tuple[CohortReports, ...]
     findings: tuple[Finding, ...]
+    simultaneous: Annotated[
+        bool,
+        about("whether the intervals of all differences of a comparison hold together with the confidence"),
+    ]
+    comparisons: tuple[GroupComparison, ...]

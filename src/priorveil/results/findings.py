@@ -13,9 +13,10 @@ from priorveil.plans.form import Form
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.precision import Precision
 from priorveil.reading.precision_notes import promised_precision
+from priorveil.results.comparisons import compare_groups
 from priorveil.results.document import CohortReports, Figures, Finding, Levels, Result, Totals, Withheld
 from priorveil.results.figures import FigureMaker
-from priorveil.results.form_estimates import ALONE, CohortForms, Estimates, PartEstimates
+from priorveil.results.form_estimates import ALONE, CohortForms, Estimates, PartEstimates, group_text
 
 _LEVELS = Levels.__struct_fields__
 
@@ -25,12 +26,14 @@ class View:
     """What to show of estimates: the confidence of intervals, and for tables of several attributes which ones.
 
     `margin` are the attributes whose margin is wanted in place of whole tables, and `within` those whose groups shares
-    are wanted in. Parts that are not about all of them are left out.
+    are wanted in. Parts that are not about all of them are left out. With `simultaneous` the intervals of all
+    differences of a comparison of groups hold together with the confidence.
     """
 
     confidence: float = 0.95
     margin: Names = ()
     within: Names = ()
+    simultaneous: bool = False
 
     @property
     def attributes(self) -> Names:
@@ -116,6 +119,12 @@ def result_of(
             for part, same in zip(own, shown, strict=True)
             for one, other in zip(_selections(part), _selections(same), strict=True)
         ),
+        simultaneous=view.simultaneous,
+        comparisons=tuple(
+            compared
+            for part in own
+            if (compared := compare_groups(part, view.confidence, view.simultaneous)) is not None
+        ),
     )
 
 
@@ -163,7 +172,7 @@ def _selections(part: PartEstimates) -> Iterator[_Selection]:
         for group, reports in part.group_reports.items():
             estimate = part.groups.get(group)
             why = part.why_withheld(reports, estimate)
-            yield _Selection("", _group_text(group), reports, None, why, estimate)
+            yield _Selection("", group_text(group), reports, None, why, estimate)
     elif len(part.forms.forms) > 1:
         for name, (_, reports) in part.parts.items():
             estimate = part.cohorts.get(name)
@@ -190,11 +199,6 @@ def _finding(view: View, part: PartEstimates, own: _Selection, public: _Selectio
         figures=figures,
         public=None if shown == figures else shown,
     )
-
-
-def _group_text(group: Any) -> str | None:
-    """The name of a group; None for the rows without one. An empty text would stand for everybody."""
-    return None if group is None else str(group) or "(empty)"
 
 
 def _text(cohort: Any) -> str:

@@ -322,3 +322,8 @@ def _align_prior(forms: CohortForms, prior: Prior | Sequence[float]) -> Prior:
     if len(set(labels)) > 1 and len(given) == len(labels[0]):
         return given.align_to(labels[0]).with_domain(labels[0])
     return given
+
+
+def group_text(group: Any) -> str | None:
+    """The name of a group; None for the rows without one. An empty text would stand for everybody."""
+    return None if group is None else str(group) or "(empty)"

@@ -9,6 +9,8 @@ withheld result has a line that says why, such as `withheld: few reports`, and n
 Published results may end with lines on what their totals tell of one person of each cohort (`results.totals`):
 `totals epsilon` and `totals delta`, with the reports that a person is hidden among, and `belief before totals` and
 `belief after totals` for the answer whose probability changes most.
+Where groups are compared, lines for the test of independence (`independence chi-square`, and its degrees of freedom)
+and for the differences of each group from the others follow, and the last column is `p_value`.
 """
 
 from __future__ import annotations
@@ -18,16 +20,26 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from priorveil.frames import Library, to_frame
-from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable, Totals
+from priorveil.plans.composition import Names
+from priorveil.results.document import (
+    Figures,
+    Finding,
+    GroupComparison,
+    Result,
+    ResultRow,
+    ResultTable,
+    Totals,
+)
 
 _ABOUT = ("attributes", "cohort", "group", "statistic")
 _COLUMNS = (*_ABOUT, "reports", "method", "estimate", "std_error", "low", "high", "share")
+_P_VALUE = "p_value"  # only where groups are compared
 
 
 def columns_of(result: Result) -> dict[str, str]:
     """The column of each attribute; one with the name of another column has `(answer)` after it."""
     attributes = dict.fromkeys(name for found in result.findings for name in found.attributes)
-    return {name: f"{name} (answer)" if name in _COLUMNS else name for name in attributes}
+    return {name: f"{name} (answer)" if name in (*_COLUMNS, _P_VALUE) else name for name in attributes}
 
 
 def statistic_lines(result: Result) -> Iterator[dict[str, Any]]:
@@ -41,18 +53,43 @@ def statistic_lines(result: Result) -> Iterator[dict[str, Any]]:
             for row in table.rows:
                 yield {
                     **_about(found, statistic_name(found, table, row)),
-                    **_answers(columns, table, row),
+                    **_answers(columns, table.attributes, row),
                     **_numbers(found, found.figures, table, row),
                 }
     for cohort in result.cohorts:
         if cohort.totals is not None:
             name = cohort.cohort if len(result.cohorts) > 1 else ""
             yield from _totals_lines(name, cohort.totals, columns)
+    for compared in result.comparisons:
+        yield from _comparison_lines(columns, compared)
+
+
+def _comparison_lines(columns: dict[str, str], compared: GroupComparison) -> Iterator[dict[str, Any]]:
+    """Two lines for the test of independence, and one for each difference."""
+    names = " x ".join(compared.attributes)
+    test = compared.independence
+    if test is not None:
+        about = {"attributes": names, "cohort": "", "group": "", "method": "unbiased"}
+        chi_square = {"estimate": test.chi_square, _P_VALUE: test.p_value}
+        yield {**about, "statistic": "independence chi-square", **chi_square}
+        yield {**about, "statistic": "independence degrees of freedom", "estimate": test.degrees}
+    for table in compared.tables:
+        for each in table.rows:
+            row = each.row
+            name = "" if table.attributes else f" {', '.join(row.label)}"
+            yield {
+                **{"attributes": names, "cohort": "", "group": each.group},
+                "statistic": f"difference from others{name}",
+                **_answers(columns, table.attributes, row),
+                **{"method": "unbiased", "estimate": row.value, "std_error": row.std_error},
+                **{"low": row.low, "high": row.high, _P_VALUE: each.p_value},
+            }
 
 
 def heads_of(result: Result) -> list[str]:
     """The names of all columns, in order."""
-    return [*_ABOUT, *columns_of(result).values(), *_COLUMNS[len(_ABOUT) :]]
+    compared = [_P_VALUE] if result.comparisons else []
+    return [*_ABOUT, *columns_of(result).values(), *_COLUMNS[len(_ABOUT) :], *compared]
 
 
 def write_lines(result: Result, file: TextIO) -> None:
@@ -109,6 +146,10 @@ def _totals_lines(cohort: str, totals: Totals, columns: dict[str, str]) -> Itera
 
 def _answers(columns: dict[str, str], table: ResultTable, row: ResultRow) -> dict[str, str | None]:
     levels = dict(zip(table.attributes, row.label, strict=True)) if table.attributes else {}
+
+
+def _answers(columns: dict[str, str], attributes: Names, row: ResultRow) -> dict[str, str | None]:
+    levels = dict(zip(attributes, row.label, strict=True)) if attributes else {}
     return {column: levels.get(name) for name, column in columns.items()}
 
 

@@ -33,7 +33,7 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # those that are listed
 _MOST_AVERAGED = 2_000
 _FEWEST_DECIMALS = 1  # of a share in percent
 _MOST_DECIMALS = 9
-_NO_ATTRIBUTE = ("value",)
+NO_ATTRIBUTE = ("value",)
 
 
 # -- the answer ------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def answer_rows(
             decimals = amount_decimals(half_width if estimate.averages is None else shortest)
             if decimals is None:  # the interval has no ends
                 decimals = amount_decimals(normal_width(confidence) * numbers[1])
-        label = tuple(_label_cells(estimate, whole.labels[i]).values())
+        label = tuple(label_cells(estimate, whole.labels[i]).values())
         limits = float(whole.limits[0, i]), float(whole.limits[1, i])
         rows.append(_row(label, numbers, limits, decimals, None if expected is None else float(expected[i])))
     return rows
@@ -76,8 +76,8 @@ def answer_margins(estimate: Estimate, confidence: float = 0.95) -> dict[Names, 
     """The rows of the answer by the attributes that their labels have levels of; none if they have no attribute."""
     margins: dict[Names, list[ResultRow]] = {}
     for label, row in zip(estimate.labels, answer_rows(estimate, confidence), strict=False):
-        heads = tuple(_label_cells(estimate, label))
-        margins.setdefault(() if heads == _NO_ATTRIBUTE else heads, []).append(row)
+        heads = tuple(label_cells(estimate, label))
+        margins.setdefault(() if heads == NO_ATTRIBUTE else heads, []).append(row)
     return margins
 
 
@@ -244,12 +244,12 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _label_cells(estimate: Estimate, label: Label) -> dict[str, str]:
+def label_cells(estimate: Estimate, label: Label) -> dict[str, str]:
     """The level of each attribute that a label has; of other labels the text, under `value`."""
     names, parts = estimate.attributes, label_parts(label)
     if len(names) == len(parts) and (isinstance(label, tuple) or estimate.histogram):
         return dict(zip(names, map(label_text, parts), strict=True))
-    return named_levels(str(label), names) or {_NO_ATTRIBUTE[0]: label_text(label)}
+    return named_levels(str(label), names) or {NO_ATTRIBUTE[0]: label_text(label)}
 
 
 # -- decimals --------------------------------------------------------------------------------------------

@@ -11,14 +11,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 from priorveil.catalogue import say
-from priorveil.formatting import factor_at_most, percent, readable_number
+from priorveil.formatting import factor_at_most, p_value_text, percent, readable_number
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.statistics import Statistic
-from priorveil.results.document import Belief, Finding, Result, ResultRow, ResultTable
+from priorveil.results.document import (
+    Belief,
+    Difference,
+    DifferenceTable,
+    Finding,
+    GroupComparison,
+    IndependenceTest,
+    Result,
+    ResultRow,
+    ResultTable,
+)
 from priorveil.results.lines import is_mean_of_sum, statistic_name
 from priorveil.statistics.samples import beside_columns
 
-Unit = Literal["people", "share", "amount"]
+Unit = Literal["people", "share", "points", "amount"]
 
 BESIDE_COLUMNS = ("besideColumns", "besideColumnsWithoutLdp")  # notes that come before the figures
 _MOST_SHOWN = 50  # statistics that are printed
@@ -35,11 +45,15 @@ def figure_text(number: float, unit: Unit, decimals: int | None) -> str:
 
     >>> figure_text(0.59649, "share", 1), figure_text(12345.678, "amount", 0), figure_text(2.5, "amount", None)
     ('59.6 %', '12,346', '2.5')
+    >>> figure_text(-0.125, "points", 1)
+    '-12.5'
     """
     if unit == "people":
         return f"{number:,.1f}"
     if unit == "share":
         return f"{100 * number:,.{decimals or 1}f} %"
+    if unit == "points":
+        return f"{100 * number:,.{decimals or 1}f}"
     return readable_number(number, 5) if decimals is None else f"{number:,.{decimals}f}"
 
 
@@ -146,6 +160,64 @@ def _labels(found: Finding, table: ResultTable, row: ResultRow) -> tuple[str, ..
 def _stands_alone(found: Finding, table: ResultTable) -> bool:
     """Whether each row is a statistic with a name of its own: a mean, which may be a sum per person, or a quantile."""
     return table.kind in _STATISTICS or is_mean_of_sum(found, table)
+
+
+# -- comparisons -----------------------------------------------------------------------------------------
+
+
+def independence_text(chi_square: float, degrees: int, p_value: float) -> str:
+    """A chi-square test in a few words.
+
+    >>> independence_text(12.345, 3, 0.0063)
+    'chi-square 12.35 with 3 degrees of freedom, p = 0.0063'
+    """
+    counted = "oneDegreeOfFreedom" if degrees == 1 else "degreesOfFreedom"
+    return say(
+        "independenceTest",
+        chi_square=f"{chi_square:,.2f}",
+        degrees=say(counted, count=f"{degrees:,}"),
+        p_value=p_value_text(p_value),
+    )
+
+
+def independence_line(compared: GroupComparison, test: IndependenceTest, result: Result) -> str:
+    """The test that what is reported is independent of the group, as a line."""
+    text = independence_text(test.chi_square, test.degrees, test.p_value)
+    line = say("independenceOf", names=" x ".join(compared.attributes), by=result.by, test=text)
+    return f"{line}. {say('fewExpected')}" if test.few_people else line
+
+
+def first_differences(
+    table: DifferenceTable, most: int = _MOST_SHOWN
+) -> tuple[tuple[Difference, ...], str | None]:
+    """The differences to show, at most so many, and a sentence if they are not all."""
+    if len(table.rows) <= most:
+        return table.rows, None
+    return table.rows[:most], say("firstStatistics", count=f"{most:,}", all=f"{len(table.rows):,}")
+
+
+def difference_cells(
+    compared: GroupComparison, table: DifferenceTable, rows: Sequence[Difference], result: Result
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The titles of the columns of differences, and the texts of their rows."""
+    of_shares = compared.statistic == "share"
+    quantity = say("differenceInPoints" if of_shares else "differenceHead")
+    unit: Unit = "points" if of_shares else "amount"
+    heads = (result.by or "", *(table.attributes or (say("valueHead"),)))
+    labelled = (((each.group, *each.row.label), each.row) for each in rows)
+    titles, cells = number_cells(heads, quantity, labelled, unit, result.confidence)
+    p_values = (p_value_text(each.p_value).removeprefix("p ").removeprefix("= ") for each in rows)
+    return (*titles, say("pValueHead")), [(*row, p) for row, p in zip(cells, p_values, strict=True)]
+
+
+def comparison_notes(compared: GroupComparison, result: Result) -> tuple[str, ...]:
+    """What to know about the intervals and p-values of differences, and which groups are compared."""
+    kind = say("allDifferences" if result.simultaneous else "eachDifference")
+    same = [found for found in result.findings if found.attributes == compared.attributes]
+    groups = {found.group for found in same if found.group != "" and found.margin_of == compared.margin_of}
+    if len(groups) == len(compared.groups):
+        return (kind,)
+    return kind, say("groupsCompared", count=f"{len(compared.groups):,}")
 
 
 # -- sentences -------------------------------------------------------------------------------------------

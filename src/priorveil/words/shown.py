@@ -17,14 +17,26 @@ from priorveil.reading.estimate import Estimate
 from priorveil.reading.precision import Precision
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import Tally
+from priorveil.statistics.comparing import Comparison, ComparisonTable
 from priorveil.statistics.dice import DiceMenu, DicePair
+from priorveil.statistics.independence import Independence
 from priorveil.statistics.outcome_fit import OutcomeFit
 from priorveil.statistics.planning import PowerAnalysis
 from priorveil.statistics.regression_estimates import MarginalEffects, Predictions
 from priorveil.statistics.regression_fit import RegressionFit
 from priorveil.statistics.samples import SampleEstimate
 from priorveil.statistics.significance import ChiSquareTest
-from priorveil.words import dice, estimates, levels, outcome_fits, planning, plans, priors, regressions
+from priorveil.words import (
+    comparisons,
+    dice,
+    estimates,
+    levels,
+    outcome_fits,
+    planning,
+    plans,
+    priors,
+    regressions,
+)
 from priorveil.words.notes import note_text
 from priorveil.words.plots import channels as channel_plots
 from priorveil.words.plots import estimates as estimate_plots
@@ -48,6 +60,9 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "figure": estimate_plots.estimate_figure,
     },
     Leakage: {"text": levels.leakage_text, "html": levels.leakage_html},
+    Comparison: {"text": comparisons.comparison_text, "html": comparisons.comparison_html},
+    ComparisonTable: {"text": comparisons.table_text, "html": comparisons.table_html},
+    Independence: {"text": comparisons.independence_text_of, "html": comparisons.independence_html},
     Ledger: {"line": plans.ledger_title, "html": plans.ledger_html},
     MarginalEffects: {"text": regressions.effects_text, "html": regressions.effects_html},
     Note: {"text": note_text},
