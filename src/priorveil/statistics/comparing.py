@@ -84,8 +84,8 @@ class Comparison(IntervalEstimate):
         no difference to test.
         """
         if self.untested is not None:
-            hint = Hint("method", "unbiased", purpose="for numbers that can be tested")
-            raise InvalidInput("method", self.difference.method or NOT_SHOWN, str(self.untested), hint)
+            hints = [Hint("method", "unbiased")] if self.difference.leaning is not None else []
+            raise InvalidInput("method", self.difference.method or NOT_SHOWN, str(self.untested), *hints)
         return p_value(self.difference)
 
     def columns(self, confidence: float = 0.95) -> dict[str, Any]:
@@ -102,6 +102,8 @@ def p_value(difference: Statistic) -> float:
     >>> p_value(Statistic(3.0, 1.0, bias=(3.0, 3.0)))
     1.0
     """
+    if difference.ends is None:
+        return math.erfc(_width_to_zero(difference) / math.sqrt(2))
     low, high = 0.0, _WIDEST
     if _holds_zero(difference, low):
         return 1.0
@@ -111,6 +113,21 @@ def p_value(difference: Statistic) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if _holds_zero(difference, middle) else (middle, high)
     return math.erfc(high / math.sqrt(2))
+
+
+def _width_to_zero(difference: Statistic) -> float:
+    """The least width, in standard errors, at which a normal interval holds zero."""
+    if not difference.limits[0] <= 0 <= difference.limits[1]:
+        return math.inf
+    centre, (below, above) = _centre(difference), difference.bias
+    distance = max(
+        0.0 if difference.value <= 0 else centre - below,
+        0.0 if difference.value >= 0 else -centre - above,
+        0.0,
+    )
+    if difference.std_error == 0:
+        return math.inf if distance > 0 else 0.0
+    return distance / difference.std_error
 
 
 def _holds_zero(difference: Statistic, width: float) -> bool:

@@ -24,7 +24,7 @@ from scipy.special import gammaincc
 
 from priorveil import showing
 from priorveil.arrays import Array
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge, plural
 from priorveil.priors import Label
 from priorveil.priors.domain import label_positions
 from priorveil.priors.label_texts import label_parts
@@ -102,7 +102,8 @@ def group_test(estimates: Sequence[Estimate]) -> Independence:
     """Whether the shares are the same in all groups; those without people are left out."""
     own = [estimate for estimate in estimates if estimate.people > 0]
     if len(own) < 2:
-        raise InvalidInput("groups", len(own), "give the estimates of two groups with reports, or more")
+        advice = f"{plural(len(own), 'group')} with reports; give the estimates of two or more"
+        raise InvalidInput("groups", NOT_SHOWN, advice)
     require_same_numbers(own)
     labels = own[0].labels
     _require_few_statistics(len(labels))
