@@ -280,6 +280,22 @@ def test_independence_of_leaning_estimates_uses_the_reports_alone() -> None:
     assert found[0] == found[1] == found[2]
 
 
+def test_the_same_weight_for_everybody_changes_nothing() -> None:
+    rng = np.random.default_rng(2)
+    reports = [PLAN.privatize(rng.choice(3, people), rng, codes=True) for people in (300, 500)]
+    tests = []
+    for weight in (1.0, 2.5):
+        tallies = [PLAN.tally(own, weights=[weight] * len(own)) for own in reports]
+        tests.append(
+            pv.independence(groups={str(at): PLAN.estimate(each) for at, each in enumerate(tallies)})
+        )
+    assert tests[0].chi_square == pytest.approx(tests[1].chi_square)
+    plain = {str(at): PLAN.estimate(PLAN.tally(own)) for at, own in enumerate(reports)}
+    assert tests[0].chi_square == pytest.approx(pv.independence(groups=plain).chi_square)
+    with raises(InvalidInput, argument="groups"):
+        pv.independence(groups={"a": plain["0"], "b": plain["0"]})
+
+
 def test_few_people_are_named() -> None:
     small = {name: estimate_of(OPEN, row) for name, row in (("a", [8, 8, 3]), ("b", [300, 200, 100]))}
     assert pv.independence(groups=small).few_people and "rough" in str(pv.independence(groups=small))
@@ -392,8 +408,21 @@ def test_simultaneous_differences_have_wider_intervals_and_larger_p_values() -> 
         each.comparisons[0].tables[0].rows, together.comparisons[0].tables[0].rows, strict=True
     ):
         assert other.row.low < one.row.low and other.row.high > one.row.high  # type: ignore[operator]
-        assert other.p_value == pytest.approx(min(1.0, 6 * one.p_value))
+        assert other.p_value == pytest.approx(min(1.0, 3 * one.p_value)), "two groups have three differences"
         assert (other.p_value < 0.05) == (not other.row.low <= 0 <= other.row.high)  # type: ignore[operator]
+
+
+def test_differences_that_are_the_same_but_for_their_sign_are_one_test() -> None:
+    plan, counts = (
+        pv.Plan.of(LEANING.channel, LEANING.reference, pv.Distribution()),
+        {"A": [200, 100], "B": [100, 100]},
+    )
+    assert compared(counts, plan, simultaneous=True).comparisons == compared(counts, plan).comparisons
+    more = {**counts, "C": [30, 90]}
+    each, together = (
+        compared(more, plan, simultaneous=choice).comparisons[0].tables[0].rows for choice in (False, True)
+    )
+    assert [row.p_value for row in together] == pytest.approx([min(1.0, 3 * row.p_value) for row in each])
 
 
 def test_comparisons_say_nothing_about_a_group_that_is_withheld() -> None:

@@ -74,7 +74,7 @@ def _difference_tables(
     first = next(iter(groups.values()))
     order = {label: at for at, label in enumerate(first.labels)}
     found = _differences(list(groups.values()), list(order))
-    tested = sum(each.std_error > 0 for row in found for each in row) if simultaneous else 1
+    tested = _distinct(found) if simultaneous else 1
     decimals = share_decimals if first.counts_people else amount_decimals
     tables: dict[Names, list[Difference]] = {}
     for (label, at), (place, group) in product(order.items(), enumerate(groups)):
@@ -86,6 +86,21 @@ def _difference_tables(
         row = statistic_row(tuple(cells.values()), statistic, joint_confidence(confidence, tested), decimals)
         tables.setdefault(heads, []).append(Difference(group, row, min(1.0, tested * p_value(statistic))))
     return [DifferenceTable(heads, tuple(rows)) for heads, rows in tables.items()]
+
+
+def _distinct(found: list[list[Statistic]]) -> int:
+    """How many differences there are to test: two groups, or two shares that add up, have the same with other signs."""
+    values, errors = (
+        np.array([[getattr(s, name) for s in row] for row in found]) for name in ("value", "std_error")
+    )
+    columns = int((errors > 0).any(axis=0).sum())
+    if (
+        columns == 2
+        and values.shape[1] == 2
+        and (np.abs(values.sum(axis=1)) <= 1e-6 * errors.sum(axis=1)).all()
+    ):
+        columns = 1
+    return max(columns, 1) * (1 if len(found) == 2 else len(found))
 
 
 def _differences(estimates: list[Estimate], labels: list[Label]) -> list[list[Statistic]]:

@@ -105,6 +105,9 @@ def group_test(estimates: Sequence[Estimate]) -> Independence:
         advice = f"{plural(len(own), 'group')} with reports; give the estimates of two or more"
         raise InvalidInput("groups", NOT_SHOWN, advice)
     require_same_numbers(own)
+    tallies = [id(reading.tally) for estimate in own for reading in estimate.own_readings]
+    if len(set(tallies)) < len(tallies):
+        raise InvalidInput("groups", NOT_SHOWN, "two of them were read from the same reports")
     labels = own[0].labels
     _require_few_statistics(len(labels))
     readings = [[_adding_up(reading) for reading in estimate.own_readings] for estimate in own]
