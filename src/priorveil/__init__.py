@@ -95,9 +95,9 @@ __all__ = [
     "independence",
     "leakage",
     "published",
+    "ratio",
     "regress",
     "regress_on",
-    "ratio",
 ]
 
 # The module of each name. Names are loaded when first used: `import priorveil` is light, and the command line reacts

@@ -78,8 +78,6 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 _EXPLANATIONS = ("methodAssumes", "whyCheckFailed", "priorNotUsed")
 
 _SECTIONS = {
-    "Options that most estimates need": ("--by", "--margin", "--within", "--method", "--confidence"),
-    "A sample of a population": samples.NAMES,
     "Options that most estimates need": (
         "--by",
         "--simultaneous",
@@ -88,6 +86,7 @@ _SECTIONS = {
         "--method",
         "--confidence",
     ),
+    "A sample of a population": samples.NAMES,
     "What REPORTS hold": ("--column", "--cohort", "--assume-plan"),
     "The output": ("--json", "--csv", "--plot", "--refused"),
 }
@@ -170,7 +169,6 @@ def estimate(
     inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, written)
     if simultaneous and by is None:
         raise click.UsageError("--simultaneous is for differences of groups: choose their column with --by")
-    inputs.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
     inputs.require_plan_first(plan, reports, "REPORTS")
     if given:
         others = {"by": by, "margin": margin, "within": within, "cohort": cohort, "plot": plot}

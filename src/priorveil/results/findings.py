@@ -96,24 +96,13 @@ def result_of(
     forms, counted = estimates.forms, estimates.reports if reports is None else reports
     own = view.tables(estimates)
     shown = own if public is None else view.tables(public)
-    cohorts = tuple(
-        CohortReports(
-            cohort=_text(name),
-            form=form.id,
-            reports=counted[name],
-            levels=Levels(*(getattr(form.levels(), bound) for bound in _LEVELS)),
-            identifiable=all(part.plan.identifiable for part in form.parts),
-            totals=(totals or {}).get(name),
-        )
-        for name, form in forms.forms.items()
-    )
     return Result(
         id=forms.id,
         confidence=view.confidence,
         by=estimates.by,
         smallest_count=forms.smallest_count,
         reports=sum(counted.values()),
-        cohorts=cohort_reports(forms, counted),
+        cohorts=cohort_reports(forms, counted, totals),
         findings=tuple(
             _finding(view, part, one, other)
             for part, same in zip(own, shown, strict=True)
@@ -135,8 +124,10 @@ def _promised(form: Form, people: int) -> Mapping[Names, Precision]:
     return form.expected_precision(people)
 
 
-def cohort_reports(forms: CohortForms, reports: Mapping[Any, int]) -> tuple[CohortReports, ...]:
-    """Each cohort with its levels, and how many reports it has."""
+def cohort_reports(
+    forms: CohortForms, reports: Mapping[Any, int], totals: Mapping[Any, Totals] | None = None
+) -> tuple[CohortReports, ...]:
+    """Each cohort with its levels, how many reports it has, and what published totals tell of its people."""
     return tuple(
         CohortReports(
             cohort=_text(name),
@@ -144,6 +135,7 @@ def cohort_reports(forms: CohortForms, reports: Mapping[Any, int]) -> tuple[Coho
             reports=reports[name],
             levels=Levels(*(getattr(form.levels(), bound) for bound in _LEVELS)),
             identifiable=all(part.plan.identifiable for part in form.parts),
+            totals=(totals or {}).get(name),
         )
         for name, form in forms.forms.items()
     )

@@ -144,10 +144,6 @@ def _totals_lines(cohort: str, totals: Totals, columns: dict[str, str]) -> Itera
             yield {**dict(zip(_ABOUT, names, strict=True)), **answers, "estimate": share}
 
 
-def _answers(columns: dict[str, str], table: ResultTable, row: ResultRow) -> dict[str, str | None]:
-    levels = dict(zip(table.attributes, row.label, strict=True)) if table.attributes else {}
-
-
 def _answers(columns: dict[str, str], attributes: Names, row: ResultRow) -> dict[str, str | None]:
     levels = dict(zip(attributes, row.label, strict=True)) if attributes else {}
     return {column: levels.get(name) for name, column in columns.items()}

@@ -25,6 +25,8 @@ def sample_result(estimate: SampleEstimate, forms: CohortForms, confidence: floa
         reports=estimate.reports,
         cohorts=cohort_reports(forms, dict.fromkeys(forms.forms, estimate.reports)),
         findings=(sample_finding(estimate, confidence),),
+        simultaneous=False,
+        comparisons=(),
     )
 
 
