@@ -64,7 +64,7 @@ class CovariateTable:
                 raise InvalidInput(
                     "data", NOT_SHOWN, "entries are missing: leave these rows out first"
                 ) from None
-            advice = f"formulaic refuses it ({type(error).__name__})"
+            advice = f"formulaic refuses it ({type(error).__name__}): are all its names columns of the data?"
             raise InvalidInput("formula", str(formula), advice) from None
         spec = columns.model_spec
         values = np.ascontiguousarray(np.asarray(columns, dtype=np.float64).T)

@@ -182,7 +182,7 @@ class _Rows:
             name, value = self.covariates.names[covariate], label_text(labels[outcome])
             error = NotIdentifiable(
                 f"there is no finite maximum: the coefficient of {name} for {value} grows without end, as some share "
-                f"is best at zero; leave {name} out, merge its groups or the values, or collect more reports"
+                f"is best at zero; merge groups or values, collect more reports, or leave it out"
             )
             error.statistics = (name,)
             raise error
