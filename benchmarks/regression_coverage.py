@@ -134,7 +134,7 @@ def range_text(shares: Array) -> str:
 
 
 def speed(reports: int, values: int) -> None:
-    """Seconds of processor time, and memory, of a regression with four values and five covariates, and of a linear model of a statistic."""
+    """Seconds of a regression with four values and five covariates, and of a linear model of a statistic; memory."""
     rng = np.random.default_rng(0)
     X = np.column_stack([np.ones(reports), rng.normal(size=(reports, 5))])
     truth = rng.normal(scale=0.3, size=(6, 3))

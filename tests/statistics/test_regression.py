@@ -367,6 +367,19 @@ def test_a_linear_model_is_least_squares_on_the_scores() -> None:
     assert "Linear model of sum" in str(fit)
 
 
+def test_a_statistic_needs_no_more_than_its_own_scores() -> None:
+    """Two reports determine the mean of three numbers, and not their distribution."""
+    prior = pv.Prior([0.4, 0.3, 0.3])
+    plan = pv.Plan.of([[0.8, 0.2], [0.5, 0.5], [0.2, 0.8]], prior, pv.Sum([0.0, 1.0, 2.0], unbiased=True))
+    X = covariates(500)
+    reports = np.random.default_rng(17).integers(0, 2, 500)
+    fit = pv.regress(reports, X, plan, model="linear")
+    np.testing.assert_allclose(fit.coefficients, np.linalg.lstsq(X, plan.scores(reports)[:, 0])[0], atol=1e-8)
+    for options in ({}, {"statistic": [0]}):
+        with pytest.raises(NotIdentifiable, match="do not determine"):
+            pv.regress(reports, X, plan, **options)
+
+
 def test_one_statistic_of_a_large_plan() -> None:
     plan = pv.design(pv.Prior.zipf(80), 2.0, pv.Distribution(), method="unary")
     X = covariates(4_000)

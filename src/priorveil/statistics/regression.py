@@ -79,12 +79,12 @@ def regress(
     labels, devices, count = read_devices(reports, plan)
     covariates = _covariates(X, formula, data)
     covariates.require_fit(count)
-    _require_identifying(devices)
     known = [device.plan for device in devices if device.plan is not None]
     rows = _Rows(labels, devices, count, covariates, known)
     if model == "linear" or statistic is not None:
         chosen = _statistic(known[0], statistic)
         return _linear_fit(rows, chosen) if model == "linear" else _statistic_fit(rows, chosen)
+    _require_identifying(devices)
     if len(labels) > MOST_VALUES:
         advice = f"for {len(labels)} values give a single statistic: a label, or a list of labels"
         raise InvalidInput("statistic", None, advice)
