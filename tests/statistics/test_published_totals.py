@@ -96,6 +96,22 @@ def test_rounding_is_enclosed_and_small(seed: int) -> None:
             assert found <= float(formula) * (1 + 1e-4) + 1e-7
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("factor", [1.0, 1 + 2.0**-20, 1.5, 20.0, 1e4])
+def test_tiny_probabilities_are_enclosed_without_a_warning(factor: float) -> None:
+    rng = np.random.default_rng(7300)
+    for number in range(12):
+        shares = np.exp(rng.normal(0, 8, (2, 3)))
+        shares /= shares.sum(axis=1, keepdims=True)
+        rows = np.floor(shares * 2.0**61).astype(np.int64)
+        rows[[0, 1], shares.argmax(axis=1)] += TOTAL - rows.sum(axis=1)
+        formula = blanket_delta(rows.tolist(), 1 + number % 3, Fraction(factor))
+        found = bound(rows, 1 + number % 3, factor)
+        assert min(formula, Fraction(1)) <= Fraction(found) <= formula * Fraction(11, 10) + Fraction(1, 10**9)
+        level = Plan.of(Table(rows), Prior([0.5, 0.5]), Histogram()).totals_level(10 ** (number % 4), 1e-9)
+        assert 0 <= level < math.inf
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bound_from_lip_levels_is_never_below_the_truth(seed: int) -> None:
     rng = np.random.default_rng(7200 + seed)

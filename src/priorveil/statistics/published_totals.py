@@ -43,12 +43,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq, newton
+from scipy.optimize import brentq
 
 from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL, Certificate, exp_above, exp_below
@@ -69,7 +69,7 @@ _LOWEST = -(2.0**50)  # on the grid; what is below is raised to it
 _TINY = 1e-290
 _LEAST_EXPONENT = -650.0
 _NEGLIGIBLE = 60.0
-_CLOSE = 1e-6  # how near to the least level a level is, relatively
+_CLOSE = 1e-5  # how near to the least level a level is, relatively
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +222,7 @@ def _saddle(law: BlanketLaw, people: int) -> tuple[float, float]:
         else:
             tilt = high
     deviation = max(moments(tilt)[1], 1e-6 * highest)
-    return max(tilt, 1 / (deviation * math.sqrt(people))), deviation
+    return min(max(tilt, 1 / (deviation * math.sqrt(people))), 2 * _STEEPEST / highest), deviation
 
 
 def _split(law: BlanketLaw, spacing: float) -> tuple[Ints, Array]:
@@ -340,6 +340,7 @@ def _bound(pair: Pair, people: int, level: float, density: int) -> float:
 def _level_of_pair(pair: Pair, people: int, delta: float, least: float) -> float:
     """The level of one pair, which is more than `least`: found on the coarse grid, and from there on the fine one."""
 
+    @cache
     def excess(level: float, density: int = _FINE) -> float:
         return math.log(max(_bound(pair, people, level, density), _TINY) / delta)
 
@@ -348,9 +349,12 @@ def _level_of_pair(pair: Pair, people: int, delta: float, least: float) -> float
         low, high = high, 2 * high
         if high > _LARGEST:
             return math.inf
-    level = float(brentq(excess, low, high, args=(_COARSE,), rtol=1e-3, xtol=1e-12))
-    level = float(newton(excess, level, x1=0.998 * level, tol=_CLOSE * level, maxiter=8, disp=False))
-    level = min(max(level, least), high) if math.isfinite(level) else high
+    near = float(brentq(excess, low, high, args=(_COARSE,), rtol=1e-3, xtol=1e-12))
+    low, up = max(least, 0.97 * near), min(1.003 * near, high)
+    if excess(low) <= 0:
+        low, up = least, low
+    is_between = excess(low) > 0 >= excess(up)
+    level = float(brentq(excess, low, up, rtol=_CLOSE, xtol=1e-15)) if is_between else up
     step = _CLOSE
     while excess(level) > 0:
         level, step = level * (1 + step), 2 * step
