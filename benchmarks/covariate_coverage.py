@@ -5,7 +5,7 @@ depends on a covariate; the effect is -.8. With four values the effects are 1, -
 reports and the outcome jointly (`pv.regress_on`); people, reports and outcomes are drawn again for every survey.
 
     python benchmarks/covariate_coverage.py                      4,000 surveys with two values: about five minutes
-    python benchmarks/covariate_coverage.py --values 4           with four values
+    python benchmarks/covariate_coverage.py --values 4           with four values: longer, and not within these limits
     python benchmarks/covariate_coverage.py --simulations 200    a first look
 
 The exit status is 1 if the coverage of a coefficient lies outside 93.5 to 96.5 %.
