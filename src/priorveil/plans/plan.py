@@ -77,12 +77,12 @@ from priorveil.statistics.planning import (
 from priorveil.statistics.published_totals import totals_level
 from priorveil.statistics.samples import (
     Population,
-    Sample,
     SampleDesign,
     SampleEstimate,
     SampleMethod,
     ScoreNoise,
     VarianceMethod,
+    WeightedSample,
     beside_columns,
     sample_estimate,
 )
@@ -450,7 +450,7 @@ class Plan(PlanData):
         noise = self.score_noise(reports)
         people = len(noise.scores)
         design = SampleDesign.of(people, weights, strata, clusters, population)
-        sample = Sample(noise.scores, design, Calibration.of(margins, people))
+        sample = WeightedSample(noise.scores, design, Calibration.of(margins, people))
         is_alone = all(column is None for column in (weights, strata, clusters, margins))
         return sample_estimate(
             sample,

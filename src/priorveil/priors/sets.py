@@ -20,6 +20,7 @@ import numpy as np
 
 from priorveil.arrays import Array, Numbers, whole_numbers
 from priorveil.errors import NOT_SHOWN, InvalidInput, TooLarge
+from priorveil.priors.counted_sample import CountedSample
 from priorveil.priors.domain import Domain, as_domain
 from priorveil.priors.label_texts import Label
 from priorveil.priors.number_files import file_errors, read_matrix
@@ -34,7 +35,6 @@ from priorveil.priors.prior import (
     labelled_numbers,
 )
 from priorveil.priors.read_only import ReadOnly
-from priorveil.priors.sample import Sample
 
 _ROUNDING = 1e-6  # how far outside a set a prior may lie that was computed from its members
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
@@ -54,7 +54,7 @@ class PriorSet(ReadOnly):
 
     kind = "finite"
     members: tuple[Prior, ...] = ()  # empty where the set is not finite
-    sample: Sample | None = None  # the sample that the set was made from
+    sample: CountedSample | None = None  # the sample that the set was made from
     domain: Domain
 
     def __init__(self, priors: Iterable[Prior | Probabilities]) -> None:
@@ -116,7 +116,7 @@ class PriorSet(ReadOnly):
         own_labels, numbers = labelled_numbers("counts", counts)
         if own_labels is not None and labels is not None:
             raise InvalidInput("labels", labels, "the counts have labels of their own: leave these out")
-        sample = Sample(tuple(map(count_of, numbers)), float(delta))
+        sample = CountedSample(tuple(map(count_of, numbers)), float(delta))
         return PriorInterval(*sample.box, labels if own_labels is None else own_labels, sample)
 
     @staticmethod
@@ -245,7 +245,7 @@ class PriorInterval(PriorSet):
     kind = "interval"
 
     def __init__(
-        self, lower: Numbers, upper: Numbers, labels: LabelsOrDomain, sample: Sample | None = None
+        self, lower: Numbers, upper: Numbers, labels: LabelsOrDomain, sample: CountedSample | None = None
     ) -> None:
         low, high = (tuple(_fraction(n, v) for v in side) for n, side in (("lower", lower), ("upper", upper)))
         if len(low) != len(high) or not low:
@@ -387,7 +387,7 @@ def _read_interval(document: Mapping[str, Any], labels: LabelsOrDomain) -> Prior
     lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
     if "sample" not in document:
         return PriorSet.interval(lower, upper, labels)
-    sample = Sample.read(document["sample"])
+    sample = CountedSample.read(document["sample"])
     if sample.box != (lower, upper):
         raise InvalidInput("sample", NOT_SHOWN, "the ends of the shares are not those of the sample")
     return PriorInterval(lower, upper, labels, sample)

@@ -23,7 +23,7 @@ from priorveil.statistics.logit import logit_shares, multinomial_weights, weight
 _LEAST = 1e-300  # of a probability: a search may try parameters under which a report is impossible
 
 
-class _Block(NamedTuple):
+class _JointBlock(NamedTuple):
     """Some rows, given each value: posterior, residual and design; log-likelihoods and shares of the rows."""
 
     part: slice
@@ -106,7 +106,7 @@ class JointLikelihood(EstimatingEquation):
             total += means @ means.T - rooted @ rooted.T
         return total
 
-    def _blocks(self, theta: Array) -> Iterator[_Block]:
+    def _blocks(self, theta: Array) -> Iterator[_JointBlock]:
         b, e = theta[: len(self.covariates)], np.append(theta[self.effects], 0.0)
         log_s = theta[self.effects.stop]
         gamma = theta[self.share_coefficients].reshape(self.values - 1, -1)
@@ -125,7 +125,7 @@ class JointLikelihood(EstimatingEquation):
             posterior = np.exp(joint - highest)
             sums = posterior.sum(axis=0)
             logliks = highest + np.log(sums) - log_s - np.log(2 * np.pi) / 2
-            yield _Block(part, logliks, posterior / sums, residual, self._design(Z), shares, ratio)
+            yield _JointBlock(part, logliks, posterior / sums, residual, self._design(Z), shares, ratio)
 
     def _design(self, Z: Array) -> Array:
         """The derivative of the mean by coefficients and effects, given each value: (parameters, values, rows)."""
@@ -135,7 +135,7 @@ class JointLikelihood(EstimatingEquation):
         design[np.arange(p, p + d - 1), np.arange(d - 1)] = 1.0
         return design
 
-    def _slopes(self, block: _Block, theta: Array) -> Array:
+    def _slopes(self, block: _JointBlock, theta: Array) -> Array:
         """The derivative of the log-likelihood of each row if its value was known: (parameters, values, rows)."""
         mean, (d, n) = self.effects.stop, block.residual.shape
         slopes = np.zeros((self.size, d, n))
@@ -148,7 +148,7 @@ class JointLikelihood(EstimatingEquation):
             slopes[-1, 0] = block.compliance_slopes
         return slopes
 
-    def _add_known_information(self, block: _Block, theta: Array, total: Array) -> None:
+    def _add_known_information(self, block: _JointBlock, theta: Array, total: Array) -> None:
         """Add what the information would be if the values were known, on average over their posterior."""
         mean, scale = self.effects.stop, np.exp(-theta[self.effects.stop])
         design = block.design.reshape(mean, -1)

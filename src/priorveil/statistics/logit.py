@@ -60,7 +60,7 @@ def weighted_products(weights: Array, covariates: Array) -> Array:
     return total.reshape(q * p, q * p)
 
 
-class _Block(NamedTuple):
+class _LogitBlock(NamedTuple):
     """Some reports: where they are, their covariates, shares, and the probability and posterior of each report."""
 
     part: slice
@@ -165,7 +165,7 @@ class LogitLikelihood(EstimatingEquation):
         total[:count, count:] = total[count:, :count].T
         return total
 
-    def _blocks(self, theta: Array) -> Iterator[_Block]:
+    def _blocks(self, theta: Array) -> Iterator[_LogitBlock]:
         coefficients = self.coefficients(theta)
         for part in row_blocks(self.reports):
             Z = self.covariates[:, part]
@@ -176,9 +176,9 @@ class LogitLikelihood(EstimatingEquation):
                 posterior[0] = theta[-1] * posterior[0] + denied * shares[0]
             chance = np.maximum(posterior.sum(axis=0), _LEAST)
             posterior /= chance
-            yield _Block(part, Z, shares, chance, posterior)
+            yield _LogitBlock(part, Z, shares, chance, posterior)
 
-    def _compliance_slopes(self, block: _Block) -> Array:
+    def _compliance_slopes(self, block: _LogitBlock) -> Array:
         assert self.denials is not None
         change = self.likelihoods[0, block.part] - self.denials[block.part]
         return np.asarray(block.shares[0] * change / block.chance)

@@ -288,7 +288,7 @@ class SampleEstimate(IntervalEstimate):
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class WeightedSample:
     """The scores of the people of a sample (n, m), and how they were drawn."""
 
     scores: Array
@@ -342,14 +342,14 @@ class Sample:
         return np.asarray(deviations.T @ (scales[:, None] * deviations))
 
 
-_COVARIANCES: Mapping[VarianceMethod, Callable[[Sample, SampleMethod], Array]] = {
-    "taylor": Sample.linearised,
-    "jackknife": Sample.jackknife,
+_COVARIANCES: Mapping[VarianceMethod, Callable[[WeightedSample, SampleMethod], Array]] = {
+    "taylor": WeightedSample.linearised,
+    "jackknife": WeightedSample.jackknife,
 }
 
 
 def sample_estimate(
-    sample: Sample,
+    sample: WeightedSample,
     noise: ScoreNoise,
     labels: tuple[Label, ...],
     method: SampleMethod = "hajek",
@@ -360,7 +360,7 @@ def sample_estimate(
 
     >>> scores = np.array([[1.0], [0.0], [0.0], [1.0]])
     >>> noise = ScoreNoise(scores, None, lambda rows: scores, np.zeros(1))
-    >>> sample = Sample(scores, SampleDesign.of(4, weights=[1, 1, 1, 3]), Calibration.of(None, 4))
+    >>> sample = WeightedSample(scores, SampleDesign.of(4, weights=[1, 1, 1, 3]), Calibration.of(None, 4))
     >>> found = sample_estimate(sample, noise, ("yes",))
     >>> found.values.round(4).tolist(), found.std_error.round(4).tolist()
     ([0.6667], [0.2722])

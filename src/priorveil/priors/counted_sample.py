@@ -23,10 +23,10 @@ _MOST_PEOPLE = 1 << 40
 
 
 @dataclass(frozen=True)
-class Sample:
+class CountedSample:
     """How many people of a sample have each value; in a share `delta` of samples the box may miss the true shares.
 
-    >>> lower, upper = Sample((690, 110, 130, 70), 1e-6).box
+    >>> lower, upper = CountedSample((690, 110, 130, 70), 1e-6).box
     >>> lower[0], upper[0]
     (0.611116965, 0.762010754)
     """
@@ -65,7 +65,7 @@ class Sample:
         return {"counts": [str(count) for count in self.counts], "delta": repr(self.delta)}
 
     @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Sample:
+    def read(cls, document: Mapping[str, Any]) -> CountedSample:
         """Read a sample from its JSON document."""
         return cls(tuple(map(int, document["counts"])), float(document["delta"]))
 
