@@ -408,8 +408,9 @@ class Plan(PlanData):
         """
         if not self.query.unbiased:
             is_linear = self.query.linear and not self.query.asks_all_counts
-            argument, value = ("unbiased", True) if is_linear else ("query", Distribution())
-            hint = Hint(argument, value, purpose="to learn from reports alone, design another plan")
+            other_plan = "to learn from reports alone, design another plan"
+            unbiased = Hint("unbiased", True, purpose=other_plan)
+            hint = unbiased if is_linear else Hint("query", Distribution(), purpose=other_plan)
             advice = "its estimates lean on the prior, and samples need unbiased ones"
             raise InvalidInput("query", self.query, advice, hint)
         column, rows = self._complete_reports(reports), self.query.rows(self.reference)
