@@ -20,7 +20,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from priorveil import showing
 from priorveil.arrays import Array, Ints
@@ -252,6 +251,8 @@ class SampleEstimate(IntervalEstimate):
         """The ends of normal intervals; with `student`, of t-intervals, which are longer if clusters are few."""
         width = normal_width(confidence)
         if student and self.degrees_of_freedom > 0:
+            from scipy.special import stdtrit  # not at the top: devices read plans without scipy
+
             width = float(stdtrit(self.degrees_of_freedom, 0.5 + confidence / 2))
         return self.values - width * self.std_error, self.values + width * self.std_error
 
