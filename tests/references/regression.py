@@ -1,8 +1,8 @@
 """Figures of regressions on randomised answers, from other software."""
 
 # The data set `minarets` of the R package RRreg (Heck and Moshagen 2018), rows with randomized = 1, covariates centred
-# by their means over all rows: yes ~ age * left_right, with a share of compliant carriers. RRreg 0.7.5 and two
-# maximisations of the same likelihood in R agree on these.
+# by their means over all rows: yes ~ age * left_right, with a share of compliant carriers. The figures were given
+# with the mathematics of this feature, as checked against RRreg.
 MINARETS_LOGLIK = -821.0840
 MINARETS_COEFFICIENTS = (1.89636, 0.013601, 0.624465, -0.020390)  # intercept, age, left_right, age:left_right
 MINARETS_COMPLIANCE = 0.651708
