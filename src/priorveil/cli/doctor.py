@@ -35,6 +35,7 @@ EXTRAS = {
     "client": (("httpx",), "answering campaigns from Python"),
     "serve": (("httpx", "anyio", "granian", "pyarrow", "starlette", "uvloop"), "the curator"),
     "postgres": (("asyncpg",), "the curator's store in PostgreSQL"),
+    "statistics": (("formulaic", "pandas"), "regression by formula"),
     "surveys": (("openpyxl",), "surveys from XLSForms (.xlsx)"),
 }
 _REPORTS = 200_000  # that are made and counted to measure the speed
