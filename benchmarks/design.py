@@ -452,7 +452,7 @@ def overtime_prior(points: np.ndarray, shares: Sequence[float], scales: Sequence
 
 def cross_table(quick: bool) -> Iterator[Line]:
     """Several attributes: education and income (Adult), eps = 1, from reports alone"""
-    rows = list(_adult_rows(find("adult")))
+    rows = [row for _, row in _adult_rows(find("adult"))]
     people = {"education": [row[3] for row in rows], "income": [row[14].rstrip(".") for row in rows]}
     prior = pv.Prior.from_table(people, ["education", "income"], public=True)
     cells, names = pv.Distribution(), ["education", "income"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from functools import cache
 from typing import Any
 
@@ -14,7 +13,7 @@ from scipy.optimize import approx_fprime
 import priorveil as pv
 from priorveil.errors import DataNotFound, InvalidInput, NotIdentifiable
 from priorveil.statistics.joint_likelihood import JointLikelihood
-from priorveil.studies.datasets import find
+from priorveil.studies import datasets
 from references.outcome_regression import MINARETS_COEFFICIENTS, MINARETS_LOGLIK, MINARETS_SIGMA
 from refusals import raises
 
@@ -38,11 +37,9 @@ def people(effect: float, n: int = 3_000, seed: int = 1) -> tuple[Any, Any, pd.D
 
 def test_minarets() -> None:
     try:
-        path = find("minarets")
+        table = pd.DataFrame(datasets.minarets())
     except DataNotFound as error:
         pytest.skip(str(error))
-    with gzip.open(path, "rt") as lines:
-        table = pd.read_csv(lines)
     table = table[table["randomized"] == 1]
     prior = pv.Prior({"yes": 0.5, "no": 0.5})
     plans = {

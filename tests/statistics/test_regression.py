@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
@@ -21,7 +19,7 @@ from priorveil.statistics.corrected_scores import LogitScores
 from priorveil.statistics.estimating_equation import EstimatingEquation, climb
 from priorveil.statistics.logit import Device, LogitLikelihood
 from priorveil.statistics.regression_estimates import average_effects
-from priorveil.studies.datasets import find
+from priorveil.studies import datasets
 from references.regression import (
     MINARETS_COEFFICIENTS,
     MINARETS_COMPLIANCE,
@@ -43,9 +41,10 @@ SLOPES = {  # formulas of the model without one of its covariates
 }
 
 
-def data_file(name: str) -> Any:
+def loaded(load: Callable[[], Any]) -> Any:
+    """A data set, or a skipped test where it is not on this machine."""
     try:
-        return find(name)
+        return load()
     except DataNotFound as error:
         pytest.skip(str(error))
 
@@ -95,8 +94,7 @@ def four_fit(method: str = "columns") -> Any:
 @cache
 def minarets() -> tuple[pd.DataFrame, Any, list[pv.Plan]]:
     """Covariates, reports and plans of the randomised rows."""
-    with gzip.open(data_file("minarets"), "rt") as lines:
-        table = pd.DataFrame(list(csv.DictReader(lines))).astype(float)
+    table = pd.DataFrame(loaded(datasets.minarets))
     for name in ("age", "left_right"):
         table[name] -= table[name].mean()
     table = table[table["randomized"] == 1].reset_index(drop=True)
@@ -161,11 +159,8 @@ def test_one_condition_does_not_determine_compliance() -> None:
 
 @cache
 def adult() -> pd.DataFrame:
-    names = "age workclass weight education years marital occupation relation race sex gain loss hours country income"
-    import zipfile
-
-    with zipfile.ZipFile(data_file("adult")) as archive, archive.open("adult.data") as lines:
-        table = pd.read_csv(lines, names=names.split(), skipinitialspace=True)
+    table = pd.DataFrame(loaded(datasets.adult_table))
+    table = table[table["part"] == "data"].rename(columns={"education_years": "years"}).reset_index(drop=True)
     table["one"], table["male"] = 1.0, (table["sex"] == "Male").astype(float)
     return table
 

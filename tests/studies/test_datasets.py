@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from priorveil.errors import DataNotFound
@@ -82,6 +83,23 @@ def test_adult_reads_both_parts_and_leaves_out_junk_and_unknown_work(unchecked: 
     assert census.income == ("<=50K", ">50K", "<=50K", ">50K")
 
 
+def test_the_table_of_adult_has_everybody_with_all_columns(unchecked: Path) -> None:
+    second = "|1x3 Cross validator\n" + person("Private", ">50K.")
+    (unchecked / "adult.zip").write_bytes(adult_zip(person("?", "<=50K"), second))
+    table = {name: column.tolist() for name, column in datasets.adult_table().items()}
+    assert (table["part"], table["work"], table["income"]) == (
+        ["data", "test"],
+        ["?", "Private"],
+        ["<=50K", ">50K"],
+    )
+    assert (table["age"], table["weight"], table["hours"], table["sex"]) == (
+        [39] * 2,
+        [1] * 2,
+        [40] * 2,
+        ["Male"] * 2,
+    )
+
+
 def test_acs_keeps_people_in_work(unchecked: Path) -> None:
     text = (
         "workclass,income_dollars,income_bracket\nLocal-gov,25000,20-30K\nnot-in-universe,0,<20K\n"
@@ -120,6 +138,22 @@ def test_adult_has_two_income_levels() -> None:
     assert len(census.work) == len(census.income) == 46_043
     assert set(census.income) == set(census.brackets) == {"<=50K", ">50K"}
     assert set(census.work) == set(datasets.WORK_CLASSES)
+
+
+@needs("adult")
+def test_the_table_of_adult_has_two_parts() -> None:
+    table = datasets.adult_table()
+    assert Counter(table["part"].tolist()) == {"data": 32_561, "test": 16_281}
+    assert set(table["income"]) == {"<=50K", ">50K"}
+    assert table["age"].dtype == table["education_years"].dtype == np.int64
+
+
+@needs("minarets")
+def test_minarets_has_randomised_and_direct_answers() -> None:
+    table = datasets.minarets()
+    assert list(table) == ["yes", "condition", "randomized", "age", "left_right"]
+    assert Counter(table["randomized"].tolist()) == {1: 1_256, -1: 365}
+    assert set(table["condition"][table["randomized"] == 1]) == {1, 2}
 
 
 @needs("acs")

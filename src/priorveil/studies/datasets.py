@@ -17,8 +17,10 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import DataNotFound
@@ -40,6 +42,9 @@ class DataFile:
 _DESCRIPTIONS = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
 _MERGED_CLASSES: dict[str, list[str]] = _DESCRIPTIONS.pop("work classes")
 DATA_FILES = {name: DataFile(**fields) for name, fields in _DESCRIPTIONS.items()}
+
+
+Columns = dict[str, npt.NDArray[Any]]  # a table: an array for each column, by name
 
 
 @dataclass(frozen=True)
@@ -76,11 +81,41 @@ _CLASS_OF = {name: work for work, names in _MERGED_CLASSES.items() for name in n
 _BRACKETS = ("<20K", "20-30K", "30-40K", "40-50K", "50-60K", "60-70K", "70-80K", ">=80K")
 
 
+_ADULT_COLUMNS = (
+    "age", "work", "weight", "education", "education_years", "marital", "occupation", "relation", "race", "sex",
+    "gain", "loss", "hours", "country", "income",
+)  # fmt: skip
+_ADULT_NUMBERS = ("age", "weight", "education_years", "gain", "loss", "hours")
+
+
 def adult() -> Census:
     """UCI Adult: work class (merged to four) and income in two levels. Unknown work classes are left out."""
-    rows = [row for row in _adult_rows(find("adult")) if row[1] in _CLASS_OF]
+    rows = [row for _, row in _adult_rows(find("adult")) if row[1] in _CLASS_OF]
     work, income = [_CLASS_OF[row[1]] for row in rows], [row[14].rstrip(".") for row in rows]
     return Census(tuple(work), tuple(income), ("<=50K", ">50K"))
+
+
+def adult_table() -> Columns:
+    """UCI Adult with all its columns, for everybody: 32,561 people in the `part` "data", 16,281 in the part "test".
+
+    `weight` is the survey's weight (fnlwgt), how many people one stands for; `hours` are worked in a week. The parts
+    are a random division of one sample, of people over 16 with an income and hours of work, from the Current
+    Population Survey of 1994.
+    """
+    rows = [[part, *row[:14], row[14].rstrip(".")] for part, row in _adult_rows(find("adult"))]
+    table = dict(zip(("part", *_ADULT_COLUMNS), map(np.array, zip(*rows, strict=True)), strict=True))
+    return table | {name: table[name].astype(np.int64) for name in _ADULT_NUMBERS}
+
+
+def minarets() -> Columns:
+    """A survey on a ban of minarets: `yes` (0 or 1), `condition`, `randomized`, `age` and `left_right` (-5 to 5).
+
+    Where `randomized` is 1 the answer went through a device: others than carriers said yes with probability 10/12 in
+    `condition` 1, and 2/12 in `condition` 2. Where it is -1, people were asked directly.
+    """
+    with gzip.open(find("minarets"), "rt", encoding="utf-8") as lines:
+        names, *rows = csv.reader(lines)
+    return dict(zip(names, np.array(rows, dtype=np.int64).T, strict=True))
 
 
 def acs() -> Census:
@@ -128,9 +163,13 @@ def folders() -> tuple[Path, ...]:
     return (*first, checkout.parent / "shared" / "data", Path(own_folder or cache))
 
 
-def _adult_rows(file: Path) -> Iterator[list[str]]:
-    """The rows of both parts of Adult. The second begins with a line that is not a record and has too few fields."""
+def _adult_rows(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """The rows of Adult, each with its part. The second begins with a line that has too few fields: not a record."""
     with zipfile.ZipFile(file) as archive:
-        for part in ("adult.data", "adult.test"):
-            lines = io.TextIOWrapper(archive.open(part), encoding="utf-8")
-            yield from (row for row in csv.reader(lines, skipinitialspace=True) if len(row) == 15)
+        for part in ("data", "test"):
+            lines = io.TextIOWrapper(archive.open(f"adult.{part}"), encoding="utf-8")
+            yield from (
+                (part, row)
+                for row in csv.reader(lines, skipinitialspace=True)
+                if len(row) == len(_ADULT_COLUMNS)
+            )
