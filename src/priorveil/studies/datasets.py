@@ -110,8 +110,8 @@ def adult_table() -> Columns:
 def minarets() -> Columns:
     """A survey on a ban of minarets: `yes` (0 or 1), `condition`, `randomized`, `age` and `left_right` (-5 to 5).
 
-    Where `randomized` is 1 the answer went through a device: others than carriers said yes with probability 10/12 in
-    `condition` 1, and 2/12 in `condition` 2. Where it is -1, people were asked directly.
+    Where `randomized` is 1, people answered by Mangat's device: carriers say yes, others say no with probability 2/12
+    in `condition` 1, and 10/12 in `condition` 2. Where it is -1, they were asked directly.
     """
     with gzip.open(find("minarets"), "rt", encoding="utf-8") as lines:
         names, *rows = csv.reader(lines)
