@@ -568,6 +568,21 @@ def test_a_channel_that_identifies_nothing_is_refused() -> None:
     assert isinstance(error, NotIdentifiable) and "do not determine" in str(error)
 
 
+def test_reports_without_scores_are_read_by_the_likelihood_alone() -> None:
+    prior = pv.Prior([0.5, 0.3, 0.2])
+    good = pv.Plan.of(0.6 * np.eye(3) + 0.4 / 3, prior, pv.Distribution())
+    coarse = pv.Plan.of([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8]], prior, pv.Histogram())
+    X = np.column_stack([np.ones(8_000), np.linspace(-1, 1, 8_000)])
+    truth = np.array([[0.9, 0.4], [1.0, -0.5]])
+    codes, reports = draw(good, X, truth, 4)
+    reports[::2] = coarse.privatize(codes[::2], np.random.default_rng(5), codes=True)
+    plans = [coarse, good] * 4_000
+    fit = pv.regress(reports.tolist(), X, plans)
+    assert (np.abs(fit.coefficients - truth) < 3.5 * fit.std_errors).all()  # false alarm: 2 in 1,000
+    error = refused(reports.tolist(), X, plans, method="scores")
+    assert isinstance(error, NotIdentifiable) and "likelihood" in str(error)
+
+
 # -- how it looks ---------------------------------------------------------------------------------------------------
 
 

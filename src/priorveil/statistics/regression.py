@@ -214,6 +214,11 @@ def _compliance_fit(rows: _Rows) -> RegressionFit:
 
 
 def _scores_fit(rows: _Rows) -> RegressionFit:
+    if not all(device.identifies for device in rows.devices):
+        raise NotIdentifiable(
+            "reports of one of these plans do not determine the distribution of the values, and have no scores",
+            Hint("method", "likelihood", purpose="to use what they say"),
+        )
     equation = LogitScores(rows.scaled(), _value_scores(rows))
     return rows.fit(equation, climb(equation, np.zeros(equation.size)).theta, rows.labels)
 
@@ -240,7 +245,10 @@ def _warning(best: LogitMaximum) -> Note | None:
 
 
 def _value_scores(rows: _Rows) -> Array:
-    """Scores for each value but the last. Devices that do not identify them lend the mean of the others."""
+    """Scores for each value but the last.
+
+    Devices that do not identify them are lent the mean of the others: good enough for a start of a search.
+    """
     able = [device for device in rows.devices if device.identifies]
     weights = np.eye(len(rows.labels))[:-1]
     found = {id(device): device.scores(weights, rows.labels[:-1]) for device in able}
