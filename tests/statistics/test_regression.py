@@ -198,6 +198,13 @@ def test_robust_errors_and_those_by_clusters_are_those_of_statsmodels() -> None:
     np.testing.assert_allclose(by_cluster, np.sqrt(g / (g - 1)) * clustered.bse, rtol=1e-6)
 
 
+def test_plans_with_the_same_content_are_one_device() -> None:
+    plan, X = two_values(), covariates(300)
+    copies = [plan, pv.Plan.from_json(plan.to_json())] * 150
+    fit, same = (pv.regress(np.arange(300) // 7 % 2, X, each) for each in (copies, plan))
+    assert len(fit.devices) == 1 and fit.hosmer_lemeshow() == same.hosmer_lemeshow()
+
+
 def test_effects_and_predictions_are_those_of_statsmodels() -> None:
     ours, theirs = adult_logits()
     effects, known = ours.marginal_effects(), theirs.get_margeff()

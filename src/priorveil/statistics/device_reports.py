@@ -88,13 +88,17 @@ def read_devices(reports: Any, plan: Any) -> tuple[tuple[Label, ...], list[Devic
     plans, entries = list(plan), _entries(reports)
     if len(plans) != len(entries):
         raise InvalidInput("plan", NOT_SHOWN, f"{len(plans)} plans for {len(entries)} reports")
-    rows_of: dict[int, list[int]] = {}
+    rows_of: dict[ReadablePlan | None, list[int]] = {}  # plans with the same content are one device
     for row, each in enumerate(plans):
-        rows_of.setdefault(id(each), []).append(row)
-    labels = _shared_labels([plans[rows[0]] for rows in rows_of.values()])
+        if each is not None and not hasattr(each, "likelihood_blocks"):
+            raise InvalidInput(
+                "plan", NOT_SHOWN, f"one entry has the type {type(each).__name__}: give plans, or None"
+            )
+        rows_of.setdefault(each, []).append(row)
+    labels = _shared_labels(list(rows_of))
     devices = [
-        _device_of(plans[rows[0]], labels, np.array(rows), [entries[row] for row in rows])
-        for rows in rows_of.values()
+        _device_of(each, labels, np.array(rows), [entries[row] for row in rows])
+        for each, rows in rows_of.items()
     ]
     return labels, devices, len(entries)
 
