@@ -339,6 +339,7 @@ def test_a_census_by_any_mechanism_has_the_expected_error(method: Any) -> None:
         ({"margins": {"age": {"young": 1}}}, "margins: age: give (column"),
         ({"margins": {"age": (DRAWN.ages, {"young": 1})}}, "margins: age: the level 'old' has no size"),
         ({"margins": {"age": (DRAWN.ages, {"young": 1, "old": 0})}}, "margins: age: every size"),
+        ({"margins": {"age": (DRAWN.ages, {"young": 1, "old": "many"})}}, "margins: age: every size"),
         ({"margins": {"age": (DRAWN.ages, {"young": 1, "old": 1, "other": 1})}}, "the level 'other'"),
         (
             {"margins": {"a": (DRAWN.ages, {"young": 1, "old": 1}), "s": (DRAWN.sexes, {"f": 1, "m": 2})}},
