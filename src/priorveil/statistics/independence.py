@@ -1,7 +1,8 @@
 """Tests of independence of a private answer and a public column, or of two private answers.
 
 Each is a chi-square test of scores, the unbiased shares that single reports stand for, with the covariance that they
-have if the null hypothesis is true. Without noise it is Pearson's test of a contingency table, digit by digit.
+have if the null hypothesis is true. Without noise that of scores is Pearson's test of a contingency
+table, digit by digit, and the others are near it: variances of estimates are above zero also where nobody has a value.
 
 - **groups**: are the shares the same in each group of a public column? `sum_g (s_g - s)' V_g^-1 (s_g - s)`, where `s_g`
   are the shares of a group and `V_g` their covariance, from the reports of all groups together, plan by plan.
@@ -32,6 +33,7 @@ from priorveil.reading.combination import require_same_numbers
 from priorveil.reading.estimate import Estimate
 from priorveil.reading.tally import Tally
 from priorveil.reading.tally_reading import QUICK, Reading
+from priorveil.statistics.calibration import codes_of
 
 FEWEST = 5.0  # people expected in a cell, or 1 - share of them: Cochran's rule for Pearson's test
 _MOST_ENTRIES = 20_000_000  # of the covariances of all groups
@@ -234,8 +236,8 @@ def _scores(argument: str, given: npt.ArrayLike) -> Array:
     """The scores as a matrix; a column of groups has a one for the group of each person."""
     values = np.asarray(given)
     if values.ndim == 1:
-        _, groups = np.unique(values.astype(str) if values.dtype == object else values, return_inverse=True)
-        return np.eye(int(groups.max(initial=0)) + 1)[groups]
+        names, groups = codes_of(argument, given, len(values))
+        return np.eye(len(names))[groups]
     if values.ndim != 2 or not np.issubdtype(values.dtype, np.number):
         advice = "give plan.scores(reports), or a column of groups"
         raise InvalidInput(argument, NOT_SHOWN, advice, Hint("plan.scores(reports)"))
