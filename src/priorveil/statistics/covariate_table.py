@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,12 +54,17 @@ class CovariateTable:
         with needs_extra("statistics"):
             import pandas as pd
             from formulaic import model_matrix
-            from formulaic.errors import FormulaicError
+            from formulaic.errors import DataMismatchWarning, FormulaicError
         if isinstance(formula, str) and formula.partition("~")[0].strip() and "~" in formula:
             raise InvalidInput("formula", formula, "the reports are the outcome: begin with ~")
         try:
             table = pd.DataFrame(data) if isinstance(data, Mapping) else data
-            columns = model_matrix(formula, table, context={"np": np}, na_action="raise", output="numpy")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", DataMismatchWarning)
+                columns = model_matrix(formula, table, context={"np": np}, na_action="raise", output="numpy")
+        except DataMismatchWarning:  # formulaic would take them for the baseline
+            advice = "it has categories that the data of the fit did not have: leave these rows out"
+            raise InvalidInput("data", NOT_SHOWN, advice) from None
         except (FormulaicError, ValueError) as error:
             if "null" in str(error):
                 raise InvalidInput(
