@@ -542,7 +542,7 @@ def test_wrong_arguments_are_named() -> None:
     assert pv.regress(
         np.arange(300) % 2, formula="~ np.exp(x)", data={"x": X[:, 1]}, plan=two_values()
     ).names == ("Intercept", "np.exp(x)")
-    assert "formulaic refuses" in str(refused(formula="~ x + nothing", data=pd.DataFrame({"x": X[:, 1]})))
+    assert "nothing is not among" in str(refused(formula="~ x + nothing", data=pd.DataFrame({"x": X[:, 1]})))
     assert "entries are missing" in str(refused(formula="~ x", data=pd.DataFrame({"x": gap[:, 1]})))
     assert "choose 'logit' or 'linear'" in str(refused(model="probit"))
     assert "weights 0 and 1" in str(refused(statistic={"yes": 2.0}))
@@ -551,6 +551,17 @@ def test_wrong_arguments_are_named() -> None:
     )
     answers = [*["yes"] * 298, "maybe", 0]
     assert "not one of the labels" in str(refused(answers, plan=[None] * 299 + [two_values()]))
+
+
+def test_predictions_refuse_categories_that_the_fit_has_not_seen() -> None:
+    towns = pd.DataFrame({"town": ["A", "B", "C"] * 100})
+    reports = np.arange(300) % 5 % 2
+    fit = pv.regress(reports, formula="~ town", data=towns, plan=two_values())
+    assert len(fit.predict(pd.DataFrame({"town": ["C", "A"]})).values) == 2
+    refused_with = {"a category in it": {"town": ["A", "D"]}, "town is not among": {"city": ["A"]}}
+    for words, data in refused_with.items():
+        with pytest.raises(InvalidInput, match=words):
+            fit.predict(pd.DataFrame(data))
 
 
 def test_a_fit_refuses_what_it_cannot_say() -> None:

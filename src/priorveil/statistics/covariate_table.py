@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from priorveil.arrays import Array, Mask
 from priorveil.errors import NOT_SHOWN, InvalidInput, needs_extra, plural
 from priorveil.frames import floats, table_columns, table_names
+from priorveil.priors.label_texts import first_labels
 
 _COLLINEAR = 1e-9  # of a column of length one: what is left of it beside the columns before it
 
@@ -72,6 +73,9 @@ class CovariateTable:
                 ) from None
             advice = f"formulaic refuses it ({type(error).__name__}): are all its names columns of the data?"
             raise InvalidInput("formula", str(formula), advice) from None
+        if isinstance(formula, str) and formula.partition("~")[0].strip() and "~" in formula:
+            raise InvalidInput("formula", formula, "the reports are the outcome: begin with ~")
+        columns = _columns_of(formula, pd.DataFrame(data) if isinstance(data, Mapping) else data)
         spec = columns.model_spec
         values = np.ascontiguousarray(np.asarray(columns, dtype=np.float64).T)
         return cls(tuple(map(str, spec.column_names)), values, spec)._checked("data")
@@ -136,6 +140,44 @@ class CovariateTable:
         ):
             raise InvalidInput("X", NOT_SHOWN, f"give the columns {', '.join(self.names)}, in this order")
         return others
+
+
+def _columns_of(formula: Any, table: Any) -> Any:
+    """The columns that formulaic makes of a table, by a formula or by one that it applied before."""
+    with needs_extra("statistics"):
+        from formulaic import Formula, model_matrix
+        from formulaic.errors import DataMismatchWarning, FormulaicError, FormulaSyntaxError
+    text = str(getattr(formula, "formula", formula))
+    try:
+        read = formula if hasattr(formula, "required_variables") else Formula(formula)
+        _require_names(text, read.required_variables, table)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DataMismatchWarning)  # it would count others as the baseline
+            return model_matrix(formula, table, context={"np": np}, na_action="raise", output="numpy")
+    except InvalidInput:
+        raise
+    except DataMismatchWarning:
+        advice = f"a category in it was not there when {text} was fitted: leave out these rows, or fit again"
+        raise InvalidInput("data", NOT_SHOWN, advice) from None
+    except FormulaSyntaxError:
+        raise InvalidInput("formula", text, "this is no formula: write it as ~ age + region") from None
+    except (FormulaicError, ValueError) as error:
+        if "null" in str(error):
+            where = "".join(f" in {name}" for name in str(error).split("`")[1:2])
+            advice = f"entries are missing{where}: leave these rows out first, there and in the reports"
+            raise InvalidInput("data", NOT_SHOWN, advice) from None
+        advice = f"formulaic cannot compute it from these data ({type(error).__name__}): do its columns hold numbers?"
+        raise InvalidInput("formula", text, advice) from None
+
+
+def _require_names(formula: str, needed: Iterable[Any], table: Any) -> None:
+    """Refuse a formula with names that are not columns of the table."""
+    names = table_names(table)
+    if names is None:
+        raise InvalidInput("data", NOT_SHOWN, f"type {type(table).__name__}; give a table with named columns")
+    if unknown := sorted(str(name) for name in needed if name not in names):
+        advice = f"{', '.join(unknown)} is not among the columns: {first_labels(names)}"
+        raise InvalidInput("formula", formula, advice)
 
 
 def _numbers(name: str, column: Any) -> Array:

@@ -86,6 +86,10 @@ def read_devices(reports: Any, plan: Any) -> tuple[tuple[Label, ...], list[Devic
     if not is_column(plan):
         raise InvalidInput("plan", NOT_SHOWN, "give a plan, or a list with the plan of each report")
     plans, entries = list(plan), _entries(reports)
+    if any(each is not None and not hasattr(each, "likelihood_blocks") for each in plans):
+        raise InvalidInput(
+            "plan", NOT_SHOWN, "not all entries are plans: give the plan of each report, or None"
+        )
     if len(plans) != len(entries):
         raise InvalidInput("plan", NOT_SHOWN, f"{len(plans)} plans for {len(entries)} reports")
     rows_of: dict[ReadablePlan | None, list[int]] = {}  # plans with the same content are one device
