@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,15 @@ def not_one(mass: float, terms: int) -> str:
     """
     is_near_one = terms > 1 and 0.5 < mass < 2
     return f"add up to {mass:.15g}, not to 1" if is_near_one else "do not add up to 1"
+
+
+def real_number(value: object) -> float:
+    """A number as a float, and NaN, which is in no range, for anything else.
+
+    >>> real_number(1), real_number("5 %"), real_number(True)
+    (1.0, nan, nan)
+    """
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
 
 
 def read_only(array: npt.ArrayLike) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil import showing
-from priorveil.arrays import Array, centre_rows
+from priorveil.arrays import Array, centre_rows, real_number
 from priorveil.atomic_files import atomic_write
 from priorveil.certify import Certificate, certificate, keeps_budget, round_rows
 from priorveil.channels import Channel
@@ -559,6 +559,8 @@ class Plan(PlanData):
         >>> plan.people(within=0.02), plan.people(within=0.02, worst=True)
         (5659, 7196)
         """
+        if self.query.statistic_name == "share" and real_number(within) >= 1:
+            raise InvalidInput("within", within, "give a share, such as 0.03 for 3 points")
         return people_within(float(self.person_variances(worst).max()), within, confidence)
 
     def power(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array
+from priorveil.arrays import Array, real_number
 from priorveil.errors import Hint, InvalidInput, NotIdentifiable
 from priorveil.notes import Note
 from priorveil.priors import Label
@@ -118,7 +118,7 @@ def open_sides(ends: Ends, limits: Ends) -> tuple[bool, bool]:
 
 def normal_width(confidence: float, argument: str = "confidence") -> float:
     """Half the width of a normal interval, in standard errors."""
-    if not 0 < confidence < 1:
+    if not 0 < real_number(confidence) < 1:
         raise InvalidInput(argument, confidence, "give a probability, such as 0.95")
     return -NormalDist().inv_cdf((1 - confidence) / 2)  # 1 + confidence could round to 2
 

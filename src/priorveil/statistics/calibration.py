@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.arrays import Array, Ints
+from priorveil.arrays import Array, Ints, real_number
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.frames import as_column, distinct
 
@@ -139,3 +139,9 @@ def _read_margin(name: str, margin: Any, people: int) -> tuple[Ints, Array]:
     if not all(isinstance(size, int | float | np.number) and 0 < size < math.inf for size in given):
         raise InvalidInput("margins", NOT_SHOWN, f"{name}: every size must be above zero, and finite")
     return codes, np.array(given, dtype=np.float64)
+    numbers = np.array([real_number(sizes[entry]) for entry in entries])
+    if not ((numbers > 0) & (numbers < math.inf)).all():
+        raise InvalidInput(
+            "margins", NOT_SHOWN, f"{name}: every size must be a number above zero, and finite"
+        )
+    return codes, numbers

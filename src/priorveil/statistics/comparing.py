@@ -273,7 +273,7 @@ def _numbers(argument: str, given: Any) -> Mapping[Label | None, Statistic]:
     """The numbers of what is given, per person, by label; that of a single one is None."""
     read = next((_READ[each] for each in type(given).__mro__ if each in _READ), None)
     if read is None:
-        advice = f"type {type(given).__name__}; give a Statistic, an Estimate or Averages"
+        advice = f"type {type(given).__name__}; give an Estimate, Averages, or one statistic, such as estimate[label]"
         raise InvalidInput(argument, NOT_SHOWN, advice)
     return {label: per_person(argument, number) for label, number in read(given).items()}
 

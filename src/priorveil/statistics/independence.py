@@ -90,6 +90,9 @@ def independence(
     if attributes is not None and table is None:
         raise InvalidInput("attributes", attributes, "they are those of a table: leave them out")
     if groups is not None:
+        if not isinstance(groups, Mapping):
+            advice = "give a mapping from each group to its estimate, such as {'north': estimate, ...}"
+            raise InvalidInput("groups", NOT_SHOWN, advice)
         return group_test([estimate for name, estimate in groups.items() if name is not None])
     if table is not None:
         return _table_test(table, attributes)
@@ -238,6 +241,8 @@ def _scores(argument: str, given: npt.ArrayLike) -> Array:
     if values.ndim == 1:
         names, groups = codes_of(argument, given, len(values))
         return np.eye(len(names))[groups]
+        _, groups = codes_of(argument, values, len(values))
+        return np.eye(int(groups.max(initial=0)) + 1)[groups]
     if values.ndim != 2 or not np.issubdtype(values.dtype, np.number):
         advice = "give plan.scores(reports), or a column of groups"
         raise InvalidInput(argument, NOT_SHOWN, advice, Hint("plan.scores(reports)"))

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil import showing
-from priorveil.arrays import Array, Ints
+from priorveil.arrays import Array, Ints, real_number
 from priorveil.errors import NOT_SHOWN, Infeasible, InvalidInput
 from priorveil.priors import Label
 from priorveil.reading.moments import normal_width
@@ -85,7 +85,7 @@ def people_within(variance: float, within: float, confidence: float = 0.95) -> i
     >>> people_within(0.25, 0.03)
     1068
     """
-    if not within > 0:
+    if not real_number(within) > 0:
         raise InvalidInput("within", within, "give half the width of the interval, above zero")
     return _whole((normal_width(confidence) / within) ** 2 * variance)
 
@@ -115,7 +115,7 @@ def _whole(people: float) -> int:
 
 def critical_value(level: float, sides: OneOrTwo) -> float:
     """How many standard errors from the null a test at this level rejects."""
-    if not 0 < level < 1:
+    if not 0 < real_number(level) < 1:
         raise InvalidInput("level", level, "give the chance of a false alarm, such as 0.05")
     if sides not in (1, 2):
         raise InvalidInput("sides", sides, "give 1 for a one-sided test, 2 for a two-sided one")
@@ -180,7 +180,7 @@ def least_people(power_of: Callable[[int], float], power: float) -> int:
 
 def require_power(power: float) -> None:
     """Refuse a power that is no probability."""
-    if not 0 < power < 1:
+    if not 0 < real_number(power) < 1:
         raise InvalidInput("power", power, "give the chance to find the difference, such as 0.8")
 
 
@@ -196,7 +196,7 @@ def people_for_coefficient(
     785
     """
     require_power(power)
-    if not math.isfinite(effect) or effect == 0:
+    if not math.isfinite(real_number(effect)) or effect == 0:
         raise InvalidInput(
             "effect", effect, "give the coefficient that the test should find, other than zero"
         )
@@ -307,8 +307,10 @@ class StatisticTest:
 def require_possible(argument: str, value: float, row: Array) -> None:
     """Refuse a value that the statistic `row @ shares` cannot have."""
     low, high = float(row.min()), float(row.max())
-    if not low <= value <= high or low == high:
-        raise InvalidInput(argument, value, f"the statistic can have values from {low:g} to {high:g}")
+    if not low <= real_number(value) <= high or low == high:
+        raise InvalidInput(
+            argument, value, f"give a number from {low:g} to {high:g}, as the statistic can be"
+        )
 
 
 def tilted_shares(prior: Array, row: Array, value: float) -> Array:
