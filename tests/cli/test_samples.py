@@ -182,7 +182,8 @@ def test_a_table_without_reports_is_refused(tmp_path: Path) -> None:
         ("--weights nothing", "the table has report_id, w"),
         ("--population size", "population: this column must have the same number in all rows"),
         ("--population 7", "give a number of at least 200"),
-        ("--population 500 --strata region", "give {stratum: how many"),
+        ("--population 500 --strata region", "--population 500: with --strata give a column"),
+        ("--scores scores.xlsx", "scores.xlsx: give a name that ends in .parquet"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(folder: Path, options: str, message: str) -> None:

@@ -8,13 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.cli import inputs, outputs
+from priorveil.cli import inputs, outputs, screen
 from priorveil.cli.options import Command, OutputFile
+from priorveil.errors import InvalidInput
 from priorveil.formatting import read_number
 
 if TYPE_CHECKING:
     from priorveil.results.document import Result
     from priorveil.tables.samples import SampleReader
+
+
+class _ScoresFile(OutputFile):
+    """The table of scores: its format is the ending of its name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or fail if no format has this ending."""
+        from priorveil.tables.write import format_of
+
+        path: Path = super().convert(value, param, ctx)
+        try:
+            format_of(path)
+        except InvalidInput as error:
+            self.fail(f"{path.name}: {error.advice}", param, ctx)
+        return path
+
 
 _COLUMNS = ("weights", "strata", "clusters", "population")
 _OPTIONS: tuple[Callable[[Command], Command], ...] = (
@@ -38,12 +55,15 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     ),
     click.option(
         "--scores",
-        type=OutputFile(),
+        type=_ScoresFile(),
         help="In place of an estimate, write what each report says about its person, and the noise of that, beside all "
         "other columns: a table (.csv, .parquet, .arrow) for R's survey and other software.",
     ),
 )
 _PRINTED = ("json", "csv")  # options that say how an estimate is printed
+_INSTEAD = {
+    "by": "for groups within a sample, write --scores FILE alone, and use svyby of R's survey on its columns"
+}
 NAMES = tuple(f"--{name}" for name in (*_COLUMNS, "scores"))
 
 
@@ -69,7 +89,8 @@ def require_alone(given: Mapping[str, Any], others: Mapping[str, Any], method: s
         raise click.UsageError(f"--method {method} does not go with {first}, which takes unbiased scores")
     for name, value in others.items():
         if value and (writes or name not in _PRINTED):
-            raise click.UsageError(f"--{name} does not go with {first}: leave it out")
+            advice = _INSTEAD.get(name, "leave it out")
+            raise click.UsageError(f"--{name} does not go with {first}: {advice}")
 
 
 def read_sample(
@@ -92,6 +113,9 @@ def read_sample(
     own, settings = inputs.read_plan(plan), dict(given)
     size = read_number(settings.get("population", ""))
     if size is not None:
+        if "strata" in settings:
+            advice = "with --strata give a column, with the number of each row's stratum"
+            raise click.UsageError(f"--population {size:,.15g}: {advice}")
         settings["population"] = size
 
     def read(table: Any, **about: Any) -> SampleReader:
@@ -114,6 +138,7 @@ def print_scores_note(file: Path, reader: SampleReader) -> None:
     """Print what was written, which level holds beside it, and what to know about finite populations."""
     from priorveil.catalogue import say
 
-    click.echo(say("scoresWritten", count=f"{reader.reports:,}", file=file), err=True)
-    click.echo(str(reader.plan.promise_beside_columns), err=True)
-    click.echo(say("scoresFinite"), err=True)
+    console = screen.open_console(stderr=True)
+    console.print(say("scoresWritten", count=f"{reader.reports:,}", file=file), soft_wrap=True)
+    console.print(str(reader.plan.promise_beside_columns))
+    console.print(say("scoresFinite"))
