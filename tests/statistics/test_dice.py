@@ -127,6 +127,13 @@ def test_the_menu_prints_a_table_of_at_most_a_dozen_pairs() -> None:
         assert len(menu.to_frame("pyarrow")) == len(menu.pairs)
 
 
+def test_a_pair_shows_its_line_of_the_menu() -> None:
+    menu = pv.dice_menu(PRIOR, "die")
+    _, heads, *_, last = (line.split() for line in str(menu).splitlines())
+    assert [line.split() for line in str(menu.pairs[-1]).splitlines()] == [heads, last]
+    assert "5 of 6" in menu.pairs[-1]._repr_html_()
+
+
 # -- the sheet -----------------------------------------------------------------------------------------------
 
 

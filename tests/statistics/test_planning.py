@@ -144,6 +144,7 @@ def test_statistics_that_reports_do_not_determine_are_refused() -> None:
 def test_the_power_is_that_of_rr() -> None:
     found = FORCED.power("yes", null=0.0, truth=0.2, people=200, level=0.01, sides=1)
     assert found.power == pytest.approx(reference.FORCED_POWER, abs=1e-6)
+    assert f"<strong>{found}</strong>" in found._repr_html_()
 
 
 def test_the_least_number_of_people_is_exact() -> None:

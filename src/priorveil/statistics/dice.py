@@ -115,6 +115,12 @@ class DicePair:
         with atomic_write(Path(path), replace=True, argument="path") as file:
             file.write(showing.page(self, question).encode())
 
+    def __str__(self) -> str:
+        return showing.text(self)
+
+    def _repr_html_(self) -> str:
+        return showing.html(self)
+
     def record(self) -> dict[str, Any]:
         """The pair as one row of a table."""
         levels = {name: getattr(self.certificate, name) for name in ("lip", "lip_lower", "lip_upper", "ldp")}

@@ -226,6 +226,9 @@ class PowerAnalysis:
     def __str__(self) -> str:
         return showing.text(self)
 
+    def _repr_html_(self) -> str:
+        return showing.html(self)
+
 
 @dataclass(frozen=True, eq=False)
 class StatisticTest:

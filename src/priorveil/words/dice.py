@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from priorveil.catalogue import say
 from priorveil.formatting import level_at_most, readable_number, share_text
+from priorveil.priors import Prior
 from priorveil.priors.label_texts import label_text
 from priorveil.statistics.dice import RANDOMISERS, DiceMenu, DicePair
 from priorveil.words import html
@@ -42,14 +43,12 @@ def menu_table(menu: DiceMenu) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     pairs = menu.pairs
     last, lines = len(pairs) - 1, min(len(pairs), _MOST_PAIRS)
     shown = [pairs[round(at * last / max(lines - 1, 1))] for at in range(lines)]
-    heads = (
-        *(say("saysYesIf", value=label_text(label)) for label in menu.prior.labels),
-        say("lipDown"),
-        say("lipUp"),
-        "LDP",
-        say("varianceHead"),
-    )
-    return heads, [_menu_row(pair) for pair in shown]
+    return _menu_heads(menu.prior), [_menu_row(pair) for pair in shown]
+
+
+def _menu_heads(prior: Prior) -> tuple[str, ...]:
+    says_yes = (say("saysYesIf", value=label_text(label)) for label in prior.labels)
+    return (*says_yes, say("lipDown"), say("lipUp"), "LDP", say("varianceHead"))
 
 
 def _menu_row(pair: DicePair) -> tuple[str, ...]:
@@ -72,6 +71,18 @@ def menu_html(menu: DiceMenu) -> str:
     """The menu for a notebook."""
     heads, rows = menu_table(menu)
     return html.sheet(_menu_title(menu), html.table(heads, rows, range(len(heads))))
+
+
+def pair_text(pair: DicePair) -> str:
+    """The rows of a pair with their levels, as a menu shows them."""
+    heads, row = _menu_heads(pair.prior), _menu_row(pair)
+    return "\n".join(text_lines(heads, [row], labels=0))
+
+
+def pair_html(pair: DicePair) -> str:
+    """The pair for a notebook."""
+    heads = _menu_heads(pair.prior)
+    return html.sheet(pair.randomiser, html.table(heads, [_menu_row(pair)], range(len(heads))))
 
 
 # -- the sheet -------------------------------------------------------------------------------------------------

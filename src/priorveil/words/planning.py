@@ -12,6 +12,7 @@ from priorveil.formatting import level_at_most, percent, round_up
 from priorveil.priors.label_texts import label_text
 from priorveil.queries.matrices import StatisticName
 from priorveil.statistics.planning import PowerAnalysis
+from priorveil.words import html
 
 
 def power_text(analysis: PowerAnalysis) -> str:
@@ -26,6 +27,11 @@ def power_text(analysis: PowerAnalysis) -> str:
         truth=f"{analysis.truth:.4g}",
         power=f"{analysis.power:.3f}",
     )
+
+
+def power_html(analysis: PowerAnalysis) -> str:
+    """The sentence for a notebook."""
+    return html.sheet(power_text(analysis))
 
 
 @dataclass(frozen=True)

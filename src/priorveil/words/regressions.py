@@ -128,7 +128,7 @@ def hypothesis_text(test: ChiSquareTest) -> str:
 
 def hypothesis_html(test: ChiSquareTest) -> str:
     """The test for a notebook."""
-    return html.sheet(str(test.hypothesis), html.notes([hypothesis_text(test)]))
+    return html.sheet(hypothesis_text(test))
 
 
 # -- predictions and effects -----------------------------------------------------------------------------

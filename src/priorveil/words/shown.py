@@ -51,7 +51,7 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     Certificate: {"html": levels.certificate_html},
     Channel: {"html": priors.channel_html, "figure": channel_plots.channel_figure},
     DiceMenu: {"text": dice.menu_text, "html": dice.menu_html},
-    DicePair: {"page": dice.sheet_page},
+    DicePair: {"text": dice.pair_text, "html": dice.pair_html, "page": dice.sheet_page},
     ChiSquareTest: {"text": regressions.hypothesis_text, "html": regressions.hypothesis_html},
     Estimate: {
         "text": estimates.estimate_text,
@@ -77,7 +77,7 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "html": plans.plan_html,
         "figure": plan_plots.plan_figure,
     },
-    PowerAnalysis: {"text": planning.power_text},
+    PowerAnalysis: {"text": planning.power_text, "html": planning.power_html},
     Precision: {"text": plans.precision_text},
     Predictions: {"text": regressions.predictions_text, "html": regressions.predictions_html},
     Prior: {"html": priors.prior_html, "figure": channel_plots.prior_figure},
