@@ -572,7 +572,7 @@ def test_a_fit_refuses_what_it_cannot_say() -> None:
     for call, text in [
         (lambda: fit.covariance("exact"), "observed, expected, outer, robust"),
         (lambda: fit.covariance("observed", np.arange(2_000)), "robust"),
-        (lambda: fit.with_errors("robust", [1, 2]), "one for each report"),
+        (lambda: fit.with_errors("robust", [1, 2]), "one entry for each"),
         (lambda: fit.with_errors("robust", [1] * 2_000), "one cluster"),
         (lambda: fit.wald("height"), "choose from x1, x2, x3"),
         (lambda: fit.likelihood_ratio(fit), "fewer than 9"),

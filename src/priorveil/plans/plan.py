@@ -61,7 +61,13 @@ from priorveil.reading.families import reader_of
 from priorveil.reading.moments import Moments, naming_statistics, normal_width
 from priorveil.reading.precision import Precision
 from priorveil.reading.rounding import expected_rounding, largest_variance
-from priorveil.reading.tally import Tally, WeightedCounts, numbers_per_report, select_reports
+from priorveil.reading.tally import (
+    Tally,
+    WeightedCounts,
+    complete_reports,
+    numbers_per_report,
+    select_reports,
+)
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.showing import Figure
 from priorveil.statistics.calibration import Calibration, Margins
@@ -363,11 +369,11 @@ class Plan(PlanData):
         >>> plan.likelihood([0, 1]).round(3).tolist()
         [[0.816, 0.184], [0.184, 0.816]]
         """
-        return self.reader.likelihood(self._complete_reports(reports))
+        return self.reader.likelihood(complete_reports(self.mechanism, reports))
 
     def likelihood_blocks(self, reports: npt.ArrayLike) -> Iterator[Array]:
         """The rows of `likelihood`, a block of consecutive reports at a time."""
-        return self.reader.likelihood_blocks(self._complete_reports(reports))
+        return self.reader.likelihood_blocks(complete_reports(self.mechanism, reports))
 
     @single_thread()
     def scores(self, reports: npt.ArrayLike) -> Array:
@@ -383,7 +389,7 @@ class Plan(PlanData):
         >>> plan.scores([0, 1]).round(3).tolist()
         [[1.291, -0.291], [-0.291, 1.291]]
         """
-        return self._scores_of(self._complete_reports(reports), self.query.rows(self.reference))
+        return self._scores_of(complete_reports(self.mechanism, reports), self.query.rows(self.reference))
 
     def _scores_of(self, reports: npt.NDArray[Any], rows: Array | None) -> Array:
         """The unbiased scores of the query's statistics, or of other rows of numbers of the values."""
@@ -413,7 +419,7 @@ class Plan(PlanData):
             hint = unbiased if is_linear else Hint("query", Distribution(), purpose=other_plan)
             advice = "its estimates lean on the prior, and samples need unbiased ones"
             raise InvalidInput("query", self.query, advice, hint)
-        column, rows = self._complete_reports(reports), self.query.rows(self.reference)
+        column, rows = complete_reports(self.mechanism, reports), self.query.rows(self.reference)
         scores = self._scores_of(column, rows)
         rounding = np.zeros(scores.shape[1])
         if rows is not None and self.query.sums_numbers:
@@ -468,13 +474,6 @@ class Plan(PlanData):
     def promise_beside_columns(self) -> Note:
         """Which level holds for somebody who sees public columns beside the reports: that of LDP."""
         return beside_columns(self.certificate.ldp, self.certificate.lip)
-
-    def _complete_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The reports as an array; none may be missing."""
-        valid_reports, selected, _ = select_reports(self.mechanism, reports, "raise")
-        if not selected.all():
-            raise InvalidInput("reports", NOT_SHOWN, "some are missing: leave them out first")
-        return valid_reports
 
     def std_error(self, people: int = 10_000) -> Array:
         """The standard errors to expect from this many people who follow the prior, one for each statistic, as shares.

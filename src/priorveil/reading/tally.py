@@ -194,6 +194,14 @@ def select_reports(
     return valid_reports, selected, {reason: n for reason, n in refused.items() if n}
 
 
+def complete_reports(mechanism: Mechanism, reports: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The reports as an array; none may be missing."""
+    valid, selected, _ = select_reports(mechanism, reports, "raise")
+    if not selected.all():
+        raise InvalidInput("reports", NOT_SHOWN, "some are missing: leave them out first")
+    return valid
+
+
 def numbers_per_report(argument: str, numbers: npt.ArrayLike, selected: Mask) -> Array:
     """One finite number for each selected report."""
     advice = f"give one number, or one for each of the {len(selected)} reports, none missing or beyond 1e100"

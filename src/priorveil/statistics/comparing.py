@@ -30,6 +30,7 @@ from priorveil.reading.interval_estimate import IntervalEstimate
 from priorveil.reading.moments import UNBOUNDED, Ends, joint_confidence
 from priorveil.reading.statistics import Statistic, ratio_of
 from priorveil.reading.weighted_sums import single, with_source
+from priorveil.statistics.significance import two_sided_p_value
 
 _WIDEST = 40.0  # standard errors: beyond, a p-value is zero in floating point
 _STEPS = 60  # that find a width to the last digits
@@ -103,7 +104,7 @@ def p_value(difference: Statistic) -> float:
     1.0
     """
     if difference.ends is None:
-        return math.erfc(_width_to_zero(difference) / math.sqrt(2))
+        return float(two_sided_p_value(_width_to_zero(difference)))
     low, high = 0.0, _WIDEST
     if _holds_zero(difference, low):
         return 1.0
@@ -112,7 +113,7 @@ def p_value(difference: Statistic) -> float:
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if _holds_zero(difference, middle) else (middle, high)
-    return math.erfc(high / math.sqrt(2))
+    return float(two_sided_p_value(high))
 
 
 def _width_to_zero(difference: Statistic) -> float:

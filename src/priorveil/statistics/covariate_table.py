@@ -80,6 +80,11 @@ class CovariateTable:
         values = np.ascontiguousarray(np.asarray(columns, dtype=np.float64).T)
         return cls(tuple(map(str, spec.column_names)), values, spec)._checked("data")
 
+    @classmethod
+    def intercept(cls, reports: int) -> CovariateTable:
+        """A column of ones alone."""
+        return cls(("intercept",), np.ones((1, reports)))
+
     def _checked(self, argument: str) -> CovariateTable:
         if not self.names:
             raise InvalidInput(argument, NOT_SHOWN, "no columns; for shares alone give a column of ones")
@@ -178,6 +183,17 @@ def _require_names(formula: str, needed: Iterable[Any], table: Any) -> None:
     if unknown := sorted(str(name) for name in needed if name not in names):
         advice = f"{', '.join(unknown)} is not among the columns: {first_labels(names)}"
         raise InvalidInput("formula", formula, advice)
+
+
+def read_covariates(X: Any, formula: str | None, data: Any) -> CovariateTable:
+    """The covariates of one or the other: columns as they are, or a formula for the columns of data."""
+    if (X is None) == (formula is None):
+        raise InvalidInput("X", NOT_SHOWN, "give either X, or formula and data")
+    if formula is None:
+        return CovariateTable.of(X)
+    if data is None:
+        raise InvalidInput("data", None, "give the table that has the columns of the formula")
+    return CovariateTable.of_formula(formula, data)
 
 
 def _numbers(name: str, column: Any) -> Array:

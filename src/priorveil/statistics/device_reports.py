@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, centre_rows
-from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable
 from priorveil.frames import as_column, is_column
 from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES, NumberedReports
 from priorveil.priors import Label
+from priorveil.queries import Distribution
 from priorveil.reading.moments import naming_statistics
-from priorveil.reading.tally import select_reports
+from priorveil.reading.tally import complete_reports
 from priorveil.statistics.readable_plan import ReadablePlan
 
 _LARGEST_TABLE = 1 << 20  # entries of a channel that is written out
@@ -50,6 +52,16 @@ class DeviceReports:
             first += len(block)
         return found
 
+    def denials(self) -> Array:
+        """The probability of each report if a carrier does not comply: one for the last report, zero for the others.
+
+        Direct answers are taken as they are.
+        """
+        assert self.table is not None
+        if self.plan is None:
+            return np.asarray(self.table[self.reports, 0])
+        return np.asarray(self.reports == len(self.table) - 1, dtype=np.float64)
+
     def scores(self, weights: Array, names: Sequence[Label], centred: bool = False) -> Array:
         """Unbiased scores of weights of the values: a row for each row of `weights`, a column for each report.
 
@@ -75,14 +87,60 @@ class DeviceReports:
             return np.asarray((self.plan.reader.scores(reports, P, rows) + means).T)
 
 
-def read_devices(reports: Any, plan: Any) -> tuple[tuple[Label, ...], list[DeviceReports], int]:
-    """The labels of the values, the reports of each device, and how many reports there are.
+@dataclass(frozen=True, eq=False)
+class AllReports:
+    """The reports of all devices: `labels` are the values, `count` is how many reports there are."""
+
+    labels: tuple[Label, ...]
+    devices: Sequence[DeviceReports]
+    count: int
+
+    def merge(self, parts: Iterable[Array]) -> Array:
+        """Arrays with a column for each report of a device, put together in the order of all reports."""
+        each = list(parts)
+        if len(each) == 1:
+            return each[0]
+        merged = np.empty((len(each[0]), self.count))
+        for device, part in zip(self.devices, each, strict=True):
+            merged[:, device.rows] = part
+        return merged
+
+    def likelihoods(self) -> Array:
+        """How likely each report is for each value: a row for each value."""
+        return self.merge(device.likelihoods() for device in self.devices)
+
+    def denials(self) -> Array:
+        """The probability of each report if a carrier does not comply: see `DeviceReports.denials`."""
+        if len(self.labels) != 2:
+            raise InvalidInput("compliance", True, f"it is for two values, not {len(self.labels)}")
+        if any(device.table is None for device in self.devices):
+            advice = "it is for devices whose reports are the columns of a table"
+            raise InvalidInput("compliance", True, advice)
+        return np.asarray(self.merge(device.denials()[None] for device in self.devices)[0])
+
+    @property
+    def ldp(self) -> float:
+        """The largest LDP level, infinite if there are direct answers."""
+        plans = (device.plan for device in self.devices)
+        return max(math.inf if plan is None else plan.certificate.ldp for plan in plans)
+
+    def require_identifying(self) -> None:
+        """Refuse devices none of which tells the values apart."""
+        if not any(device.identifies for device in self.devices):
+            raise NotIdentifiable(
+                "reports of this plan do not determine the distribution of the values, and so no coefficients",
+                Hint("query", Distribution(), purpose="to learn the distribution, design another plan"),
+            )
+
+
+def read_devices(reports: Any, plan: Any) -> AllReports:
+    """The reports of each device.
 
     `plan` is one plan for all reports, or a list with the plan of each; None in it stands for a direct answer.
     """
     if hasattr(plan, "likelihood_blocks"):
-        column = _all_present(plan, reports)
-        return plan.labels, [_device(plan, np.arange(len(column)), column)], len(column)
+        device = _device(plan, reports)
+        return AllReports(plan.labels, [device], len(device.reports))
     if not is_column(plan):
         raise InvalidInput("plan", NOT_SHOWN, "give a plan, or a list with the plan of each report")
     plans, entries = list(plan), _entries(reports)
@@ -104,7 +162,7 @@ def read_devices(reports: Any, plan: Any) -> tuple[tuple[Label, ...], list[Devic
         _device_of(each, labels, np.array(rows), [entries[row] for row in rows])
         for each, rows in rows_of.items()
     ]
-    return labels, devices, len(entries)
+    return AllReports(labels, devices, len(entries))
 
 
 def _entries(reports: Any) -> Sequence[Any]:
@@ -132,7 +190,7 @@ def _device_of(
     plan: ReadablePlan | None, labels: tuple[Label, ...], rows: Ints, entries: list[Any]
 ) -> DeviceReports:
     if plan is not None:
-        return _device(plan, rows, _all_present(plan, entries))
+        return _device(plan, entries, rows)
     codes = {label: code for code, label in enumerate(labels)}
     try:
         answers = np.array([codes[entry] for entry in entries])
@@ -141,28 +199,10 @@ def _device_of(
     return DeviceReports(None, rows, answers, np.eye(len(labels)))
 
 
-def _device(plan: ReadablePlan, rows: Ints, reports: npt.NDArray[Any]) -> DeviceReports:
+def _device(plan: ReadablePlan, reports: Any, rows: Ints | None = None) -> DeviceReports:
+    """The reports of a plan, by default all that there are."""
     mechanism, table = plan.reader.mechanism, None
+    checked = mechanism.check_reports(complete_reports(mechanism, reports))
     if isinstance(mechanism, NumberedReports) and mechanism.size * mechanism.outputs <= _LARGEST_TABLE:
         table = np.ascontiguousarray(mechanism.matrix.T)
-    return DeviceReports(plan, rows, reports, table)
-
-
-def _all_present(plan: ReadablePlan, reports: Any) -> npt.NDArray[Any]:
-    valid, selected, _ = select_reports(plan.reader.mechanism, reports, "raise")
-    if not selected.all():
-        raise InvalidInput("reports", NOT_SHOWN, "some are missing: leave them out first")
-    checked: npt.NDArray[Any] = plan.reader.mechanism.check_reports(valid)
-    return checked
-
-
-def merge_rows(devices: Sequence[DeviceReports], parts: Iterator[Array], n: int) -> Array:
-    """Arrays with a column for each report of a device, put together in the order of all reports."""
-    if len(devices) == 1:
-        return next(parts)
-    merged: Array | None = None
-    for device, part in zip(devices, parts, strict=True):
-        merged = np.empty((len(part), n)) if merged is None else merged
-        merged[:, device.rows] = part
-    assert merged is not None
-    return merged
+    return DeviceReports(plan, np.arange(len(checked)) if rows is None else rows, checked, table)

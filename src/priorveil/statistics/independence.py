@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincc
 
 from priorveil import showing
 from priorveil.arrays import Array
@@ -34,6 +33,7 @@ from priorveil.reading.estimate import Estimate
 from priorveil.reading.tally import Tally
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.statistics.calibration import codes_of
+from priorveil.statistics.significance import chi_square_tail
 
 FEWEST = 5.0  # people expected in a cell, or 1 - share of them: Cochran's rule for Pearson's test
 _MOST_ENTRIES = 20_000_000  # of the covariances of all groups
@@ -320,5 +320,4 @@ def _require_few_statistics(count: int) -> None:
 
 
 def _result(chi_square: float, degrees: int, people: float, few: bool) -> Independence:
-    p_value = float(gammaincc(degrees / 2, max(chi_square, 0.0) / 2)) if degrees else 1.0
-    return Independence(chi_square, degrees, p_value, float(people), few)
+    return Independence(chi_square, degrees, chi_square_tail(chi_square, degrees), float(people), few)

@@ -6,19 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from priorveil import showing
 from priorveil.arrays import Array
-from priorveil.frames import Library, to_frame
 from priorveil.notes import Note
 from priorveil.priors import Label
 from priorveil.priors.label_texts import label_text
-from priorveil.reading.moments import Ends, normal_width
+from priorveil.statistics.coefficient_fit import CoefficientFit, coefficient_columns
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeFit:
+class OutcomeFit(CoefficientFit):
     """A linear model of an outcome on covariates and on a randomised answer.
 
     - `names`: the covariates, then the values but the last, which is the baseline. `coefficients` and `std_errors` have
@@ -49,44 +46,13 @@ class OutcomeFit:
     notes: tuple[Note, ...]
     covariance: Array = field(repr=False)
 
-    def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
-        """The ends of normal intervals of the coefficients."""
-        width = normal_width(confidence) * self.std_errors
-        return self.coefficients - width, self.coefficients + width
-
-    def compliance_interval(self, confidence: float = 0.95) -> Ends | None:
-        """The normal interval of the compliance; None if it was not estimated, or is at its bound."""
-        if self.compliance is None or self.compliance_std_error is None:
-            return None
-        width = normal_width(confidence) * self.compliance_std_error
-        return max(self.compliance - width, 0.0), min(self.compliance + width, 1.0)
-
     def columns(self, confidence: float = 0.95) -> dict[str, Any]:
         """The columns of `to_frame`: those of the outcome first (`share_of` is empty), then those of the shares."""
         values = [label_text(label) for label in self.labels[:-1]]
         coefficients = np.concatenate([self.coefficients, self.share_coefficients.T.ravel()])
         errors = np.concatenate([self.std_errors, self.share_std_errors.T.ravel()])
-        width = normal_width(confidence) * errors
         return {
             "share_of": [""] * len(self.names) + [value for value in values for _ in self.share_names],
             "covariate": [*self.names, *self.share_names * len(values)],
-            "coefficient": coefficients,
-            "std_error": errors,
-            "z": coefficients / errors,
-            "p_value": 2 * stats.norm.sf(np.abs(coefficients / errors)),
-            "low": coefficients - width,
-            "high": coefficients + width,
+            **coefficient_columns(coefficients, errors, confidence),
         }
-
-    def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
-        """A row for each coefficient, as a data frame of pandas, polars or pyarrow."""
-        return to_frame(self.columns(confidence), library)
-
-    def __repr__(self) -> str:
-        return showing.line(self)
-
-    def __str__(self) -> str:
-        return showing.text(self)
-
-    def _repr_html_(self) -> str:
-        return showing.html(self)

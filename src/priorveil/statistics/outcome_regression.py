@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.arrays import Array
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, plural
+from priorveil.errors import NOT_SHOWN, InvalidInput, plural
 from priorveil.frames import as_column, floats
 from priorveil.notes import Note
 from priorveil.priors.label_texts import label_text
-from priorveil.queries import Distribution
 from priorveil.reading.blas_threads import single_thread
-from priorveil.statistics.covariate_table import CovariateTable
-from priorveil.statistics.device_reports import DeviceReports, merge_rows, read_devices
+from priorveil.statistics.coefficient_fit import by_covariate
+from priorveil.statistics.covariate_table import CovariateTable, read_covariates
+from priorveil.statistics.device_reports import AllReports, read_devices
 from priorveil.statistics.estimating_equation import Maximum, climb
 from priorveil.statistics.joint_likelihood import JointLikelihood
+from priorveil.statistics.logit_search import NOTICEABLE
 from priorveil.statistics.outcome_fit import OutcomeFit
 from priorveil.statistics.regression_fit import not_determined, undetermined
 
@@ -27,7 +27,6 @@ ShareModel = Literal["logit", "constant"]
 
 _COMPLIANCES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the starts
 _AT_BOUND = 1e-3  # of log-likelihood: compliance that gains no more is at its bound
-_NOTICEABLE = 2.0  # of log-likelihood: another maximum this near is worth a warning
 
 
 @single_thread()
@@ -67,22 +66,23 @@ def regress_on(
     """
     if shares not in ("logit", "constant"):
         raise InvalidInput("shares", shares, "choose 'logit' or 'constant'")
-    labels, devices, count = read_devices(reports, plan)
-    _require_identifying(devices)
-    covariates = _covariates(X, formula, data, count)
-    covariates.require_fit(count)
-    numbers = _numbers(outcome, count)
+    read = read_devices(reports, plan)
+    read.require_identifying()  # otherwise the shape of the outcome alone would decide the effects
+    alone = CovariateTable.intercept(read.count)
+    covariates = alone if X is None and formula is None else read_covariates(X, formula, data)
+    covariates.require_fit(read.count)
+    numbers = _numbers(outcome, read.count)
     scale = _Scale.of(numbers, covariates)
-    of_shares = covariates if shares == "logit" else CovariateTable(("intercept",), np.ones((1, count)))
+    of_shares = covariates if shares == "logit" else alone
     likelihood = JointLikelihood(
         covariates.scaling @ covariates.values,
         of_shares.scaling @ of_shares.values,
-        merge_rows(devices, (device.likelihoods() for device in devices), count),
+        read.likelihoods(),
         scale.apply(numbers),
-        _denials(labels, devices, count) if compliance else None,
+        read.denials() if compliance else None,
     )
     best, notes = _best(likelihood, of_shares)
-    return _fit(likelihood, best, covariates, of_shares, scale, labels, devices, notes)
+    return _fit(likelihood, best, covariates, of_shares, scale, read, notes)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _best(likelihood: JointLikelihood, of_shares: CovariateTable) -> tuple[Maxim
         bound = max((climb(honest, start) for start in _starts(honest, of_shares)), key=lambda m: m.value)
         if best.value <= bound.value + _AT_BOUND:
             return bound, [Note("complianceAtBound", {"share": 1.0})]
-    if others and best.value - others[0] < _NOTICEABLE:
+    if others and best.value - others[0] < NOTICEABLE:
         notes.append(Note("secondMaximum", {"width": best.value - others[0]}))
     return best, notes
 
@@ -163,13 +163,12 @@ def _fit(
     covariates: CovariateTable,
     of_shares: CovariateTable,
     scale: _Scale,
-    labels: Sequence[Any],
-    devices: Sequence[DeviceReports],
+    read: AllReports,
     notes: Sequence[Note],
 ) -> OutcomeFit:
     theta, with_compliance = best.theta, likelihood.denials is not None and len(best.theta) == likelihood.size
     equation = likelihood if with_compliance else likelihood.without_denials()
-    values = [label_text(label) for label in labels[:-1]]
+    values = [label_text(label) for label in read.labels[:-1]]
     names = (*covariates.names, *values)
     places = [*names, "sigma", *(f"{name} of {value}" for value in values for name in of_shares.names)]
     information = equation.information(theta)
@@ -187,19 +186,19 @@ def _fit(
         compliance = float(1 / (1 + np.exp(-theta[-1])))
     return OutcomeFit(
         names=names,
-        labels=tuple(labels),
+        labels=read.labels,
         coefficients=scale.back(_unscaled(theta[:mean], covariates)),
         std_errors=errors[:mean],
         sigma=float(scale.spread * np.exp(theta[mean])),
         sigma_std_error=float(errors[mean]),
         loglik=best.value - likelihood.reports * float(np.log(scale.spread)),
         share_names=of_shares.names,
-        share_coefficients=_flat(scaled_shares @ of_shares.scaling),
-        share_std_errors=_flat(errors[at].reshape(shape)),
+        share_coefficients=by_covariate(scaled_shares @ of_shares.scaling),
+        share_std_errors=by_covariate(errors[at].reshape(shape)),
         compliance=compliance,
         compliance_std_error=float(errors[-1]) if with_compliance else None,
         reports=likelihood.reports,
-        ldp=_ldp(devices),
+        ldp=read.ldp,
         notes=tuple(notes),
         covariance=covariance,
     )
@@ -208,11 +207,6 @@ def _fit(
 def _unscaled(theta: Array, covariates: CovariateTable) -> Array:
     p = len(covariates.names)
     return np.concatenate([theta[:p] @ covariates.scaling, theta[p:]])
-
-
-def _flat(rows: Array) -> Array:
-    """A vector for two values; for more a column for each value but the last."""
-    return rows[0] if len(rows) == 1 else np.ascontiguousarray(rows.T)
 
 
 def _back(
@@ -238,24 +232,6 @@ def _back(
 # -- what is given ---------------------------------------------------------------------------------------------
 
 
-def _require_identifying(devices: Sequence[DeviceReports]) -> None:
-    """Refuse devices that do not tell the values apart: the shape of the outcome alone would decide the effects."""
-    if not any(device.identifies for device in devices):
-        advice = "reports of this plan do not determine the distribution of the values, and so no effects"
-        hint = Hint("query", Distribution(), purpose="to learn the distribution, design another plan")
-        raise NotIdentifiable(advice, hint)
-
-
-def _covariates(X: Any, formula: str | None, data: Any, count: int) -> CovariateTable:
-    if X is not None and formula is not None:
-        raise InvalidInput("X", NOT_SHOWN, "give either X, or formula and data")
-    if formula is not None:
-        if data is None:
-            raise InvalidInput("data", None, "give the table that has the columns of the formula")
-        return CovariateTable.of_formula(formula, data)
-    return CovariateTable(("intercept",), np.ones((1, count))) if X is None else CovariateTable.of(X)
-
-
 def _numbers(outcome: Any, count: int) -> Array:
     advice = "give a column of numbers, one for each report"
     try:
@@ -272,28 +248,3 @@ def _numbers(outcome: Any, count: int) -> Array:
     if not np.isfinite(array).all():
         raise InvalidInput("outcome", NOT_SHOWN, "some are missing or infinite: leave these rows out first")
     return array
-
-
-def _denials(labels: Sequence[Any], devices: Sequence[DeviceReports], count: int) -> Array:
-    """The probability of each report if a carrier does not comply: one for the last report of a device."""
-    if len(labels) != 2:
-        raise InvalidInput("compliance", True, f"it is for two values, not {len(labels)}")
-    if any(device.table is None for device in devices):
-        raise InvalidInput("compliance", True, "it is for devices whose reports are the columns of a table")
-
-    def each() -> Iterator[npt.NDArray[np.float64]]:
-        for device in devices:
-            assert device.table is not None
-            denied = (
-                device.table[device.reports, 0]
-                if device.plan is None
-                else device.reports == len(device.table) - 1
-            )
-            yield np.asarray(denied, dtype=np.float64)[None]
-
-    return np.asarray(merge_rows(devices, each(), count)[0])
-
-
-def _ldp(devices: Sequence[DeviceReports]) -> float:
-    levels = (np.inf if device.plan is None else device.plan.certificate.ldp for device in devices)
-    return float(max(levels))

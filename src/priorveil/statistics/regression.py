@@ -9,16 +9,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from priorveil.arrays import Array
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable
+from priorveil.errors import Hint, InvalidInput, NotIdentifiable
 from priorveil.notes import Note
 from priorveil.priors import Label
 from priorveil.priors.label_texts import first_labels, label_text
-from priorveil.queries import Distribution
 from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.label_weights import LabelWeights, weights_of
+from priorveil.statistics.coefficient_fit import by_covariate
 from priorveil.statistics.corrected_scores import LinearScores, LogitScores
-from priorveil.statistics.covariate_table import CovariateTable
-from priorveil.statistics.device_reports import DeviceReports, merge_rows, read_devices
+from priorveil.statistics.covariate_table import CovariateTable, read_covariates
+from priorveil.statistics.device_reports import AllReports, DeviceReports, read_devices
 from priorveil.statistics.estimating_equation import EstimatingEquation, climb
 from priorveil.statistics.logit import LogitLikelihood, comply
 from priorveil.statistics.logit_search import (
@@ -76,17 +76,16 @@ def regress(
     ([-1.0, 1.0], [0.02, 0.04])
     """
     _require_choices(model, method, compliance, statistic)
-    labels, devices, count = read_devices(reports, plan)
-    covariates = _covariates(X, formula, data)
-    covariates.require_fit(count)
-    known = [device.plan for device in devices if device.plan is not None]
-    rows = _Rows(labels, devices, count, covariates, known)
+    read = read_devices(reports, plan)
+    covariates = read_covariates(X, formula, data)
+    covariates.require_fit(read.count)
+    rows = _Rows(read, covariates)
     if model == "linear" or statistic is not None:
-        chosen = _statistic(known[0], statistic)
+        chosen = _statistic(next(device.plan for device in read.devices if device.plan), statistic)
         return _linear_fit(rows, chosen) if model == "linear" else _statistic_fit(rows, chosen)
-    _require_identifying(devices)
-    if len(labels) > MOST_VALUES:
-        advice = f"for {len(labels)} values give a single statistic: a label, or a list of labels"
+    read.require_identifying()
+    if len(read.labels) > MOST_VALUES:
+        advice = f"for {len(read.labels)} values give a single statistic: a label, or a list of labels"
         raise InvalidInput("statistic", None, advice)
     if method == "scores":
         return _scores_fit(rows)
@@ -115,31 +114,28 @@ class _Statistic(NamedTuple):
 class _Rows:
     """What a regression reads: reports of devices, and covariates."""
 
-    labels: tuple[Label, ...]
-    devices: Sequence[DeviceReports]
-    count: int
+    reports: AllReports
     covariates: CovariateTable
-    plans: Sequence[ReadablePlan]
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The values."""
+        return self.reports.labels
+
+    @property
+    def devices(self) -> Sequence[DeviceReports]:
+        """The reports of each device."""
+        return self.reports.devices
 
     def scaled(self) -> Array:
         """The covariates with spread one."""
         return self.covariates.scaling @ self.covariates.values
 
-    def likelihoods(self) -> Array:
-        """How likely each report is for each value."""
-        return merge_rows(self.devices, (device.likelihoods() for device in self.devices), self.count)
-
     def scores(self, statistic: _Statistic) -> Array:
         """The scores of each report, in one row."""
         weights, names = statistic.weights[None], [statistic.name]
         parts = (device.scores(weights, names, statistic.centred) for device in self.devices)
-        return merge_rows(self.devices, parts, self.count)
-
-    @property
-    def ldp(self) -> float:
-        """The largest LDP level."""
-        direct = any(device.plan is None for device in self.devices)
-        return np.inf if direct else max(plan.certificate.ldp for plan in self.plans)
+        return self.reports.merge(parts)
 
     def fit(
         self,
@@ -158,15 +154,14 @@ class _Rows:
         open_one = undetermined(equation.information(theta), self.covariates.names)
         if open_one is not None:
             raise not_determined(open_one)
-        rows = scaled @ scaling
         return RegressionFit(
             names=self.covariates.names,
             labels=labels,
-            coefficients=rows[0] if len(rows) == 1 else np.ascontiguousarray(rows.T),
+            coefficients=by_covariate(scaled @ scaling),
             loglik=loglik,
             compliance=compliance,
-            reports=self.count,
-            ldp=self.ldp,
+            reports=self.reports.count,
+            ldp=self.reports.ldp,
             errors="observed" if isinstance(equation, LogitLikelihood) else "robust",
             notes=tuple(note for note in notes if note is not None),
             covariates=self.covariates,
@@ -192,23 +187,19 @@ class _Rows:
 
 
 def _likelihood_fit(rows: _Rows) -> RegressionFit:
-    likelihood = LogitLikelihood(rows.scaled(), rows.likelihoods())
+    likelihood = LogitLikelihood(rows.scaled(), rows.reports.likelihoods())
     best = maximise(likelihood, _value_scores(rows))
     return rows.fit(likelihood, best.theta, rows.labels, [_warning(best)], best.value)
 
 
 def _compliance_fit(rows: _Rows) -> RegressionFit:
-    if len(rows.labels) != 2:
-        raise InvalidInput("compliance", True, f"it is for two values, not {len(rows.labels)}")
-    if any(device.table is None for device in rows.devices):
-        raise InvalidInput("compliance", True, "it is for devices whose reports are the columns of a table")
-    denials = merge_rows(rows.devices, (_denials(device)[None] for device in rows.devices), rows.count)[0]
-    likelihood = LogitLikelihood(rows.scaled(), rows.likelihoods(), denials)
+    denials = rows.reports.denials()
+    likelihood = LogitLikelihood(rows.scaled(), rows.reports.likelihoods(), denials)
     best = maximise_with_compliance(likelihood, lambda t: _scores_at(rows, t))
     t = float(best.theta[-1])
     honest = maximise(likelihood.at(1.0), _value_scores(rows)).value
-    notes = [_warning(best), None if 0 < t < 1 else Note("complianceAtBound", {"share": t})]
     inside = 0 < t < 1
+    notes = [_warning(best), None if inside else Note("complianceAtBound", {"share": t})]
     equation, theta = (likelihood, best.theta) if inside else (likelihood.at(t), best.theta[:-1])
     return rows.fit(equation, theta, rows.labels, notes, best.value, t, honest)
 
@@ -254,7 +245,7 @@ def _value_scores(rows: _Rows) -> Array:
     found = {id(device): device.scores(weights, rows.labels[:-1]) for device in able}
     centre = np.concatenate(list(found.values()), axis=1).mean(axis=1, keepdims=True)
     parts = (found.get(id(device), np.repeat(centre, len(device.rows), axis=1)) for device in rows.devices)
-    return merge_rows(rows.devices, parts, rows.count)
+    return rows.reports.merge(parts)
 
 
 def _scores_at(rows: _Rows, compliance: float) -> Array | None:
@@ -269,15 +260,7 @@ def _scores_at(rows: _Rows, compliance: float) -> Array | None:
         inverse = np.asarray(np.linalg.pinv(table), dtype=np.float64)  # a row for each value
         able = able or bool(np.linalg.matrix_rank(table, tol=1e-6) == 2)
         parts.append(inverse[:1, device.reports])
-    return merge_rows(rows.devices, iter(parts), rows.count) if able else None
-
-
-def _denials(device: DeviceReports) -> Array:
-    """The probability of each report if a carrier does not comply: one for the last report, and zero for the others."""
-    assert device.table is not None
-    if device.plan is None:
-        return np.asarray(device.table[device.reports, 0])
-    return np.asarray(device.reports == len(device.table) - 1, dtype=np.float64)
+    return rows.reports.merge(parts) if able else None
 
 
 # -- checks --------------------------------------------------------------------------------------------------
@@ -293,24 +276,6 @@ def _require_choices(model: str, method: str, compliance: bool, statistic: Any) 
         raise InvalidInput("method", method, "a single statistic is read by scores", Hint("method", "scores"))
     if by_scores and compliance:
         raise InvalidInput("compliance", compliance, "it needs the likelihood of all values")
-
-
-def _covariates(X: Any, formula: str | None, data: Any) -> CovariateTable:
-    if (X is None) == (formula is None):
-        raise InvalidInput("X", NOT_SHOWN, "give either X, or formula and data")
-    if formula is None:
-        return CovariateTable.of(X)
-    if data is None:
-        raise InvalidInput("data", None, "give the table that has the columns of the formula")
-    return CovariateTable.of_formula(formula, data)
-
-
-def _require_identifying(devices: Sequence[DeviceReports]) -> None:
-    if not any(device.identifies for device in devices):
-        raise NotIdentifiable(
-            "reports of this plan do not determine the distribution of the values, and so no coefficients",
-            Hint("query", Distribution(), purpose="to learn the distribution, design another plan"),
-        )
 
 
 def _statistic(plan: ReadablePlan, statistic: Any) -> _Statistic:

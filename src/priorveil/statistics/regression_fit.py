@@ -8,17 +8,15 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy import stats
 
-from priorveil import showing
 from priorveil.arrays import Array, Ints
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, plural
-from priorveil.frames import Library, as_column, distinct, to_frame
 from priorveil.notes import Note
 from priorveil.priors import Label
 from priorveil.priors.label_texts import label_text
 from priorveil.reading.blas_threads import single_thread
-from priorveil.reading.moments import Ends, normal_width
+from priorveil.statistics.calibration import codes_of
+from priorveil.statistics.coefficient_fit import CoefficientFit, by_covariate, coefficient_columns
 from priorveil.statistics.corrected_scores import LinearScores
 from priorveil.statistics.covariate_table import CovariateTable
 from priorveil.statistics.device_reports import DeviceReports
@@ -41,7 +39,7 @@ _LIKELIHOOD_ROUNDING = 1e-6  # of a log-likelihood
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionFit:
+class RegressionFit(CoefficientFit):
     """A regression on reports.
 
     - `names`: the covariates. `labels`: the values, of which the last is the baseline; for the regression of a single
@@ -124,25 +122,13 @@ class RegressionFit:
     @cached_property
     def std_errors(self) -> Array:
         """The standard errors of the coefficients, in their shape."""
-        return self._by_outcome(np.sqrt(np.diag(self._coefficient_covariance)))
+        rows = np.sqrt(np.diag(self._coefficient_covariance)).reshape(-1, len(self.names))
+        return by_covariate(rows)
 
     @property
     def compliance_std_error(self) -> float | None:
         """The standard error of the compliance; None if it was not estimated, or is at its bound."""
         return float(np.sqrt(self._covariance[-1, -1])) if self.compliance_inside else None
-
-    def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
-        """The ends of normal intervals of the coefficients, in their shape."""
-        width = normal_width(confidence) * self.std_errors
-        return self.coefficients - width, self.coefficients + width
-
-    def compliance_interval(self, confidence: float = 0.95) -> Ends | None:
-        """The normal interval of the compliance; None if it was not estimated, or is at its bound."""
-        error = self.compliance_std_error
-        if self.compliance is None or error is None:
-            return None
-        width = normal_width(confidence) * error
-        return max(self.compliance - width, 0.0), min(self.compliance + width, 1.0)
 
     @cached_property
     def _covariance(self) -> Array:
@@ -156,10 +142,6 @@ class RegressionFit:
     def _coefficient_rows(self) -> Array:
         """A row for each outcome."""
         return self.coefficients.reshape(len(self.names), -1).T
-
-    def _by_outcome(self, numbers: Array) -> Array:
-        rows = numbers.reshape(-1, len(self.names))
-        return rows[0] if len(rows) == 1 else np.ascontiguousarray(rows.T)
 
     def _scaled_covariance(self, kind: CovarianceKind, clusters: Ints | None) -> Array:
         equation, theta = self.equation, self.theta
@@ -201,19 +183,10 @@ class RegressionFit:
         return np.asarray(back @ covariance @ back.T)
 
     def _cluster_codes(self, clusters: Any) -> Ints:
-        column = as_column(clusters, "clusters")
-        _, codes = distinct(column)
-        if len(codes) != self.reports:
-            advice = (
-                f"{plural(len(codes), 'entry' if len(codes) == 1 else 'label')}; give one for each report"
-            )
+        labels, codes = codes_of("clusters", clusters, self.reports)
+        if len(labels) < 2:
+            advice = "all reports are in one cluster; two or more are needed"
             raise InvalidInput("clusters", NOT_SHOWN, advice)
-        if (codes < 0).any():
-            raise InvalidInput("clusters", NOT_SHOWN, "some are missing")
-        if codes.max() == 0:
-            raise InvalidInput(
-                "clusters", NOT_SHOWN, "all reports are in one cluster; two or more are needed"
-            )
         return codes
 
     # -- tests -----------------------------------------------------------------------------------------------
@@ -319,31 +292,11 @@ class RegressionFit:
     def columns(self, confidence: float = 0.95) -> dict[str, Any]:
         """The columns of `to_frame`: outcome and covariate, coefficient, error, z, p-value and interval."""
         rows, p = self._coefficient_rows, len(self.names)
-        values, errors = rows.ravel(), np.sqrt(np.diag(self._coefficient_covariance))
-        width = normal_width(confidence) * errors
         return {
             "outcome": [label_text(label) for label in self.labels[: len(rows)] for _ in range(p)],
             "covariate": list(self.names) * len(rows),
-            "coefficient": values,
-            "std_error": errors,
-            "z": values / errors,
-            "p_value": 2 * stats.norm.sf(np.abs(values / errors)),
-            "low": values - width,
-            "high": values + width,
+            **coefficient_columns(rows.ravel(), np.sqrt(np.diag(self._coefficient_covariance)), confidence),
         }
-
-    def to_frame(self, library: Library | None = None, confidence: float = 0.95) -> Any:
-        """A row for each coefficient, as a data frame of pandas, polars or pyarrow."""
-        return to_frame(self.columns(confidence), library)
-
-    def __repr__(self) -> str:
-        return showing.line(self)
-
-    def __str__(self) -> str:
-        return showing.text(self)
-
-    def _repr_html_(self) -> str:
-        return showing.html(self)
 
 
 COMPLIANCE = "compliance"  # the name of this parameter
